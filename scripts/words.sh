@@ -12,10 +12,11 @@ bad=$(git ls-files -z -- '*.rs' | xargs -0 awk '
     text = $0
     sub(/^[[:space:]]*\/\/[\/!][[:space:]]*/, "", text)
     # The first line of a comment or of a paragraph in it, without marks around the word.
+    # "Why" and "Whether" begin a question or half a sentence: "Reason why", "True if".
     first = text
     gsub(/^[*_`"(]+/, "", first)
-    if (!inside && first ~ /^(What|Who|Whom|Whose)([^[:alnum:]_]|$)/)
-      printf "%s:%d: a doc comment begins with a noun phrase or a verb: %s\n", FILENAME, FNR, text
+    if (!inside && first ~ /^(What|Who|Whom|Whose|Why|Whether)([^[:alnum:]_]|$)/)
+      printf "%s:%d: a doc comment begins with a noun phrase or a verb (\"Reason why\", \"True if\"): %s\n", FILENAME, FNR, text
     if (!begun && text ~ /^(It|They|So|And|Which|Those|These|There|Here|Such)[ .,]/)
       printf "%s:%d: a doc comment begins with the thing, not with a word for one that was named before: %s\n", FILENAME, FNR, text
     if (text ~ /[Ss]ee the module/)
@@ -39,16 +40,23 @@ phrases=$(git ls-files -z -- '*.rs' 'docs/*.md' CONTRIBUTING.md | xargs -0 perl 
       [qr/\b(?:afresh|anew|thereof|therein|whereof)\b/i, "write \"again\" or \"of it\""],
       [qr/\b(?:by|for|to|from) who\b|(?:^|[.:] )Who (?:[a-z]+s)\b/, "name who: a caller, a reader, a client"],
     );
+    # In comments alone.
+    @of_comments = (
+      [qr/\b(?:no one|someone|whoever)\b/i, "name what acts, or use the passive"],
+      [qr/\b(?:surely|thrown away|throws away)\b/i, "write \"certainly\" or \"discarded\""],
+      [qr/\b(?:that|which) (?:is|are) none\b/, "say what it is instead"],
+      [qr/\b(?:bytes|ns|seconds|ids|bits|words|entries|one) an? (?:key|term|row|second|query|shard|thread|batch|slot|column|edge|quad|id|core|vertex|predicate)\b/i, "write \"per\""],
+    );
   }
   if ($. == 1) { $fence = 0 }
-  my $text;
+  my ($text, @more);
   if ($ARGV =~ /\.md$/) {
     if (/^\s*(?:```|~~~)/) { $fence = !$fence }
     elsif (!$fence && !/^    /) { $text = $_ }
-  } elsif (m{^(?:[^"\x27/]|/(?!/))*//[/!]?(?=\s)(.*)}) { $text = $1 }
+  } elsif (m{^(?:[^"\x27/]|/(?!/))*//[/!]?(?=\s)(.*)}) { $text = $1; @more = @of_comments }
   if (defined $text) {
     $text =~ s/`[^`]*`//g;
-    for my $entry (@rules) {
+    for my $entry (@rules, @more) {
       my ($rule, $instead) = @$entry;
       next unless $text =~ /($rule)/;
       my $found = $1;

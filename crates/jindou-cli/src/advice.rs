@@ -5,10 +5,10 @@ use jindou::{Error, Location, Resource};
 use std::io::{ErrorKind, Read};
 use std::path::Path;
 
-/// Bytes of a document from which its format is guessed.
+/// Number of bytes at the beginning of a document from which its format is guessed.
 const BEGINNING: u64 = 4096;
 
-/// Advice on an error, in the command's words.
+/// Advice on an error in terms of the command's options.
 pub(crate) fn advice_for(error: &Error) -> Option<String> {
     Some(match error {
         Error::Timeout(_) => "raise --timeout or narrow the query".into(),
@@ -32,7 +32,7 @@ pub(crate) fn advice_for(error: &Error) -> Option<String> {
     })
 }
 
-/// The error in words that say what was meant, where that is clear from the command and from what is there.
+/// The error with a message that states the likely intention, if that is clear from the command and the existing files.
 pub(crate) fn meant(error: Error, command: &str) -> Error {
     let said = match &error {
         Error::NoStore { path } | Error::NotAStore { path, .. } => {
@@ -62,7 +62,7 @@ pub(crate) fn help(error: &Error, command: &str, is_lenient: bool) -> Vec<String
     skips.then(|| lenient.to_owned()).into_iter().collect()
 }
 
-/// An address where a store's folder belongs.
+/// Advice for a web address in place of a store's folder.
 fn address(path: &Path, command: &str) -> Option<String> {
     let text = path.to_str()?;
     let is_address = ["http://", "https://"].iter().any(|s| text.starts_with(s));
@@ -74,7 +74,7 @@ fn address(path: &Path, command: &str) -> Option<String> {
     })
 }
 
-/// An RDF file where a store's folder belongs.
+/// Advice for an RDF file in place of a store's folder.
 fn document(path: &Path, command: &str) -> Option<String> {
     if matches!(command, "load" | "restore") || !path.is_file() {
         return None;
@@ -92,7 +92,7 @@ fn document(path: &Path, command: &str) -> Option<String> {
     })
 }
 
-/// A file's name without its extensions, and the format that they name, if it is one of RDF.
+/// A file's name without its extensions, and the format that they indicate, if it is an RDF format.
 fn format_of(name: &str) -> Option<(&str, Format)> {
     let plain = ["gz", "bz2", "xz", "zst"]
         .iter()
@@ -101,11 +101,11 @@ fn format_of(name: &str) -> Option<(&str, Format)> {
     Format::from_extension(extension).map(|format| (stem, format))
 }
 
-/// The file or folder that may not be read or written, with its owner.
+/// A sentence about the file or folder that may not be read or written, with its owner.
 #[cfg(unix)]
 fn permission(path: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
-    // The error may name a file that is not there, or that cannot be looked at: the first that can, upwards, is to blame.
+    // The error may name a file that does not exist or cannot be examined: the nearest existing parent is the cause.
     let mut is_missing = false;
     let mut at = path;
     let found = loop {
@@ -137,7 +137,7 @@ fn permission(_: &Path) -> Option<String> {
     None
 }
 
-/// The name of a user, or the number where no name is known.
+/// The name of a user, or the number if the name is unknown.
 fn owner(uid: u32) -> String {
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let found = users.lines().find_map(|line| {
@@ -148,7 +148,7 @@ fn owner(uid: u32) -> String {
     found.unwrap_or_else(|| uid.to_string())
 }
 
-/// The sentence for a file that begins like another format than its name says.
+/// A sentence for a file that begins like another format than its name indicates.
 fn looks_like(at: &Location, command: &str) -> Option<String> {
     let path = Path::new(&at.file);
     if !path.is_file() {
@@ -170,12 +170,12 @@ fn looks_like(at: &Location, command: &str) -> Option<String> {
         return Some(format!("{} is {what}, not RDF", at.file));
     };
     let agrees = named == Some(format)
-        // TriG is Turtle with graphs, and so is N-Quads N-Triples.
+        // TriG extends Turtle by graphs, and N-Quads extends N-Triples in the same way.
         || (named == Some(Format::TriG) && format == Format::Turtle);
     (!agrees).then(|| format!("this looks like {what}: {option} {name}"))
 }
 
-/// The format that a document begins like, with its name; `None` for one that is not RDF.
+/// The format that the beginning of a document suggests, with its name; `None` if it is not RDF.
 fn guess(text: &str) -> Option<(&'static str, &'static str, Option<Format>)> {
     let start: String = text.chars().take(16).collect::<String>().to_lowercase();
     if start.starts_with("<!doctype html") || start.starts_with("<html") {

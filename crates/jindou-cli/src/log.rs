@@ -1,14 +1,15 @@
-//! The server's log on standard error: one line an event, whatever is in it.
+//! The server's log on standard error: one line per event, whatever its content.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Hands each event on as one line. Fields that clients make are quoted and escaped where they are logged; this holds for all
-/// else, such as messages of libraries.
+/// Writes each event as one line. Fields from clients are quoted and escaped where they are logged; this covers
+/// everything else, such as messages of libraries.
 pub struct OneLine<W> {
     out: W,
-    /// The formatter colours lines: its escape characters stay. (Those of fields are escaped already.)
+    /// True if the formatter colours lines, so that its escape characters must stay. (Those in fields are already
+    /// escaped.)
     ansi: bool,
 }
 
@@ -19,7 +20,7 @@ impl<W: Write> OneLine<W> {
 }
 
 impl<W: Write> Write for OneLine<W> {
-    /// Takes a whole event, as the formatter gives it.
+    /// Takes a whole event, as the formatter passes it.
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(event);
         self.out.write_all(line(&text, self.ansi).as_bytes())?;
@@ -31,7 +32,7 @@ impl<W: Write> Write for OneLine<W> {
     }
 }
 
-/// The event with all control characters but its last line end written as escapes, which are JSON's as well.
+/// The event with all control characters except its last line end written as escapes, which are also valid in JSON.
 fn line(event: &str, ansi: bool) -> Cow<'_, str> {
     let (body, end) = match event.strip_suffix('\n') {
         Some(body) => (body, "\n"),
@@ -58,7 +59,7 @@ fn line(event: &str, ansi: bool) -> Cow<'_, str> {
     (out + end).into()
 }
 
-/// Sends the message of a panic to the log, where its line ends forge nothing.
+/// Sends the message of a panic to the log, where its line ends cannot forge other lines.
 pub fn panics() {
     std::panic::set_hook(Box::new(|info| {
         let at = info.location().map(ToString::to_string).unwrap_or_default();

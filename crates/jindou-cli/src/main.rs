@@ -22,11 +22,11 @@ use mimalloc::MiMalloc;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Counts what reading and planning a query take. They make many small pieces.
+/// Measures the memory for parsing and planning a query, which allocate many small pieces.
 #[global_allocator]
 static ALLOCATOR: Tracked<BySize<MiMalloc>> = Tracked::over(BySize::new(MiMalloc));
 
-/// One buffer of events and one place that turns an error into words and an exit status.
+/// Sets up logging, and turns an error into a message and an exit status.
 fn main() -> ExitCode {
     end_with_the_reader();
     match run() {
@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Settings from environment and file, then the command line, then the command.
+/// Reads settings from environment and file, then the command line, and runs the command.
 fn run() -> jindou::Result<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let bare = args::command();
@@ -71,7 +71,7 @@ fn run() -> jindou::Result<ExitCode> {
         })
 }
 
-/// Says what went wrong, and what can be done about it.
+/// Prints an error, and possible remedies.
 fn tell(e: &jindou::Error) {
     match advice::advice_for(e) {
         Some(advice) => eprintln!("jindou: {e}; {advice}"),

@@ -1,4 +1,4 @@
-//! Advice on command lines that cannot be read: what was most likely meant.
+//! Advice on command lines that cannot be parsed: the most likely intention.
 
 use clap::ArgMatches;
 use clap::builder::StyledStr;
@@ -8,7 +8,7 @@ use jindou::{Error, Result};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Names that other programs have for what a command does here.
+/// Names that other programs use for commands of this one.
 const OTHER_NAMES: &[(&str, &str)] = &[
     ("ask", "query"),
     ("browse", "serve"),
@@ -35,7 +35,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("version", "--version"),
 ];
 
-/// The error with a tip, where the mistake is a common one.
+/// The error with a tip, if the mistake is a common one.
 pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
     let text = |kind| match e.get(kind) {
         Some(ContextValue::String(text)) => text.clone(),
@@ -60,7 +60,7 @@ pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
     e
 }
 
-/// The commands for a file or a folder that was named in place of one.
+/// Commands for a file or a folder that was given in place of a command.
 fn file(arguments: &[OsString]) -> Option<String> {
     let path = Path::new(arguments.get(1)?);
     let name = path.display();
@@ -71,7 +71,7 @@ fn file(arguments: &[OsString]) -> Option<String> {
     }
 }
 
-/// `jindou query my.store 'SELECT …'`.
+/// Recognises `jindou query my.store 'SELECT …'`.
 fn store_before_query(arguments: &[OsString]) -> Option<String> {
     let command = arguments.get(1)?;
     let store = arguments.get(2).filter(|a| Path::new(a).is_dir())?;
@@ -84,7 +84,7 @@ fn store_before_query(arguments: &[OsString]) -> Option<String> {
     })
 }
 
-/// Refuses a command line that names two things to ask or to serve.
+/// Refuses a command line that names two sources to query or to serve.
 ///
 /// # Errors
 /// [`Error::Usage`].

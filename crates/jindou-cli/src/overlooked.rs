@@ -9,7 +9,7 @@ pub fn sentence(counts: &GraphCounts, remedy: &str) -> String {
     format!("{counts}; query them with GRAPH ?g {{ … }} or with {remedy}")
 }
 
-/// The same with a capital letter.
+/// The same sentence with a capital letter.
 pub fn capitalised(counts: &GraphCounts, remedy: &str) -> String {
     let text = sentence(counts, remedy);
     let mut chars = text.chars();
@@ -19,7 +19,7 @@ pub fn capitalised(counts: &GraphCounts, remedy: &str) -> String {
     }
 }
 
-/// Answers a query, and says so if its answer is empty because all data is in named graphs.
+/// Answers a query, and reports if its answer is empty because all data is in named graphs.
 ///
 /// # Errors
 /// As [`Database::run`].
@@ -30,7 +30,7 @@ pub fn run(
     sink: &mut dyn AnswerSink,
     remedy: &str,
 ) -> Result<(QueryReport, Option<String>)> {
-    // The query's own mistakes are said when it is run.
+    // The query's own errors are reported when it is run.
     let Some(counts) = db.overlooked_graphs(text, options).ok().flatten() else {
         return Ok((db.run(text, options, sink)?, None));
     };
@@ -49,13 +49,14 @@ pub fn run(
     Ok((report, said))
 }
 
-/// Passes an answer on and notices whether it says something: a row with a value other than a count of nothing, a yes, a triple.
+/// Passes an answer on and checks if it has any content: a row with a value other than a count of nothing, a yes, a
+/// triple.
 struct Watched<'s> {
     inner: &'s mut dyn AnswerSink,
     says_something: bool,
 }
 
-/// Whether a value is what aggregates make of no rows at all.
+/// True if a value is the result of aggregates over no rows.
 fn is_of_nothing(cell: Option<&[u8]>) -> bool {
     let Some(cell) = cell else {
         return true;
@@ -80,7 +81,7 @@ impl AnswerSink for Watched<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Values are looked at, so they are delivered as rows.
+        // Values are inspected, so rows must be delivered as rows.
         None
     }
 

@@ -8,12 +8,12 @@ use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Standard output, or a pager as soon as more was written than fits the screen.
+/// Standard output, or a pager as soon as there is more text than fits the screen.
 pub struct Pages {
-    /// The pager's command; `None`: never.
+    /// The pager's command; `None` never starts one.
     command: Option<String>,
     lines: usize,
-    /// The text so far, while it fits.
+    /// The text so far, while it fits the screen.
     held: Vec<u8>,
     seen: usize,
     to: PageOutput,
@@ -42,7 +42,7 @@ impl Pages {
         }
     }
 
-    /// Writes what is held, or waits until the pager has ended.
+    /// Writes the held text, or waits until the pager has ended.
     pub fn finish(mut self) -> io::Result<()> {
         self.end()
     }
@@ -62,13 +62,13 @@ impl Pages {
         }
     }
 
-    /// Starts the pager with what was held; without one that starts, the answer is written as it is.
+    /// Starts the pager with the held text; if it cannot be started, the answer is written as it is.
     fn start(&mut self) -> io::Result<()> {
         let command = self.command.clone().unwrap_or_default();
         let started = Command::new("sh")
             .args(["-c", &command])
             .stdin(Stdio::piped())
-            // As Git does: what fits is left on the screen, lines are cut, colours kept.
+            // As in Git: a short text stays on the screen, lines are cut, colours are kept.
             .env(
                 "LESS",
                 std::env::var("LESS").unwrap_or_else(|_| "FRSX".into()),
@@ -113,7 +113,7 @@ impl Write for Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // An error was told, or nothing reads.
+        // The error was reported already, or there is no reader.
         let _ = self.end();
     }
 }
@@ -149,10 +149,10 @@ impl<'s> First<'s> {
         }
     }
 
-    /// Turns the error of an answer that was cut into success.
+    /// Turns the error of an answer that was cut off into success.
     ///
     /// # Errors
-    /// The error of the answer, if it was not cut.
+    /// The error of the answer, if it was not cut off.
     pub fn settle<T>(&mut self, answer: Result<T>) -> Result<Option<T>> {
         match answer {
             Ok(report) => Ok(Some(report)),
@@ -179,7 +179,7 @@ impl AnswerSink for First<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Rows are counted, so they are delivered as rows.
+        // Rows are counted, so they must be delivered as rows.
         None
     }
 
@@ -213,9 +213,9 @@ impl AnswerSink for First<'_> {
     }
 }
 
-/// Rows of a long answer that a terminal shows.
+/// Most rows of a long answer that a terminal shows.
 pub const SHOWN: u64 = 40;
-/// Time for counting the rows that are not shown.
+/// Longest time for counting the rows that are not shown.
 const COUNTING: Duration = Duration::from_secs(2);
 
 /// Shows the first rows of an answer, and counts the others for a while.
@@ -224,7 +224,7 @@ pub struct Head<'s> {
     /// Rows or triples so far; `None` for an answer that has neither.
     seen: Option<u64>,
     is_graph: bool,
-    /// Since when rows are only counted: what is shown is shown.
+    /// Time since which rows are only counted.
     counting: Option<Instant>,
     gave_up: bool,
 }
@@ -240,7 +240,8 @@ impl<'s> Head<'s> {
         }
     }
 
-    /// Adds rows to those that were seen, of which some were shown just now. The answer's end is shown before the others are counted.
+    /// Adds rows to those seen, some of which were just shown. The shown part of the answer is finished before the
+    /// others are counted.
     fn saw(&mut self, rows: u64) -> Result<()> {
         let seen = self.seen.unwrap_or_default().saturating_add(rows);
         self.seen = Some(seen);
@@ -264,7 +265,7 @@ impl<'s> Head<'s> {
         SHOWN.saturating_sub(self.seen.unwrap_or_default())
     }
 
-    /// Turns the error of an answer whose rows were too many to count into success.
+    /// Turns the error of an answer with too many rows to count into success.
     ///
     /// # Errors
     /// The error of the answer, if it is another one.
@@ -276,7 +277,7 @@ impl<'s> Head<'s> {
         }
     }
 
-    /// The line below an answer, which says how much there is and how to see the rest.
+    /// The line below an answer, with the number of rows and a way to see the rest.
     pub fn footer(&self, rest: &str) -> Option<String> {
         let n = self.seen?;
         let what = match (self.is_graph, n) {
@@ -313,7 +314,7 @@ impl AnswerSink for Head<'_> {
     }
 
     fn row_text(&self) -> Option<RowText> {
-        // Rows are counted, so they are delivered as rows.
+        // Rows are counted, so they must be delivered as rows.
         None
     }
 
@@ -348,7 +349,7 @@ impl AnswerSink for Head<'_> {
     }
 }
 
-/// Columns and lines of the terminal that standard output is; `None` where it is none, or does not say.
+/// Columns and lines of standard output's terminal; `None` if it is not a terminal, or does not report them.
 pub fn screen() -> Option<(u16, u16)> {
     let mut size = libc::winsize {
         ws_row: 0,

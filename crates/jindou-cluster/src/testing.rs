@@ -1,4 +1,4 @@
-//! Small stores in shards for the tests of other crates, through the real load.
+//! Small sharded stores for the tests of other crates, made by the real load.
 
 use crate::shards::{Near, snapshot_of_shard};
 use jindou_model::Progress;
@@ -9,8 +9,8 @@ use oxrdf::Quad;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A store of these quads, cut into shards, which are open in this process: the whole store as one of them sees it. One shard gives a store
-/// that is not cut.
+/// A sharded store of these quads with all shards open in this process: the whole store as one of them sees it. One
+/// shard gives an unsharded store.
 ///
 /// # Panics
 /// When the load fails: this is for tests.
@@ -37,7 +37,7 @@ pub fn shards_of_terms(quads: &[TermQuad], sharding: Sharding, own: u32) -> (Tem
     (folder, snapshot)
 }
 
-/// The shards of these quads, open in this process; `None` for one shard, which is a store that is not cut.
+/// The shards of these quads, open in this process; `None` for one shard, which is an unsharded store.
 ///
 /// # Panics
 /// When the load fails: this is for tests.

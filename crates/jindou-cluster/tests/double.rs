@@ -26,7 +26,7 @@ struct Pair {
     heard: Arc<Mutex<Vec<u8>>>,
 }
 
-/// A server with 4 KiB that anyone may read and a handler that notes one-way messages.
+/// A server with 4 KiB that anyone may read and a handler that records one-way messages.
 fn pair(network: &Network) -> Pair {
     let (server, client) = (network.node("s"), network.node("c"));
     let data: Vec<u8> = (0..4096).map(|i| i as u8).collect();
@@ -87,7 +87,7 @@ fn the_same_seed_gives_the_same_run() {
     let first = run(5);
     assert_eq!(first, run(5));
     assert_ne!(first.2, run(6).2);
-    // Faults did happen, and not only faults.
+    // Faults did occur, and not only faults.
     assert!(first.0.iter().any(Result::is_err) && first.0.iter().any(Result::is_ok));
 }
 
@@ -181,7 +181,7 @@ fn a_stale_epoch_is_refused_and_so_is_what_makes_no_sense() {
     p.peer
         .call(1, Epoch(4), &[], &mut vec![], p.client.deadline(MS))
         .unwrap();
-    // A one-way message of an old epoch goes nowhere.
+    // A one-way message of an old epoch is dropped.
     p.peer.send(1, Epoch(0), &[9], deadline).unwrap();
     network.run(MS);
     assert!(p.heard.lock().unwrap().is_empty());

@@ -1,4 +1,5 @@
-//! A reader's view when the serving process dies, stops, or is cut off: right bytes or a clear error, by the deadline.
+//! A reader's view when the serving process dies, stops, or is cut off: correct bytes or a clear error, by the
+//! deadline.
 
 mod support;
 
@@ -38,7 +39,7 @@ const STORE: &str = "JINDOU_TEST_STORE";
 const FABRIC: &str = "JINDOU_TEST_FABRIC";
 const LISTEN: &str = "JINDOU_TEST_LISTEN";
 const DEVICES: &str = "JINDOU_TEST_DEVICES";
-/// The message that asks for the catalogue.
+/// The message that requests the catalogue.
 const CATALOGUE: u16 = 1;
 const LISTENING: &str = "listening on ";
 
@@ -55,7 +56,8 @@ fn options(fabric: &str, listen: Option<String>, devices: Option<String>) -> Ucx
     }
 }
 
-/// The serving process, where [`STORE`] says of what. Each line of its input steps to the next epoch; the end of the input ends it.
+/// The serving process for the store named by [`STORE`]. Each line of its input steps to the next epoch; the end of the
+/// input ends it.
 #[test]
 fn child_that_serves() {
     let Some(store) = std::env::var_os(STORE) else {
@@ -130,7 +132,7 @@ fn reader(server: &Server, options: UcxOptions) -> Reader {
 }
 
 impl Reader {
-    /// One read of a list that needs one; its outcome and how long it took.
+    /// Performs one read of a list; returns its outcome and duration.
     fn read(&self, store: &Store, i: usize) -> (Result<(), TransportError>, Duration) {
         let &(subject, p, _, _) = store
             .truth
@@ -217,7 +219,7 @@ fn a_stopped_server_is_a_deadline_and_then_a_dead_peer() {
         let reader = reader(&server, UcxOptions::loopback(fabric));
         (0..200).for_each(|i| assert!(reader.read(&store, i).0.is_ok()));
         signal(&server, libc::SIGSTOP);
-        // Shared memory answers although its owner is stopped: then the bytes are right.
+        // Shared memory answers although its owner is stopped; the bytes are then correct.
         let e = reader.read_until_failure(&store, WAIT);
         assert!(
             matches!(
@@ -235,7 +237,7 @@ fn a_stopped_server_is_a_deadline_and_then_a_dead_peer() {
         signal(&server, libc::SIGCONT);
         let e = reader.read(&store, 0).0;
         assert!(e.is_err(), "the dead stay dead");
-        // Who connects again is served.
+        // A reader that connects again is served.
         let again = UcxTransport::new(UcxOptions::loopback(fabric)).unwrap();
         again
             .connect(&server.address, again.deadline(WAIT))

@@ -1,5 +1,5 @@
-//! The wake-up of an operation's owner under loom: the file that the library is made of, with loom's atomics and locks, in every
-//! interleaving (of at most three preemptions). A lost wake-up is a deadlock here, since nothing wakes by time.
+//! The wake-up of an operation's owner under loom: the library's own file, with loom's atomics and locks, in every
+//! interleaving (with at most three preemptions). A lost wake-up is a deadlock here, since there are no timeouts.
 
 #![cfg(not(sanitized))]
 
@@ -18,7 +18,7 @@ mod sync {
 #[path = "../src/transport/ucx/parts.rs"]
 mod parts;
 
-/// Parts, and what is written while they are under way.
+/// Parts, and the data written while they are in progress.
 #[derive(Default)]
 struct Operation {
     parts: PendingParts,

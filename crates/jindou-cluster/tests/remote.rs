@@ -1,4 +1,4 @@
-//! Lists that are read out of another server's memory, over the in-memory transport, against brute force.
+//! Lists read from another server's memory, over the in-memory transport, against brute force.
 
 mod support;
 
@@ -48,7 +48,7 @@ impl Served {
         RemoteStore::of_catalogue(peer, catalogue, |_| memory, self.client.deadline(WAIT))
     }
 
-    /// The lists of some keys, or `None` where they have to be asked for.
+    /// The lists of some keys, or `None` if they have to be requested.
     fn lists(
         &self,
         remote: &RemoteStore,
@@ -73,7 +73,7 @@ impl Served {
         Ok(Some(ends.iter().map(list).collect()))
     }
 
-    /// Every third id, some of which are not keys, in both directions of every predicate. Gives the neighbours that were read.
+    /// Every third id, some of which are not keys, in both directions of every predicate. Returns the neighbours read.
     fn agrees(&self, remote: &RemoteStore) -> usize {
         let truth = &self.store.truth;
         let mut read = 0;

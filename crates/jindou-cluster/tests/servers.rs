@@ -1,4 +1,5 @@
-//! Two servers of a small store in one process, over shared memory and over TLS: what is asked comes back whole either way.
+//! Two servers of a small store in one process, over shared memory and over TLS: requested data comes back whole either
+//! way.
 
 use jindou_cluster::servers::{ClusterFile, Servers};
 use jindou_cluster::shards::{Graphs, Near, Reply, Request, ShardClient};
@@ -22,7 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A wait that only a fault makes as long, also on a machine that does much else.
+/// A wait that only a fault makes this long, even on a busy machine.
 const WAIT: Duration = Duration::from_secs(60);
 
 fn ucx() -> bool {
@@ -39,7 +40,7 @@ fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 31 + i / 256) as u8).collect()
 }
 
-/// Answers a message of a length and some bytes with as many bytes as the length says, and the length of the others.
+/// Answers a message of a length and some bytes with that many bytes, and the length of the others.
 struct Echo;
 
 impl Posts for Echo {
@@ -234,7 +235,7 @@ fn over_shared_memory_all_comes_back_whole() {
     for (server, before) in both.iter().zip(before) {
         assert_eq!(taken(server), Some(before + 7), "all went over UCX");
     }
-    // More at a time than a lane takes, of lengths that need parts now and then.
+    // More at a time than a lane accepts, of lengths that sometimes need parts.
     std::thread::scope(|s| {
         for t in 0..24_usize {
             let server = &both[t % 2];
@@ -249,7 +250,7 @@ fn over_shared_memory_all_comes_back_whole() {
             });
         }
     });
-    // What a shard cannot do is its own error, and not the lane's.
+    // A shard's failure is its own error, and not the lane's.
     let token = CancelToken::with_deadline(WAIT);
     let e = both[0].ask(&[(1, Request::Post(vec![1]))], &token);
     let e = e.unwrap_err().to_string();
@@ -257,7 +258,8 @@ fn over_shared_memory_all_comes_back_whole() {
     assert!(taken(&both[0]).is_some());
 }
 
-/// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; whether edges are there; numbers of them.
+/// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; existence of
+/// edges; numbers of edges.
 fn questions(near: &Near, far: u32) -> Vec<Request> {
     let token = CancelToken::with_deadline(WAIT);
     let mut all = Vec::new();
@@ -308,7 +310,7 @@ fn questions(near: &Near, far: u32) -> Vec<Request> {
     all
 }
 
-/// Lists out of the other server's memory are those that it would send; over shared memory without a message.
+/// Lists read from the other server's memory are those that it would send; over shared memory without a message.
 #[test]
 fn lists_that_are_read_are_those_that_would_be_sent() {
     if !ucx() {
@@ -340,7 +342,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
                     assert_eq!([got], *want, "{question:?}");
                     read += 1;
                 }
-                // Asked or read, as a session does it.
+                // Requested or read, as a session does it.
                 let got = server.ask(&[(far, question.clone())], &token).unwrap();
                 assert_eq!(got, want);
             }
@@ -350,7 +352,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
                 assert!(server.reading().is_some());
                 assert!(read as usize * 3 > questions.len(), "{read} were read");
             }
-            // Keys of no one, and of the other shard.
+            // Keys that do not exist, and keys of the other shard.
             for key in [0, u32::MAX] {
                 let foreign = Request::Degrees {
                     predicate: 0,
@@ -360,7 +362,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
                 assert_eq!(server.read(&blocks, far, &foreign, &token), None);
             }
         }
-        // With its lane, a server has no reads any more.
+        // When its lane has ended, a server reads nothing any more.
         both[1].break_lanes();
         until("end of the reads", || both[0].reads()[0].1.is_none());
         assert_eq!(both[0].reading(), None);
@@ -405,7 +407,7 @@ fn without_a_lane_tls_is_used() {
     }
     let setup = Setup::new();
     let (tls, ucx) = (setup.file("tls", None), setup.file("ucx", None));
-    // One without UCX, and one over another carrier, which cannot be connected.
+    // One without UCX, and one over another carrier, to which no connection is possible.
     for other in [tls, setup.file("ucx", Some("lo"))] {
         let both = setup.both([&ucx, &other]);
         everything_comes_back(&setup, &both);
@@ -439,7 +441,7 @@ fn a_lane_that_breaks_gives_way_to_tls() {
         links,
         "the connections live"
     );
-    // With a new server come a new connection and a new lane.
+    // A new server brings a new connection and a new lane.
     let [first, second] = both;
     drop(second);
     until("end of the connection", || {
@@ -506,7 +508,7 @@ fn noise_over_ucx_is_ignored() {
             let e = peer.call(kind, Epoch(0), &pattern(len), &mut reply, deadline());
             assert!(e.is_err() && reply.is_empty(), "{kind} {len}");
         }
-        // Who waits for a part that came damaged has to learn that it will not come.
+        // A receiver that waits for a damaged part has to learn that it will not come.
         if [1, 2].contains(&kind) {
             until("end of a connection with damaged parts", || {
                 peer.failure().is_some()
@@ -514,7 +516,7 @@ fn noise_over_ucx_is_ignored() {
         }
     }
     let peer = connect().unwrap();
-    // A part as it should be, of a lane that there is not.
+    // A valid part of a lane that does not exist.
     let mut part = [5_u64, 1].map(u64::to_le_bytes).concat();
     part.extend_from_slice(&[0, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
     let seal = xxhash_rust::xxh3::xxh3_64_with_seed(b"x", xxhash_rust::xxh3::xxh3_64(&part));
@@ -530,10 +532,11 @@ fn noise_over_ucx_is_ignored() {
     stranger.close();
 }
 
-/// Connections that a stranger holds.
+/// Connections held by a stranger.
 const STRANGERS: usize = 150;
 
-/// A connection from this address of this machine to the first of the ports, by no port that a server is to have.
+/// A connection from this address of this machine to the first of the ports, from a port that is not reserved for a
+/// server.
 fn connect_from(host: &str, ports: [u16; 2]) -> Option<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).ok()?;
     let from: std::net::SocketAddr = format!("{host}:0").parse().ok()?;
@@ -548,7 +551,8 @@ fn connect_from(host: &str, ports: [u16; 2]) -> Option<TcpStream> {
     Some(socket.into())
 }
 
-/// Someone who holds connections to a port and says no more than a word, until it is dropped. Those that are closed are opened again.
+/// A stranger that holds connections to a port and sends at most a word, until it is dropped. Closed connections are
+/// opened again.
 struct Stranger {
     stop: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -597,7 +601,7 @@ fn silent_connections_keep_no_peer_out() {
         // A stranger's address, and the peers' own.
         ("127.0.0.2", &b""[..]),
         ("127.0.0.1", b""),
-        // The beginning of a handshake that does not go on.
+        // The beginning of a handshake that does not continue.
         ("127.0.0.2", b"\x16\x03\x01\x02\x00\x01"),
     ] {
         let setup = Setup::new();
@@ -605,7 +609,7 @@ fn silent_connections_keep_no_peer_out() {
         let one = setup.start(&file, 0);
         let stranger = Stranger::new(from, setup.ports, word);
         std::thread::sleep(Duration::from_millis(300));
-        // A server that comes meanwhile, and comes again.
+        // A server that connects meanwhile, and connects again.
         for _ in 0..2 {
             let other = setup.start(&file, 1);
             let begun = Instant::now();
@@ -635,7 +639,7 @@ fn messages_of_peers_are_charged_while_they_come() {
     for _ in 0..3 {
         let e = ask_echo(&other, 0, 40 << 20, 10).unwrap_err().to_string();
         assert!(e.contains("memory"), "{e}");
-        // The connection goes on, and nothing is held.
+        // The connection continues, and nothing is held.
         ask_echo(&other, 0, 1 << 20, 1 << 20).unwrap();
     }
     until("memory", || memory.used() == 0);

@@ -1,4 +1,4 @@
-//! Requests to shards against the quads that went in: keys in pages, numbers of edges in one round, memory of what is kept.
+//! Requests to shards against the loaded quads: keys in pages, numbers of edges in one round, memory of kept lists.
 
 #[path = "../../jindou-store/tests/common/agreement.rs"]
 mod agreement;
@@ -37,7 +37,7 @@ fn predicates(snapshot: &Snapshot, quads: &[TermQuad]) -> Vec<(Vec<u8>, Predicat
     terms.into_iter().map(with_id).collect()
 }
 
-/// Says whether some graphs have a quad.
+/// True if some graphs have a quad.
 type Sees<'a> = dyn Fn(&TermQuad) -> bool + 'a;
 
 /// Pages of keys, however short, are together the subjects and objects of the quads.
@@ -107,7 +107,7 @@ fn keys(
     all
 }
 
-/// One round for all, none for what is known, and the numbers are those of the quads.
+/// One round for all, none for known ones, and the numbers are those of the quads.
 #[test]
 fn numbers_of_edges_come_in_one_round() {
     let quads: BTreeSet<TermQuad> = varied_quads().into_iter().collect();
@@ -121,7 +121,7 @@ fn numbers_of_edges_come_in_one_round() {
         }
     }
     let terms = predicates(&snapshot, &quads);
-    // Of the ends of the quads, which were looked up, most numbers are known; a query that looked nothing up knows none.
+    // Most numbers of the looked-up ends of the quads are known; a query that looked nothing up knows none.
     let another = snapshot.for_new_query();
     for (snapshot, most_messages) in [(&snapshot, 4), (&*another, 5)] {
         let sharded = snapshot.as_sharded().unwrap();
@@ -144,7 +144,7 @@ fn numbers_of_edges_come_in_one_round() {
     }
 }
 
-/// Lists that are kept count as the memory of the query, and one without room ends it.
+/// Kept lists are charged to the query's memory, and a list without room ends the query.
 #[test]
 fn kept_lists_are_charged_to_the_query() {
     let quads = varied_quads();
@@ -165,7 +165,7 @@ fn kept_lists_are_charged_to_the_query() {
     one.check_shards().unwrap();
     let used = memory.used();
     assert!(used > 10_000, "{used} bytes");
-    // What is kept is not fetched again.
+    // Kept lists are not fetched again.
     let set = vec![0, id(&one, &quads[0][3])];
     let (_, p) = predicates(&one, &quads).remove(0);
     let before = one.as_sharded().unwrap().traffic();
@@ -175,7 +175,7 @@ fn kept_lists_are_charged_to_the_query() {
     drop(one);
     assert_eq!(memory.used(), 0);
 
-    // Too little for all, enough for each: older lists are forgotten.
+    // Too little for all, enough for each: older lists are dropped.
     let memory = MemoryBudget::new(used / 4);
     let another = snapshot.for_new_query().into_owned();
     fetch(&another, &memory);
@@ -192,7 +192,7 @@ fn kept_lists_are_charged_to_the_query() {
     }
 }
 
-/// Keys with long lists are known on every shard, with their lengths, and on no store that is whole.
+/// Keys with long lists are known on every shard, with their lengths, but not on an unsharded store.
 #[test]
 fn heavy_keys_are_those_with_long_lists() {
     let term = |s: &str, i: usize| format!("<http://e/{s}{i}").into_bytes();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(5);
 
-/// False, with a reason for the log, where UCX is not installed.
+/// False, with a message, if UCX is not installed.
 fn ucx() -> bool {
     match available() {
         Ok(()) => true,
@@ -197,7 +197,7 @@ fn a_stale_epoch_is_refused_on_both_sides() {
         held: Epoch(0),
         current: Epoch(2),
     };
-    // The far end refuses a message whether or not this end has heard.
+    // The far end refuses a message whether or not this end has heard of the step.
     let e = peer.call(1, Epoch(0), &[], &mut Vec::new(), client.deadline(WAIT));
     assert_eq!(e, Err(stale.clone()));
     let e = peer.read_many(region, &range, &mut into, client.deadline(WAIT));
@@ -214,7 +214,7 @@ fn a_stale_epoch_is_refused_on_both_sides() {
 fn closing_ends_both_sides() {
     if ucx() {
         closing(Fabric::Tcp);
-        // What is mapped here outlives the transport, and must not be read all the same.
+        // Mapped memory outlives the transport, but must not be read any more.
         closing(Fabric::SharedMemory);
     }
 }
@@ -277,7 +277,7 @@ fn who_never_ends_a_greeting_does_not_hold_up_the_end() {
     dripping.join().unwrap();
 }
 
-/// The words before the address of the test below's child.
+/// The words before the address that the child of the test below prints.
 const AT: &str = "listens at ";
 
 /// An end in a process of its own, until its standard input ends.
@@ -341,7 +341,8 @@ unsafe impl Memory for MappedFile {
     }
 }
 
-/// A file's memory is mapped by its reader; one that is cut under it is an error and no signal, and one that was replaced is not mapped.
+/// A file's memory is mapped by its reader; truncating it is an error and not a signal, and a replaced file is not
+/// mapped.
 #[test]
 fn files_are_read_where_they_are() {
     if !ucx() {

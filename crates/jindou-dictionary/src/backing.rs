@@ -1,4 +1,4 @@
-//! Where the bytes of an opened file are: mapped, or read into memory of our own.
+//! Location of an opened file's bytes: mapped, or read into allocated memory.
 
 use jindou_mapped::MappedFile;
 use jindou_model::memory::huge_zeroed;
@@ -8,15 +8,15 @@ use std::io::Read;
 use std::ops::Deref;
 use std::path::Path;
 
-/// How a dictionary holds its files.
+/// The way in which a dictionary holds its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Residence {
     /// Mapped: opens at once and shares the page cache; a random read may miss the TLB as well.
     #[default]
     Mapped,
-    /// Read into memory backed by huge pages: opening takes as long as reading the files. Random
-    /// reads then cost less where huge pages reach the hardware (a virtual machine whose host uses
-    /// small pages showed no difference: lookups 0.64 µs mapped, 0.66 µs in memory).
+    /// Read into memory backed by huge pages: opening takes as long as reading the files. Random reads then cost less
+    /// if huge pages reach the hardware (a virtual machine whose host uses small pages showed no difference: lookups
+    /// 0.64 µs mapped, 0.66 µs in memory).
     Memory,
 }
 
@@ -45,7 +45,7 @@ impl Backing {
         Ok(Self::Memory { lines, len })
     }
 
-    /// A copy of bytes that no file has.
+    /// A copy of bytes that are not in a file.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
         let mut lines: Vec<CacheLine> = huge_zeroed(bytes.len().div_ceil(64));
         let copy: &mut [u8] = bytemuck::cast_slice_mut(&mut lines);
@@ -73,7 +73,7 @@ impl Backing {
         }
     }
 
-    /// True if [`Self::check`] has nothing to say. A few instructions.
+    /// True if [`Self::check`] would succeed. A few instructions.
     #[inline]
     #[must_use]
     pub(crate) fn is_whole(&self) -> bool {

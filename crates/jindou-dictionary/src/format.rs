@@ -1,4 +1,4 @@
-//! The container of both files: a head of 512 bytes, then sections.
+//! The container format of both files: a head of 512 bytes, then sections.
 //!
 //! | bytes | head |
 //! |---|---|
@@ -10,10 +10,10 @@
 //! | 32..64 | four numbers of the file's own (see its writer) |
 //! | 64.. | per section 24 bytes: kind (`u32`), 0 (`u32`), offset (`u64`), length (`u64`) |
 //!
-//! All numbers are little-endian; sections begin at multiples of 64 bytes, with zeros between them,
-//! so that a mapped section can be read as an array of its type. Nothing here is a checksum: the
-//! store directory has one over all its files. What is read is checked against the bounds of its
-//! section instead, each time, so that damaged files give wrong or no answers, but never a panic.
+//! All numbers are little-endian. Sections begin at multiples of 64 bytes, with zeros between them, so that a mapped
+//! section can be read as an array of its type. There are no checksums here: the store directory has them for all of
+//! its files. Instead, every read is checked against the bounds of its section, so that damaged files give wrong or no
+//! answers, but never a panic.
 
 use crate::backing::{Backing, Residence};
 use jindou_model::{Error, Result, private};
@@ -32,7 +32,7 @@ pub const DICTIONARY_FILE: &str = "dictionary.jd";
 
 /// Version of both formats.
 ///
-/// 2: ranks by `jindou-values`: one for each instant, none for derived integers out of range.
+/// 2: ranks computed by `jindou-values`: one for each instant, none for derived integers out of range.
 pub(crate) const VERSION: u32 = 2;
 pub(crate) const STRINGS_MAGIC: [u8; 8] = *b"JDSTRNGS";
 pub(crate) const DICTIONARY_MAGIC: [u8; 8] = *b"JDDICTNR";
@@ -46,7 +46,7 @@ const ALIGN: u64 = 64;
 
 /// Terms in a front-coded block.
 pub(crate) const BLOCK: u32 = 16;
-/// Bytes of a block's offset: 1 TiB of strings.
+/// Bytes of a block's offset, enough for 1 TiB of strings.
 pub(crate) const OFFSET: usize = 5;
 
 /// Sections of [`STRINGS_FILE`].
@@ -61,7 +61,7 @@ pub(crate) mod strings {
 
 /// Sections of [`DICTIONARY_FILE`].
 pub(crate) mod dictionary {
-    /// Per id from 0 (unused) the lex index: `u32`; 3 bytes, and one more at the end, when compact.
+    /// Lex index per id from 0 (unused): `u32`; when compact, 3 bytes each and one more at the end.
     pub(crate) const LEX: u32 = 1;
     /// Buckets of 64 bytes: canonical bytes → id.
     pub(crate) const HASH: u32 = 2;
@@ -83,8 +83,8 @@ pub(crate) fn stored_hash(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
-/// One place in the stored hash table: 12 one-byte fingerprints, 12 ids (0 = empty), and whether a
-/// term that belongs here went on to the next bucket.
+/// A bucket of the stored hash table: 12 one-byte fingerprints, 12 ids (0 = empty), and whether a term that belongs
+/// here overflowed to the next bucket.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
@@ -96,37 +96,36 @@ pub(crate) struct Bucket {
 
 /// Entries of a bucket.
 pub(crate) const SLOTS: usize = 12;
-/// As [`Bucket`], for ids of at most [`COMPACT_BITS`] bits: each shares its word with the bits of the
-/// fingerprint above it; 0 = empty. Places are taken in order, and a full bucket may have sent a term on.
+/// As [`Bucket`], for ids of at most [`COMPACT_BITS`] bits: each shares its word with the bits of the fingerprint above
+/// it; 0 = empty. Slots are used in order, and a full bucket may have overflowed.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
 pub(crate) struct CompactBucket(pub(crate) [u32; COMPACT_SLOTS]);
 
 /// Entries of a compact bucket.
 pub(crate) const COMPACT_SLOTS: usize = 16;
-/// With more bits an id would leave fewer than 8 for the fingerprint, and lookups would compare strings
-/// for nothing.
+/// Most bits of an id in a compact dictionary. With more, fewer than 8 would be left for the fingerprint, and lookups
+/// would compare strings in vain.
 pub(crate) const COMPACT_BITS: u32 = 24;
 /// Bytes of a lex index in a compact dictionary.
 pub(crate) const NARROW_LEX: usize = 3;
 
-/// Bits of an id when a dictionary of this many terms is compact, else 0; the third of the file's own
-/// numbers.
+/// Bits of an id if a dictionary of this many terms is compact, else 0; stored as the third of the file's own numbers.
 pub(crate) fn compact_bits(terms: u32) -> u32 {
     let bits = u32::BITS - terms.leading_zeros();
     if bits <= COMPACT_BITS { bits } else { 0 }
 }
 
-/// The word of an id that has `bits` bits.
+/// The word for an id of `bits` bits.
 #[inline(always)]
 pub(crate) fn compact_entry(hash: u64, id: u32, bits: u32) -> u32 {
     (hash as u32) << bits | id
 }
 
-/// Buckets that a lookup may visit; a table that needed more would be built with another seed.
+/// Most buckets that a lookup may visit; a table that needed more would be built with another seed.
 pub(crate) const MAX_PROBE: usize = 256;
 
-/// The bucket where a hash belongs, of `buckets`.
+/// The bucket of a hash among `buckets`.
 #[inline(always)]
 pub(crate) fn bucket_of(hash: u64, buckets: usize) -> usize {
     ((u128::from(hash) * buckets as u128) >> 64) as usize
@@ -141,7 +140,7 @@ pub(crate) fn print_of(hash: u64) -> u8 {
 /// Writes a file of sections.
 #[derive(Debug)]
 pub(crate) struct SectionWriter {
-    /// `None`: all stays in the buffer.
+    /// `None` if everything stays in the buffer.
     file: Option<File>,
     path: PathBuf,
     buffer: Vec<u8>,
@@ -160,7 +159,7 @@ impl SectionWriter {
         Self::over(Some(file), path, magic)
     }
 
-    /// Writes to memory what the file would hold.
+    /// Writes the content of such a file to memory.
     pub(crate) fn in_memory(name: &str, magic: [u8; 8]) -> Result<Self> {
         Self::over(None, name.into(), magic)
     }
@@ -178,7 +177,7 @@ impl SectionWriter {
         Ok(w)
     }
 
-    /// Begins a section; the one before ends.
+    /// Begins a section, which ends the one before.
     pub(crate) fn begin(&mut self, kind: u32) -> Result<()> {
         self.end();
         let padding = self.at.next_multiple_of(ALIGN) - self.at;
@@ -219,7 +218,8 @@ impl SectionWriter {
         Ok(())
     }
 
-    /// Completes the file. It is not synced: that is for whoever commits the store directory. The bytes of one in memory.
+    /// Completes the file. Syncing it is left to the code that commits the store directory. Returns the bytes of a file
+    /// in memory.
     pub(crate) fn finish(mut self, terms: u32, own: [u64; 4]) -> Result<Vec<u8>> {
         self.end();
         self.flush()?;
@@ -272,7 +272,7 @@ impl Sections {
         Self::over(Backing::open(path, residence)?, path, magic)
     }
 
-    /// As [`Self::open`], over bytes in memory; errors name them `name`.
+    /// As [`Self::open`], over bytes in memory; errors call them `name`.
     pub(crate) fn from_bytes(bytes: &[u8], name: &str, magic: [u8; 8]) -> Result<Self> {
         Self::over(Backing::from_bytes(bytes), Path::new(name), magic)
     }
@@ -333,14 +333,14 @@ impl Sections {
         self.map.check()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// True if [`Self::check_file`] would succeed. A few instructions.
     #[inline]
     #[must_use]
     pub(crate) fn is_whole(&self) -> bool {
         self.map.is_whole()
     }
 
-    /// Where a section lies; [`Error::Damaged`] when there is none or its length is not as expected.
+    /// Range of a section; [`Error::Damaged`] when it is missing or its length is not as expected.
     pub(crate) fn range(&self, kind: u32, len: impl Fn(usize) -> bool) -> Result<Range<usize>> {
         match self.table.iter().find(|(k, _)| *k == kind) {
             Some((_, r)) if len(r.len()) => Ok(r.clone()),
@@ -362,7 +362,7 @@ impl Sections {
         &self.map[range.clone()]
     }
 
-    /// A section as an array. Empty when its length does not fit the type (which `range` excludes).
+    /// A section as an array. Empty when its length does not fit the type (which `range` rules out).
     #[inline(always)]
     pub(crate) fn array<T: bytemuck::Pod>(&self, range: &Range<usize>) -> &[T] {
         bytemuck::try_cast_slice(self.bytes(range)).unwrap_or(&[])

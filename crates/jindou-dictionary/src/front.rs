@@ -1,6 +1,6 @@
-//! Pieces of front coding: lengths as 7 bits a byte, low bits first, at most 5 bytes; common prefixes.
+//! Elements of front coding: lengths with 7 bits per byte, low bits first, at most 5 bytes; common prefixes.
 
-/// Appends.
+/// Appends a length.
 #[inline]
 pub(crate) fn push(mut v: u32, out: &mut Vec<u8>) {
     while v >= 0x80 {
@@ -10,7 +10,7 @@ pub(crate) fn push(mut v: u32, out: &mut Vec<u8>) {
     out.push(v as u8);
 }
 
-/// Reads at `at` and moves it on; `None` when the bytes end or the number does not.
+/// Reads a length at `at` and advances it; `None` when the bytes end or the number is too long.
 #[inline]
 pub(crate) fn read(bytes: &[u8], at: &mut usize) -> Option<u32> {
     let first = *bytes.get(*at)?;
@@ -30,7 +30,7 @@ pub(crate) fn read(bytes: &[u8], at: &mut usize) -> Option<u32> {
     None
 }
 
-/// Length of the common prefix of `a` and `b`, of which `from` bytes are known to agree.
+/// Length of the common prefix of `a` and `b`, which are known to agree in `from` bytes.
 #[inline]
 pub(crate) fn common_prefix(a: &[u8], b: &[u8], from: usize) -> usize {
     let n = a.len().min(b.len());

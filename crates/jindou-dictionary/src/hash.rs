@@ -1,11 +1,10 @@
-//! The in-memory hash of interning, and equality of terms: both quick on some tens of bytes. The
-//! number of steps depends on the length's class only (up to 8, 16, 32, 64, more), so that the
-//! processor predicts the branches although lengths vary. The hash is never stored; the stored table
-//! uses XXH3 (`crate::format::stored_hash`).
+//! The in-memory hash for interning, and equality of terms: both are fast for some tens of bytes. The number of steps
+//! depends only on the length's class (up to 8, 16, 32, 64, more), so that the processor predicts the branches although
+//! lengths vary. This hash is never stored; the stored table uses XXH3 (`crate::format::stored_hash`).
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Keys of a hash function, drawn at random: no one can prepare terms that fall together.
+/// Randomly drawn keys of a hash function, so that collisions cannot be prepared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Keys([u64; 4]);
 
@@ -40,7 +39,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Up to 7 bytes as a number, the length left out.
+/// Up to 7 bytes as a number, not including the length.
 #[inline(always)]
 fn short(bytes: &[u8]) -> u64 {
     let len = bytes.len();
@@ -53,7 +52,7 @@ fn short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// A 64-bit hash whose upper half is as good as its lower one. O(length), no setup cost.
+/// A 64-bit hash whose halves are of equal quality. O(length), no setup cost.
 #[inline]
 pub(crate) fn hash(bytes: &[u8], keys: &Keys) -> u64 {
     let [k0, k1, k2, k3] = keys.0;
@@ -94,7 +93,7 @@ fn wide(bytes: &[u8], at: usize) -> u128 {
     }
 }
 
-/// Equality, without a call for lengths up to 64.
+/// True if the bytes are equal; makes no call for lengths up to 64.
 #[inline(always)]
 pub(crate) fn equal(x: &[u8], y: &[u8]) -> bool {
     let n = x.len();

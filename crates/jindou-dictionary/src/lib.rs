@@ -1,14 +1,12 @@
-//! Term ↔ id: the string server of a store.
+//! Term ↔ id: the dictionary of a store.
 //!
-//! Two halves. **Building** ([`Interner`], [`merge_runs`], [`write_dictionary`]): every loading
-//! thread interns the terms it meets into a bounded table, closes the table into a sorted run when
-//! it is full, and the runs are merged into one lexicographic vocabulary. **Reading**
-//! ([`Dictionary`]): the mapped files, term to id, id to term, and the value columns that filters
-//! and ORDER BY read in place of strings. Between both stand the indexes of terms ([`index`]).
+//! It has two halves. **Building** ([`Interner`], [`merge_runs`], [`write_dictionary`]): every loading thread interns
+//! its terms in a bounded table and closes the table into a sorted run when it is full; the runs are merged into one
+//! lexicographic vocabulary. **Reading** ([`Dictionary`]): the mapped files, term to id, id to term, and the value
+//! columns that filters and ORDER BY read in place of strings. Between both are the indexes of terms ([`index`]).
 //!
-//! Three numbers name a term on its way: the *run-local id* (dense, in order of arrival), the *lex
-//! index* (its place in the order of canonical bytes, from 0, `u32`), and the [`VertexId`] that
-//! clustering gives it.
+//! Three numbers identify a term on its way: the *run-local id* (dense, in order of arrival), the *lex index* (its
+//! position in the order of canonical bytes, from 0, `u32`), and the [`VertexId`] that clustering assigns to it.
 //!
 //! [`VertexId`]: jindou_model::VertexId
 

@@ -1,5 +1,5 @@
-//! Intermediate data of a load: bytes appended once and read back in order, in memory while a
-//! budget allows it and in files after that. Used for sorted runs of terms and of triples.
+//! Intermediate data of a load: bytes that are appended once and read back in order, in memory while a budget allows it
+//! and in files after that. Used for sorted runs of terms and of triples.
 
 use jindou_model::{Error, MemoryBudget, Resource, Result};
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes in a memory chunk, in a file write and in a reader's buffer.
+/// Size in bytes of a memory chunk, a file write and a reader's buffer.
 const CHUNK: usize = 1 << 20;
 
-/// Where spilled data goes: a folder for files and a budget for memory. Cheap to clone, usable from
-/// every thread. Files are unlinked as soon as they are made, so nothing is left behind even when
-/// the process is killed; their room is free again when the last [`Spill`] or reader is dropped.
+/// Destination of spilled data: a folder for files and a budget for memory. Cheap to clone, usable from every thread.
+/// Files are unlinked as soon as they are created, so nothing is left over even if the process is killed; their space
+/// is freed when the last [`Spill`] or reader is dropped.
 #[derive(Clone, Debug)]
 pub struct SpillDir {
     inner: Arc<SpillState>,
@@ -27,7 +27,7 @@ struct SpillState {
 }
 
 impl SpillDir {
-    /// Spills into memory charged to `budget`, and into files in `parent` when it refuses.
+    /// Spills into memory charged to `budget`, and into files in `parent` when the budget refuses.
     ///
     /// # Errors
     /// [`Error::Io`] when `parent` cannot be written.
@@ -41,7 +41,7 @@ impl SpillDir {
         })
     }
 
-    /// Memory only, without limit.
+    /// Memory only, without a limit.
     #[must_use]
     pub fn in_memory() -> Self {
         Self {
@@ -69,7 +69,7 @@ impl SpillDir {
     }
 }
 
-/// A chunk of memory that gives its charge back.
+/// A chunk of memory that releases its charge on drop.
 #[derive(Debug)]
 struct Chunk {
     bytes: Vec<u8>,
@@ -82,7 +82,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Takes bytes; see [`SpillDir::writer`].
+/// Accepts bytes; see [`SpillDir::writer`].
 #[derive(Debug)]
 pub struct SpillWriter {
     dir: SpillDir,
@@ -93,11 +93,11 @@ pub struct SpillWriter {
 }
 
 impl SpillWriter {
-    /// Appends. Amortised one copy; every MiB goes to its chunk or file.
+    /// Appends bytes. Amortised one copy; every MiB goes to its chunk or file.
     ///
     /// # Errors
-    /// [`Error::Io`] when a file cannot be made or written (the disk is full), [`Error::Limit`] when
-    /// the memory budget is spent and there is no folder to spill to.
+    /// [`Error::Io`] when a file cannot be created or written (the disk is full), [`Error::Limit`] when the memory
+    /// budget is used up and there is no folder to spill to.
     #[inline]
     pub fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.buffer.capacity() == 0 {
@@ -131,7 +131,7 @@ impl SpillWriter {
         self.len
     }
 
-    /// True before the first byte.
+    /// True if nothing has been appended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -215,19 +215,19 @@ pub struct Spill {
 }
 
 impl Spill {
-    /// Bytes.
+    /// Number of bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// True without a byte.
+    /// True if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// True when it went to a file.
+    /// True if the data went to a file.
     #[must_use]
     pub fn on_disk(&self) -> bool {
         matches!(self.data, SpillData::File(_))
@@ -247,7 +247,7 @@ impl Spill {
         }
     }
 
-    /// Reads from the start and gives every memory chunk back once it is read.
+    /// Reads from the start and releases every memory chunk once it is read.
     #[must_use]
     pub fn into_reader(self) -> SpillReader {
         SpillReader {
@@ -265,11 +265,11 @@ impl Spill {
 /// Reads a [`Spill`] in order through a buffer of 1 MiB (chunks in memory are read in place).
 #[derive(Debug)]
 pub struct SpillReader {
-    /// Chunks not yet left behind (the first one is current), or the file.
+    /// Chunks not yet released (the first one is current), or the file.
     data: SpillData,
-    /// Buffer of a file; empty for memory.
+    /// Buffer for a file; empty for memory.
     buffer: Vec<u8>,
-    /// Place in the current chunk or buffer.
+    /// Position in the current chunk or buffer.
     at: usize,
     /// End of the current chunk or buffer; 0 before the first.
     end: usize,
@@ -280,7 +280,7 @@ pub struct SpillReader {
 }
 
 impl SpillReader {
-    /// The bytes at hand: not empty before the end of the data, and empty there. Does not move on.
+    /// The available bytes: never empty before the end of the data, and empty there. Does not advance.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be read.
@@ -291,7 +291,7 @@ impl SpillReader {
         Ok(self.available())
     }
 
-    /// The bytes at hand without fetching more; may be empty anywhere.
+    /// The available bytes without fetching more; may be empty anywhere.
     #[inline]
     #[must_use]
     pub fn available(&self) -> &[u8] {
@@ -326,7 +326,7 @@ impl SpillReader {
         Ok(())
     }
 
-    /// Moves on by `n` bytes of those at hand; more than those is cut down to them.
+    /// Advances by `n` of the available bytes, or by all of them if there are fewer.
     #[inline]
     pub fn consume(&mut self, n: usize) {
         self.at = (self.at + n).min(self.end);

@@ -10,7 +10,7 @@ pub struct TagRanges {
 }
 
 impl TagRanges {
-    /// From the number of terms of each tag. Sums beyond `u32` saturate.
+    /// The ranges, given the number of terms of each tag. Sums beyond `u32` saturate.
     #[must_use]
     pub fn from_counts(counts: &[u32; 256]) -> Self {
         let mut starts = Box::new([0u32; 257]);
@@ -20,13 +20,13 @@ impl TagRanges {
         Self { starts }
     }
 
-    /// The lex indexes of the terms with this tag (`jindou_model::term`); empty when there is none.
+    /// The lex indexes of the terms with this tag (`jindou_model::term`); empty if there are none.
     #[must_use]
     pub fn range(&self, tag: u8) -> Range<u32> {
         self.starts[tag as usize]..self.starts[tag as usize + 1]
     }
 
-    /// The lex indexes of the terms whose tag is in `tags`, for instance all numeric literals.
+    /// The lex indexes of the terms whose tag is in `tags`, for example all numeric literals.
     #[must_use]
     pub fn span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
         let (first, last) = (*tags.start() as usize, *tags.end() as usize);
@@ -52,13 +52,13 @@ impl TagRanges {
         self.starts[256]
     }
 
-    /// The table as stored: number of terms below each tag, and the total.
+    /// The table in its stored form: number of terms below each tag, and the total.
     #[must_use]
     pub(crate) fn starts(&self) -> &[u32; 257] {
         &self.starts
     }
 
-    /// Reads a stored table; `None` unless it ascends from 0.
+    /// Parses a stored table; `None` unless it ascends from 0.
     #[must_use]
     pub(crate) fn from_starts(starts: &[u32]) -> Option<Self> {
         let starts: Box<[u32; 257]> = Box::new(starts.try_into().ok()?);

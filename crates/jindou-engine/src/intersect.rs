@@ -2,7 +2,7 @@
 //!
 //! | shape | algorithm | cost |
 //! |---|---|---|
-//! | one at most 16 (8 without AVX2), the other at most 64 | every pair compared, no branch on data | 0.5 ns an id |
+//! | one at most 16 (8 without AVX2), the other at most 64 | every pair compared, no branch on data | 0.5 ns per id |
 //! | one 16 times the other, or made of runs | leapfrog: each seeks the other's next id | matches + jumps × log |
 //! | otherwise | merge, no branch on data | short + long |
 

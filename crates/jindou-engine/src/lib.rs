@@ -15,7 +15,7 @@
 //! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
 //! | `values` | expressions: values of rows as ids; aggregates |
 //! | `sink` | where rows go |
-//! | `places` | places to compute in, one a core, and threads that help heavy queries in those that are free |
+//! | `places` | places to compute in, one per core, and threads that help heavy queries in those that are free |
 //! | `live` | counts that others read while a plan runs |
 //! | `terms` | ids to terms; terms that a query makes |
 //! | `executor` | the boundary behind which a CPU, a GPU or another server runs steps |

@@ -240,7 +240,7 @@ pub struct CollectSink {
     pub width: usize,
     /// Number of rows (also without columns).
     pub rows: usize,
-    /// `width` ids a row; [`NO_VERTEX`] is unbound.
+    /// `width` ids per row; [`NO_VERTEX`] is unbound.
     pub ids: Vec<u32>,
 }
 

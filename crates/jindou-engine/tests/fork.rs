@@ -457,7 +457,7 @@ fn queries_end_when_they_are_told_to() {
     assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
     assert!(begun.elapsed() < Duration::from_secs(2));
     shards.is_left_clean();
-    // Someone who cancels.
+    // A caller that cancels.
     let options = ExecOptions::default();
     let got = std::thread::scope(|s| {
         let query = s.spawn(|| {

@@ -64,7 +64,7 @@ fn nobody_helps_who_has_returned() {
                 ask(0);
             },
         );
-        // Whoever came has gone: the owner is alone with it.
+        // All visitors have left: the owner is alone with it.
         lent.end();
         let helped = helped.load(loom::sync::atomic::Ordering::Relaxed);
         assert_eq!(helper.join().unwrap(), helped == 1);

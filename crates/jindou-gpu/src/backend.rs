@@ -1,6 +1,7 @@
-//! The operations that a device must offer. Two implementations: a GPU through the CUDA driver ([`crate::Cuda`])
-//! and the same kernels on the CPU (the module `shim`, a feature); [`crate::faults`] breaks either at a chosen call. Everything above
-//! this line is the same for all. [`crate::Device`] is the layer that the rest of the crate uses.
+//! The operations that a device must offer. Two implementations: a GPU through the CUDA driver ([`crate::Cuda`]) and
+//! the same kernels on the CPU (the module `shim`, a feature); [`crate::faults`] makes either fail at a chosen call.
+//! All code above this interface is the same for all devices. [`crate::Device`] is the layer that the rest of the crate
+//! uses.
 
 use jindou_model::{Error, Result};
 use std::ptr::NonNull;
@@ -19,13 +20,13 @@ macro_rules! kernels {
             /// All kernels, in order of their numbers.
             pub const ALL: &'static [Kernel] = &[$(Kernel::$name),*];
 
-            /// The name in the compiled code.
+            /// The symbol in the compiled code.
             #[must_use]
             pub fn symbol(self) -> &'static str {
                 match self { $(Self::$name => $symbol),* }
             }
 
-            /// Bytes of its parameters.
+            /// Size of its parameters in bytes.
             #[must_use]
             pub fn params_size(self) -> usize {
                 match self { $(Self::$name => size_of::<crate::params::$params>()),* }
@@ -58,22 +59,22 @@ kernels! {
     Gather = "jd_gather": Gather,
 }
 
-/// A moment on the device's time line. Given back by [`Backend::unmark`].
+/// A moment on the device's time line. Released by [`Backend::unmark`].
 #[derive(Debug)]
 pub struct Mark(pub(crate) u64);
 
-/// A device. Work is queued in order and nothing waits: [`Self::mark`] and [`Self::reached`] tell when it is done.
+/// A device. Work is queued in order and calls do not wait: [`Self::mark`] and [`Self::reached`] tell when it is done.
 ///
 /// Addresses are the device's. The `unsafe` calls trust that ranges lie inside live allocations of this
 /// backend.
 ///
-/// A device whose context is lost stays so: from the first such error on, or from [`Self::lose`], [`Self::failure`] says
-/// why, every call fails at once, and giving handles back does nothing (they went with the context).
+/// A device whose context is lost stays lost: from the first such error on, or from [`Self::lose`], [`Self::failure`]
+/// returns the reason, every call fails at once, and releasing handles has no effect (they vanished with the context).
 ///
 /// # Safety
-/// Safe code reads and writes the memory that [`Self::alloc_host`] gives, and leaves that of [`Self::alloc`] to
-/// the device. So both must be as long as asked for, aligned as promised, overlap no other live allocation, and stay until
-/// they are given back; host memory stays readable and writable even when the device is lost.
+/// Safe code reads and writes the memory from [`Self::alloc_host`], and leaves that from [`Self::alloc`] to the device.
+/// So both must be as long as requested, aligned as promised, overlap no other live allocation, and stay until they are
+/// released; host memory stays readable and writable even when the device is lost.
 ///
 /// Only `unsafe` code can implement it:
 ///
@@ -84,29 +85,30 @@ pub struct Mark(pub(crate) u64);
 pub unsafe trait Backend: Send + Sync {
     /// The device's name, for people.
     fn name(&self) -> String;
-    /// The device, its driver and its kernels, as one word that no other has: what measured speeds are of.
+    /// The device, its driver and its kernels as one unique word, which identifies measured speeds.
     fn identity(&self) -> String {
         self.name()
     }
     /// Free and total bytes of device memory.
     fn memory(&self) -> Result<(u64, u64)>;
-    /// At least one byte of memory with undefined content, aligned to 256 bytes; `Error::Limit` when there is none.
+    /// Allocates at least one byte of memory with undefined content, aligned to 256 bytes; `Error::Limit` when there is
+    /// none.
     fn alloc(&self, bytes: usize) -> Result<u64>;
-    /// Gives memory back, once work queued so far is done with it.
+    /// Frees memory once the work queued so far no longer uses it.
     ///
     /// # Safety
     /// `at` came from [`Self::alloc`] of this backend with these `bytes`, and no later work uses it.
     unsafe fn free(&self, at: u64, bytes: usize);
-    /// Bytes of a page that [`Self::map_page`] maps; `None` for a device that maps none.
+    /// Size in bytes of a page for [`Self::map_page`]; `None` for a device that does not map pages.
     fn page(&self) -> Option<usize> {
         None
     }
-    /// Addresses for a whole number of pages, backed by no memory.
+    /// Reserves addresses for a whole number of pages, without memory.
     fn reserve(&self, bytes: usize) -> Result<u64> {
         let _ = bytes;
         Err(Error::Unsupported("this device maps no pages".into()))
     }
-    /// Gives them back.
+    /// Releases reserved addresses.
     ///
     /// # Safety
     /// `at` came from [`Self::reserve`] with these `bytes`, and no page of them is mapped.
@@ -121,20 +123,20 @@ pub unsafe trait Backend: Send + Sync {
         let _ = (at, bytes);
         Err(Error::Unsupported("this device maps no pages".into()))
     }
-    /// Takes the memory of a page away, at once.
+    /// Removes the memory of a page, at once.
     ///
     /// # Safety
     /// `at` was mapped with these `bytes`, and all work that uses it is done, unless the device is lost.
     unsafe fn unmap_page(&self, at: u64, bytes: usize) {
         let _ = (at, bytes);
     }
-    /// Host memory that the device copies to and from at full speed, at least one byte, aligned to 256 bytes.
+    /// Allocates host memory that the device copies to and from at full speed, at least one byte, aligned to 256 bytes.
     fn alloc_host(&self, bytes: usize) -> Result<NonNull<u8>>;
-    /// Gives it back.
+    /// Frees host memory.
     ///
     /// # Safety
-    /// `at` came from [`Self::alloc_host`] of this backend with these `bytes`, and no copy is under way, unless the device
-    /// is lost.
+    /// `at` came from [`Self::alloc_host`] of this backend with these `bytes`, and no copy is in progress, unless the
+    /// device is lost.
     unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize);
     /// Queues a copy to the device.
     ///
@@ -142,15 +144,15 @@ pub unsafe trait Backend: Send + Sync {
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is not written to
     /// until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// Queues a copy to the device alongside all other work, after the other such copies. Whatever reads what it brings is queued
-    /// [`Self::after`] it.
+    /// Queues a copy to the device that runs alongside all other work, after earlier such copies. Work that reads the
+    /// copied data must be queued [`Self::after`] it.
     ///
     /// # Safety
     /// As [`Self::upload`]; and no work that is queued and not known to be done touches `to ..`.
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
     /// The moment when all copies that were queued aside so far are done.
     fn mark_aside(&self) -> Result<Mark>;
-    /// Has all work that is queued from here on, copies aside excepted, begin after this moment.
+    /// Makes all work that is queued from here on, except copies aside, begin after this moment.
     fn after(&self, mark: &Mark) -> Result<()>;
     /// Queues a copy from the device.
     ///
@@ -158,12 +160,12 @@ pub unsafe trait Backend: Send + Sync {
     /// `from ..` of that length is live device memory; `to ..` came from [`Self::alloc_host`] and is not touched until
     /// the copy is done.
     unsafe fn download(&self, to: NonNull<u8>, from: u64, bytes: usize) -> Result<()>;
-    /// Fills with zeros.
+    /// Fills a range with zeros.
     ///
     /// # Safety
     /// `at ..` of that length is live device memory.
     unsafe fn zero(&self, at: u64, bytes: usize) -> Result<()>;
-    /// Copies inside the device.
+    /// Copies within the device.
     ///
     /// # Safety
     /// Both ranges are live device memory and do not overlap.
@@ -175,20 +177,20 @@ pub unsafe trait Backend: Send + Sync {
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()>;
     /// The moment when all work queued so far is done.
     fn mark(&self) -> Result<Mark>;
-    /// True once a moment has come. What went wrong in the work before it is an error here.
+    /// True once a moment has come. Failures of the work before it are errors here.
     fn reached(&self, mark: &Mark) -> Result<bool>;
-    /// Gives a mark back.
+    /// Releases a mark.
     fn unmark(&self, mark: Mark);
     /// Seconds from one moment to a later one, both of which have come.
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64>;
-    /// Gives memory that nothing uses back to the system.
+    /// Returns unused memory to the system.
     fn trim(&self);
-    /// How long queued work may take before the device counts as lost.
+    /// Longest time that queued work may take before the device counts as lost.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
     }
-    /// Gives the device up; the first reason stays.
+    /// Gives the device up; the first reason is kept.
     fn lose(&self, why: &str);
-    /// Why the device is lost, if it is.
+    /// The reason why the device is lost, if it is.
     fn failure(&self) -> Option<String>;
 }

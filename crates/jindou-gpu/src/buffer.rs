@@ -1,4 +1,4 @@
-//! Memory with owners: on the device, in a share of it, and pinned on the host.
+//! Memory with owners: on the device, within a share of it, and pinned on the host.
 
 use crate::backend::Mark;
 use crate::device::{ALIGN, Block, CopyLane, Device};
@@ -6,7 +6,7 @@ use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Device memory that frees itself, and counts in a [`Memory`].
+/// Device memory that frees itself, and is counted in a [`Memory`].
 pub struct DeviceBuffer {
     device: Arc<Device>,
     at: u64,
@@ -15,7 +15,7 @@ pub struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// Uncounted memory.
+    /// Allocates uncounted memory.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         let bytes = bytes.max(1);
         Ok(Self {
@@ -26,26 +26,26 @@ impl DeviceBuffer {
         })
     }
 
-    /// Memory with this content.
+    /// Allocates memory with this content.
     pub fn with<T: bytemuck::NoUninit>(device: &Arc<Device>, content: &[T]) -> Result<Self> {
         let b = Self::new(device, size_of_val(content))?;
         b.write(0, bytemuck::cast_slice(content))?;
         Ok(b)
     }
 
-    /// Where it lies.
+    /// Address of the memory.
     #[must_use]
     pub fn at(&self) -> u64 {
         self.at
     }
 
-    /// How long it is.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Never: a buffer has at least one byte.
+    /// Always false: a buffer has at least one byte.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         false
@@ -71,12 +71,12 @@ impl DeviceBuffer {
         Ok(out)
     }
 
-    /// Overwrites it from `offset` on; what does not fit is an error.
+    /// Overwrites it from `offset` on; an error if the content does not fit.
     pub fn write(&self, offset: usize, content: &[u8]) -> Result<()> {
         self.write_packed(&[(offset, content)])
     }
 
-    /// Overwrites it with slices, each at its offset; ascending, and what lies between them becomes undefined.
+    /// Overwrites it with slices, each at its offset. Offsets ascend, and the bytes between slices become undefined.
     pub(crate) fn write_packed(&self, slices: &[(usize, &[u8])]) -> Result<()> {
         let mut free = 0;
         for (offset, slice) in slices {
@@ -116,7 +116,7 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// Arrays that will lie in one buffer, one after the other.
+/// Arrays that will be placed in one buffer, one after the other.
 #[derive(Default)]
 pub(crate) struct Packer<'a> {
     slices: Vec<(usize, &'a [u8])>,
@@ -124,7 +124,7 @@ pub(crate) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    /// Room for an array; its place in the buffer.
+    /// Reserves room for an array; returns its place in the buffer.
     pub fn add<T: bytemuck::NoUninit>(&mut self, content: &'a [T]) -> ArrayOffset {
         self.add_bytes(bytemuck::cast_slice(content))
     }
@@ -140,7 +140,7 @@ impl<'a> Packer<'a> {
         ArrayOffset(Some(at))
     }
 
-    /// The buffer; `None` when there is nothing to hold.
+    /// The buffer; `None` if there is nothing to hold.
     pub fn finish(self, device: &Arc<Device>) -> Result<Option<DeviceBuffer>> {
         if self.bytes == 0 {
             return Ok(None);
@@ -151,7 +151,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// Where an array lies in a packed buffer; nowhere if it is empty.
+/// Place of an array in a packed buffer; none if it is empty.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrayOffset(Option<usize>);
 
@@ -165,13 +165,13 @@ impl ArrayOffset {
     }
 }
 
-/// A share of device memory for tables: allocations past the limit are refused before the device is asked.
+/// A share of device memory for tables: allocations beyond the limit are refused before the device is asked.
 #[derive(Clone)]
 pub struct Memory {
     device: Arc<Device>,
     limit: u64,
     used: Arc<AtomicU64>,
-    /// The most that was used at a time.
+    /// The most bytes used at any time.
     peak: Arc<AtomicU64>,
 }
 
@@ -187,19 +187,19 @@ impl Memory {
         }
     }
 
-    /// The most bytes that were used at a time.
+    /// The most bytes used at any time.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Bytes left.
+    /// Remaining bytes.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used.load(Ordering::Relaxed))
     }
 
-    /// Memory inside the share; `None` when it does not fit, here or on the device.
+    /// Memory within the share; `None` if it does not fit, here or on the device.
     pub fn alloc(&self, bytes: u64) -> Result<Option<DeviceBuffer>> {
         let bytes = bytes.max(4);
         if bytes > self.left() {
@@ -218,12 +218,12 @@ impl Memory {
     }
 }
 
-/// Whether the device may write to a buffer.
+/// Says if the device may still write to a buffer.
 enum Busy {
     No,
     /// Until this moment.
     Until(Mark),
-    /// No one knows until when.
+    /// For an unknown time.
     Unknown,
 }
 
@@ -235,7 +235,7 @@ pub struct HostBuffer {
 }
 
 impl HostBuffer {
-    /// Memory of at least `bytes` bytes, whose content is whatever it held before.
+    /// Memory of at least `bytes` bytes with arbitrary content.
     pub fn new(device: &Arc<Device>, bytes: usize) -> Result<Self> {
         Ok(Self {
             block: Some(device.pinned_block(bytes)?),
@@ -244,7 +244,7 @@ impl HostBuffer {
         })
     }
 
-    /// The content; nothing while a copy is under way.
+    /// The content; empty while a copy is in progress.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match (&self.block, &self.busy) {
@@ -254,7 +254,7 @@ impl HostBuffer {
         }
     }
 
-    /// The content, likewise.
+    /// The content for writing; empty while a copy is in progress.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match (&self.block, &self.busy) {
             // SAFETY: as above, and borrowed for writing.
@@ -265,7 +265,7 @@ impl HostBuffer {
         }
     }
 
-    /// Queues a copy from the device to `offset`; until [`Self::wait`] the content cannot be seen.
+    /// Queues a copy from the device to `offset`; the content is hidden until [`Self::wait`].
     ///
     /// # Safety
     /// `from ..` of `bytes` is live device memory.
@@ -286,7 +286,7 @@ impl HostBuffer {
         unsafe { self.device.download(block.at.add(offset), from, bytes) }
     }
 
-    /// Notes that all copies to it have been queued.
+    /// Records that all copies to it have been queued.
     pub fn queued(&mut self) -> Result<()> {
         let mark = self.device.mark()?;
         if let Busy::Until(old) = std::mem::replace(&mut self.busy, Busy::Until(mark)) {

@@ -1,4 +1,4 @@
-//! Structures that stay on the device between plans: segments, and those that steps with a predicate variable read.
+//! Structures that stay on the device between plans: segments, and those read by steps with a predicate variable.
 
 use crate::device::Device;
 use crate::index::{Catalog, IndexKey};
@@ -10,7 +10,7 @@ use jindou_model::{Direction, Error, PredicateId, Result};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// The segment, in all its versions, that arrays belong to.
+/// The segment, over all of its versions, to which arrays belong.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct ArraysKey {
     epoch: u64,
@@ -18,7 +18,7 @@ struct ArraysKey {
     direction: Direction,
 }
 
-/// A segment in all its versions.
+/// A segment over all of its versions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct SegmentKey {
     arrays: ArraysKey,
@@ -34,8 +34,8 @@ struct Version {
     snapshot: u64,
 }
 
-/// Segments that stay on the device between plans: of each the newest version that was asked for. Older ones live
-/// as long as plans hold them.
+/// Segments that stay on the device between plans: the newest requested version of each. Older ones live as long as
+/// plans hold them.
 #[derive(Default)]
 pub struct SegmentCache {
     arrays: Mutex<FxHashMap<ArraysKey, (u32, Arc<Arrays>)>>,
@@ -58,7 +58,7 @@ impl SegmentCache {
         locked(&self.index)
     }
 
-    /// Brings something; when the device is full, what no plan holds goes first.
+    /// Uploads something; when the device is full, structures that no plan holds are dropped first.
     pub(crate) fn with_room<T>(&self, bring: impl Fn() -> Result<T>) -> Result<T> {
         match bring() {
             Err(Error::Limit(_)) => {
@@ -69,7 +69,8 @@ impl SegmentCache {
         }
     }
 
-    /// The segment, brought if it is not there. When the device is full, segments that no plan holds go first.
+    /// The segment, uploaded if it is not present. When the device is full, segments that no plan holds are dropped
+    /// first.
     pub fn get(
         &self,
         device: &Arc<Device>,
@@ -108,14 +109,14 @@ impl SegmentCache {
             Some(a) => a,
             None => {
                 let brought = Arc::new(self.with_room(|| Arrays::bring(device, &segment))?);
-                // Of two that brought it at the same time, one keeps it.
+                // If two threads uploaded it at the same time, one of them is kept.
                 newest(&mut locked(&self.arrays), whose, generation, brought)
             }
         };
         let over = || ResidentSegment::over(device, &arrays, &view, scope);
         let brought = Arc::new(self.with_room(over)?);
         if key.patched.is_some() {
-            // It may hold the neighbours from before they were copied to where there is room.
+            // It may hold the neighbours from before they were copied to a place with more room.
             locked(&self.held).remove(&SegmentKey {
                 patched: None,
                 ..key
@@ -124,7 +125,7 @@ impl SegmentCache {
         Ok(newest(&mut locked(&self.held), key, version, brought))
     }
 
-    /// True if the arrays of a segment are on the device, in whatever version.
+    /// True if the arrays of a segment are on the device, in any version.
     pub(crate) fn has(
         &self,
         snapshot: &dyn Graph,
@@ -155,10 +156,10 @@ impl SegmentCache {
         segments + ranks + more.map(|s| s.bytes()).sum::<u64>()
     }
 
-    /// Drops what no running plan holds.
+    /// Drops everything that no running plan holds.
     pub fn clear(&self) {
         let mut index = self.index();
-        // Catalogs hold segments, so they go first.
+        // Catalogs hold segments, so they are dropped first.
         index.catalogs.retain(|_, c| Arc::strong_count(c) > 1);
         index.sets.retain(|_, s| Arc::strong_count(s) > 1);
         index.subjects.retain(|_, s| Arc::strong_count(s) > 1);
@@ -170,7 +171,7 @@ impl SegmentCache {
     }
 }
 
-/// Keeps `new` in the map unless a version at least as new is there; gives the one of this version.
+/// Keeps `new` in the map unless a version at least as new is there; returns the entry of this version.
 fn newest<K: std::hash::Hash + Eq, V: Copy + Ord, T>(
     map: &mut FxHashMap<K, (V, Arc<T>)>,
     key: K,

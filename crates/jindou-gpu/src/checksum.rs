@@ -1,10 +1,10 @@
-//! An order-independent checksum of a result: equal results have equal sums in whatever order and by
-//! whatever executor they were made. The definition is the CPU engine's `ChecksumSink`; a test compares them.
+//! An order-independent checksum of a result: equal results have equal sums in whatever order and by whatever executor
+//! they were made. The definition is that of the CPU engine's `ChecksumSink`; a test compares them.
 
 /// Odd 32-bit multiplier of the row hash.
 const MULTIPLIER: u64 = 0x85EB_CA77;
 
-/// Takes one id into a row's hash, which starts at 0; columns go in the result's order.
+/// Mixes one id into a row's hash, which starts at 0; columns are mixed in the result's order.
 #[inline]
 #[must_use]
 pub fn mix(hash: u64, id: u32) -> u64 {

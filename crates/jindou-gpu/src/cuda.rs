@@ -1,4 +1,4 @@
-//! A GPU through the CUDA driver, which is loaded when asked for.
+//! A GPU through the CUDA driver, which is loaded on demand.
 
 use crate::backend::{Backend, Kernel, Mark};
 use cudarc::driver::{result, sys};
@@ -9,7 +9,7 @@ use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 
-/// Bytes as the driver likes to read them.
+/// Bytes with the alignment that the driver prefers.
 #[repr(align(64))]
 struct Aligned<T: ?Sized>(T);
 
@@ -18,14 +18,14 @@ static ALIGNED: &Aligned<[u8]> = &Aligned(*include_bytes!("../kernels/jindou.fat
 /// The kernels, compiled by `kernels/build.sh`: machine code from Turing to Blackwell, and PTX for newer chips.
 pub static FATBIN: &[u8] = &ALIGNED.0;
 
-/// The driver interface that the kernels' compiler and the bindings are of, and the first driver that has it.
+/// The driver interface for which the kernels and the bindings were made, and the first driver that has it.
 const NEEDED: (i32, &str) = (13_000, "580");
 
-/// Threads of a block, as in the kernels.
+/// Threads per block, as in the kernels.
 const THREADS: u32 = 256;
 
-/// Every function of the driver that is called here. The bindings end the process' query in a panic when one is missing, so
-/// they are looked for first.
+/// Every driver function that is called here. The bindings panic, which ends the query, if one is missing, so all are
+/// looked up first.
 const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
@@ -72,9 +72,10 @@ const SYMBOLS: [&str; 43] = [
     "cuEventElapsedTime_v2",
 ];
 
-/// A GPU with two streams. Work is ordered by the first, memory included; the second has the copies that are made aside.
+/// A GPU with two streams. The first orders all work, including memory; the second has the copies that are made aside.
 ///
-/// Memory comes from a pool of its own, which keeps what was freed until [`Backend::trim`]: plans allocate all the time.
+/// Memory comes from a pool of its own, which keeps freed memory until [`Backend::trim`], since plans allocate all the
+/// time.
 pub struct Cuda {
     device: sys::CUdevice,
     context: sys::CUcontext,
@@ -98,7 +99,7 @@ unsafe impl Send for Cuda {}
 // SAFETY: the driver synchronises its own calls.
 unsafe impl Sync for Cuda {}
 
-/// True for errors after which the context still works: the call was wrong or came at a bad time. All others mean that the
+/// True for errors after which the context still works: the call was wrong or came at a bad time. For all others the
 /// context, the device or the driver is gone.
 fn is_harmless(e: sys::CUresult) -> bool {
     use sys::cudaError_enum as e_;
@@ -119,15 +120,15 @@ fn says(e: result::DriverError) -> String {
     format!("the NVIDIA driver says {:?}", e.0)
 }
 
-/// The kernels' machine code: this program's, or from the file that `JINDOU_FATBIN` names, so that kernels can be tried without
-/// building the program again.
+/// The kernels' machine code: built into this program, or from the file that `JINDOU_FATBIN` names, so that kernels can
+/// be tried without rebuilding the program.
 fn kernels() -> Result<Cow<'static, [u8]>, String> {
     let Some(file) = std::env::var_os("JINDOU_FATBIN") else {
         return Ok(Cow::Borrowed(FATBIN));
     };
     let code = std::fs::read(&file)
         .map_err(|e| format!("the kernels in {} cannot be read: {e}", file.display()))?;
-    // What the driver takes has no length: it believes the header.
+    // The driver takes no length: it trusts the header.
     let length = code.get(8..16).and_then(|b| b.try_into().ok());
     let header = code.get(6..8).and_then(|b| b.try_into().ok());
     let whole = header.zip(length).is_some_and(|(h, l)| {
@@ -140,32 +141,32 @@ fn kernels() -> Result<Cow<'static, [u8]>, String> {
     Ok(Cow::Owned(code))
 }
 
-/// Does something with the driver. The bindings panic where they find no function; all are looked for first, so this is a last
-/// resort.
+/// Calls the driver, catching panics. The bindings panic if a function is missing; all are looked up first, so this is
+/// a last resort.
 fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(what))
         .unwrap_or_else(|_| Err("the NVIDIA driver's library (libcuda) cannot be used".to_owned()))
 }
 
 impl Cuda {
-    /// The first GPU; else a sentence that says why there is none.
+    /// The first GPU, or a sentence that says why there is none.
     pub fn open() -> Result<Self, String> {
         Self::open_number(0)
     }
 
-    /// The GPU of this number, from 0, likewise.
+    /// The GPU with this number, from 0, or a sentence that says why there is none.
     pub fn open_number(number: usize) -> Result<Self, String> {
         let opened = guarded(|| Self::look(number));
         opened.map_err(|why| format!("no GPU is used: {why}"))
     }
 
-    /// GPUs that the driver finds; 0 where there is no driver that can be used.
+    /// Number of GPUs that the driver finds; 0 if there is no usable driver.
     #[must_use]
     pub fn count() -> usize {
         guarded(Self::ready).unwrap_or(0)
     }
 
-    /// The number of GPUs, once the driver is known to be one that can be used.
+    /// The number of GPUs, once the driver is known to be usable.
     fn ready() -> Result<usize, String> {
         // SAFETY: looks for the library and loads it; no other effect.
         if !unsafe { sys::is_culib_present() } {
@@ -339,7 +340,7 @@ impl Cuda {
         }
     }
 
-    /// A call's outcome as ours. Errors that the context does not survive make the device lost.
+    /// Converts a call's outcome. Errors that the context does not survive make the device lost.
     fn done<T>(&self, what: &str, outcome: Result<T, result::DriverError>) -> Result<T> {
         outcome.map_err(|result::DriverError(e)| {
             if e == sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY {
@@ -352,7 +353,7 @@ impl Cuda {
         })
     }
 
-    /// Makes the context this thread's; an error for a lost device.
+    /// Makes the context current for this thread; an error for a lost device.
     fn bind(&self) -> Result<()> {
         if let Some(why) = self.lost.get() {
             return Err(Error::Internal(format!("the GPU is lost: {why}")));
@@ -399,7 +400,7 @@ impl Cuda {
 
 impl Drop for Cuda {
     fn drop(&mut self) {
-        // Of a lost context all handles go with it.
+        // All handles of a lost context vanish with it.
         let close = |gpu: &Self, handle: &dyn Fn() -> Result<(), result::DriverError>| {
             if gpu.lost.get().is_none() {
                 let _ = gpu.done("close", handle());
@@ -412,7 +413,7 @@ impl Drop for Cuda {
                 result::event::destroy(e as sys::CUevent)
             });
         }
-        // Nothing uses the others after this: whoever queued work waited for it.
+        // Nothing uses the others after this: the code that queued work has waited for it.
         if !self.module.is_null() {
             // SAFETY: loaded in `prepare`, unloaded once.
             close(self, &|| unsafe { result::module::unload(self.module) });
@@ -436,7 +437,7 @@ impl Drop for Cuda {
             release();
             return;
         }
-        // Giving a lost context back may take a broken driver for ever, so nothing waits for it.
+        // Releasing a lost context may take a broken driver for ever, so nothing waits for it.
         let _ = std::thread::Builder::new()
             .name("gpu-release".into())
             .spawn(release);
@@ -460,7 +461,7 @@ unsafe impl Backend for Cuda {
         };
         self.bind()?;
         let (free, total) = self.done("query its memory", result::mem_get_info())?;
-        // What the pool holds and nothing uses is free as well.
+        // Unused memory in the pool is free as well.
         let held = self.pool_bytes(CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)?;
         let used = self.pool_bytes(CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
         Ok((free as u64 + held.saturating_sub(used), total as u64))
@@ -477,7 +478,7 @@ unsafe impl Backend for Cuda {
         if self.bind().is_ok() {
             // SAFETY: the caller got it from `alloc`.
             let freed = unsafe { result::free_async(at, self.stream) };
-            // There is no one to tell about an error but the next caller.
+            // An error can only be reported to the next caller.
             let _ = self.done("take memory back", freed);
         }
     }

@@ -5,8 +5,8 @@
 //! download  device ─► pinned block of the pool ─► wait ─► the caller's
 //! ```
 //!
-//! Pinning costs the driver much more than a copy, so pinned blocks are kept. One that the device may still write to when its
-//! owner goes (a query was cancelled in mid-copy) is parked until the queue has passed it.
+//! Pinning costs the driver much more than a copy, so pinned blocks are kept. A block that the device may still write
+//! to when its owner is dropped (a query was cancelled during a copy) is parked until the queue has passed it.
 
 use crate::backend::{Backend, Mark};
 use crate::buffer::HostBuffer;
@@ -20,14 +20,14 @@ use std::time::{Duration, Instant};
 
 /// Bytes of one half of the staging memory.
 const STAGE: usize = 4 << 20;
-/// Arrays packed into one buffer start at multiples of this.
+/// Alignment of arrays packed into one buffer.
 pub(crate) const ALIGN: usize = 256;
-/// Idle pinned memory that is kept.
+/// Most idle pinned memory that is kept.
 const KEPT_PINNED: usize = 64 << 20;
 /// Smallest pinned block.
 const LEAST_PINNED: usize = 4096;
 
-/// Pinned memory, without an owner.
+/// Pinned memory without an owner.
 pub(crate) struct Block {
     pub at: NonNull<u8>,
     pub bytes: usize,
@@ -39,7 +39,7 @@ unsafe impl Send for Block {}
 #[derive(Default)]
 struct Pinned {
     idle: Vec<Block>,
-    /// Blocks that the device may still write to, and since when it surely does not.
+    /// Blocks that the device may still write to, and the moment after which it certainly does not.
     parked: Vec<(Block, Option<Mark>)>,
 }
 
@@ -47,14 +47,14 @@ struct Pinned {
 struct Half {
     block: Block,
     used: usize,
-    /// When its copies are done; set when it is full.
+    /// Moment when its copies are done; set when it is full.
     mark: Option<Mark>,
 }
 
 /// A device: memory that frees itself, copies through pinned memory, bounded waits.
 pub struct Device {
     backend: Arc<dyn Backend>,
-    /// Bytes of its memory that buffers may have together, and have.
+    /// Most bytes of its memory for all buffers, and bytes in use.
     limit: u64,
     taken: AtomicU64,
     pinned: Mutex<Pinned>,
@@ -62,12 +62,12 @@ pub struct Device {
     staging: [Mutex<Vec<Half>>; 2],
 }
 
-/// The order that copies to the device are in.
+/// The ordering of copies to the device.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CopyLane {
-    /// With all other work.
+    /// In order with all other work.
     Ordered,
-    /// Alongside it.
+    /// Alongside other work.
     Aside,
 }
 
@@ -90,7 +90,7 @@ impl Device {
         Self::limited(backend, u64::MAX)
     }
 
-    /// A backend of whose memory at most this many bytes are used.
+    /// A backend with at most this many bytes of memory used.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
         Arc::new(Self {
@@ -102,13 +102,13 @@ impl Device {
         })
     }
 
-    /// The backend that it is made of.
+    /// The underlying backend.
     #[must_use]
     pub fn backend(&self) -> &Arc<dyn Backend> {
         &self.backend
     }
 
-    /// Bytes of its memory that may still be taken, and that may be taken in all.
+    /// Bytes of its memory that may still be used, and the total.
     ///
     /// # Errors
     /// Errors of the device.
@@ -120,12 +120,12 @@ impl Device {
         Ok((free.min(left), total.min(self.limit)))
     }
 
-    /// Memory inside the limit.
+    /// Allocates memory within the limit.
     pub(crate) fn take(&self, bytes: usize) -> Result<u64> {
         self.within_limit(bytes, || self.alloc(bytes))
     }
 
-    /// Takes memory from the backend, unless the limit is reached.
+    /// Allocates memory from the backend, unless the limit is reached.
     fn within_limit<T>(&self, bytes: usize, take: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
         let at = match before.checked_add(bytes as u64) {
@@ -144,7 +144,7 @@ impl Device {
         at
     }
 
-    /// Gives memory back.
+    /// Frees memory.
     ///
     /// # Safety
     /// It came from [`Self::take`] of this device with these `bytes`, and no later work uses it.
@@ -154,10 +154,10 @@ impl Device {
         unsafe { self.free(at, bytes) };
     }
 
-    /// As [`Backend::map_page`], inside the limit.
+    /// As [`Backend::map_page`], within the limit.
     ///
     /// # Safety
-    /// As there.
+    /// As for that function.
     pub(crate) unsafe fn map_page(&self, at: u64, bytes: usize) -> Result<()> {
         self.within_limit(bytes, || {
             // SAFETY: the caller's promise.
@@ -168,7 +168,7 @@ impl Device {
     /// As [`Backend::unmap_page`].
     ///
     /// # Safety
-    /// As there.
+    /// As for that function.
     pub(crate) unsafe fn unmap_page(&self, at: u64, bytes: usize) {
         self.taken.fetch_sub(bytes as u64, Ordering::Relaxed);
         // SAFETY: the caller's promise.
@@ -178,7 +178,7 @@ impl Device {
     /// Waits for all work queued so far.
     ///
     /// # Errors
-    /// Errors of that work; `Cancelled` and `Timeout` (the work goes on); `Internal` when the device takes longer
+    /// Errors of that work; `Cancelled` and `Timeout` (the work continues); `Internal` when the device takes longer
     /// than its patience, after which it is lost.
     pub fn wait(&self, cancel: &CancelToken) -> Result<()> {
         let mark = self.mark()?;
@@ -187,7 +187,7 @@ impl Device {
         done
     }
 
-    /// As [`Self::wait`], whoever cancels.
+    /// As [`Self::wait`], ignoring cancellation.
     pub fn sync(&self) -> Result<()> {
         self.wait(&CancelToken::new())
     }
@@ -227,7 +227,7 @@ impl Device {
                 self.lose(&why);
                 return Err(Error::Internal(format!("the GPU is lost: {why}")));
             }
-            // Kernels take microseconds; who waits longer than that leaves the core to others.
+            // Kernels take microseconds; a longer wait leaves the core to others.
             if waited > Duration::from_millis(1) {
                 std::thread::sleep(Duration::from_micros(50));
             } else if waited > Duration::from_micros(100) {
@@ -236,7 +236,7 @@ impl Device {
         }
     }
 
-    /// A pinned block of at least this many bytes, initialised.
+    /// A pinned, initialised block of at least this many bytes.
     pub(crate) fn pinned_block(&self, bytes: usize) -> Result<Block> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);
@@ -280,13 +280,13 @@ impl Device {
         unsafe { self.free_host(block.at, block.bytes) };
     }
 
-    /// Keeps a block until the device no longer writes to it: from `mark` on, or from a moment yet to come.
+    /// Keeps a block until the device no longer writes to it: until `mark`, or until a moment yet to be determined.
     pub(crate) fn park(&self, block: Block, mark: Option<Mark>) {
         locked(&self.pinned).parked.push((block, mark));
     }
 
-    /// Copies slices to `to`, each at its offset, in as few copies as the staging memory allows. What lies between
-    /// them is overwritten. Returns before the device has them.
+    /// Copies slices to `to`, each at its offset, in as few copies as the staging memory allows. The bytes between them
+    /// are overwritten. Returns before the device has them.
     ///
     /// # Safety
     /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap. Aside, no work that is not
@@ -298,7 +298,7 @@ impl Device {
         lane: CopyLane,
     ) -> Result<()> {
         let mut staging = locked(&self.staging[lane as usize]);
-        // Bytes staged and not yet queued: from where in the device's memory and in the half on.
+        // Bytes that are staged but not queued: beginning in the device's memory and in the half.
         let mut open: Option<(u64, usize)> = None;
         for &(offset, slice) in slices {
             let mut at = to + offset as u64;
@@ -306,7 +306,7 @@ impl Device {
             while !left.is_empty() {
                 let half = self.half_with_room(&mut staging, &mut open, lane)?;
                 let (from, start) = *open.get_or_insert((at, half.used));
-                // Padding between two slices goes along, if it has room.
+                // Padding between two slices is copied as well, if it has room.
                 let gap = (at - from) as usize - (half.used - start);
                 if half.used + gap >= half.block.bytes {
                     self.flush(half, open.take(), lane)?;
@@ -338,7 +338,7 @@ impl Device {
         }
     }
 
-    /// Queues the copy of what is staged from `open` on.
+    /// Queues the copy of the staged bytes from `open` on.
     fn flush(&self, half: &mut Half, open: Option<(u64, usize)>, lane: CopyLane) -> Result<()> {
         let Some((to, start)) = open else {
             return Ok(());
@@ -355,7 +355,7 @@ impl Device {
         }
     }
 
-    /// The half that is filled: the first one, or the other one once the first is full.
+    /// The half that is being filled: the first one, or the other one once the first is full.
     fn half_with_room<'s>(
         &self,
         staging: &'s mut Vec<Half>,
@@ -422,7 +422,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // Nothing may be copied to or from memory that goes. A device that does not answer is lost, and frees nothing.
+        // Memory must not be freed during a copy. A device that does not answer is lost, and frees nothing.
         if self.failure().is_none() && self.wait_for_all(&CancelToken::new()).is_err() {
             self.lose("it failed while it was being closed");
         }

@@ -1,8 +1,8 @@
-//! Running a plan on a device, resident: all segments brought first, every step a few kernels over the whole
-//! table, nothing copied back but row counts and, at the end, the result.
+//! Running a plan on a device, resident: all segments are uploaded first, every step is a few kernels over the whole
+//! table, and only row counts and finally the result are copied back.
 //!
-//! Tables that would not fit are cut. An expansion makes its outputs strip by strip and each strip runs
-//! through the rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
+//! Tables that would not fit are cut. An expansion makes its outputs strip by strip, and each strip runs through the
+//! rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
 use crate::backend::Backend;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
@@ -25,12 +25,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Rows of a table at most; row numbers are 32 bits wide.
+/// Most rows of a table; row numbers are 32 bits wide.
 const MOST_ROWS: u64 = 1 << 31;
-/// How long a device without queries keeps memory that nothing uses.
+/// Time for which a device without queries keeps unused memory.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
-/// How many rows the first tables of a run may have of which this many results are wanted.
+/// Most rows of the first tables of a run of which this many results are wanted.
 fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     match limit {
         Some(limit) => skip.saturating_add(limit).max(4 * TILE),
@@ -38,7 +38,7 @@ fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     }
 }
 
-/// Takes result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
+/// Receives result rows: ids by column of `Plan::output`, 0 for unbound. An error ends the query.
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
 
 /// The use made of the result.
@@ -47,27 +47,28 @@ pub enum Output<'a> {
     Count,
     /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
     Checksum,
-    /// Rows are copied back and given to this.
+    /// Rows are copied back and passed to this sink.
     Rows(&'a mut RowSink<'a>),
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct GpuOptions {
     /// Checked between kernels.
     pub cancel: CancelToken,
-    /// Device memory for tables in bytes; default: nine tenths of what is free, shared evenly with the queries that run.
+    /// Device memory for tables in bytes; default: nine tenths of the free memory, shared evenly with the running
+    /// queries.
     pub table_bytes: Option<u64>,
-    /// Rows of a table at most; default: 2^31, and never more.
+    /// Most rows of a table; default: 2^31, and never more.
     pub table_rows: Option<u64>,
-    /// Measure each kernel's time.
+    /// True to measure each kernel's time.
     pub profile: bool,
 }
 
-/// A result.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct GpuResult {
-    /// Rows.
+    /// Number of rows.
     pub rows: u64,
     /// With [`Output::Checksum`].
     pub checksum: Option<u64>,
@@ -79,12 +80,12 @@ pub struct GpuResult {
 pub struct GpuExecutor {
     device: Arc<Device>,
     cache: SegmentCache,
-    /// Segments that come and go by blocks; before the device's own memory goes.
+    /// The pager for segments in blocks; dropped before the device's own memory.
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
-    /// The speeds of the device, once they are known, and what runs tell.
+    /// The speeds of the device, once they are known, and the experience from runs.
     pub(crate) model: OnceLock<Model>,
-    /// Held by the caller that measures them.
+    /// True while a caller is measuring them.
     pub(crate) measuring: AtomicBool,
 }
 
@@ -95,14 +96,14 @@ impl GpuExecutor {
         Self::idle_after(backend, IDLE)
     }
 
-    /// An executor that gives memory which nothing uses back once no query has run for so long.
+    /// An executor that returns unused memory after no query has run for this long.
     #[must_use]
     pub fn idle_after(backend: Arc<dyn Backend>, idle: Duration) -> Self {
         Self::limited(backend, u64::MAX, idle)
     }
 
-    /// An executor that uses at most `memory` bytes of the device's, and gives what nothing uses back once no query has run
-    /// for so long.
+    /// An executor that uses at most `memory` bytes of the device's memory, and returns unused memory after no query
+    /// has run for this long.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, memory: u64, idle: Duration) -> Self {
         let device = Device::limited(backend, memory);
@@ -116,7 +117,7 @@ impl GpuExecutor {
         }
     }
 
-    /// An executor that takes the device to have these speeds, which then need not be measured.
+    /// The same executor with given speeds, which then need not be measured.
     #[must_use]
     pub fn with_calibration(self, speeds: Calibration) -> Self {
         Self {
@@ -125,7 +126,7 @@ impl GpuExecutor {
         }
     }
 
-    /// An executor with these parts of swapping in use; all are by default.
+    /// The same executor with only these parts of paging in use; by default all are.
     #[must_use]
     pub fn with_paging(mut self, options: PagingOptions) -> Self {
         if let Some(pager) = &mut self.pager {
@@ -134,7 +135,7 @@ impl GpuExecutor {
         self
     }
 
-    /// The device, what stays there, and what comes and goes.
+    /// The device, the resident segments, and the pager.
     pub(crate) fn parts(&self) -> (&Arc<Device>, &SegmentCache, Option<&Pager>) {
         (&self.device, &self.cache, self.pager.as_ref())
     }
@@ -145,19 +146,19 @@ impl GpuExecutor {
         &self.device
     }
 
-    /// Why the device is lost, if it is: every further query fails.
+    /// The reason why the device is lost, if it is: every further query fails.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         self.device.failure()
     }
 
-    /// Queries that run on the device or wait for their turn there.
+    /// Queries that run on the device or wait for their turn.
     #[must_use]
     pub fn queries(&self) -> u64 {
         self.turns.queries()
     }
 
-    /// Bytes for tables. Where segments of other plans leave less than an eighth of the memory, they go.
+    /// Bytes for tables. If segments of other plans leave less than an eighth of the memory, they are dropped.
     fn room(&self) -> Result<u64> {
         let (free, total) = self.device.memory()?;
         if free >= total / 8 {
@@ -170,15 +171,15 @@ impl GpuExecutor {
         Ok(self.device.memory()?.0)
     }
 
-    /// The segments it holds.
+    /// The segments that it holds.
     #[must_use]
     pub fn cache(&self) -> &SegmentCache {
         &self.cache
     }
 
-    /// Runs a plan: one exploration, and operators above it that the device has. `Unsupported` for plans that only the CPU runs, before
-    /// anything reached the sink; `Limit` when the device is too small even in strips; `Internal` when it fails. The last two may come
-    /// after some rows.
+    /// Runs a plan: one exploration, and the operators above it that the device supports. `Unsupported` for plans that
+    /// only the CPU runs, before anything has reached the sink; `Limit` when the device is too small even for strips;
+    /// `Internal` when it fails. The last two may come after some rows.
     pub fn execute(
         &self,
         plan: &Plan,
@@ -225,7 +226,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// Runs an operator with all below it: `wanted` of its rows leaves the device, of `most` rows at most.
+    /// Runs an operator with everything below it: the `wanted` part of its rows leaves the device, at most `most` rows.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -267,7 +268,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// An operator with all below it as steps, and the slots that leave the device.
+    /// An operator with everything below it as steps, and the slots that leave the device.
     pub(crate) fn compile_tree<'a>(
         &'a self,
         snapshot: &'a dyn Graph,
@@ -292,7 +293,8 @@ impl GpuExecutor {
         Ok((program, slots))
     }
 
-    /// True if the segments of steps are known to be larger than all of the device's memory: bringing them whole would be in vain.
+    /// True if the segments of steps are known to be larger than all of the device's memory, so that uploading them
+    /// whole is pointless.
     fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
         let rows = vec![0; steps.len()];
         let Some(work) = WorkEstimate::of_steps(steps, &rows, snapshot) else {
@@ -302,7 +304,7 @@ impl GpuExecutor {
         work.segments.values().sum::<f64>() > memory as f64
     }
 
-    /// As many of the first steps as the device runs.
+    /// Compiles as many of the first steps as the device runs.
     pub(crate) fn compile<'a>(
         &'a self,
         snapshot: &'a dyn Graph,
@@ -324,7 +326,7 @@ impl GpuExecutor {
         let Some(pager) = self.pager.as_ref().filter(|_| whole.is_short) else {
             return Ok(whole);
         };
-        // Some segments do not fit alongside others: they take turns there.
+        // Some segments do not fit alongside others: they are paged.
         let covered = whole.covered;
         drop(whole);
         self.cache.clear();
@@ -337,8 +339,8 @@ impl GpuExecutor {
         compile(device, None, snapshot, steps, keep_tested)
     }
 
-    /// Runs a program from its start. A sink that wants no more rows ends it
-    /// early: that is not a failure, and its error comes along with what was done until then.
+    /// Runs a program from its start. A sink that wants no more rows ends it early: that is not a failure, and its
+    /// error is returned along with the work done until then.
     pub(crate) fn explore(
         &self,
         program: &Program<'_>,

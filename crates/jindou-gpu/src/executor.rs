@@ -1,4 +1,4 @@
-//! The engine's executor boundary, for a device.
+//! The engine's executor interface, implemented for a device.
 
 use crate::compile::{Wanted, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, Output};
@@ -14,7 +14,8 @@ use jindou_plan::{Exploration, Operator, Plan, Slot};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The rows that the device counts for a COUNT without groups, if it can: the same number stands for each of its counts.
+/// The rows that the device counts for a COUNT without groups, if it can: the same number is the value of each of its
+/// counts.
 fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<Wanted<'static>> {
     if !count.group.is_empty() {
         return None;
@@ -33,7 +34,7 @@ fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<Wanted<'
     }
 }
 
-/// Slots of an exploration's rows: all are bound.
+/// Slots of an exploration's rows, all of which are bound.
 fn explored(op: &Operator) -> Vec<Slot> {
     match op {
         Operator::Explore(_) => op.layout(&[]),
@@ -109,7 +110,7 @@ impl Executor for GpuExecutor {
             Operator::Count(c) => {
                 let sure = explored(&c.input);
                 match counted(c, |s| sure.contains(&s)) {
-                    // Rows without columns are their number.
+                    // Rows without columns are just their number.
                     Some(Wanted::Number)
                         if matches!(*c.input, Operator::Explore(_))
                             && c.counts.iter().all(|c| c.of.is_none()) =>
@@ -195,7 +196,7 @@ impl Executor for GpuExecutor {
     }
 }
 
-/// The exploration that the rows of an operator come from.
+/// The exploration from which the rows of an operator come.
 fn below(op: &Operator) -> Option<&Exploration> {
     let mut at = op;
     loop {
@@ -207,7 +208,7 @@ fn below(op: &Operator) -> Option<&Exploration> {
 }
 
 impl GpuOptions {
-    /// The engine's options that matter to a device.
+    /// The engine's options that concern a device.
     fn from_exec(options: &ExecOptions) -> Self {
         Self {
             cancel: options.cancel.clone(),
@@ -218,7 +219,7 @@ impl GpuOptions {
 }
 
 impl GpuProfile {
-    /// The engine's profile of a plan that ran on a device as a whole, and gave this many rows.
+    /// The engine's profile of a plan that ran completely on a device, and returned this many rows.
     fn of_plan(&self, plan: &Plan, rows: u64) -> Profile {
         let steps = below(&plan.root).map_or(0, |e| e.steps.len());
         let steps_there = self.by_plan_step(steps);
@@ -228,7 +229,7 @@ impl GpuProfile {
             threads: 1,
             ..Profile::default()
         };
-        // All of the plan ran there. Inputs come before what is right of them.
+        // All of the plan ran there. Inputs come before the siblings to their right.
         let mut open = vec![(&plan.root, true)];
         while let Some((op, on_the_way)) = open.pop() {
             let mut node = NodeProfile {
@@ -254,7 +255,7 @@ impl GpuProfile {
         profile
     }
 
-    /// The profile of each step of a plan of `steps` steps, its parts added up.
+    /// The profile of each step of a plan with `steps` steps, with its parts added up.
     #[must_use]
     pub fn by_plan_step(&self, steps: usize) -> Vec<StepProfile> {
         let mut out = vec![StepProfile::default(); steps];

@@ -1,4 +1,4 @@
-//! A device that breaks at a chosen call: what drivers do once in a blue moon, in tests as often as one likes.
+//! A device that fails at a chosen call: rare driver failures, reproduced in tests at will.
 
 use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::sync;
@@ -11,9 +11,9 @@ use std::time::Duration;
 /// The behaviour of a call in place of its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// A failure after which the device goes on.
+    /// A failure after which the device continues to work.
     Error,
-    /// A refusal for want of memory.
+    /// A refusal for lack of memory.
     OutOfMemory,
     /// The loss of the context.
     Lost,
@@ -54,7 +54,7 @@ unsafe impl Send for Faults {}
 unsafe impl Sync for Faults {}
 
 impl Faults {
-    /// `inner`, whose call number `at` (from 1; 0 for none) breaks.
+    /// `inner` with a fault at call number `at` (from 1; 0 for none).
     #[must_use]
     pub fn new(inner: Arc<dyn Backend>, fault: Fault, at: u64) -> Self {
         Self {
@@ -69,26 +69,26 @@ impl Faults {
         }
     }
 
-    /// With this much patience in place of 20 ms.
+    /// The same device with this much patience in place of 20 ms.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Calls that could fail, so far.
+    /// Number of calls so far that could fail.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Has the `n`th call from here on break, 0 for none.
+    /// Makes the `n`th call from here on fail; 0 for none.
     pub fn arm(&self, n: u64) {
         let at = if n == 0 { 0 } else { self.calls() + n };
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// Counts a call; an error if it is the one to break, or the device is lost.
+    /// Counts a call; an error if it is the chosen one, or if the device is lost.
     fn call(&self, what: &str) -> Result<()> {
         if let Some(why) = self.lost.get() {
             return Err(Error::Internal(format!("the GPU is lost: {why}")));

@@ -1,14 +1,14 @@
-//! All GPUs of the machine, each with its own memory, segments and line of queries.
+//! All GPUs of the machine, each with its own memory, segments and queue of queries.
 
 use crate::execute::GpuExecutor;
 use crate::lazy::LazyGpu;
 use std::sync::{Arc, OnceLock};
 
-/// The machine's GPUs. A query goes to the first that has none; where all have some, to the one with the fewest. So the second is opened
-/// when the first is busy, and a machine with one user uses one.
+/// The machine's GPUs. A query goes to the first idle one; if all are busy, to the one with the fewest queries. So the
+/// second is opened only when the first is busy, and a machine with one user uses one.
 pub struct Fleet {
     gpus: OnceLock<Vec<LazyGpu>>,
-    /// Bytes of each one's memory that may be used.
+    /// Most bytes of each one's memory.
     memory: u64,
 }
 
@@ -19,7 +19,7 @@ impl Default for Fleet {
 }
 
 impl Fleet {
-    /// All that the machine has, of each at most this many bytes of memory.
+    /// All GPUs of the machine, with at most this many bytes of memory used on each.
     #[must_use]
     pub fn limited(memory: u64) -> Self {
         Self {
@@ -45,15 +45,15 @@ impl Fleet {
         })
     }
 
-    /// The executor for the next query; `None` while it is being opened by something else, unless `wait`.
+    /// The executor for the next query; `None` while it is being opened elsewhere, unless `wait`.
     ///
     /// # Errors
-    /// The reason why there is no GPU, in one sentence: the first one's.
+    /// The reason why there is no GPU, in one sentence: that of the first one.
     pub fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
         let mut least: Option<(u64, Arc<GpuExecutor>)> = None;
         let (mut opening, mut why) = (false, None);
         for gpu in self.gpus() {
-            // No one waits for a further device while another is there.
+            // If one GPU is available, callers do not wait for further ones.
             match gpu.look(wait && least.is_none()) {
                 Ok(Some(gpu)) => {
                     let queries = gpu.queries();
@@ -100,7 +100,7 @@ mod tests {
         let fleet = Fleet::new(gpus.collect());
         let next = || fleet.look(true).unwrap().unwrap();
         let none = CancelToken::new();
-        // One user needs one device.
+        // A single user needs one device.
         let first = next();
         assert!(Arc::ptr_eq(&first, &next()));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
@@ -111,7 +111,7 @@ mod tests {
         let third = next();
         let busy_too = third.turns.begin(&none).unwrap();
         assert_eq!(opened.load(Ordering::Relaxed), 3);
-        // All have one: the first again.
+        // Each has one query: the first is chosen again.
         assert!(Arc::ptr_eq(&first, &next()));
         drop(also_busy);
         assert!(Arc::ptr_eq(&second, &next()));

@@ -1,8 +1,9 @@
-//! The structures that a predicate variable reads, in device memory: the characteristic sets (which predicates a vertex has), the
-//! index vertices of all predicates (which subjects a predicate has; OSDI '16 §4.1) and the catalog of segments.
+//! The structures that steps with a predicate variable read, in device memory: the characteristic sets (the predicates
+//! of a vertex), the index vertices of all predicates (the subjects of a predicate; OSDI '16 §4.1) and the catalog of
+//! segments.
 //!
-//! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too:
-//! a vertex' "neighbours" are the terms of its predicates, a predicate's are its subjects.
+//! Sets and index vertices have the form of a segment, so the kernels that look up and expand edges read them too: a
+//! vertex's "neighbours" are the terms of its predicates, those of a predicate are its subjects.
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
@@ -18,7 +19,7 @@ fn term_of(snapshot: &dyn Graph, p: u32) -> u32 {
     snapshot.vertex_of(PredicateId(p)).0
 }
 
-/// Dirty bits over `keys`, folded to at least 16 bits a key, as a patch has them.
+/// Dirty bits over `keys`, folded to at least 16 bits per key, as in a patch.
 fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
     let bits = (keys.len() * 16).next_power_of_two().clamp(64, 1 << 31);
     let mask = bits as u32 - 1;
@@ -30,14 +31,14 @@ fn folded_bits(keys: &[u32]) -> (Vec<u64>, u32) {
     (words, mask)
 }
 
-/// The terms of each vertex' predicates. O(runs + sets + vertices that edits widened).
+/// The terms of each vertex's predicates. O(runs + sets + vertices whose sets edits extended).
 fn bring_sets(
     device: &Arc<Device>,
     snapshot: &dyn Graph,
     direction: Direction,
 ) -> Result<ResidentSegment> {
     let sets = snapshot.predicates().sets();
-    // Runs that differ in the other direction only are one here.
+    // Runs that differ only in the other direction are merged here.
     let (mut starts, mut numbers): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
     for run in sets.runs {
         let set = match direction {
@@ -143,7 +144,7 @@ fn bring_subjects(
 
 /// The segments of predicates in one direction, for kernels that read the predicate from a column.
 pub struct Catalog {
-    /// The catalog as kernels get it.
+    /// The catalog in the form of kernel parameters.
     pub params: params::Catalog,
     /// All segments of the catalog.
     pub segments: Vec<Arc<ResidentSegment>>,
@@ -151,7 +152,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// The segments of these predicates (dense ids), brought if they are not there.
+    /// Makes a catalog of the segments of these predicates (dense ids), uploading missing ones.
     fn bring(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -194,19 +195,20 @@ impl Catalog {
         })
     }
 
-    /// The memory that the parameters point into.
+    /// The memory to which the parameters point.
     pub(crate) fn buffer(&self) -> &Arc<DeviceBuffer> {
         &self.buffer
     }
 
-    /// Mean over the segments of `f`; for byte floors.
+    /// Mean of `f` over the segments, for byte floors.
     pub(crate) fn mean(&self, f: impl Fn(&ResidentSegment) -> f64) -> f64 {
         let n = self.segments.len().max(1) as f64;
         self.segments.iter().map(|s| f(s)).sum::<f64>() / n
     }
 }
 
-/// The snapshot, direction and graphs that an index structure is for. Structures of old snapshots go when memory is needed.
+/// The snapshot, direction and graphs of an index structure. Structures of old snapshots are dropped when memory is
+/// needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IndexKey {
     epoch: u64,
@@ -263,7 +265,7 @@ impl SegmentCache {
         Ok(brought)
     }
 
-    /// The segments of all predicates in a direction; with a constant anchor, only of those that it has.
+    /// The segments of all predicates in a direction; with a constant anchor, only of its predicates.
     pub(crate) fn catalog(
         &self,
         device: &Arc<Device>,

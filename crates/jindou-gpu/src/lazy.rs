@@ -1,7 +1,7 @@
-//! The machine's GPU, opened when a query first wants it.
+//! The machine's GPU, opened when a query first needs it.
 //!
-//! A GPU can go at any time: its context is lost, it hangs, someone pulls it. A query that runs there learns of it from
-//! [`GpuExecutor::failure`]; here it is then dropped and looked for again once a minute.
+//! A GPU can fail at any time: its context is lost, it hangs, it is removed. A query that runs there learns of it from
+//! [`GpuExecutor::failure`]; it is then dropped here and looked for again once a minute.
 
 use crate::backend::Backend;
 use crate::cost::Calibration;
@@ -10,30 +10,30 @@ use jindou_model::sync;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// How long a missing or lost GPU is not looked for again.
+/// Time for which a missing or lost GPU is not looked for again.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Opens a device, or says in a sentence why there is none.
+/// Opens a device, or says in one sentence why there is none.
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
 enum DeviceState {
-    /// No one asked yet.
+    /// Not asked for yet.
     Unknown,
     Ready(Arc<GpuExecutor>),
-    /// Why there is none, and since when that is known.
+    /// The reason why there is none, and the time of that finding.
     Absent(String, Instant),
 }
 
 /// The machine's GPU, probed on first use.
 pub struct LazyGpu {
     state: Mutex<DeviceState>,
-    /// Held by the thread that opens it.
+    /// Held by the thread that is opening it.
     opening: Mutex<()>,
     open: Opener,
     retry: Duration,
-    /// Bytes of its memory that may be used.
+    /// Most bytes of its memory.
     memory: u64,
-    /// The speeds of the device, where they need not be measured.
+    /// The speeds of the device, if they need not be measured.
     speeds: Option<Calibration>,
 }
 
@@ -44,13 +44,13 @@ impl Default for LazyGpu {
 }
 
 impl LazyGpu {
-    /// The machine's GPU of this number, from 0.
+    /// The machine's GPU with this number, from 0.
     #[must_use]
     pub fn numbered(number: usize) -> Self {
         Self::with_opener(Box::new(move || crate::open_number(number)), RETRY)
     }
 
-    /// A device that is opened so, and looked for again after so long.
+    /// A device that is opened by `open`, and looked for again after `retry`.
     #[must_use]
     pub fn with_opener(open: Opener, retry: Duration) -> Self {
         Self {
@@ -63,14 +63,14 @@ impl LazyGpu {
         }
     }
 
-    /// A device that is taken to have these speeds.
+    /// The same device with these speeds.
     #[must_use]
     pub fn with_calibration(mut self, speeds: Calibration) -> Self {
         self.speeds = Some(speeds);
         self
     }
 
-    /// A device of whose memory at most this many bytes are used.
+    /// The same device with at most this many bytes of memory used.
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
@@ -81,7 +81,8 @@ impl LazyGpu {
         sync::lock(&self.state)
     }
 
-    /// The executor, or why there is none, as far as that is known; `None`: nothing is known, or nothing recent.
+    /// The executor, or the reason why there is none, as far as that is known; `None` if nothing is known, or nothing
+    /// recent.
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
         if let DeviceState::Ready(gpu) = &*state
@@ -90,7 +91,7 @@ impl LazyGpu {
             let lost = DeviceState::Absent(format!("the GPU is lost: {why}"), Instant::now());
             let gone = std::mem::replace(&mut *state, lost);
             drop(state);
-            // The last holder's drop closes it, which may take a while.
+            // The last holder closes it on drop, which may take a while.
             drop(gone);
             state = self.state();
         }
@@ -103,7 +104,7 @@ impl LazyGpu {
         }
     }
 
-    /// The executor, opened if it is time to; `None` while something else opens it, unless `wait`.
+    /// The executor, opened if it is time to; `None` while it is being opened elsewhere, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
@@ -159,16 +160,16 @@ mod tests {
         let gpu = device.look(false).unwrap().unwrap();
         assert!(Arc::ptr_eq(&gpu, &device.look(false).unwrap().unwrap()));
         gpu.device().lose("a test");
-        // Lost, and not looked for at once.
+        // It is lost, and not looked for at once.
         for _ in 0..3 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("a test"), "{why}");
         }
-        // No one but the running query holds it any more.
+        // Only the running query still holds it.
         assert_eq!(Arc::strong_count(&gpu), 1);
         assert_eq!(opened.load(Ordering::Relaxed), 1);
         std::thread::sleep(Duration::from_millis(250));
-        // The next try finds none, the one after that does.
+        // The next attempt finds none, the one after that does.
         for _ in 0..2 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("it is gone"), "{why}");
@@ -194,7 +195,7 @@ mod tests {
             let began = Instant::now();
             assert!(device.look(false).unwrap().is_none());
             assert!(began.elapsed() < Duration::from_millis(200));
-            // Who demands it waits.
+            // A query that demands it waits.
             assert!(device.look(true).unwrap().is_some());
             assert!(first.join().unwrap());
         });

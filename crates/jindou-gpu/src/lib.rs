@@ -6,9 +6,9 @@
 //!                     segments brought, constants resolved
 //! ```
 //!
-//! The driver is loaded when a GPU is asked for, never linked; without one, [`open`] says so in a sentence and
-//! nothing else changes. With the feature `shim`, which needs a C++ compiler, the same kernels run on
-//! the CPU: that is how tests check them.
+//! The driver is loaded when a GPU is asked for, never linked; without one, [`open`] says so in a sentence and nothing
+//! else changes. With the feature `shim`, which needs a C++ compiler, the same kernels run on the CPU, which is how
+//! tests check them.
 
 pub mod backend;
 mod buffer;
@@ -63,7 +63,7 @@ pub fn open() -> Result<Arc<dyn Backend>, String> {
     open_number(0)
 }
 
-/// The device of this number, from 0, likewise.
+/// The device with this number, from 0, or the reason why there is none.
 pub(crate) fn open_number(number: usize) -> Result<Arc<dyn Backend>, String> {
     match std::env::var("JINDOU_GPU").as_deref() {
         Ok("shim") => open_shim(),
@@ -72,7 +72,7 @@ pub(crate) fn open_number(number: usize) -> Result<Arc<dyn Backend>, String> {
     }
 }
 
-/// Devices that this machine may offer. Where there is none, opening the first says why.
+/// Number of devices that this machine may offer. If there is none, opening the first says why.
 pub(crate) fn count() -> usize {
     match std::env::var("JINDOU_GPU").as_deref() {
         Ok("shim" | "off") => 1,

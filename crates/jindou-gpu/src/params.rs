@@ -1,22 +1,22 @@
-//! Mirrors of the structs in `kernels/params.cuh`: what a launch passes. Addresses are device addresses, 0
-//! for none. Field meanings are written there; sizes are checked when kernels are opened.
+//! Mirrors of the structs in `kernels/params.cuh`, which are the parameters of launches. Addresses are device
+//! addresses, 0 for none. The fields are documented there; sizes are checked when kernels are opened.
 #![allow(missing_docs)]
 
 use bytemuck::{Pod, Zeroable};
 
-/// Threads of a block times rows a thread: rows a block handles.
+/// Rows per block: threads per block times rows per thread.
 pub const TILE: u64 = 2048;
-/// Columns a kernel carries at most.
+/// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
-/// Lists an intersection has at most.
+/// Most lists of an intersection.
 pub const MAX_LISTS: usize = 6;
 /// [`Segment`]'s kind for characteristic sets, after the store's [`jindou_graph::segment::FinderKind`]s.
 pub const FINDER_SETS: u32 = 4;
-/// Intervals that travel inside [`Segment`].
+/// Most intervals stored inside [`Segment`].
 pub const MAX_RUNS: usize = 16;
-/// Ids of a page of [`Ranks`], as a power of two.
+/// Number of ids in a page of [`Ranks`], as a power of two.
 pub const RANK_SHIFT: u32 = 10;
-/// No page, and no rank.
+/// Stands for no page, and for no rank.
 pub const NO_KEY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]

@@ -1,4 +1,4 @@
-//! Questions to a device's model, and the place where it learns.
+//! Predictions by a device's model, and what it learns from runs.
 
 use crate::cost::{Calibration, Model, Prediction, WorkEstimate};
 use crate::execute::{GpuExecutor, GpuResult};
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// How long measuring a device may take.
+/// Longest time for measuring a device.
 const BUDGET: Duration = Duration::from_millis(150);
-/// The variable that names the file in which speeds are kept.
+/// The environment variable that names the file in which speeds are stored.
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
 
 impl GpuExecutor {
@@ -27,14 +27,14 @@ impl GpuExecutor {
         Some(model.predict(name, &work, threads, self.queries(), epoch, &is_there))
     }
 
-    /// Notes that a plan ran on the CPU because of this prediction.
+    /// Records that a plan ran on the CPU because of this prediction.
     pub fn refused(&self, prediction: &Prediction, snapshot: &dyn Graph) {
         if let Some(model) = self.model.get() {
             model.refused(prediction, snapshot.identity().epoch);
         }
     }
 
-    /// Notes what a run that began at a plan's start took, whose rows left the device in this many columns.
+    /// Records the duration of a run that began at a plan's start, and whose rows left the device in this many columns.
     pub(crate) fn learn(
         &self,
         steps: &[Step],
@@ -46,7 +46,8 @@ impl GpuExecutor {
             return;
         };
         let p = &result.profile;
-        // What was cut did the work of its steps in parts, with more launches and waits than they tell; and blocks take their time.
+        // A run that was cut did the work of its steps in parts, with more launches and waits than their numbers show;
+        // and uploading blocks takes time.
         if p.cuts > 0 || p.paged_in > 0 {
             return;
         }
@@ -61,7 +62,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Measures the device's speeds unless they are known, or takes them from the file that `JINDOU_GPU_CALIBRATION` names.
+    /// Measures the device's speeds unless they are known, or reads them from the file that `JINDOU_GPU_CALIBRATION`
+    /// names.
     ///
     /// # Errors
     /// Errors of the device, and of `cancel`.
@@ -78,7 +80,7 @@ impl GpuExecutor {
                 let _turn = self.turns.begin(cancel)?;
                 let speeds = Calibration::measure(self.device(), BUDGET, cancel)?;
                 if let Some(file) = file {
-                    // Who cannot keep them measures again next time.
+                    // If they cannot be stored, they are measured again next time.
                     let _ = speeds.save(&file, &identity);
                 }
                 speeds
@@ -88,8 +90,8 @@ impl GpuExecutor {
         Ok(())
     }
 
-    /// [`Self::calibrate`] without waiting: until it is done, nothing is predicted. A device that fails meanwhile is asked again by the next
-    /// plan, and is lost if it says so.
+    /// [`Self::calibrate`] without waiting: until it is done, nothing is predicted. If the device fails meanwhile, the
+    /// next plan checks it again and finds out if it is lost.
     pub fn calibrate_in_background(self: &Arc<Self>) {
         if self.model.get().is_some() || self.measuring.swap(true, Ordering::AcqRel) {
             return;

@@ -5,13 +5,13 @@ use crate::backend::Kernel;
 /// One step of a plan on the device.
 #[derive(Clone, Debug, Default)]
 pub struct GpuStep {
-    /// The work of the step, in words.
+    /// Description of the step's work.
     pub name: String,
-    /// Number of the plan's step that it is part of; `None` for what is done with the result.
+    /// Number of the plan's step of which it is a part; `None` for work on the result.
     pub plan_step: Option<usize>,
-    /// Rows it got.
+    /// Rows received.
     pub rows_in: u64,
-    /// Rows it made.
+    /// Rows made.
     pub rows_out: u64,
     /// The kernels of the step.
     pub kernels: Vec<KernelUse>,
@@ -22,18 +22,18 @@ pub struct GpuStep {
 pub struct KernelUse {
     /// The kernel.
     pub kernel: Kernel,
-    /// How often.
+    /// Number of launches.
     pub launches: u64,
     /// Seconds on the device.
     pub seconds: f64,
-    /// Bytes it must read: every input once, as its comment says.
+    /// Bytes that it must read: every input once, as its comment says.
     pub read: f64,
-    /// Bytes it must write: every output once.
+    /// Bytes that it must write: every output once.
     pub written: f64,
 }
 
 impl KernelUse {
-    /// Bytes it must move.
+    /// Bytes that it must move.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.read + self.written
@@ -47,40 +47,40 @@ impl GpuStep {
         self.kernels.iter().map(|k| k.seconds).sum()
     }
 
-    /// Bytes it must move.
+    /// Bytes that it must move.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.kernels.iter().map(KernelUse::bytes).sum()
     }
 }
 
-/// A whole plan. Times are measured only if asked for; rows always.
+/// A whole plan. Times are measured only on request; rows always.
 #[derive(Clone, Debug, Default)]
 pub struct GpuProfile {
     /// The device.
     pub device: String,
-    /// In order; filters of a step are steps of their own here.
+    /// The steps in order; filters of a step are steps of their own here.
     pub steps: Vec<GpuStep>,
-    /// Strips that tables were cut into, less one for each step: 0 when everything fitted at once.
+    /// Number of strips into which tables were cut, less one for each step: 0 if everything fitted at once.
     pub cuts: u64,
     /// Seconds from the first kernel to the last result, measured on the host.
     pub seconds: f64,
-    /// Seconds of these in which others had the device, or the rows' reader took them.
+    /// The part of these seconds in which others had the device, or the rows' reader was busy.
     pub away_seconds: f64,
-    /// Seconds that segments took to bring.
+    /// Seconds for uploading segments.
     pub bring_seconds: f64,
-    /// Bytes of segments' blocks that came during the run, and that went, where the segments do not fit whole.
+    /// Bytes of segments' blocks that were uploaded and removed during the run, if the segments do not fit whole.
     pub paged_in: u64,
     /// See [`Self::paged_in`].
     pub paged_out: u64,
-    /// The most device memory that tables took at a time.
+    /// The most device memory that tables took at any time.
     pub table_bytes: u64,
     /// Device memory of the segments that the plan reads.
     pub segment_bytes: u64,
 }
 
 impl GpuProfile {
-    /// Lines for `--profile`; `bandwidth` in bytes a second gives each step's time over its byte floor.
+    /// Lines for `--profile`; with `bandwidth` in bytes per second, each step's time relative to its byte floor.
     #[must_use]
     pub fn table(&self, bandwidth: Option<f64>) -> String {
         use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Launching kernels and keeping their times and bytes by step.
+//! Launching kernels, and recording their times and bytes by step.
 
 use crate::backend::{Kernel, Mark};
 use crate::device::Device;
@@ -23,12 +23,12 @@ pub struct Queue {
     timing: bool,
     step: usize,
     launches: Vec<Timed>,
-    /// By step.
+    /// The profile of each step.
     pub steps: Vec<GpuStep>,
 }
 
 impl Queue {
-    /// A queue for steps of these names, each part of a plan's step of that number.
+    /// A queue for steps with these names, each a part of the plan's step with that number.
     #[must_use]
     pub fn new(device: Arc<Device>, timing: bool, names: Vec<(String, Option<usize>)>) -> Self {
         let steps = names
@@ -48,7 +48,7 @@ impl Queue {
         }
     }
 
-    /// Launches from here on belong to this step.
+    /// Assigns launches from here on to this step.
     pub fn at_step(&mut self, step: usize) {
         self.step = step;
     }
@@ -99,7 +99,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds to the last launch's bytes what only its result told.
+    /// Adds bytes to the last launch that are known only from its result.
     pub fn add_bytes(&mut self, read: f64, written: f64) {
         if let Some(l) = self.launches.last_mut() {
             l.read += read;
@@ -107,7 +107,7 @@ impl Queue {
         }
     }
 
-    /// Counts rows that went through the current step.
+    /// Counts rows that passed through the current step.
     pub fn rows(&mut self, rows_in: u64, rows_out: u64) {
         if let Some(s) = self.steps.get_mut(self.step) {
             s.rows_in += rows_in;

@@ -1,8 +1,10 @@
-//! Comparisons of numbers on the device: the rank of each number by its id, and the ranks of which a comparison is true.
+//! Comparisons of numbers on the device: the rank of each number by its id, and the ranks for which a comparison is
+//! true.
 //!
-//! Ids of numbers lie together by predicate, not by value, so no interval of ids says `?x < 5`; an interval of value ranks does. The ranks
-//! of a store's numbers lie by id in pages of 1024, and pages without a number take 4 bytes. They are brought once. Terms that updates
-//! brought have no rank: each is compared here when a plan is compiled, and the device gets a bit for it.
+//! Ids of numbers are grouped by predicate, not by value, so an interval of ids cannot express `?x < 5`, but an
+//! interval of value ranks can. The ranks of a store's numbers are stored by id in pages of 1024, and pages without
+//! numbers take 4 bytes. They are uploaded once. Terms added by updates have no rank: each is compared here when a plan
+//! is compiled, and the device gets a bit for it.
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
@@ -15,14 +17,14 @@ use jindou_plan::Relation;
 use jindou_values::{Number, equal_values, order, value};
 use std::sync::Arc;
 
-/// Terms of updates at most that a comparison looks at when its plan is compiled.
+/// Most terms of updates that a comparison examines when its plan is compiled.
 const MOST_TAIL: u32 = 1 << 16;
-/// Ids whose ranks are looked up together.
+/// Number of ids whose ranks are looked up together.
 const PAGE: u32 = 1 << RANK_SHIFT;
 
 /// The ranks of a store's numbers, by id.
 pub(crate) struct RankTable {
-    /// Pages, and then their ranks.
+    /// The pages, followed by their ranks.
     buffer: Option<DeviceBuffer>,
     pages: u64,
     ranks: u64,
@@ -64,7 +66,7 @@ impl RankTable {
     }
 }
 
-/// A comparison with a constant, as a kernel tests it.
+/// A comparison with a constant, in the form that a kernel tests.
 #[derive(Clone)]
 pub(crate) struct DeviceRanks {
     pub params: params::Ranks,
@@ -72,7 +74,7 @@ pub(crate) struct DeviceRanks {
     _tail: Option<Arc<DeviceBuffer>>,
 }
 
-/// The number that a comparison is with; `None` where ranks of numbers do not tell which terms it is true of.
+/// The number in a comparison; `None` if ranks of numbers do not tell for which terms it is true.
 fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
     let comparison = match relation {
         Relation::Equal => Comparison::Equal,
@@ -80,7 +82,7 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
         Relation::LessOrEqual => Comparison::LessOrEqual,
         Relation::Greater => Comparison::Greater,
         Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
-        // True of many terms that are not numbers.
+        // True for many terms that are not numbers.
         Relation::NotEqual => return None,
     };
     match term::parts(constant) {
@@ -92,12 +94,12 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
     }
 }
 
-/// True for comparisons that the device most often can test.
+/// True for comparisons that the device can usually test.
 pub(crate) fn is_by_rank(relation: Relation, constant: &[u8]) -> bool {
     number(relation, constant).is_some()
 }
 
-/// Whether a comparison is true of a term, by what the terms say.
+/// True if a comparison is true for a term, judged by the terms' bytes.
 fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
     let (Some(own), Some(other)) = (value(bytes), value(constant)) else {
         return false;
@@ -114,16 +116,17 @@ fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
     }
 }
 
-/// Terms that updates brought.
+/// Number of terms added by updates.
 pub(crate) fn tail_of(snapshot: &dyn Graph) -> u32 {
     snapshot.vertices().saturating_sub(snapshot.dense_ids())
 }
 
 impl DeviceRanks {
-    /// Brings the ranks of a snapshot's numbers, unless they are there, and compares the terms of updates.
+    /// Uploads the ranks of a snapshot's numbers, unless they are present, and compares the terms of updates.
     ///
     /// # Errors
-    /// `Unsupported` where ranks do not tell which terms the comparison is true of, and for many terms of updates; those of the device.
+    /// `Unsupported` if ranks do not tell for which terms the comparison is true, and for many terms of updates; the
+    /// device's errors.
     pub fn new(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -192,7 +195,7 @@ impl SegmentCache {
         snapshot: &dyn Graph,
         dictionary: &Dictionary,
     ) -> Result<Arc<RankTable>> {
-        // The terms of a base stay as long as its ids mean the same.
+        // The terms of a base are the same as long as its ids have the same meaning.
         let (epoch, ids) = (snapshot.identity().epoch, snapshot.dense_ids());
         if let Some(t) = self.index().ranks.get(&(epoch, ids)) {
             return Ok(Arc::clone(t));

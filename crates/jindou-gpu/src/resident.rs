@@ -1,17 +1,17 @@
-//! Segments in device memory: the host's arrays, byte for byte, and after them the merged lists of keys that a
-//! patch touches.
+//! Segments in device memory: the host's arrays, byte for byte, followed by the merged lists of keys that a patch
+//! touches.
 //!
-//! The patch is merged here, on the host, when a version of a segment is brought: each dirty key's whole list at the
-//! snapshot is laid after the segment's neighbours. Kernels then need one bit test and, for dirty keys, one
-//! search of the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once a snapshot.
+//! The patch is merged here, on the host, when a version of a segment is uploaded: each dirty key's whole list at the
+//! snapshot is placed after the segment's neighbours. Kernels then need one bit test and, for dirty keys, one search of
+//! the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once per snapshot.
 //!
 //! ```text
 //! Arrays (a generation)     index: finder, keys, offsets     neighbours | room for overlays of several versions
 //! ResidentSegment (a version)   dirty bits, keys, starts ────────────────────┘
 //! ```
 //!
-//! All versions of a generation share its arrays, so an update uploads its overlay and nothing else. Where the room after the
-//! neighbours is too small, they are copied inside the device to where there is more.
+//! All versions of a generation share its arrays, so after an update only its overlay is uploaded. If the room after
+//! the neighbours is too small, they are copied within the device to a place with more.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, Packer};
@@ -25,19 +25,19 @@ use jindou_model::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Least room for overlays, in ids, once a segment has any.
+/// Smallest room for overlays, in ids, once a segment has any.
 const LEAST_ROOM: u64 = 1 << 14;
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     sync::lock(of)
 }
 
-/// Neighbours, and room after them.
+/// Neighbours, and the room after them.
 struct Neighbours {
     buffer: Option<DeviceBuffer>,
-    /// Ids that fit after the edges.
+    /// Number of ids that fit after the edges.
     room: u32,
-    /// The ranges of the room that overlays took, ascending.
+    /// The ranges of the room used by overlays, ascending.
     taken: Mutex<Vec<Range<u32>>>,
 }
 
@@ -80,7 +80,7 @@ struct OverlayShare {
 
 impl Drop for OverlayShare {
     fn drop(&mut self) {
-        // Later writes are queued behind the kernels that read this.
+        // Later writes are queued after the kernels that read this.
         let mut taken = locked(&self.neighbours.taken);
         if let Some(i) = taken.iter().position(|t| *t == self.range) {
             taken.remove(i);
@@ -93,13 +93,13 @@ pub(crate) struct Arrays {
     params: params::Segment,
     /// Finder, keys and offsets.
     index: Option<DeviceBuffer>,
-    /// Replaced where an overlay needs more room.
+    /// Replaced when an overlay needs more room.
     neighbours: Mutex<Arc<Neighbours>>,
 }
 
 impl Arrays {
     pub fn bring(device: &Arc<Device>, segment: &Segment<'_>) -> Result<Self> {
-        // Kernels know no folded ids.
+        // Kernels do not support folded ids.
         let unfolded = segment.finder.unfolded(segment.key_count);
         let finder = match &unfolded {
             Some(d) => KeyFinder::Directory {
@@ -137,13 +137,13 @@ impl Arrays {
         })
     }
 
-    /// Device memory that they take.
+    /// Device memory of the arrays.
     pub fn bytes(&self) -> u64 {
         let index = self.index.as_ref().map_or(0, |b| b.len() as u64);
         index + locked(&self.neighbours).bytes()
     }
 
-    /// Room for an overlay of this many ids after the neighbours, which are copied where there is none.
+    /// Room for an overlay of this many ids after the neighbours, which are copied if there is not enough.
     fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<OverlayShare> {
         let mut neighbours = locked(&self.neighbours);
         if let Some(share) = neighbours.take(ids) {
@@ -154,7 +154,7 @@ impl Arrays {
         if u64::from(ids) > most {
             return Err(Error::Unsupported("a patch this large on the GPU".into()));
         }
-        // An old version's overlay alongside a new one's, and both may grow.
+        // An old version's overlay and a new one's exist together, and both may grow.
         let room = (4 * u64::from(ids))
             .max(edges / 16)
             .max(LEAST_ROOM)
@@ -176,12 +176,12 @@ impl Arrays {
     }
 }
 
-/// The arrays of a segment as they lie in the store.
+/// The arrays of a segment as stored.
 pub(crate) fn describe<'a>(segment: &Segment<'a>) -> Result<Described<'a>> {
     describe_as(segment, segment.finder)
 }
 
-/// The same with another finder of the same keys.
+/// The arrays with another finder for the same keys.
 fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Described<'a>> {
     let mut p: params::Segment = bytemuck::Zeroable::zeroed();
     p.edges = u32::try_from(segment.neighbours.len())
@@ -238,14 +238,14 @@ fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Descr
 
 /// One segment on the device, at one version.
 pub struct ResidentSegment {
-    /// The segment as kernels get it.
+    /// The segment in the form of kernel parameters.
     pub params: params::Segment,
     /// Arrays that other versions share.
     arrays: Option<Arc<Arrays>>,
-    /// The neighbours that `params` point to, which other versions share too.
+    /// The neighbours that `params` points to, which other versions share too.
     neighbours: Option<Arc<Neighbours>>,
     _share: Option<OverlayShare>,
-    /// Arrays of which only parts are there, brought before each step.
+    /// Arrays of which only parts are present, uploaded before each step.
     pages: Option<Arc<PagedSegment>>,
     /// Arrays of its own.
     buffers: Vec<DeviceBuffer>,
@@ -256,14 +256,14 @@ pub struct ResidentSegment {
 }
 
 impl ResidentSegment {
-    /// Brings the edges of a view that one segment answers, with its patch. `Unsupported` where named graphs
-    /// must be merged.
+    /// Uploads the edges of a view that is answered by one segment, with its patch. `Unsupported` if named graphs must
+    /// be merged.
     pub fn bring(device: &Arc<Device>, view: &Edges<'_>, scope: Scope<'_>) -> Result<Self> {
         let arrays = Arrays::bring(device, &alone(view, scope)?)?;
         Self::over(device, &Arc::new(arrays), view, scope)
     }
 
-    /// The patch of a view over arrays that are here already.
+    /// The patch of a view over arrays that are already on the device.
     pub(crate) fn over(
         device: &Arc<Device>,
         arrays: &Arc<Arrays>,
@@ -322,7 +322,7 @@ impl ResidentSegment {
         Ok(segment)
     }
 
-    /// A segment made of other arrays: `params` name what `buffers` hold, merged as of one snapshot.
+    /// A segment made from other arrays: `params` describes the content of `buffers`, merged as of one snapshot.
     pub(crate) fn of_parts(params: params::Segment, buffers: Vec<DeviceBuffer>) -> Self {
         Self {
             params,
@@ -337,38 +337,38 @@ impl ResidentSegment {
         }
     }
 
-    /// A segment whose blocks come and go.
+    /// A paged segment.
     pub(crate) fn paged(pages: Arc<PagedSegment>) -> Self {
         let mut s = Self::of_parts(pages.params, Vec::new());
         s.pages = Some(pages);
         s
     }
 
-    /// The segment's blocks, if they come and go.
+    /// The segment's blocks, if it is paged.
     pub(crate) fn pages(&self) -> Option<&Arc<PagedSegment>> {
         self.pages.as_ref()
     }
 
-    /// True without a patch.
+    /// True if there is no patch.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.params.dirty == 0
     }
 
-    /// True if every key has one neighbour and no patch says otherwise.
+    /// True if every key has one neighbour and there is no patch.
     #[must_use]
     pub fn is_degree_one(&self) -> bool {
         self.is_plain() && self.params.offsets == 0
     }
 
-    /// Device memory that it reads, shared arrays included.
+    /// Device memory that it reads, including shared arrays.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let arrays = self.arrays.as_ref().map_or(0, |a| a.bytes());
         self.own_bytes() + arrays + self.pages.as_ref().map_or(0, |p| p.bytes())
     }
 
-    /// Device memory that goes with it.
+    /// Device memory that is freed with it.
     pub(crate) fn own_bytes(&self) -> u64 {
         let keys = self.patched_keys.get().map_or(0, |(b, _)| b.len() as u64);
         keys + self.buffers.iter().map(|b| b.len() as u64).sum::<u64>()
@@ -399,7 +399,7 @@ impl ResidentSegment {
         if let Some((b, n)) = self.patched_keys.get() {
             return Ok((Arc::clone(b), *n));
         }
-        // Keys that edits brought, and those that they took the last neighbour of.
+        // Keys that edits added, and those whose last neighbour they removed.
         let (mut new, mut gone) = (Vec::new(), Vec::new());
         for (&key, bounds) in self.overlay_keys.iter().zip(self.overlay_starts.windows(2)) {
             let there = segment.finder.find(key) < self.params.key_count;
@@ -475,7 +475,7 @@ impl ResidentSegment {
     }
 }
 
-/// Copies the `n` ids of `from` that are not `gone` (ascending) to `to`.
+/// Copies those of the `n` ids at `from` that are not in `gone` (ascending) to `to`.
 fn without(
     device: &Arc<Device>,
     from: &DeviceBuffer,
@@ -483,7 +483,7 @@ fn without(
     gone: &[u32],
     to: &DeviceBuffer,
 ) -> Result<()> {
-    // The ids between those that are gone; the last interval has no end but the largest id.
+    // The ids between removed ones; the last interval ends only with the largest id.
     let mut intervals = Vec::with_capacity(gone.len() + 1);
     let mut start = 0;
     for &key in gone {
@@ -509,8 +509,8 @@ fn without(
     unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }
 
-/// The segment that with its patch answers a scope. Only the default graph and the union of all are asked
-/// for, so that a cached segment's content depends on nothing else.
+/// The segment that, with its patch, answers a scope. Only the default graph and the union of all graphs are supported,
+/// so that a cached segment's content depends on nothing else.
 pub(crate) fn alone<'a>(view: &Edges<'a>, scope: Scope<'_>) -> Result<Segment<'a>> {
     let segment = match (view.plain(scope), view.plain_but_dirty(scope)) {
         (Some(s), _) | (None, Some((s, _))) => Some(s),
@@ -521,7 +521,7 @@ pub(crate) fn alone<'a>(view: &Edges<'a>, scope: Scope<'_>) -> Result<Segment<'a
         .ok_or_else(|| Error::Unsupported("named graphs on the GPU".into()))
 }
 
-/// Appends the keys that have a neighbour in a view that one segment answers. O(keys).
+/// Appends the keys that have a neighbour in a view that is answered by one segment. O(keys).
 pub(crate) fn live_keys(view: &Edges<'_>, scope: Scope<'_>, keys: &mut Vec<u32>) {
     let mut all = Vec::new();
     view.candidate_keys(scope, &mut all);

@@ -1,4 +1,4 @@
-//! Results on their way from the device to whoever takes them.
+//! Results on their way from the device to the sink.
 
 use crate::buffer::HostBuffer;
 use crate::device::Device;
@@ -9,10 +9,10 @@ use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Rows that are copied back at once.
+/// Rows that are copied back at a time.
 const RESULT_ROWS: usize = 1 << 18;
 
-/// The way of result rows to the sink: while it takes one part, the next is copied.
+/// The path of result rows to the sink: while the sink takes one part, the next is copied.
 #[derive(Default)]
 pub(crate) struct Results {
     buffers: [Option<HostBuffer>; 2],
@@ -21,7 +21,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Copies all rows of a table back, part by part, and gives them to the sink.
+    /// Copies all rows of a table back, part by part, and passes them to the sink.
     pub fn hand_out(
         &mut self,
         device: &Arc<Device>,
@@ -36,7 +36,7 @@ impl Results {
             (self.room, self.buffers) = (wanted, [None, None]);
         }
         let room = self.room;
-        // Buffer and rows of the part that is on its way.
+        // Buffer and rows of the part that is in transit.
         let mut under_way: Option<(usize, usize)> = None;
         for (number, from) in (0..total).step_by(room).enumerate() {
             turn.cancel().check()?;
@@ -86,7 +86,7 @@ impl Results {
             .take(width)
             .map(|c| &c[..n])
             .collect();
-        // A slow reader keeps no one from the device.
+        // A slow reader does not keep others from the device.
         turn.aside(|| sink(&columns, n))
     }
 }

@@ -1,4 +1,5 @@
-//! One run of a program: a turn at the device for each step, tables cut where they would not fit, rows given out.
+//! One run of a program: a turn at the device for each step, tables that are cut if they would not fit, and the
+//! delivery of rows.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
@@ -14,38 +15,39 @@ use jindou_model::{CancelToken, Error, Resource, Result};
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Counters that are cleared at once.
+/// Number of counters that are cleared at once.
 pub(crate) const COUNTERS: usize = 256;
 
 /// An execution of a program. The steps themselves are in `steps.rs`.
 pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
-    /// The blocks that steps read, where segments come and go, and the bytes that did.
+    /// The blocks that steps read, if segments are paged, and the bytes that were moved.
     pub paging: Option<&'a Paging<'s>>,
     pub moved: Moved,
-    /// The step whose blocks came last, until those of the next ones come.
+    /// The step whose blocks were uploaded last, until those of the next ones are.
     pub ahead_of: Option<usize>,
     pub output_slots: &'a [Slot],
     pub queue: Queue,
     pub memory: Memory,
-    /// Rows of a table at most.
+    /// Most rows of a table.
     pub most_rows: u64,
-    /// Words that kernels count in, used in turn and cleared all at once: no step needs to clear its own.
+    /// Words in which kernels count, used in turn and cleared all at once, so that a step need not clear its own.
     pub counters: DeviceBuffer,
     pub counters_used: usize,
     /// Address of the current block.
     pub counter: u64,
-    /// Where small numbers arrive.
+    /// Destination of small numbers.
     pub words: HostBuffer,
     pub cancel: &'a CancelToken,
-    /// The right to queue work, handed on after each step if others wait.
+    /// The right to queue work, passed on after each step if others wait.
     pub turn: &'a mut Turn,
     pub output: Output<'o>,
-    /// The outer rows of the inner parts that are under way.
+    /// The outer rows of the inner parts in progress.
     pub frames: Vec<Frame>,
     /// Sets of ids that steps fill.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
-    /// Result rows that are passed by, and that may still leave; how many a table may have meanwhile, so that few are made in vain.
+    /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
+    /// that few are made in vain.
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
@@ -58,15 +60,15 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
 /// The outer rows of an inner part.
 #[derive(Clone)]
 pub(crate) struct Frame {
-    /// The step that it begins with.
+    /// The step with which it begins.
     pub begin: usize,
     /// The columns of the rows that are read later.
     pub outer: Table,
-    /// Words of a bit each: which of them have inner rows.
+    /// Words with a bit for each outer row: set if it has inner rows.
     pub bits: u64,
 }
 
-/// Why a step did not run over a whole table.
+/// Reason why a step did not run over a whole table.
 pub(crate) enum Stop {
     /// The table must be cut.
     TooLarge,
@@ -81,7 +83,8 @@ impl From<Error> for Stop {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Brings what step `k` reads, where segments come and go. It must be called before kernels of a step are launched, under the same turn.
+    /// Uploads the blocks that step `k` reads, if segments are paged. Must be called before kernels of a step are
+    /// launched, in the same turn.
     pub(crate) fn page_in(&mut self, k: usize) -> Result<()> {
         if let Some(paging) = self.paging {
             let moved = paging.page_in(k, self.cancel)?;
@@ -92,7 +95,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Brings what comes next, once a step's kernels are queued and before they are waited for.
+    /// Uploads blocks for later steps, once a step's kernels are queued and before they are waited for.
     fn ahead(&mut self) -> Result<()> {
         if let Some((paging, k)) = self.paging.zip(self.ahead_of.take()) {
             let moved = paging.ahead(k)?;
@@ -102,7 +105,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Waits for small numbers, and with them for all kernels so far.
+    /// Waits for small numbers, and thereby for all kernels so far.
     fn wait_for_words(&mut self) -> Result<()> {
         self.words.queued()?;
         self.ahead()?;
@@ -257,12 +260,12 @@ impl ProgramRun<'_, '_, '_> {
         self.run(k, table.part(half, table.rows))
     }
 
-    /// Room for a table.
+    /// Allocates a table.
     pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, Stop> {
         self.new_table_and(slots, room, 0)
     }
 
-    /// Room for a table, and after its columns for this many bytes more.
+    /// Allocates a table with this many bytes more after its columns.
     pub(crate) fn new_table_and(
         &self,
         slots: Vec<Slot>,
@@ -289,7 +292,7 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn next_counter(&mut self) -> Result<u64> {
         let number = self.counters_used % COUNTERS;
         if number == 0 {
-            // All before it have been read, or belong to kernels queued before this.
+            // All earlier ones have been read, or belong to kernels queued before this.
             self.counters.clear()?;
         }
         self.counters_used += 1;
@@ -297,14 +300,14 @@ impl ProgramRun<'_, '_, '_> {
         Ok(self.counter)
     }
 
-    /// The present counter, after all work so far.
+    /// The value of the present counter, after all work so far.
     pub(crate) fn read_counter(&mut self) -> Result<u32> {
         // SAFETY: a word of `counters`.
         let [n] = unsafe { self.read_words([self.counter])? };
         Ok(n)
     }
 
-    /// Words of device memory, after all work so far; one wait for all.
+    /// Words of device memory, after all work so far, with a single wait.
     ///
     /// # Safety
     /// Four bytes of live device memory lie at each address.
@@ -320,7 +323,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(words)
     }
 
-    /// A 64-bit number in device memory, likewise.
+    /// A 64-bit number in device memory, after all work so far.
     ///
     /// # Safety
     /// Eight bytes of live device memory lie there.
@@ -333,7 +336,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(n[0])
     }
 
-    /// True if nothing but the number of rows leaves the device.
+    /// True if only the number of rows leaves the device.
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
             Output::Count => true,
@@ -342,14 +345,14 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Rows that a table may have now where not all results are wanted; the next may have more.
+    /// Most rows of a table at present if not all results are wanted; the next limit is higher.
     pub(crate) fn next_few(&mut self) -> u64 {
         let few = self.few;
         self.few = few.saturating_mul(4);
         few
     }
 
-    /// Of so many result rows those that leave: from where on, and how many.
+    /// The part of this many result rows that leaves: its beginning and length.
     fn slice(&mut self, rows: u64) -> (u64, u64) {
         let skip = self.skip.min(rows);
         self.skip -= skip;
@@ -361,12 +364,12 @@ impl ProgramRun<'_, '_, '_> {
         (skip, take)
     }
 
-    /// True if no more rows are wanted than have left.
+    /// True if as many rows as wanted have left.
     pub(crate) fn is_full(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Ends the run once it is full: no failure, see [`Self::is_full`].
+    /// Ends the run once it is full, which is not a failure; see [`Self::is_full`].
     fn unless_full(&self) -> Result<()> {
         if self.is_full() {
             return Err(Error::SinkClosed);
@@ -374,7 +377,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Gives out rows without columns, which were never made.
+    /// Delivers rows without columns, which were never made.
     fn emit_bare(&mut self, rows: u64) -> Result<()> {
         let (_, rows) = self.slice(rows);
         self.give_bare(rows)?;
@@ -411,7 +414,7 @@ impl ProgramRun<'_, '_, '_> {
             let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
             p.sum = sum.at();
             p.rows = table.rows;
-            // Unbound columns hold 0; so does this one.
+            // Unbound columns hold 0, and so does this one.
             let mut unbound = None;
             for (i, &slot) in self.output_slots.iter().enumerate() {
                 let at = match (table.column(slot), &unbound) {

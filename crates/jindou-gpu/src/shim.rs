@@ -1,7 +1,8 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 //!
-//! A card does queued work whenever it likes before someone has waited for it. By default the shim does it at once;
-//! with [`ShimOptions::delay`] it does it as late as it may, so that who forgets to wait sees memory as it was before.
+//! A card does queued work at any time before it is waited for. By default the shim does it at once; with
+//! [`ShimOptions::delay`] it does it as late as possible, so that code that forgets to wait sees memory in its earlier
+//! state.
 
 mod work;
 
@@ -18,21 +19,21 @@ use work::{Clock, Delayed, DeviceWork, ShimQueue};
 
 pub use work::{Speeds, Times};
 
-/// Bytes that a kernel moved, as its own accesses counted them.
+/// Bytes that a kernel moved, counted by its own accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counts {
-    /// Read in order.
+    /// Bytes read sequentially.
     pub streamed: u64,
-    /// Read without order.
+    /// Bytes read at random.
     pub random: u64,
-    /// Accesses that `random` came in.
+    /// Number of the random accesses.
     pub random_accesses: u64,
-    /// Written.
+    /// Bytes written.
     pub written: u64,
     /// Accesses of whole warps, by kind (streamed, random, cached, written); with [`ShimOptions::sectors`].
     pub requests: [u64; 4],
-    /// Sectors of 32 bytes that those touched, each counted once an access.
+    /// Sectors of 32 bytes that these accesses touched, each counted once per access.
     pub sectors: [u64; 4],
 }
 
@@ -49,13 +50,13 @@ impl Counts {
 pub struct Traffic {
     /// Kernels started.
     pub launches: u64,
-    /// Times the host waited.
+    /// Number of times the host waited.
     pub syncs: u64,
-    /// Device memory asked for.
+    /// Allocations of device memory.
     pub allocations: u64,
     /// Pages mapped.
     pub pages: u64,
-    /// Host memory pinned.
+    /// Allocations of pinned host memory.
     pub pinned: u64,
     /// Copies to the device.
     pub uploads: u64,
@@ -71,7 +72,7 @@ pub struct Traffic {
     pub copy_bytes: u64,
     /// Ranges filled with zeros.
     pub fills: u64,
-    /// Times that unused memory was given back.
+    /// Number of times that unused memory was returned.
     pub trims: u64,
 }
 
@@ -88,7 +89,7 @@ pub struct Holdings {
     pub marks: u64,
 }
 
-/// Device memory that kernels may touch.
+/// Device memory that kernels may access.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Live {
@@ -114,30 +115,30 @@ unsafe extern "C" {
     ) -> i32;
 }
 
-/// How the shim runs kernels.
+/// Options of the shim.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShimOptions {
-    /// 0: blocks and threads in order. Else threads and blocks are interleaved in an order drawn from it.
+    /// 0: blocks and threads run in order. Otherwise they are interleaved in an order drawn from this seed.
     pub seed: u64,
-    /// Number of a planted bug ([`planted_bugs`]), 0 for none. For tests of tests.
+    /// Number of a planted bug ([`planted_bugs`]), 0 for none. For tests of the tests.
     pub bug: u32,
-    /// Bytes of its pages, a power of two from 256 on; 0 for 64 KiB.
+    /// Bytes of its pages, a power of two of at least 256; 0 for 64 KiB.
     pub page: usize,
     /// Device memory that it pretends to have; 0 for 4 GiB.
     pub memory: u64,
-    /// Keep what each launch moved, for [`Shim::take_log`].
+    /// True to record what each launch moved, for [`Shim::take_log`].
     pub log: bool,
-    /// Count the accesses of whole warps and their sectors too, which takes several times as long.
+    /// True to count the accesses of whole warps and their sectors too, which takes several times as long.
     pub sectors: bool,
-    /// Do queued work only when someone waits for it.
+    /// True to do queued work only when it is waited for.
     pub delay: bool,
-    /// Number, from 1, of the question whether a moment has come that is answered with yes though its work is not done; 0 for none. It
-    /// takes a wait out of the program, for tests of tests: with `delay` that must be seen.
+    /// Number, from 1, of the query of a moment that is answered with yes although its work is not done; 0 for none. It
+    /// removes a wait from the program, for tests of the tests: with `delay` this must be noticed.
     pub unwaited: u64,
-    /// Number, from 1, of the order to begin after a copy aside that is not kept; 0 for none. It takes an event out of the program, for
-    /// tests of tests: with `delay` that must be seen.
+    /// Number, from 1, of the order to begin after a copy aside that is ignored; 0 for none. It removes an event from
+    /// the program, for tests of the tests: with `delay` this must be noticed.
     pub unordered: u64,
-    /// With `delay`: keep a time line of a device with these speeds, for [`Shim::take_times`].
+    /// With `delay`: keeps a time line of a device with these speeds, for [`Shim::take_times`].
     pub speeds: Option<Speeds>,
 }
 
@@ -183,7 +184,7 @@ struct ShimState {
 }
 
 impl ShimState {
-    /// An error unless this range is live device memory: one allocation, or pages side by side.
+    /// Returns an error unless this range is live device memory: one allocation, or adjacent pages.
     fn inside(&self, at: u64, bytes: usize) -> Result<()> {
         let out = || {
             Err(Error::Internal(format!(
@@ -205,7 +206,7 @@ impl ShimState {
 }
 
 impl Shim {
-    /// The shim; an error if its kernels' parameters are not as this side knows them.
+    /// Opens the shim; an error if its kernels' parameters differ from those on this side.
     pub fn open(options: ShimOptions) -> Result<Self> {
         let mut numbers = Vec::new();
         for k in Kernel::ALL {
@@ -255,19 +256,19 @@ impl Shim {
         sync::lock(&self.state)
     }
 
-    /// Questions so far whether a moment has come; with [`ShimOptions::delay`].
+    /// Number of queries so far if a moment has come; with [`ShimOptions::delay`].
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.state().delayed.asked
     }
 
-    /// Orders so far to begin after a copy aside that was not done yet; with [`ShimOptions::delay`].
+    /// Number of orders so far to begin after a copy aside that was not done yet; with [`ShimOptions::delay`].
     #[must_use]
     pub fn ordered(&self) -> u64 {
         self.state().delayed.ordered
     }
 
-    /// The times since the last call of a device with [`ShimOptions::speeds`].
+    /// The times since the last call, for a device with [`ShimOptions::speeds`].
     #[must_use]
     pub fn take_times(&self) -> Times {
         self.state().clock.times()
@@ -288,7 +289,7 @@ impl Shim {
         self.work(lane, work, 0.0)
     }
 
-    /// Does work that was queued at some time of the host's.
+    /// Does work that was queued at this time of the host.
     fn work(&self, lane: ShimQueue, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
@@ -351,7 +352,7 @@ impl Shim {
         }
     }
 
-    /// Does none of what was delayed, as a device that goes, but gives its memory back.
+    /// Drops all delayed work, as when a device is lost, but frees its memory.
     fn forget(&self) {
         let _alone = sync::lock(&self.working);
         loop {
@@ -364,7 +365,7 @@ impl Shim {
         }
     }
 
-    /// Does what was delayed and must be done before this moment.
+    /// Does the delayed work that must be done before this moment.
     fn catch_up(&self, moment: u64) -> Result<()> {
         let _alone = sync::lock(&self.working);
         self.catch_up_with(moment)?;
@@ -372,7 +373,7 @@ impl Shim {
         Ok(())
     }
 
-    /// The same, by a thread that already does delayed work.
+    /// As [`Self::catch_up`], on a thread that already does delayed work.
     fn catch_up_with(&self, moment: u64) -> Result<()> {
         let lane = work::lane_of(moment);
         loop {
@@ -503,7 +504,7 @@ unsafe impl Backend for Shim {
 
     unsafe fn free(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
-            // It can be had again at once, for work that is queued behind this.
+            // It can be allocated again at once, for work that is queued after this.
             self.state().held.device -= layout.size() as u64;
             if self.lost.get().is_some() || self.queue(DeviceWork::Free { at, bytes }).is_err() {
                 self.release(at, bytes);
@@ -602,7 +603,7 @@ unsafe impl Backend for Shim {
 
     fn after(&self, mark: &Mark) -> Result<()> {
         let mut state = self.state();
-        // What is done need not be waited for.
+        // Work that is done need not be waited for.
         if !self.options.delay || !state.delayed.is_open(mark.0) {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The history table in device memory: one column of ids a live slot.
+//! The history table in device memory: one column of ids per live slot.
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::Owner;
@@ -7,7 +7,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// A column: where it lies, and what keeps it there.
+/// A column: its address, and the owner of its memory.
 #[derive(Clone)]
 pub(crate) struct Column {
     pub slot: Slot,
@@ -45,7 +45,7 @@ impl Table {
         self.columns.iter().find(|c| c.slot == slot)
     }
 
-    /// A plan's operand as kernels read it. A slot that nothing bound is a plan's mistake.
+    /// A plan's operand in the form that kernels read. An unbound slot is an error of the plan.
     pub fn operand(&self, o: PlanOperand) -> Result<Operand> {
         match o {
             PlanOperand::Const(id) => Ok(Operand::constant(id)),
@@ -62,16 +62,16 @@ impl Table {
     }
 }
 
-/// A table under construction: one buffer, its columns one after the other.
+/// A table under construction: one buffer with its columns one after the other.
 pub(crate) struct NewTable {
     pub buffer: Arc<DeviceBuffer>,
     pub slots: Vec<Slot>,
-    /// Rows there is room for.
+    /// Most rows.
     pub room: u64,
 }
 
 impl NewTable {
-    /// Bytes that this many rows and columns need. Columns are padded, so that each starts on a line.
+    /// Bytes for this many rows and columns. Columns are padded, so that each starts on a line.
     pub fn bytes(columns: usize, room: u64) -> u64 {
         columns as u64 * Self::stride(room)
     }
@@ -80,7 +80,7 @@ impl NewTable {
         (room * 4).next_multiple_of(256)
     }
 
-    /// Where a column starts.
+    /// Address of a column.
     pub fn at(&self, column: usize) -> u64 {
         self.buffer.at() + column as u64 * Self::stride(self.room)
     }
@@ -109,7 +109,7 @@ impl NewTable {
     }
 }
 
-/// Parameters of a kernel that keeps rows of `table`.
+/// Parameters of a kernel that filters rows of `table`.
 pub(crate) fn compact(table: &Table, counter: u64, columns: Columns) -> Compact {
     Compact {
         rows: table.rows,

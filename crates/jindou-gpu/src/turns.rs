@@ -1,4 +1,4 @@
-//! Queries that run on a device at the same time: whose turn it is, how many share its memory, and when it has none.
+//! Queries that run on a device at the same time: their turns, the number that share its memory, and idle times.
 
 use crate::device::Device;
 use jindou_model::{CancelToken, Result, sync};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Interval at which waiting threads check for cancellation.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The line in front of a device. One query at a time queues work, for one step of its plan; then the next one's turn comes, first
-/// come first served. When there has been no query for a while, memory that nothing uses goes back to the system.
+/// The queue in front of a device. One query at a time queues work, for one step of its plan; then it is the next one's
+/// turn, first come, first served. After some time without queries, unused memory is returned to the system.
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
@@ -21,14 +21,14 @@ pub(crate) struct Turns {
 #[derive(Default)]
 struct TurnState {
     running: u64,
-    /// Someone may queue work.
+    /// True while a query may queue work.
     held: bool,
-    /// Numbers of those who wait for that, and the next one.
+    /// Numbers of the waiting queries, and the next number.
     line: VecDeque<u64>,
     next: u64,
-    /// When the last one ended.
+    /// Time when the last query ended.
     ended: Option<Instant>,
-    /// Someone waits to trim.
+    /// True while a thread waits to trim memory.
     waiting: bool,
 }
 
@@ -38,7 +38,7 @@ pub(crate) struct Turn {
     cancel: CancelToken,
     /// True while the query may queue work.
     held: bool,
-    /// How long others had the device meanwhile, or no one.
+    /// Time during which others had the device, or it was idle.
     away: Duration,
 }
 
@@ -56,7 +56,7 @@ impl Turns {
         sync::lock(&self.state)
     }
 
-    /// A query begins, when it is its turn; it ends when the guard goes.
+    /// Begins a query when it is its turn; it ends when the guard is dropped.
     ///
     /// # Errors
     /// Errors of `cancel`.
@@ -72,7 +72,7 @@ impl Turns {
         Ok(turn)
     }
 
-    /// Queries that run or wait.
+    /// Number of queries that run or wait.
     pub fn queries(&self) -> u64 {
         self.state().running
     }
@@ -89,17 +89,17 @@ impl Turn {
         &self.cancel
     }
 
-    /// How long it did without the device since it began: in line, and aside.
+    /// Time for which it did without the device since it began: in line, and aside.
     pub fn away(&self) -> Duration {
         self.away
     }
 
-    /// Lets those who wait go first.
+    /// Lets waiting queries go first.
     pub fn pass(&mut self) -> Result<()> {
         self.take(false)
     }
 
-    /// Does something that needs no device, which others may use meanwhile.
+    /// Does work that does not need the device, which others may use meanwhile.
     pub fn aside<T>(&mut self, what: impl FnOnce() -> Result<T>) -> Result<T> {
         self.hand_on();
         let began = Instant::now();
@@ -117,7 +117,7 @@ impl Turn {
         }
     }
 
-    /// Waits at the end of the line, if there is one. A holder of the turn (`anew` is false) gives it up for that.
+    /// Waits at the end of the queue, if there is one. A holder of the turn (`anew` is false) gives it up for that.
     fn take(&mut self, anew: bool) -> Result<()> {
         let turns = Arc::clone(&self.turns);
         let mut state = turns.state();
@@ -145,7 +145,7 @@ impl Turn {
             }
             if let Err(e) = self.cancel.check() {
                 state.line.retain(|&other| other != me);
-                // The next one may have waited for this one only.
+                // The next query may have waited only for this one.
                 turns.handed_on.notify_all();
                 return Err(e);
             }
@@ -170,7 +170,7 @@ impl Drop for Turn {
         if !state.waiting {
             let (turns, idle) = (Arc::downgrade(&self.turns), self.turns.idle);
             let waiter = std::thread::Builder::new().name("gpu-idle".into());
-            // Without a thread for it, the next query's end tries again.
+            // If no thread can be started for it, the next query's end tries again.
             state.waiting = waiter.spawn(move || trim_when_idle(&turns, idle)).is_ok();
         }
     }
@@ -257,7 +257,7 @@ mod tests {
         let late = CancelToken::with_deadline(Duration::from_millis(20));
         assert!(matches!(turns.begin(&late), Err(Error::Timeout(_))));
         assert_eq!((turns.queries(), turns.state().line.len()), (1, 0));
-        // While its rows are read, another query runs from its begin to its end.
+        // While its rows are read, another query runs from beginning to end.
         holder.aside(|| turns.begin(&none).map(drop)).unwrap();
         assert!(turns.state().held);
         // A reader that wants no more rows ends its query; the device is free.

@@ -1,5 +1,5 @@
-//! Operators above patterns on the device: random plans against the CPU engine's rows, over plain stores and over ones with edits and
-//! terms of updates; what leaves the device; less and less memory.
+//! Operators above patterns on the device: random plans against the CPU engine's rows, over plain stores and over
+//! stores with edits and terms of updates; the data that leaves the device; less and less memory.
 
 mod common;
 
@@ -26,7 +26,7 @@ fn iri(name: &str) -> NamedNode {
     NamedNode::new_unchecked(format!("http://e/{name}"))
 }
 
-/// A value of `:v`: numbers of several types, one that is none, a string.
+/// A value of `:v`: numbers of several types, one value that is not a number, a string.
 fn number(r: &mut Random, new: bool) -> Term {
     let n = i64::from(r.below(30)) + if new { 100 } else { 0 };
     match r.below(12) {
@@ -37,7 +37,7 @@ fn number(r: &mut Random, new: bool) -> Term {
     }
 }
 
-/// A random graph of few nodes; every second one with edits, and with nodes and numbers that no load had.
+/// A random graph of few nodes; every second one with edits, and with nodes and numbers that the load did not have.
 fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
     let nodes = 8 + r.below(20);
     let mut quads = vec![];
@@ -232,7 +232,7 @@ struct Tally {
     plans: u32,
     /// Plans whose topmost operator ran on the device.
     whole: u32,
-    /// Plans by what is in them.
+    /// Numbers of plans by their features.
     kinds: BTreeMap<&'static str, u32>,
 }
 
@@ -310,7 +310,7 @@ fn counted(rows: &[Vec<String>]) -> u64 {
     digits.parse().unwrap()
 }
 
-/// The bytes that a plan copies back: numbers for counts, a LIMIT's rows and no more, each different id once.
+/// The bytes that a plan copies back: numbers for counts, only the wanted rows for a LIMIT, each distinct id once.
 #[test]
 fn only_reduced_rows_leave_the_device() {
     let (_folder, snapshot) = ring(600, 4);
@@ -375,7 +375,7 @@ fn only_reduced_rows_leave_the_device() {
         let _ = counter.take_traffic();
         let (got, whole) = there(&gpu, &plan, &snapshot);
         let t = counter.take_traffic();
-        // Of a mere pattern rows without columns come back, which are their number.
+        // For a mere pattern, rows without columns come back as their number.
         let is_bare = text.contains("COUNT(*)") && !text.contains("OPTIONAL");
         assert!(whole || is_bare, "{text}");
         if text.contains("LIMIT") || text.contains("OFFSET") {
@@ -395,7 +395,7 @@ fn only_reduced_rows_leave_the_device() {
     }
 }
 
-/// A LIMIT ends the run early: of a product of a million rows a few tiles are made.
+/// A LIMIT ends the run early: of a product with a million rows a few tiles are made.
 #[test]
 fn a_limit_makes_few_rows() {
     let (_folder, snapshot) = ring(1000, 1);
@@ -421,7 +421,7 @@ fn a_limit_makes_few_rows() {
     );
 }
 
-/// Operators in less and less memory: the CPU's answer, or a refusal, down to the least that they run in.
+/// Operators in less and less memory: the CPU's answer, or a refusal, down to the least in which they run.
 #[test]
 fn operators_agree_with_the_cpu_however_little_memory_there_is() {
     let (_folder, base) = ring(400, 4);

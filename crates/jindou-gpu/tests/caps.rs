@@ -1,5 +1,5 @@
-//! Plans on devices with less memory than they would like: the CPU's rows or a refusal that leaves the plan to the CPU, down to
-//! the smallest memory that a plan runs in, and never a byte more than the limit.
+//! Plans on devices with too little memory: the CPU's rows, or a refusal that leaves the plan to the CPU, down to the
+//! smallest memory in which a plan runs, and never a byte over the limit.
 
 mod common;
 
@@ -13,24 +13,24 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Parts of the footprint.
+/// Fractions of the footprint.
 const CAPS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
 
 #[derive(Default, Debug)]
 struct Tally {
-    /// Runs at parts of the footprint that the device did, that it refused.
+    /// Numbers of runs at fractions of the footprint that the device did, and that it refused.
     ran: u32,
     refused: u32,
     cuts: u64,
 }
 
-/// Rows and checksum on a fresh device that may use so much memory, the cuts, and the most memory that was held; `None`: it
-/// is left to the CPU.
+/// Rows and checksum on a new device that may use this much memory, the cuts, and the most memory held; `None` if it is
+/// left to the CPU.
 fn on_device(plan: &Plan, snapshot: &Snapshot, memory: u64) -> Option<(u64, u64, u64, u64)> {
     let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
     let gpu = GpuExecutor::limited(shim.clone(), memory, Duration::from_secs(600));
     let ran = gpu.execute(plan, snapshot, Output::Checksum, &GpuOptions::default());
-    // Nothing has been trimmed: that is the peak.
+    // Nothing has been trimmed, so this is the peak.
     let peak = shim.holdings().reserved;
     assert!(peak <= memory, "{peak} bytes of {memory}");
     drop(gpu);
@@ -43,7 +43,7 @@ fn on_device(plan: &Plan, snapshot: &Snapshot, memory: u64) -> Option<(u64, u64,
     }
 }
 
-/// Runs a plan at parts of its footprint, and finds the least memory that it runs in.
+/// Runs a plan at fractions of its footprint, and finds the least memory in which it runs.
 fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, tally: &mut Tally) {
     let cpu = Summed::<ChecksumSink>::default();
     let options = ExecOptions::default();
@@ -63,7 +63,7 @@ fn sweep(name: &str, plan: &Plan, snapshot: &Snapshot, tally: &mut Tally) {
         panic!("{name} is refused with 1 GiB");
     };
     for part in CAPS {
-        // Tables may have nine tenths of what is free.
+        // Tables may have nine tenths of the free memory.
         match at((footprint as f64 * part / 0.9) as u64) {
             Some(_) => tally.ran += 1,
             None => tally.refused += 1,

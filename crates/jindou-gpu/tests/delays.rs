@@ -1,4 +1,4 @@
-//! A device that does queued work as late as it may: who forgets to wait sees memory as it was before.
+//! A device that does queued work as late as possible: code that forgets to wait sees memory in its earlier state.
 
 mod common;
 
@@ -51,11 +51,11 @@ fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
     assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
 }
 
-/// Each wait of a query is taken out in turn. On a device that is done at once no one would notice.
+/// Each wait of a query is removed in turn. On a device that does work at once this would go unnoticed.
 #[test]
 fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
     let (_folder, snapshot) = ring(60, 3);
-    // Each step makes another number of rows than the one before: an old number would not do.
+    // Each step makes another number of rows than the one before, so that an old number shows.
     for text in [
         QUERIES[0],
         "SELECT DISTINCT ?c WHERE { ?a :p ?b . ?b :p ?c }",

@@ -1,4 +1,4 @@
-//! The executor boundary: a plan's first steps on the device, and the rest of the plan on the CPU over their rows.
+//! The executor interface: a plan's first steps on the device, and the rest of the plan on the CPU over their rows.
 
 mod common;
 
@@ -90,7 +90,7 @@ fn any_first_steps_give_the_cpus_rows() {
     assert_eq!(options.memory.used(), 0);
 }
 
-/// Operators above the exploration, and conditions that the device does not do, run on the CPU over its rows.
+/// Operators above the exploration, and conditions that the device does not support, run on the CPU over its rows.
 #[test]
 fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
     let (_folder, snapshot) = ring(60, 5);
@@ -148,7 +148,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
             "{text}: {there} of {steps} steps"
         );
         assert_eq!(profile.steps().len(), steps);
-        // A start may be a column that lies there already, which writes nothing.
+        // A start may be a column that already exists there, so that nothing is written.
         let written: u64 = profile.steps()[..there].iter().map(|s| s.written).sum();
         assert!(profile.steps()[0].rows_out > 0 && written > 0, "{text}");
         mixed += u32::from(there < steps);
@@ -159,7 +159,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         } else if plan.is_ask() {
             assert_eq!(got.rows, want.rows, "{text}");
         } else if text.contains("COUNT") {
-            // 5 edges `:p` of each of 60 nodes, and one `:q` after each.
+            // 5 edges `:p` for each of 60 nodes, and one `:q` after each.
             let mut bytes = vec![];
             terms.term(VertexId(got.ids[0]), &mut bytes);
             let text = String::from_utf8_lossy(&bytes);

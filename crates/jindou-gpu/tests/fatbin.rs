@@ -71,7 +71,7 @@ fn parts(fatbin: &[u8]) -> Vec<(u16, u32)> {
     found
 }
 
-/// From Turing to Blackwell as machine code, and PTX of the oldest for what comes.
+/// From Turing to Blackwell as machine code, and PTX of the oldest for future chips.
 #[test]
 fn the_fatbin_has_code_for_every_architecture() {
     let script = std::fs::read_to_string(kernel_file("build.sh")).unwrap();
@@ -93,7 +93,7 @@ fn the_fatbin_has_code_for_every_architecture() {
     assert!(jindou_gpu::FATBIN.len() < 1 << 20, "compress it");
 }
 
-/// Kernels that look vertices up, and how many loads they must have under way together.
+/// Kernels that look vertices up, and the number of loads that they must have in progress together.
 const LOOK_UPS: [&str; 7] = [
     "jd_check",
     "jd_check_any",
@@ -105,7 +105,8 @@ const LOOK_UPS: [&str; 7] = [
 ];
 const LEAST_LOADS: u32 = 4;
 
-/// `kernels/inspect.txt` is of this fatbin, and says what the kernels must be: `inspect.sh check` compares it with the machine code.
+/// `kernels/inspect.txt` describes this fatbin, and states the required properties of the kernels: `inspect.sh check`
+/// compares it with the machine code.
 #[test]
 fn look_ups_have_several_loads_under_way_together_on_every_chip() {
     let text = std::fs::read_to_string(kernel_file("inspect.txt")).unwrap();
@@ -121,14 +122,15 @@ fn look_ups_have_several_loads_under_way_together_on_every_chip() {
             row[column].parse().unwrap()
         };
         rows += 1;
-        // At least two blocks a multiprocessor, and next to nothing spilled.
+        // At least two blocks per multiprocessor, and next to nothing spilled.
         assert!(of("registers") <= 128 && of("spilled") <= 64, "{line}");
         assert!(of("occupancy") >= 25, "{line}");
         if LOOK_UPS.contains(&row[1]) {
             looked += 1;
             assert!(of("random") >= LEAST_LOADS, "{line}");
-            // A bitmap's blocks: three of four in one stretch, the other one before the branch that leads there. An intersection is of
-            // lists that are found already; where each row has a segment of its own, registers are too few for that.
+            // A bitmap's blocks: three of four in one stretch, the other one before the branch that leads there. An
+            // intersection uses lists that are found already; if each row has a segment of its own, there are too few
+            // registers for that.
             let bitmaps = row[1] != "jd_intersect" && !row[1].ends_with("_any");
             assert!(!bitmaps || of("blocks") >= LEAST_LOADS - 1, "{line}");
         }

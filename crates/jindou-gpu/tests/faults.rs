@@ -1,5 +1,5 @@
-//! A fault at every call to the device in turn: the right rows or an error, nothing left behind, and where the device
-//! goes on, the right rows the next time.
+//! A fault at every call to the device in turn: the correct rows or an error, nothing left over, and if the device
+//! still works, the correct rows the next time.
 
 mod common;
 
@@ -94,7 +94,7 @@ fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
     assert!(failed > runs / 2, "{failed} of {runs} failed");
 }
 
-/// A query that waits for a device which does not answer ends at its deadline, long before the device is given up.
+/// A query that waits for an unresponsive device ends at its deadline, long before the device is given up.
 #[test]
 fn deadlines_hold_while_the_device_hangs() {
     let (_folder, snapshot) = ring(40, 3);

@@ -1,5 +1,5 @@
-//! Explorations that start at the ids that an index of terms lists, on the device: against rows that follow from how the data is
-//! made, and the CPU's.
+//! Explorations on the device that start at the ids listed by an index of terms: against the CPU's rows, and against
+//! rows derived from the data's construction.
 
 mod common;
 
@@ -22,14 +22,14 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 const NODES: u32 = 600;
-/// Every this many texts have the same word.
+/// One text in this many has the same word.
 const WORDS: u32 = 50;
 
 fn next(i: u32) -> u32 {
     (i * 7 + 1) % NODES
 }
 
-/// `n0` to `n599` with a text each, in which stands the word of its number, and an edge to the next one.
+/// `n0` to `n599` with a text each, which contains the word of its number, and an edge to the next one.
 fn store() -> (tempfile::TempDir, Snapshot) {
     let mut text = String::from("@prefix : <http://e/> .\n");
     for i in 0..NODES {
@@ -58,7 +58,7 @@ fn store() -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-/// Terms with the word 7, the next of each, and of what kind that one is.
+/// Terms with the word 7, the next of each, and the next one's kind.
 const QUERY: &str = "PREFIX : <http://e/> SELECT ?s ?n ?k { ?s :text ?t ; :next ?n . ?n :kind ?k FILTER(CONTAINS(?t, \" word7 \")) }";
 
 fn planned(snapshot: &Snapshot) -> Plan {
@@ -75,7 +75,7 @@ fn exploration(plan: &mut Plan) -> &mut Exploration {
     }
 }
 
-/// The rows as they must be, over these edges `:next`.
+/// The expected rows, over these edges `:next`.
 fn wanted(snapshot: &Snapshot, next: &dyn Fn(u32) -> Vec<u32>) -> Vec<Vec<u32>> {
     let id = |name: String| {
         let iri = oxrdf::NamedNode::new_unchecked(format!("http://e/{name}"));
@@ -103,7 +103,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
     assert_eq!(rows_here(&plan, snapshot), want);
     let told = explain(&plan, snapshot);
     assert!(told.contains("is one by index words: 12 of"), "{told}");
-    // The device does not read texts, so a plan whose start tests one is the CPU's from there on.
+    // The device does not read texts, so a plan whose start tests one is left to the CPU from there on.
     let (options, terms) = (ExecOptions::default(), QueryTerms::new());
     for seed in 0..3 {
         let gpu: Arc<dyn Executor> = Arc::new(GpuExecutor::new(shim(seed)));
@@ -127,8 +127,8 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
             assert_eq!(sum.rows, want.len() as u64);
         }
     }
-    // Each text that the index lists has the word with spaces around it, so nothing need be tested: then all of it is the
-    // device's, which starts at the ids.
+    // Each text that the index lists has the word with spaces around it, so nothing need be tested: then all of it runs
+    // on the device, which starts at the ids.
     let steps = &mut exploration(&mut plan).steps;
     let StepKind::Start { source, within, .. } = &steps[0].kind else {
         panic!("{:?}", steps[0].kind)
@@ -173,7 +173,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
 fn the_device_starts_at_the_ids_of_an_index() {
     let (_folder, snapshot) = store();
     compare(&snapshot, &wanted(&snapshot, &|i| vec![next(i)]));
-    // Edges that updates brought and took.
+    // Edges added and removed by updates.
     let edits = [
         (7, "next", 8, true),
         (57, "next", next(57), false),

@@ -1,5 +1,5 @@
-//! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, its bytes as documented, and
-//! planted bugs found.
+//! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, with its documented bytes; and planted
+//! bugs are found.
 
 use jindou_gpu::params::{self, Operand, TILE};
 use jindou_gpu::reference::{Checker, Random};
@@ -78,7 +78,7 @@ fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
     (warps.len() as u64, warps.iter().sum())
 }
 
-/// Launches a kernel alone and gives what the shim counted.
+/// Launches a kernel alone and returns the shim's counts.
 fn counted<P: bytemuck::NoUninit>(
     shim: &Shim,
     device: &Device,
@@ -98,7 +98,8 @@ fn counted<P: bytemuck::NoUninit>(
     counts
 }
 
-/// Accesses of whole warps and the sectors that each touches, against those of the addresses that plain Rust gives.
+/// Accesses of whole warps and the sectors that each touches, compared with those of the addresses computed in plain
+/// Rust.
 #[test]
 fn the_shim_counts_the_sectors_that_warps_touch() {
     const ROWS: u32 = 5000;
@@ -124,7 +125,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     let segment = ResidentSegment::bring(&device, &view.into(), Scope::Default).unwrap();
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
-        // Keys side by side, or anywhere; some ids are not keys.
+        // Keys in a row, or anywhere; some ids are not keys.
         let anchors: Vec<u32> = (0..ROWS)
             .map(|i| {
                 if spread {
@@ -172,10 +173,10 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
             // Nearly a sector for each lane, and for each that has a key.
             assert!(c.sectors[random] > 30 * requests, "{c:?}");
         } else {
-            // 32 keys lie in two blocks or three, and their neighbours in four sectors or five.
+            // 32 keys are in two blocks or three, and their neighbours in four sectors or five.
             assert!(c.sectors[random] <= 7 * requests, "{c:?}");
         }
-        // What stays is written one after the other: rows of a tile and item begin anywhere in a sector.
+        // Kept rows are written one after the other: rows of a tile and item begin anywhere in a sector.
         let kept = lists.flatten().count() as u64;
         assert_eq!(c.written, 4 * kept);
         assert_eq!(c.requests[written], requests);

@@ -1,4 +1,4 @@
-//! Plans whose segments are larger than the device's memory together: they come and go by blocks, and the rows are the CPU's.
+//! Plans whose segments together exceed the device's memory: they are paged in blocks, and the rows are the CPU's.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
     (sum.rows, sum.checksum)
 }
 
-/// Rows, checksum and profile there; `None` where the plan is left to the CPU.
+/// Rows, checksum and profile there; `None` if the plan is left to the CPU.
 fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u64), GpuProfile)> {
     match gpu.execute(plan, snapshot, Output::Checksum, &GpuOptions::default()) {
         Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
@@ -48,7 +48,8 @@ fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u
     }
 }
 
-/// `n` nodes with two edges each along `:a` to `:e`, a number (`:v`), and a hub that a thousand of them are members (`:m`) of.
+/// `n` nodes with two edges each along `:a` to `:e`, a number (`:v`), and a hub of which a thousand of them are members
+/// (`:m`).
 fn wheel(n: u32) -> (tempfile::TempDir, Snapshot) {
     let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{i}"));
     let mut quads = vec![];
@@ -83,7 +84,7 @@ const TEXTS: [&str; 5] = [
     "SELECT ?x ?v WHERE { ?x :a :n77 . ?y :b ?x . ?z :c ?y . ?w :d ?z . ?w :v ?v }",
 ];
 
-/// Memory of which blocks get `part` of what a plan's segments take.
+/// Memory such that blocks get `part` of the size of a plan's segments.
 fn memory_for(profile: &GpuProfile, part: f64) -> u64 {
     (profile.segment_bytes as f64 * part / 0.75) as u64
 }
@@ -115,7 +116,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
                 }
                 paged += 1;
                 moved += profile.paged_in;
-                // What stayed from the run before need not come again.
+                // Blocks that stayed from the run before need not be uploaded again.
                 assert!(profile.paged_in <= before, "{text} in {part}");
                 before = profile.paged_in;
             }
@@ -158,7 +159,7 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
     assert!(ran >= 2, "{ran} by blocks");
 }
 
-/// A shim that does all as late as it may, without the order to begin after a copy of this number.
+/// A shim that does everything as late as possible, without the order to begin after a copy of this number.
 fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
     let options = ShimOptions {
         page,
@@ -170,7 +171,7 @@ fn late(page: usize, unordered: u64, speeds: Option<Speeds>) -> Arc<Shim> {
     Arc::new(Shim::open(options).unwrap())
 }
 
-/// Every part of swapping alone and together with the others, on a device that does all as late as it may.
+/// Every part of paging alone and together with the others, on a device that does everything as late as possible.
 #[test]
 fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
     let (_folder, snapshot) = wheel(6000);
@@ -212,7 +213,7 @@ fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
     let all: Vec<u64> = (0..8).map(sum).collect();
     println!("bytes moved by (look-ahead, pairwise, prefetch) from none to all: {all:?}");
     assert!(all.iter().all(|&b| b > 0));
-    // Looking ahead moves no more than what was used last says, and coming early no more than coming late.
+    // Looking ahead moves no more than least-recently-used order, and early uploads no more than late ones.
     assert!(all[6] <= all[2] && all[7] <= all[6], "{all:?}");
 }
 
@@ -245,7 +246,8 @@ fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
     (folder, snapshot, plan)
 }
 
-/// Each order to begin after a copy aside is taken out in turn. On a device that is done at once no one would notice.
+/// Each order to begin after a copy aside is removed in turn. On a device that does work at once this would go
+/// unnoticed.
 #[test]
 fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (_folder, snapshot, plan) = chain();
@@ -271,7 +273,7 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     }
 }
 
-/// While one step computes, the next one's blocks come.
+/// While one step computes, the next one's blocks are uploaded.
 #[test]
 fn copies_and_kernels_run_at_the_same_time() {
     let (_folder, snapshot, plan) = chain();
@@ -320,7 +322,7 @@ fn copies_and_kernels_run_at_the_same_time() {
     }
 }
 
-/// Bytes that are counted without kernels are those that runs move.
+/// Bytes counted without kernels are those that runs move.
 #[test]
 fn transfers_are_those_of_runs() {
     let (_folder, snapshot) = wheel(6000);
@@ -349,7 +351,7 @@ fn transfers_are_those_of_runs() {
     assert!(compared >= 4, "{compared}");
 }
 
-/// Any call that fails leaves an error or the right rows, and nothing held.
+/// Any failing call gives an error or the correct rows, and leaves nothing held.
 #[test]
 fn faults_while_blocks_move_leave_nothing_behind() {
     let (_folder, snapshot) = wheel(6000);
@@ -406,14 +408,14 @@ fn segment_bytes(snapshot: &Snapshot, p: PredicateId, d: Direction) -> u64 {
     4 * (s.neighbours.len() + s.offsets.map_or(0, <[u32]>::len)) as u64
 }
 
-/// The same of all segments.
+/// The same over all segments.
 fn entire(snapshot: &Snapshot) -> u64 {
     let predicates = (0..snapshot.predicate_count()).map(PredicateId);
     let both = predicates.flat_map(|p| [(p, Direction::Out), (p, Direction::In)]);
     both.map(|(p, d)| segment_bytes(snapshot, p, d)).sum()
 }
 
-/// The same of those that a step reads.
+/// The same over those that a step reads.
 fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
     let of = |l: &EdgeList| segment_bytes(snapshot, l.predicate, l.direction);
     match &step.kind {
@@ -432,9 +434,9 @@ fn bytes_of(step: &Step, snapshot: &Snapshot) -> u64 {
     }
 }
 
-/// Bytes that LUBM's heavy queries want by granularity (ATC '18, table 1), and what warm runs move in less memory than that (its table 5, figure
-/// 11). A step here intersects several lists at once, so one step wants most of what its query does: where it does not fit, the
-/// CPU has the query. `UNIVERSITIES` chooses the scale.
+/// Bytes that LUBM's heavy queries want by granularity (ATC '18, table 1), and the bytes that warm runs move in less
+/// memory than that (its table 5, figure 11). A step here intersects several lists at once, so one step wants most of
+/// what its query does: if it does not fit, the query is left to the CPU. `UNIVERSITIES` chooses the scale.
 #[test]
 fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());

@@ -29,7 +29,7 @@ fn shim(seed: u64) -> Arc<dyn Backend> {
 /// Edges by (subject, predicate, object) in small numbers.
 type Edges = BTreeSet<(u32, u32, u32)>;
 
-/// Nodes from here on are predicates: they occur as subjects and objects too.
+/// Number from which nodes are predicates: they occur as subjects and objects too.
 const PREDICATE: u32 = 1000;
 
 fn node(n: u32) -> NamedNode {
@@ -99,7 +99,7 @@ fn number(snapshot: &Snapshot, id: u32) -> u32 {
     base + name[1..].parse::<u32>().unwrap()
 }
 
-/// The plan's rows in small numbers, and the number of cuts; `None` where the GPU leaves it to the CPU.
+/// The plan's rows in small numbers, and the number of cuts; `None` if the GPU leaves it to the CPU.
 fn run(
     gpu: &GpuExecutor,
     plan: &Plan,
@@ -209,7 +209,7 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-/// Adds and removes random edges among what the base knows; `edges` becomes what the new snapshot shows.
+/// Adds and removes random edges among the base's nodes; `edges` becomes the content of the new snapshot.
 fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     let nodes: Vec<u32> = edges
         .iter()
@@ -250,7 +250,8 @@ fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     changed(Snapshot::of_base(Arc::clone(snapshot.base())), changes)
 }
 
-/// Runs four random patterns over each of this many random graphs, every second of them patched; how many there were to run.
+/// Runs four random patterns over each of this many random graphs, every second one patched; returns the number of
+/// runs.
 fn compare(cases: u32, first: u32) -> u32 {
     let (mut ran, mut cuts, mut any) = (0, 0, 0);
     for case in first..first + cases {

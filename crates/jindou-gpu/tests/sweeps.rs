@@ -1,5 +1,5 @@
-//! BSBM, SP²Bench and WatDiv on a device with less and less memory, as `--gpu auto` would run them if it thought every plan worth it: always
-//! the CPU's answers.
+//! BSBM, SP²Bench and WatDiv on a device with less and less memory, run as by `--gpu auto` if it found every plan worth
+//! it: always the CPU's answers.
 
 mod common;
 
@@ -18,9 +18,9 @@ use jindou_workloads::watdiv::{Model, Watdiv};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Parts of the footprint.
+/// Fractions of the footprint.
 const CAPS: [f64; 4] = [1.0, 0.8, 0.5, 0.2];
-/// Rows at most of answers that are compared: the shim takes its time.
+/// Most rows of answers that are compared, since the shim is slow.
 const MOST_ROWS: usize = 200_000;
 
 fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
@@ -33,7 +33,7 @@ fn stored(source: &dyn QuadSource) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(open(&dir).unwrap()))
 }
 
-/// The rows as terms, sorted unless their order means something, and whether some of it ran elsewhere than here.
+/// The rows as terms, sorted unless their order is significant, and whether some of it ran on the device.
 fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<String>>, bool) {
     let (terms, mut rows) = (QueryTerms::new(), CollectSink::default());
     let options = ExecOptions::default();
@@ -65,12 +65,12 @@ fn run(plan: &Plan, snapshot: &Snapshot, executor: &ExecutorChoice) -> (Vec<Vec<
 #[derive(Debug, Default)]
 struct Tally {
     queries: u32,
-    /// Runs of which the device did a part, and that were the CPU's.
+    /// Numbers of runs of which the device did a part, and that were left to the CPU.
     there: u32,
     here: u32,
 }
 
-/// Whether two answers are the same. Of a LIMIT without an order any rows will do.
+/// True if two answers are the same. For a LIMIT without an order any rows are accepted.
 fn agree(text: &str, a: &[Vec<String>], b: &[Vec<String>]) -> bool {
     let upper = text.to_uppercase();
     if upper.contains("LIMIT") || upper.contains("SAMPLE") {
@@ -116,7 +116,7 @@ fn sweep(name: &str, text: &str, snapshot: &Snapshot, tally: &mut Tally) {
     for part in CAPS {
         at((footprint as f64 * part / 0.9) as u64);
     }
-    // About the least that the device does a part in, and less.
+    // About the least memory in which the device does a part, and less.
     let (mut no, mut yes) = (0, footprint * 10 / 9 + 1);
     while yes - no > yes / 8 + 16 {
         let middle = no + (yes - no) / 2;

@@ -1,4 +1,4 @@
-//! The host's requests to a device, counted by the shim: those that a card would wait for, whatever its kernels do.
+//! The host's requests to a device, counted by the shim: those that would cost time on a card, whatever its kernels do.
 
 mod common;
 
@@ -11,7 +11,7 @@ use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that a plan brings with it each time: the intervals it starts from.
+/// Bytes that a plan uploads each time: the intervals from which it starts.
 const OF_A_PLAN: u64 = 264;
 
 fn device() -> (Arc<Shim>, GpuExecutor) {
@@ -84,7 +84,7 @@ fn overlays_of_many_versions_share_the_room_behind_a_segment() {
         let t = traffic_of(&shim, &gpu, &native(&snapshot, text), &snapshot);
         copied += t.copies;
     }
-    // The neighbours moved once, to where there is room for all of them.
+    // The neighbours moved once, to a place with room for all of them.
     assert!(copied <= 2, "{copied} copies inside the device");
     let (held, now) = (shim.holdings().device, gpu.cache().bytes());
     assert!(
@@ -114,14 +114,14 @@ fn a_warm_query_pins_nothing_uploads_no_segment_and_waits_once_a_step() {
     assert!(warm.fills <= 1 + steps, "{steps} steps: {warm:?}");
     // One for the counters, two at most for a step, and the plan's intervals.
     assert!(warm.allocations <= 2 + 2 * steps, "{steps} steps: {warm:?}");
-    // Counting copies back the counts alone.
+    // Counting only copies back the counts.
     gpu.execute(&plan, &snapshot, Output::Count, &GpuOptions::default())
         .unwrap();
     let count = shim.take_traffic();
     assert!(count.download_bytes <= 64, "{count:?}");
 }
 
-/// The last step of a count makes no rows, in whatever form the count is asked for; others do.
+/// The last step of a count makes no rows, in whatever form the count is written; others do.
 #[test]
 fn a_count_of_rows_makes_none_of_the_last_step() {
     const MAKERS: [Kernel; 4] = [
@@ -143,7 +143,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
         log.iter().filter(|(k, _)| MAKERS.contains(k)).count()
     };
     for (pattern, makers) in [
-        // Launches that make rows. One an expansion, and none for one neighbour a row: the last step's are saved.
+        // Launches that make rows: one per expansion, and none for one neighbour per row; the last step's are saved.
         ("?a :q ?b . ?b :p ?c", 0),
         (":n1 :p ?a . :n2 :p ?b", 0),
         (":n1 :p ?b . ?b ?p ?c", 1),
@@ -175,7 +175,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
             assert_eq!(made(&shim), makers, "{pattern}");
         }
     }
-    // More rows than there is memory for.
+    // More rows than fit the memory.
     let plan = native(&base, "SELECT * WHERE { ?a :p ?b . ?c :p ?d }");
     let options = GpuOptions {
         table_bytes: Some(400_000),
@@ -197,7 +197,7 @@ fn long_results_come_in_parts() {
     assert!(t.pinned <= 4, "{t:?}");
 }
 
-/// A table never has more rows than row numbers reach, however much memory there is.
+/// A table never has more rows than row numbers can express, however much memory there is.
 #[test]
 fn tables_are_cut_at_the_most_rows_where_memory_is_plenty() {
     let (_folder, snapshot) = ring(200, 1);
@@ -238,6 +238,6 @@ fn an_idle_device_gives_unused_memory_back() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(shim.take_traffic().trims, 1);
-    // What the cache holds stays.
+    // Cached data stays.
     assert!(shim.holdings().device >= gpu.cache().bytes() && gpu.cache().bytes() > 0);
 }

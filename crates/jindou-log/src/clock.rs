@@ -1,28 +1,28 @@
-//! When the log's thread does what.
+//! Timing of the log's thread.
 
 use crate::options::{Durability, Options};
 use std::time::{Duration, Instant};
 
 /// The thread's times.
 pub(crate) struct Clock {
-    /// When what was acknowledged must be synced.
+    /// Time by which acknowledged records must be synced.
     pub sync_at: Option<Instant>,
     pub idle_since: Instant,
-    /// The last group is proven durable.
+    /// True once the last group is proven durable.
     pub marked: bool,
-    /// How many records make a group worth beginning before `gather` is over.
+    /// Number of records that make a group worth starting before `gather` is over.
     pub wanted: usize,
-    /// The longest that may last.
+    /// The longest time to gather records for a group.
     longest: Duration,
-    /// How often in a row it was in vain; each time halves it.
+    /// Number of consecutive waits in vain; each one halves the time.
     in_vain: u32,
 }
 
 /// The longest interval between syncs: clocks do not reach arbitrarily far.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
-/// Waits in vain, in a row, after which waiting is given up.
+/// Number of consecutive waits in vain after which waiting is given up.
 const GIVEN_UP: u32 = 4;
-/// Groups after which waiting is tried again.
+/// Number of groups after which waiting is tried again.
 const TRIED_AGAIN: u32 = 64;
 
 impl Default for Clock {

@@ -1,5 +1,5 @@
-//! The end of a log, kept outside its folder: which file is the newest. Without it no one could tell that the last files of
-//! a log, or all of it, are gone.
+//! The end of a log, kept outside its folder: the name of the newest file. Without it, the loss of a log's last files,
+//! or of the whole log, would go unnoticed.
 //!
 //! ```text
 //! jindou-log-end 1                   format version
@@ -9,8 +9,8 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
-//! It is replaced, durably, after a file has its name and before anything in that file is acknowledged. So there is always
-//! this file or a newer one.
+//! It is replaced, durably, after a file has its name and before anything in that file is acknowledged. So this file or
+//! a newer one always exists.
 
 use crate::files::Files;
 use crate::format::file_name;
@@ -29,7 +29,7 @@ const FIRST_WORD: &str = "jindou-log-end ";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LogEnd {
     pub epoch: u64,
-    /// Its sequence number; 0: there need not be any file.
+    /// Its sequence number; 0 if there need not be any file.
     pub sequence: u64,
     /// Number of its first record.
     pub first: u32,
@@ -48,7 +48,7 @@ impl LogEnd {
         text
     }
 
-    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    /// Parses the text; `None` for anything but output of [`Self::to_text`].
     pub fn parse(text: &[u8]) -> Option<Self> {
         let lines = std::str::from_utf8(text).ok()?.strip_prefix(FIRST_LINE)?;
         let mut lines = lines.lines();
@@ -61,8 +61,8 @@ impl LogEnd {
         (end.to_text().as_bytes() == text).then_some(end)
     }
 
-    /// Reads the end of an epoch's log: `None` for logs from before it was written down, for other epochs, and where there
-    /// need not be any file. To be read before the files are listed: later ones may be made meanwhile.
+    /// Reads the end of an epoch's log: `None` for logs that predate this record, for other epochs, and if there need
+    /// not be any file. Must be read before the files are listed: later ones may be created meanwhile.
     pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, Stop> {
         let path = files.end_path();
         let text = match files.end() {
@@ -95,7 +95,7 @@ impl LogEnd {
         }
     }
 
-    /// Says what is missing, if the newest of these files is older than this end.
+    /// Reports the missing file, if the newest of these files is older than this end.
     pub fn missing(&self, files: &dyn Files, sequences: &[u64]) -> Result<(), Damage> {
         if sequences.last().is_some_and(|&s| s >= self.sequence) {
             return Ok(());
@@ -116,10 +116,10 @@ impl LogEnd {
     }
 }
 
-/// True if an epoch's log had files in this folder, which need not exist: nothing is said about whether they are there.
+/// True if an epoch's log had files in this folder. The folder need not exist, and the files may be missing now.
 ///
 /// # Errors
-/// [`Error::Damaged`] if what says so is damaged, [`Error::Io`].
+/// [`Error::Damaged`] if the record is damaged, [`Error::Io`].
 pub fn was_begun(folder: &Path, epoch: u64) -> Result<bool> {
     let files = crate::files::Directory::unchecked(folder);
     LogEnd::read(&files, Some(epoch))

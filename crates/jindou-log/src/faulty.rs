@@ -1,4 +1,4 @@
-//! A disk in memory that fails as disks do, for tests.
+//! A disk in memory that fails like real disks, for tests.
 
 use crate::files::{File, Files};
 use jindou_model::sync;
@@ -10,39 +10,39 @@ use std::time::Duration;
 
 const SECTOR: usize = 512;
 
-/// Operations that fail, and how. Rates are per million.
+/// The operations that fail, and how. Rates are per million.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
-    /// Writes of which a part gets through before the error.
+    /// Writes that fail after a part of the data got through.
     pub write: u32,
-    /// Syncs of files that fail. The unsynced data may be lost, although reading still returns it, and the next
-    /// sync succeeds: what Linux does.
+    /// Syncs of files that fail. The unsynced data may be lost, although reading still returns it and the next sync
+    /// succeeds, as on Linux.
     pub sync: u32,
     /// Syncs of the directory that fail.
     pub sync_directory: u32,
     /// All other operations that modify the disk.
     pub other: u32,
-    /// Bytes that fit on the disk; a write beyond is cut short and fails with `StorageFull`.
+    /// Bytes that fit on the disk; a write beyond them is truncated and fails with `StorageFull`.
     pub room: Option<u64>,
-    /// Error that every change fails with: `ReadOnlyFilesystem`, `PermissionDenied`, …
+    /// Error with which every change fails: `ReadOnlyFilesystem`, `PermissionDenied`, …
     pub refuse: Option<io::ErrorKind>,
-    /// After this many more operations the process dies in the middle of one: everything fails from then on.
+    /// Number of operations until the process dies in the middle of one: everything fails from then on.
     pub die_after: Option<u64>,
-    /// How long a sync of a file takes.
+    /// Duration of a sync of a file.
     pub sync_time: Duration,
 }
 
-/// How a process ended.
+/// The way in which a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process was killed: what it wrote is in the page cache, but for pages that a failed sync lost.
+    /// The process was killed: its writes are in the page cache, except for pages that a failed sync lost.
     Kill,
-    /// The machine lost its power: of what was not synced any part may be left.
+    /// The machine lost its power: any part of the unsynced data may survive.
     Power,
 }
 
-/// A disk in memory that fails as [`Faults`] say, and forgets on [`Faulty::crash`] what was not synced: sector by sector,
-/// in any order, with names that were not synced. Clones share the disk.
+/// A disk in memory that fails according to [`Faults`]. On [`Faulty::crash`] it forgets unsynced data, sector by
+/// sector, in any order, and unsynced names. Clones share the disk.
 #[derive(Clone)]
 pub struct Faulty(Arc<Mutex<Disk>>);
 
@@ -55,11 +55,11 @@ struct Disk {
     random: u64,
     dead: bool,
     has_lost: bool,
-    /// Files of a process that ended do nothing.
+    /// Number of the process; files of a process that has ended do nothing.
     process: u64,
 }
 
-/// A change of names that is not synced.
+/// A change of names that has not been synced.
 #[derive(Clone)]
 enum Rename {
     Set(String, usize),
@@ -69,12 +69,12 @@ enum Rename {
 
 #[derive(Default, Clone)]
 struct Inode {
-    /// Contents that reading shows.
+    /// Contents as seen by reading.
     cache: Vec<u8>,
-    /// Contents that the loss of power leaves for certain, but for what `changes` do to them.
+    /// Contents that certainly survive a loss of power, before `changes` are applied.
     disk: Vec<u8>,
     changes: Vec<Change>,
-    /// A sync failed and lost something.
+    /// True if a failed sync has lost data.
     lost: bool,
 }
 
@@ -113,7 +113,7 @@ impl Disk {
         rate > 0 && self.random(1_000_000) < u64::from(rate)
     }
 
-    /// Counts an operation. `Ok(true)`: the process dies in it.
+    /// Counts an operation. `Ok(true)` if the process dies in it.
     fn operation(&mut self) -> io::Result<bool> {
         if self.dead {
             return Err(dead());
@@ -131,7 +131,7 @@ impl Disk {
         }
     }
 
-    /// Begins an operation that changes something; `Ok(true)`: the process dies in it.
+    /// Begins an operation that changes something; `Ok(true)` if the process dies in it.
     fn change(&mut self, rate: u32) -> io::Result<bool> {
         let dies = self.operation()?;
         if let Some(kind) = self.faults.refuse {
@@ -169,7 +169,8 @@ impl Disk {
         found.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Keeps those of a file's changes that a loss of power leaves: none, all, the first ones, or some by sectors, at random.
+    /// Selects the changes of a file that survive a loss of power: none, all, the first ones, or some sectors, at
+    /// random.
     fn tear(&mut self, inode: usize) {
         let Inode {
             mut disk, changes, ..
@@ -252,7 +253,7 @@ impl Disk {
 }
 
 impl Faulty {
-    /// An empty disk without faults; its chances follow from `seed`.
+    /// An empty disk without faults; its random choices follow from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(Arc::new(Mutex::new(Disk {
@@ -272,7 +273,7 @@ impl Faulty {
         sync::lock(&self.0)
     }
 
-    /// Sets what fails from now on.
+    /// Sets the faults from now on.
     pub fn set(&self, faults: Faults) {
         self.disk().faults = faults;
     }
@@ -283,13 +284,13 @@ impl Faulty {
         self.disk().dead
     }
 
-    /// True if a failed sync has lost something: then even what a killed process had written may be gone.
+    /// True if a failed sync has lost data: in that case even data written by a killed process may be gone.
     #[must_use]
     pub fn has_lost(&self) -> bool {
         self.disk().has_lost
     }
 
-    /// Ends the process, whose open files do nothing any more, and begins another one on a disk without faults.
+    /// Ends the process, whose open files do nothing any more, and starts another one on a disk without faults.
     pub fn crash(&self, crash: Crash) {
         let mut disk = self.disk();
         disk.dead = false;
@@ -318,7 +319,7 @@ impl Faulty {
         }
     }
 
-    /// Turns over one bit of a file, on the disk and in the cache. False if the file has no such byte.
+    /// Flips one bit of a file, on the disk and in the cache. False if the file has no such byte.
     pub fn flip(&self, name: &str, byte: u64, bit: u32) -> bool {
         let mut disk = self.disk();
         let Ok(inode) = disk.find(name) else {

@@ -1,4 +1,4 @@
-//! The file layer: what the log asks of a disk, and real directories that give it.
+//! The file layer: the operations that the log needs, and their implementation on real directories.
 
 use crate::end::END;
 use jindou_model::private;
@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// A flat folder of files by name.
 ///
-/// An implementation promises what POSIX does, and no more: written bytes survive the loss of power once [`File::sync`] has
-/// returned `Ok`; the creation, renaming or removal of a name does once [`Files::sync_directory`] has. Bytes that were not
-/// synced may survive whole, in part and in any order of their 512-byte sectors; sectors that did not survive read as zeros
-/// or lie beyond the file's end. After a failed sync nothing is known of what was written since the last good one, and a
-/// later `Ok` says nothing about it.
+/// An implementation promises what POSIX does, and no more: written bytes survive a loss of power once [`File::sync`]
+/// has returned `Ok`; the creation, renaming or removal of a name does once [`Files::sync_directory`] has. Bytes that
+/// were not synced may survive wholly, partly and in any order of their 512-byte sectors; sectors that did not survive
+/// read as zeros or are beyond the file's end. After a failed sync nothing is known about data written since the last
+/// successful one, and a later `Ok` says nothing about it.
 pub trait Files: Send + Sync {
     /// Names of all files, in any order.
     fn list(&self) -> io::Result<Vec<String>>;
@@ -20,7 +20,7 @@ pub trait Files: Send + Sync {
     /// The first `limit` bytes of a file, or all if it has fewer.
     fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>>;
 
-    /// [`Files::read`] of several files; a store with a slow way to it asks for them side by side.
+    /// [`Files::read`] of several files; slow storage reads them concurrently.
     fn read_many(&self, names: &[String], limit: u64) -> Vec<io::Result<Vec<u8>>> {
         names.iter().map(|n| self.read(n, limit)).collect()
     }
@@ -28,26 +28,26 @@ pub trait Files: Send + Sync {
     /// A file's length in bytes.
     fn len(&self, name: &str) -> io::Result<u64>;
 
-    /// Makes an empty file, or empties the one that is there, and opens it.
+    /// Creates an empty file, or truncates an existing one, and opens it.
     fn create(&self, name: &str) -> io::Result<Box<dyn File>>;
 
-    /// Opens a file that is there for writing.
+    /// Opens an existing file for writing.
     fn open(&self, name: &str) -> io::Result<Box<dyn File>>;
 
-    /// Gives a file another name, replacing what had that name.
+    /// Renames a file, replacing any file with the new name.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 
     /// Removes a file.
     fn remove(&self, name: &str) -> io::Result<()>;
 
-    /// Makes names durable that were created, renamed or removed before.
+    /// Makes earlier creations, renamings and removals of names durable.
     fn sync_directory(&self) -> io::Result<()>;
 
-    /// Where a file is, for messages.
+    /// Path of a file, for messages.
     fn path(&self, name: &str) -> PathBuf;
 
-    /// The bytes that [`Files::set_end`] was given last; `None` if it was never called. A store of objects keeps none:
-    /// nothing can be replaced there.
+    /// The bytes last passed to [`Files::set_end`]; `None` if it was never called. An object store keeps none, since it
+    /// cannot replace objects.
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
         if !self.appends() {
             return Ok(None);
@@ -58,8 +58,8 @@ pub trait Files: Send + Sync {
         }
     }
 
-    /// Keeps a few bytes that say where the log ends, outside of the folder where that is possible; durable when it returns
-    /// `Ok`. After an error they may be either those given or those before.
+    /// Stores a few bytes that describe the log's end, outside of the folder if that is possible; durable when it
+    /// returns `Ok`. After an error the stored bytes are either the new or the old ones.
     fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
         match self.appends() {
             true => self.put(END, bytes),
@@ -67,7 +67,7 @@ pub trait Files: Send + Sync {
         }
     }
 
-    /// Where [`Files::set_end`] keeps them, for messages.
+    /// Location of the bytes of [`Files::set_end`], for messages.
     fn end_path(&self) -> PathBuf {
         self.path(END)
     }
@@ -78,9 +78,9 @@ pub trait Files: Send + Sync {
         true
     }
 
-    /// Makes a file with this content, durable when it returns `Ok`; after an error the file is there whole or not
-    /// at all. A directory replaces a file of that name; a store of objects refuses with
-    /// [`io::ErrorKind::AlreadyExists`], since there nothing else keeps two writers apart.
+    /// Creates a file with this content, durable when it returns `Ok`; after an error the file either exists completely
+    /// or not at all. A directory replaces an existing file of that name. An object store refuses with
+    /// [`io::ErrorKind::AlreadyExists`], since nothing else there keeps two writers apart.
     fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let temporary = format!("{name}{TEMPORARY}");
         let put = || {
@@ -93,35 +93,35 @@ pub trait Files: Send + Sync {
         };
         let result = put();
         if result.is_err() {
-            // Room matters more than the reason why this one fails, too.
+            // Freeing the space matters more than the reason why this fails, too.
             let _ = self.remove(&temporary);
         }
         result
     }
 }
 
-/// A text of five short lines; more is not one.
+/// Longest end record: a text of five short lines.
 const LONGEST_END: u64 = 1 << 10;
 
-/// Suffix that [`Files::put`] appends to the name of a file that is not whole yet.
+/// Suffix that [`Files::put`] appends to the name of an incomplete file.
 pub(crate) const TEMPORARY: &str = ".tmp";
 
-/// A file that is open for writing. Not shared: one writer at a time.
+/// A file that is open for writing. It is not shared: there is one writer at a time.
 #[allow(clippy::len_without_is_empty)]
 pub trait File: Send {
     /// The length in bytes.
     fn len(&self) -> io::Result<u64>;
 
-    /// Writes all of `bytes` from byte `at` on. After an error any part of them may have been written.
+    /// Writes all of `bytes`, starting at byte `at`. After an error any part of them may have been written.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes everything durable that was written before, and the length.
+    /// Makes everything written before durable, including the length.
     fn sync(&mut self) -> io::Result<()>;
 
-    /// Cuts the file to `length` bytes, or fills it up with zeros.
+    /// Truncates the file to `length` bytes, or extends it with zeros.
     fn truncate(&mut self, length: u64) -> io::Result<()>;
 
-    /// False if the name no longer leads to this file: someone removed, replaced or moved it.
+    /// False if the name no longer refers to this file, since it was removed, replaced or moved.
     fn in_place(&self) -> io::Result<bool>;
 }
 
@@ -132,14 +132,14 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Uses a directory that may not be there.
+    /// A directory that need not exist.
     pub(crate) fn unchecked(path: &Path) -> Self {
         Self {
             path: path.to_owned(),
         }
     }
 
-    /// The folder that this one is in, and the name in it of the file that says where a log in this one ends.
+    /// The parent directory, and the name in it of the record of this log's end.
     fn place_of_end(&self) -> (Self, String) {
         let parent = match self.path.parent() {
             Some(p) if p != Path::new("") => p,
@@ -152,10 +152,10 @@ impl Directory {
         )
     }
 
-    /// Uses a directory that is there.
+    /// A directory that must exist.
     ///
     /// # Errors
-    /// If it is not, or is not a directory.
+    /// If it does not exist or is not a directory.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         if !std::fs::metadata(&path)?.is_dir() {
@@ -164,10 +164,10 @@ impl Directory {
         Ok(Self { path })
     }
 
-    /// Makes the directory, durably, if it is not there; its parent must be.
+    /// Creates the directory, durably, if it does not exist; its parent must exist.
     ///
     /// # Errors
-    /// As the file system says.
+    /// The file system's errors.
     pub fn create(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         match private::create_folder(&path) {
@@ -189,7 +189,8 @@ impl Files for Directory {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.path)? {
-            // Whatever it is: a pipe or a link in a file's place is an error where it is read, not a file that is missing.
+            // Any kind of entry is listed: a pipe or a link in place of a file must be an error when it is read, not a
+            // missing file.
             if let Ok(name) = entry?.file_name().into_string() {
                 names.push(name);
             }

@@ -1,4 +1,4 @@
-//! The bytes of a log: file heads and groups. docs/internals/log.md draws them.
+//! The bytes of a log: file heads and groups. docs/internals/log.md has diagrams.
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -8,7 +8,7 @@ pub(crate) const FILE_HEAD: usize = 80;
 pub(crate) const GROUP_HEAD: usize = 56;
 /// Bytes of a group after its records.
 pub(crate) const GROUP_TAIL: usize = 16;
-/// The smallest unit that a disk writes whole or not at all.
+/// The smallest unit that a disk writes either completely or not at all.
 const SECTOR: usize = 512;
 
 const FILE_MAGIC: [u8; 8] = *b"JDLOGFL\n";
@@ -46,14 +46,14 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(b)
 }
 
-/// The end of what counts in a file that another one continues.
+/// The end of the valid part of a file that another one continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sealed {
     /// The file's sequence number.
     pub sequence: u64,
-    /// Bytes that count; what lies behind is to be ignored.
+    /// Number of valid bytes; the rest is ignored.
     pub length: u64,
-    /// Checksum of the last group that counts, or of the head if there is none.
+    /// Checksum of the last valid group, or of the head if there is none.
     pub chain: u64,
 }
 
@@ -61,15 +61,15 @@ pub(crate) struct Sealed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileHead {
     pub epoch: u64,
-    /// Ascending from 1 among the files of an epoch.
+    /// Ascending from 1 within the files of an epoch.
     pub sequence: u64,
-    /// A random number of the process that wrote the file: groups of another one do not pass for its own.
+    /// A random number of the process that wrote the file, so that groups of other processes are recognised.
     pub session: u64,
     /// Number of the first record in this file.
     pub first: u32,
-    /// Bytes, this head's among them, that were durable before the file got its name.
+    /// Number of bytes, including this head, that were durable before the file got its name.
     pub whole: u64,
-    /// End of the file that this one continues; `None` if all before `first` is in the base.
+    /// End of the file that this one continues; `None` if everything before `first` is in the base.
     pub previous: Option<Sealed>,
 }
 
@@ -78,7 +78,7 @@ impl FileHead {
         self.session ^ self.sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
-    /// Appends the head; returns its checksum, which the first group continues.
+    /// Appends the head; returns its checksum, to which the first group is chained.
     pub fn write(&self, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         let p = self.previous.unwrap_or(Sealed {
@@ -105,7 +105,7 @@ impl FileHead {
         check
     }
 
-    /// Reads a head and its checksum; says what is wrong otherwise.
+    /// Parses a head and its checksum; otherwise returns a description of the fault.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64), String> {
         let Some(head) = bytes.get(..FILE_HEAD) else {
             return Err(format!("the file ends after {} bytes", bytes.len()));
@@ -145,17 +145,17 @@ impl FileHead {
 pub(crate) enum GroupKind {
     /// Records.
     Records = 1,
-    /// No records: says that all before it is durable.
+    /// No records: states that everything before it is durable.
     Mark = 2,
-    /// No records: says that the next file is there.
+    /// No records: states that the next file exists.
     Continued = 3,
 }
 
-/// A group whose checksums are right.
+/// A group with correct checksums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group<'a> {
     pub kind: GroupKind,
-    /// Number of its first record; of the next one if it has none.
+    /// Number of its first record, or of the next record if it has none.
     pub first: u32,
     pub count: u32,
     /// Bytes of this file that were known to be durable when the group was written.
@@ -164,13 +164,13 @@ pub(crate) struct Group<'a> {
     pub chain: u64,
     /// Its own checksum.
     pub check: u64,
-    /// Bytes of the file before the end of this group.
+    /// End of this group in the file, in bytes.
     pub end: u64,
     body: &'a [u8],
 }
 
 impl<'a> Group<'a> {
-    /// The records in order; `None` where they do not fill the body.
+    /// The records in order; `None` if they do not fill the body.
     pub fn records(&self) -> Option<Vec<&'a [u8]>> {
         let mut records = Vec::new();
         let mut at = 0usize;
@@ -185,12 +185,12 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Data for the head and the checksums of a group to be written.
+/// Data for the head and the checksums of a group that is to be written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub kind: GroupKind,
     pub first: u32,
-    /// Its place in the file.
+    /// Its position in the file.
     pub at: u64,
     /// See [`Group::durable`].
     pub durable: u64,
@@ -198,7 +198,7 @@ pub(crate) struct GroupHead {
     pub seed: u64,
 }
 
-/// Bytes that a group of these records takes.
+/// Size in bytes of a group of these records.
 pub(crate) fn group_size(records: &[(u32, Vec<u8>)]) -> usize {
     let body: usize = records
         .iter()
@@ -207,7 +207,7 @@ pub(crate) fn group_size(records: &[(u32, Vec<u8>)]) -> usize {
     GROUP_HEAD + body + GROUP_TAIL
 }
 
-/// The checksum of a group's head. Its last byte is never zero, so that a head of which only a part was written shows.
+/// The checksum of a group's head. Its last byte is never zero, so that a partly written head is noticed.
 fn head_check(head: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(head, seed) | 1 << 63
 }
@@ -240,20 +240,20 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
     check
 }
 
-/// Contents of a place where a group may begin.
+/// Result of looking for a group at a position.
 #[derive(Debug)]
 pub(crate) enum FoundGroup<'a> {
     /// A group.
     Group(Group<'a>),
-    /// Nothing but zeros, or the file's end.
+    /// Only zeros, or the file's end.
     End,
     /// A group that a crash may have left: some part of it was never written.
     Torn,
-    /// Every part of a group was written, and is not what it was; why.
+    /// Every part of a group was written, but some part has changed; the reason.
     Changed(&'static str),
 }
 
-/// Reads what is at byte `at`.
+/// Reads the group at byte `at`.
 pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
     let rest = file.get(at..).unwrap_or(&[]);
     if rest.len() < GROUP_HEAD {
@@ -316,27 +316,27 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
     FoundGroup::Group(group)
 }
 
-/// True if a part of `bytes` reads as if it had never been written: their last one, which no writer leaves zero, or what
-/// they have of some sector.
+/// True if some part of `bytes` reads as if it had never been written: their last byte, which writers never leave zero,
+/// or their share of some sector.
 fn has_gap(bytes: &[u8], at: usize) -> bool {
     let zero = |b: &[u8]| b.iter().all(|&x| x == 0);
     let first = (SECTOR - at % SECTOR).min(bytes.len());
     bytes.last() == Some(&0) || zero(&bytes[..first]) || bytes[first..].chunks(SECTOR).any(zero)
 }
 
-/// Whole groups after a place where reading stopped.
+/// Complete groups after the position at which reading stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Behind {
-    /// Groups.
+    /// Number of groups.
     pub groups: u64,
-    /// Their records.
+    /// Number of their records.
     pub records: u64,
-    /// The largest number of bytes that one of them knew to be durable, and that group's place.
+    /// The largest number of bytes that one of them states to be durable, and that group's position.
     pub durable: Option<(u64, u64)>,
 }
 
-/// Searches the rest of a file for groups: one that knew the bytes at `at` to be durable proves that they have changed
-/// since. Costs a look at every eighth byte.
+/// Searches the rest of a file for groups: one that states the bytes at `at` to be durable proves that they have
+/// changed since. Looks at every eighth byte.
 pub(crate) fn groups_behind(file: &[u8], at: usize, seed: u64) -> Behind {
     let mut behind = Behind::default();
     let mut next = at + 8;

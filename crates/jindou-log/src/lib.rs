@@ -1,12 +1,12 @@
 //! The durable log below the store: ordered, checksummed, opaque records, one for each snapshot of an id epoch.
 //!
 //! A record is acknowledged once it is durable; records that wait together are written and synced together. After a
-//! crash every acknowledged record is there, and of the others a prefix in order, each whole or not at all. What a crash
-//! can leave at the end of the log (a torn tail) is passed over and reported; anything else that is not as it was
-//! written is damage and refused, with its file and byte. docs/internals/log.md has the format and the reasons.
+//! crash every acknowledged record is present, and of the others a prefix in order, each of them complete. Incomplete
+//! data that a crash can leave at the end of the log (a torn tail) is skipped and reported. Any other change to written
+//! data is damage and refused, with its file and byte. docs/internals/log.md has the format and the reasons.
 //!
-//! Start reading at `log.rs`; then `format.rs` (the bytes), `writer.rs` (failing disks), `scan.rs` and
-//! `recovery.rs` (what is believed on reading).
+//! Start reading at `log.rs`; then `format.rs` (the bytes), `writer.rs` (failing disks), `scan.rs` and `recovery.rs`
+//! (the checks on reading).
 
 mod clock;
 mod end;

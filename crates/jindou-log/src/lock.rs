@@ -1,4 +1,4 @@
-//! One process for one store.
+//! The lock that allows one process per store.
 
 use jindou_model::{Error, Result, private};
 use std::fs::{File, TryLockError};
@@ -6,13 +6,13 @@ use std::io::{Read, Seek, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The lock's file in a store directory. It stays there; being there says nothing.
+/// The lock's file in a store directory. It stays there; its presence means nothing.
 const NAME: &str = "lock";
-/// How often a lock is tried again whose file was replaced meanwhile.
+/// Number of attempts to take a lock whose file was replaced meanwhile.
 const TRIES: usize = 10;
 
 /// The right to write to a store directory, until dropped. The operating system holds it (`flock`), so it ends with the
-/// process, however that ends.
+/// process, in whatever way that ends.
 #[derive(Debug)]
 pub struct StoreLock {
     file: File,
@@ -20,11 +20,11 @@ pub struct StoreLock {
 }
 
 impl StoreLock {
-    /// Takes the lock of a directory that is there.
+    /// Takes the lock of an existing directory.
     ///
     /// # Errors
     /// [`Error::InUse`] if another process (or another part of this one) has it; the message names it if it is known.
-    /// [`Error::Io`] if the file cannot be made or the file system knows no locks.
+    /// [`Error::Io`] if the file cannot be created or the file system does not support locks.
     pub fn acquire(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
         for _ in 0..TRIES {
@@ -38,7 +38,7 @@ impl StoreLock {
                 file,
                 path: path.clone(),
             };
-            // Between opening and locking someone may have removed the file: then this locks nothing.
+            // Between opening and locking the file may have been removed: then this locks nothing.
             if lock.holds() {
                 lock.sign();
                 return Ok(lock);
@@ -47,7 +47,7 @@ impl StoreLock {
         Err(Error::in_use(path, "the lock file keeps being removed"))
     }
 
-    /// True while the lock keeps others out: false once someone removed or replaced its file.
+    /// True while the lock keeps others out: false once its file was removed or replaced.
     #[must_use]
     pub fn holds(&self) -> bool {
         match (self.file.metadata(), std::fs::metadata(&self.path)) {
@@ -56,7 +56,7 @@ impl StoreLock {
         }
     }
 
-    /// Writes down who holds it. Only for messages: a full disk does not matter.
+    /// Records the holder in the file. Only for messages: a full disk does not matter.
     fn sign(&mut self) {
         let _ = self.file.set_len(0);
         let _ = self.file.rewind();

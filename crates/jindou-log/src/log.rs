@@ -1,4 +1,4 @@
-//! The log: a queue, and one thread that writes what waits in it, group by group.
+//! The log: a queue, and one thread that writes the queued records, group by group.
 
 use crate::clock::Clock;
 use crate::files::{Files, TEMPORARY};
@@ -15,8 +15,8 @@ use std::time::Instant;
 
 /// An ordered log of opaque records, numbered consecutively, of one id epoch.
 ///
-/// Appending hands a record over; the ticket says when it is durable. One thread takes all that waits, writes it as one
-/// group and syncs once (group commit). Dropping the log writes what waits and syncs.
+/// Appending hands a record over; its ticket reports when the record is durable. One thread takes all waiting records,
+/// writes them as one group and syncs once (group commit). Dropping the log writes the waiting records and syncs.
 pub struct Log {
     shared: Arc<LogShared>,
     files: Arc<dyn Files>,
@@ -32,9 +32,9 @@ impl std::fmt::Debug for Log {
 
 struct LogShared {
     state: Mutex<LogQueue>,
-    /// The thread waits here for something to do.
+    /// Wakes the thread when there is work.
     work: Condvar,
-    /// Appenders wait here for room, and [`Log::reset`] for the thread.
+    /// Wakes appenders when there is room, and [`Log::reset`] when the thread is idle.
     room: Condvar,
     writer: Mutex<Writer>,
     options: Options,
@@ -48,9 +48,9 @@ struct LogQueue {
     next: u32,
     acknowledged: u32,
     failed: Option<Failure>,
-    /// Why what was acknowledged is not durable in the time that it should be.
+    /// Reason why acknowledged records are not durable by the time they should be.
     not_durable: Option<Failure>,
-    /// A group is being written.
+    /// True while a group is being written.
     busy: bool,
     closing: bool,
     groups: u64,
@@ -58,7 +58,7 @@ struct LogQueue {
     durable: u32,
     files: u64,
     file_bytes: u64,
-    /// The thread will not look at the queue before it holds that many records, or some time has passed.
+    /// Number of records in the queue before which the thread does not look at it, unless some time has passed.
     wanted: usize,
 }
 
@@ -74,7 +74,7 @@ impl Drop for WaitingRecord {
     }
 }
 
-/// Failure that those who wait are told when the log's thread panics.
+/// Failure that is reported to waiting callers when the log's thread panics.
 fn thread_failed() -> Failure {
     Failure {
         path: "log".into(),
@@ -100,7 +100,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     c.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A promise to say what became of a record.
+/// A promise to report the outcome of a record.
 #[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
     number: u32,
@@ -122,13 +122,13 @@ impl Ticket {
         self.number
     }
 
-    /// Blocks until the record is durable, as the log's [`Durability`] understands it.
+    /// Blocks until the record is durable, in the sense of the log's [`Durability`].
     ///
     /// # Errors
-    /// [`Error::Io`] when the disk refuses (its kind says why: `StorageFull`, `ReadOnlyFilesystem`, `PermissionDenied`,
-    /// …), [`Error::Damaged`] or [`Error::InUse`] when trying again is of no use. The record is not in the log then; only if the process dies
-    /// before the next record succeeds, it may be found there, whole, as a crash may leave any record that no one was
-    /// told about.
+    /// [`Error::Io`] when the disk refuses (its kind gives the reason: `StorageFull`, `ReadOnlyFilesystem`,
+    /// `PermissionDenied`, …), [`Error::Damaged`] or [`Error::InUse`] when retrying is useless. The record is then not
+    /// in the log. The exception is a process that dies before the next record succeeds: the record may then be found
+    /// in the log, complete, like any unacknowledged record after a crash.
     pub fn wait(&self) -> Result<()> {
         let mut outcome = lock(&self.slot.outcome);
         loop {
@@ -140,7 +140,7 @@ impl Ticket {
         }
     }
 
-    /// True once [`Ticket::wait`] does not block.
+    /// True once [`Ticket::wait`] would not block.
     #[must_use]
     pub fn is_done(&self) -> bool {
         lock(&self.slot.outcome).is_some()
@@ -148,15 +148,15 @@ impl Ticket {
 }
 
 impl Log {
-    /// Opens the log of an id epoch, or begins one. Records after `after`, the last that the base holds, are given to
-    /// `record` in order.
+    /// Opens the log of an id epoch, or creates one. Records after `after`, the last that the base includes, are passed
+    /// to `record` in order.
     ///
-    /// No one else may write to the log meanwhile: [`crate::StoreLock`] sees to that in a directory, the objects'
-    /// names in an object store.
+    /// Other processes must not write to the log meanwhile: [`crate::StoreLock`] ensures that in a directory, the
+    /// objects' names in an object store.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when what is there is damaged, with file and byte; [`Error::Io`] when it cannot be read; whatever
-    /// `record` gives. That the log cannot be written is not an error here ([`Recovery::read_only`]) but that of the
+    /// [`Error::Damaged`] when existing data is damaged, with file and byte; [`Error::Io`] when it cannot be read; the
+    /// errors of `record`. A log that cannot be written is not an error here ([`Recovery::read_only`]), but at the
     /// first record.
     pub fn open(
         files: Arc<dyn Files>,
@@ -219,8 +219,8 @@ impl Log {
         Ok((log, found))
     }
 
-    /// Hands over the record of snapshot `number`, which follows the one before. Returns at once, unless records of
-    /// [`Options::queue_bytes`] wait already.
+    /// Hands over the record of snapshot `number`, which follows the one before. Returns at once, unless
+    /// [`Options::queue_bytes`] of records are waiting already.
     ///
     /// # Errors
     /// The log's failure, until [`Log::reset`].
@@ -255,10 +255,10 @@ impl Log {
         Ok(Ticket { number, slot })
     }
 
-    /// Takes records again after a failure, from `number` on, the one after the last that was acknowledged.
+    /// Accepts records again after a failure, starting with `number`, the one after the last that was acknowledged.
     ///
     /// # Errors
-    /// [`Error::Internal`] if that is not the number, or records wait.
+    /// [`Error::Internal`] if that is not the number, or if records are waiting.
     pub fn reset(&self, number: u32) -> Result<()> {
         let mut state = lock(&self.shared.state);
         while state.busy {
@@ -275,34 +275,34 @@ impl Log {
         Ok(())
     }
 
-    /// Forgets records up to `upto`, which are durable in the base. Whole files only: some stay.
+    /// Removes records up to `upto`, which are durable in the base. Only whole files are removed, so some records stay.
     ///
     /// # Errors
-    /// [`Error::Io`] if files cannot be removed; nothing is lost then, and the next call tries again.
+    /// [`Error::Io`] if files cannot be removed; no data is lost then, and the next call tries again.
     pub fn truncate(&self, upto: u32) -> Result<()> {
         let oldest = self.with_writer(|w| w.truncate(upto))?;
-        // Without the writer: removing many objects takes a while.
+        // Without holding the writer: removing many objects takes a while.
         remove_before(&*self.files, self.epoch, oldest)?;
         Ok(())
     }
 
-    /// Begins a new file with the next group, so that [`Log::truncate`] can forget all that was appended before.
+    /// Starts a new file with the next group, so that [`Log::truncate`] can remove everything that was appended before.
     pub fn begin_file(&self) {
         lock(&self.shared.writer).roll = true;
     }
 
-    /// Makes durable whatever was acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
+    /// Makes records durable that were acknowledged without being so ([`Durability::Interval`], [`Durability::None`]).
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible now; it is tried again by and by.
+    /// [`Error::Io`] if that is not possible now; it is retried in the background.
     pub fn sync(&self) -> Result<()> {
         self.with_writer(Writer::sync)
     }
 
-    /// Finds out whether the log's place takes files now, by a small one that goes again. Syncs nothing.
+    /// Tests that files can be created at the log's location, with a small file that is removed again. Does not sync.
     ///
     /// # Errors
-    /// [`Error::Io`] if it does not.
+    /// [`Error::Io`] if they cannot.
     pub fn probe(&self) -> Result<()> {
         if !self.files.appends() {
             return Ok(());
@@ -312,7 +312,8 @@ impl Log {
             .files
             .create(&name)
             .and_then(|mut file| file.write_at(0, &[0; 4096]));
-        // Several may do this at a time, and what a process leaves that dies here is removed at the next opening.
+        // Several callers may do this at a time; a file left by a process that dies here is removed at the next
+        // opening.
         let _ = self.files.remove(&name);
         written.map_err(|e| Error::io(self.files.path(&name), e))
     }
@@ -324,7 +325,7 @@ impl Log {
         result.map_err(|f| f.to_error())
     }
 
-    /// Present state of the log, as of the last group.
+    /// Current state of the log, as of the last group.
     #[must_use]
     pub fn status(&self) -> Status {
         let state = lock(&self.shared.state);
@@ -344,10 +345,10 @@ impl Log {
         }
     }
 
-    /// Writes what waits, syncs and ends: what dropping does, with its error.
+    /// Writes waiting records, syncs and ends: the same as dropping, but returns its error.
     ///
     /// # Errors
-    /// [`Error::Io`] if what was acknowledged without being durable cannot be made so.
+    /// [`Error::Io`] if records that were acknowledged without being durable cannot be made so.
     pub fn close(mut self) -> Result<()> {
         self.end()
     }
@@ -365,12 +366,12 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Who wants to know calls `close`.
+        // Callers that need the result call `close`.
         let _ = self.end();
     }
 }
 
-/// A number that no other process has.
+/// A number that is unique to this process.
 fn session() -> u64 {
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u128(
@@ -393,7 +394,7 @@ enum WriterTask {
 
 impl LogShared {
     fn run(&self) {
-        // Whatever happens to this thread, nothing waits for ever.
+        // Whatever happens to this thread, waiting callers must not wait for ever.
         struct Fail<'a>(&'a LogShared);
         impl Drop for Fail<'_> {
             fn drop(&mut self) {
@@ -525,8 +526,8 @@ impl LogShared {
             state.busy = false;
             state.groups += 1;
             state.records += group.len() as u64;
-            // Those who are told now will come back, as will those who came meanwhile after this group.
-            // One in eight may not.
+            // Clients acknowledged now will come back, as will those that came meanwhile after this group. One in eight
+            // may not.
             let all = group.len() + state.queue.len();
             clock.wanted = all - all / 8;
         }

@@ -1,4 +1,4 @@
-//! An object store as the log's medium: every group is one immutable object.
+//! An object store as the log's storage: every group is one immutable object.
 
 use crate::files::{File, Files};
 use object_store::path::Path as Key;
@@ -10,13 +10,13 @@ use std::sync::{Arc, mpsc};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-/// Objects that are asked for at a time.
+/// Number of objects that are read concurrently.
 const AT_A_TIME: usize = 16;
 
 /// Files over any `object_store`: listed, read, put once and removed, never appended to.
 ///
-/// Requests run on a thread of their own, so that it may be called from anywhere, asynchronous code included (which it
-/// blocks).
+/// Requests run on a thread of their own, so that this may be called from anywhere, including asynchronous code (which
+/// it blocks).
 pub struct Objects {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for Objects {
 }
 
 impl Objects {
-    /// Uses objects whose names begin with `prefix` and a slash.
+    /// Files for the objects whose names begin with `prefix` and a slash.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -61,7 +61,7 @@ impl Objects {
             return Err(io::ErrorKind::Other.into());
         };
         runtime.spawn(async move {
-            // The other end waits for it.
+            // The receiver is waiting for it.
             let _ = answer.send(request.await);
         });
         match answered.recv() {
@@ -73,7 +73,7 @@ impl Objects {
 
 impl Drop for Objects {
     fn drop(&mut self) {
-        // Dropping a runtime where asynchronous code runs panics.
+        // Dropping a runtime inside asynchronous code panics.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

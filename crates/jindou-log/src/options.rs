@@ -2,44 +2,44 @@
 
 use std::time::Duration;
 
-/// When a record counts as written, and its ticket is good.
+/// The point at which a record counts as written and its ticket is fulfilled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Once it is synced: nothing acknowledged is ever lost. Records that wait together are synced together.
+    /// Once it is synced: acknowledged records are never lost. Records that wait together are synced together.
     #[default]
     Batch,
-    /// Once the operating system has it; synced after this time at the latest. The loss of power loses what was
-    /// acknowledged meanwhile, the death of the process nothing.
+    /// Once the operating system has it; it is synced after this time at the latest. A power failure loses the records
+    /// acknowledged meanwhile, the end of the process loses nothing.
     Interval(Duration),
-    /// Once the operating system has it; synced when it likes (after [`Options::unsynced_bytes`] at the latest). The loss
-    /// of power loses what it had not got to, the death of the process nothing.
+    /// Once the operating system has it; it is synced at the system's discretion (after [`Options::unsynced_bytes`] at
+    /// the latest). A power failure loses the unsynced records, the end of the process loses nothing.
     None,
 }
 
-/// How a log works.
+/// Options of a log.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// When a ticket is good.
+    /// The point at which a ticket is fulfilled.
     pub durability: Durability,
-    /// A file that is that long is continued by a new one.
+    /// Size at which a file is continued by a new one.
     pub file_bytes: u64,
-    /// With [`Durability::Batch`] a file grows by this many bytes at a time, zeros at first: a sync that finds length and
-    /// blocks as they were has no metadata to write. 0: by what is written.
+    /// Number of bytes, initially zeros, by which a file grows at a time with [`Durability::Batch`]: a sync has no
+    /// metadata to write if length and blocks are unchanged. With 0, it grows by the bytes written.
     pub lengthen_bytes: u64,
-    /// Records of this many bytes may wait; [`crate::Log::append`] blocks beyond, unless nothing waits.
+    /// Bytes of records that may wait; beyond them [`crate::Log::append`] blocks, unless nothing waits.
     pub queue_bytes: usize,
-    /// No group gets larger by a second record.
+    /// Size beyond which a group gets no second record.
     pub group_bytes: usize,
-    /// After that many bytes that are not synced the log syncs whatever the durability; it keeps them in memory until
-    /// then, to write them again if the sync fails.
+    /// Number of unsynced bytes after which the log syncs whatever the durability; until then it keeps them in memory,
+    /// to write them again if the sync fails.
     pub unsynced_bytes: usize,
-    /// With nothing to do for that long, the log writes down that its last group was durable, so that damage to it will
-    /// not pass for a torn tail.
+    /// Idle time after which the log records that its last group is durable, so that damage to it is not taken for a
+    /// torn tail.
     pub idle: Duration,
-    /// At most that long, and never more than three quarters of what a sync takes, a group waits for the clients that were
-    /// acknowledged just before: otherwise two halves of them take turns, and each waits for the other's sync. Where
-    /// they do not come back in that time, it soon waits no more.
+    /// Longest time that a group waits for the clients that were acknowledged just before, and never more than three
+    /// quarters of the duration of a sync. Without it, two halves of the clients take turns, and each waits for the
+    /// other's sync. If they do not come back in that time, it soon stops waiting.
     pub gather: Duration,
 }
 
@@ -58,24 +58,24 @@ impl Default for Options {
     }
 }
 
-/// Present state of a log.
+/// Current state of a log.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Status {
     /// Number of the last acknowledged record.
     pub acknowledged: u32,
-    /// Number of the last record that the loss of power leaves.
+    /// Number of the last record that would survive a power failure.
     pub durable: u32,
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of the files.
     pub bytes: u64,
-    /// Records that wait, and their bytes.
+    /// Number of waiting records, and their bytes.
     pub queued: (u64, u64),
     /// Groups written since the log was opened.
     pub groups: u64,
     /// Records in them.
     pub records: u64,
-    /// Why the last group could not be written, or synced in time, until it can.
+    /// Reason why the last group could not be written, or not synced in time, until that succeeds.
     pub failure: Option<String>,
 }

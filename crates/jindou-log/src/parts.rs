@@ -1,4 +1,4 @@
-//! The parts of a log that a backup keeps: the first bytes of its files, which never change again.
+//! The parts of a log that a backup keeps: the beginnings of its files, which never change again.
 
 use crate::end::LogEnd;
 use crate::files::Files;
@@ -6,26 +6,27 @@ use crate::format::{FileHead, Sealed, file_name, parse_name};
 use crate::scan::{ChainFile, Stop, chain, contents, names, walk};
 use jindou_model::{Error, Result};
 
-/// The first bytes of a log file, whole groups. They are the same wherever name, length and chain are.
+/// The beginning of a log file, in whole groups. Parts with equal name, length and chain are equal everywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
     /// The file's name.
     pub name: String,
-    /// Bytes from its beginning.
+    /// Number of bytes from its beginning.
     pub length: u64,
     /// Checksum of the last group in them, or of the file's head.
     pub chain: u64,
     /// Number of the first record in them.
     pub first: u32,
-    /// Number of the record that would follow.
+    /// Number of the next record after them.
     pub next: u32,
 }
 
-/// The parts of an epoch's log with all records after `after` that last: up to the group of record `acknowledged`, which
-/// a caller was told of, or, if that is not known, as far as the log itself proves that they are durable. The log may be in use.
+/// The parts of an epoch's log with all durable records after `after`: up to the group of record `acknowledged`, which
+/// was confirmed to a caller, or, if that is not known, as far as the log itself proves that they are durable. The log
+/// may be in use.
 ///
 /// # Errors
-/// [`Error::Damaged`] for damage, with its place; [`Error::Io`]. Of a log that is in use either may go away when it is tried again.
+/// [`Error::Damaged`] for damage, with its place; [`Error::Io`]. For a log in use, either may go away on a retry.
 pub fn parts(
     files: &dyn Files,
     epoch: u64,
@@ -64,7 +65,7 @@ pub fn parts(
     Ok(parts)
 }
 
-/// How far the newest file counts.
+/// Length of the valid part of the newest file.
 fn newest(
     files: &dyn Files,
     link: &ChainFile,
@@ -102,7 +103,7 @@ fn newest(
     Ok(())
 }
 
-/// The link that a part's bytes are walked as; `None` if they are not the beginning of that file.
+/// The chain link as which a part's bytes are read; `None` if they are not the beginning of that file.
 fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
     let (epoch, sequence) = parse_name(&part.name)?;
     let (head, check) = FileHead::read(bytes).ok()?;
@@ -120,7 +121,7 @@ fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
     })
 }
 
-/// True if these bytes are the part's.
+/// True if these bytes are those of the part.
 #[must_use]
 pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
     bytes.len() as u64 == part.length
@@ -132,7 +133,7 @@ pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
 pub fn record_after(bytes: &[u8], part: &LogPart, after: u32) -> Option<Vec<u8>> {
     let link = link_of(bytes, part)?;
     let mut found = None;
-    // Ends with an error where it found what it looks for.
+    // Ends with an error when the record is found.
     let _ = walk(&link, bytes, &mut |group, records| {
         let wanted = after.saturating_add(1).checked_sub(group.first);
         match wanted.and_then(|at| records.get(at as usize)) {

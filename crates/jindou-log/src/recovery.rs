@@ -1,4 +1,4 @@
-//! Reading what a log holds when it is opened.
+//! Reading a log when it is opened.
 
 use crate::end::LogEnd;
 use crate::files::Files;
@@ -11,29 +11,29 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Findings of the opening of a log.
+/// Findings when a log was opened.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// Files that were read.
+    /// Number of files read.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Records that were replayed.
+    /// Number of records replayed.
     pub records: u64,
-    /// Records that were passed over, since the base has them.
+    /// Number of records skipped, since the base includes them.
     pub skipped: u64,
-    /// Number of the last record that the store has now, in its base or from the log.
+    /// Number of the last record that the store now has, in its base or from the log.
     pub last: u32,
-    /// How long it took, the replaying included.
+    /// Duration of the opening, including the replay.
     pub time: Duration,
-    /// Bytes at the end that a crash left.
+    /// Bytes at the end that were left by a crash.
     pub cut: Option<Cut>,
-    /// Records at the end that were not known to be durable and were written again.
+    /// Number of records at the end that were not known to be durable and were written again.
     pub rewritten: u64,
-    /// Other epochs that have files here; they were not looked at.
+    /// Other epochs that have files here; they were not read.
     pub other_epochs: Vec<u64>,
-    /// Why the log cannot be written now; it is tried again with every update.
+    /// Reason why the log cannot be written now; writing is tried again with every update.
     pub read_only: Option<String>,
 }
 
@@ -73,8 +73,8 @@ impl std::fmt::Display for Recovery {
     }
 }
 
-/// Reads the log, gives each record after `after` to `replay`, and makes a writer that goes on from there. Changes
-/// nothing on disk but what a later opening would change likewise.
+/// Reads the log, passes each record after `after` to `replay`, and returns a writer that continues from there. The
+/// only changes on disk are those that a later opening would make in the same way.
 pub(crate) fn recover(
     files: Arc<dyn Files>,
     epoch: u64,
@@ -107,7 +107,7 @@ pub(crate) fn recover(
     writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
     if let Some(sequences) = names.epochs.get(&epoch) {
-        // A name that a dying process made may not be durable yet, and what it stands for is used from here on.
+        // A name created by a process that died may not be durable yet, and its file is used from here on.
         let synced = if files.appends() {
             files.sync_directory()
         } else {
@@ -157,7 +157,7 @@ fn read(
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
         replay.found.files += 1;
         replay.found.bytes += bytes.len() as u64;
-        // Ends of groups, the last one known to be durable first.
+        // Ends of groups, starting with the last one known to be durable.
         let mut proven = link.sealed.map_or(link.head.whole, |s| s.length);
         let mut ends = VecDeque::from([Durable {
             sealed: Sealed {
@@ -207,8 +207,8 @@ fn read(
     Ok(())
 }
 
-/// Reads a log without touching it: records after `after` are given to `record` in order. The log may be in use; its newest
-/// groups may then be missing, never one in between.
+/// Reads a log without changing it: records after `after` are passed to `record` in order. The log may be in use; its
+/// newest groups may then be missing, but none in between.
 ///
 /// # Errors
 /// As [`crate::Log::open`].
@@ -223,7 +223,7 @@ pub fn replay(
         last: after,
         ..Recovery::default()
     };
-    // Before the files are listed: the log may be in use.
+    // Read before the files are listed, since the log may be in use.
     let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
     found.other_epochs = names
@@ -267,7 +267,8 @@ pub fn replay(
     Ok(found)
 }
 
-/// True if a file names a successor that was made after the files were listed: a listing that lacks it then shows no damage.
+/// True if a file names a successor that was created after the files were listed: its absence from the list is then not
+/// damage.
 fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Result<bool> {
     let later = |s: &u64| *s > sequence;
     Ok(damage.file == file_name(epoch, sequence + 1)

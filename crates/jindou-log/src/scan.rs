@@ -1,4 +1,4 @@
-//! Reading a log: which files belong to it, which bytes of them count, and whether they are as they were written.
+//! Reading a log: the files that belong to it, the valid bytes in them, and checks that they are unchanged.
 
 use crate::end::LogEnd;
 use crate::files::Files;
@@ -10,15 +10,15 @@ use jindou_model::{Error, Result};
 use std::collections::HashMap;
 use std::ops::RangeInclusive;
 
-/// Files that are read at a time where that is faster than one by one.
+/// Number of files read concurrently, if that is faster than one by one.
 const AT_A_TIME: usize = 32;
 
-/// Something in a log that is not as it was written.
+/// A part of a log that has changed since it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
     /// Name of the file.
     pub file: String,
-    /// Byte in it from which on it cannot be used.
+    /// Position in the file from which it cannot be used.
     pub offset: u64,
     /// Description of the damage, without its place.
     pub what: String,
@@ -33,18 +33,18 @@ impl std::fmt::Display for Damage {
     }
 }
 
-/// How descriptions of damage to no certain byte begin.
+/// Beginning of the description of damage without a definite position.
 const MISSING: &str = "the file is missing";
 
 impl Damage {
-    /// True for a file that is missing: then the byte says nothing.
+    /// True for a file that is missing, for which the position means nothing.
     #[must_use]
     pub fn is_of_whole_file(&self) -> bool {
         self.what.starts_with(MISSING)
     }
 }
 
-/// Why reading a log stopped.
+/// Reason why reading a log stopped.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Damage(Damage),
@@ -64,7 +64,7 @@ impl From<Damage> for Stop {
 }
 
 impl Stop {
-    /// The error for one who wanted to use the log.
+    /// The error for a caller that wanted to use the log.
     pub fn into_error(self, files: &dyn Files) -> Error {
         match self {
             Self::Error(e) => e,
@@ -101,11 +101,11 @@ fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
 pub(crate) struct Names {
     /// Sequence numbers of each epoch, ascending.
     pub epochs: std::collections::BTreeMap<u64, Vec<u64>>,
-    /// Files that were not whole when a process died.
+    /// Files that were incomplete when a process died.
     pub temporary: Vec<String>,
 }
 
-/// Lists a log's files. Files that the log did not make are passed over.
+/// Lists a log's files. Files not created by the log are skipped.
 pub(crate) fn names(files: &dyn Files) -> Result<Names> {
     let mut found = Names::default();
     for name in files.list().map_err(|e| Error::io(files.path(""), e))? {
@@ -131,14 +131,14 @@ pub(crate) struct ChainFile {
     pub head: FileHead,
     /// Checksum of the head.
     pub check: u64,
-    /// Where it ends, by what its successor says.
+    /// Its end, as recorded by its successor.
     pub sealed: Option<Sealed>,
     /// First record of the successor.
     pub next: Option<u32>,
 }
 
-/// Follows a log from its newest file back to the one that holds the record after `after`, or, without that, to the
-/// oldest that is there. Oldest first in the result.
+/// Follows a log from its newest file back to the one with the record after `after`, or, if that is missing, to the
+/// oldest existing one. The result has the oldest first.
 pub(crate) fn chain(
     files: &dyn Files,
     epoch: u64,
@@ -215,17 +215,17 @@ pub(crate) fn contents<'a>(
     })
 }
 
-/// Bytes at the end of a log that a crash left.
+/// Bytes at the end of a log that were left by a crash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cut {
     /// Name of the file.
     pub file: String,
-    /// First byte that is passed over.
+    /// Position of the first byte that is skipped.
     pub offset: u64,
-    /// How many are, to the file's end.
+    /// Number of skipped bytes, up to the file's end.
     pub bytes: u64,
-    /// Whole records after the first one that is missing; none of them was durable.
+    /// Number of complete records after the first missing one; none of them was durable.
     pub records: u64,
 }
 
@@ -246,10 +246,10 @@ impl std::fmt::Display for Cut {
 /// Result of walking a file of a chain.
 #[derive(Debug)]
 pub(crate) struct Walked {
-    /// Its end: of the last group that counts.
+    /// End of the last valid group.
     pub length: u64,
     pub chain: u64,
-    /// Number of the record that would follow.
+    /// Number of the next record.
     pub next: u32,
     pub groups: u64,
     /// Bytes that are known to have been durable.
@@ -257,10 +257,10 @@ pub(crate) struct Walked {
     pub cut: Option<Cut>,
 }
 
-/// Takes a group and its records.
+/// Receives a group and its records.
 type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
 
-/// Reads a file's groups in order and gives them to `visit`.
+/// Reads a file's groups in order and passes them to `visit`.
 pub(crate) fn walk(link: &ChainFile, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
     let name = &link.name;
     let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
@@ -361,43 +361,43 @@ pub(crate) fn walk(link: &ChainFile, file: &[u8], visit: &mut Visit<'_>) -> Resu
 /// Findings of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Files that were read.
+    /// Number of files read.
     pub files: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub bytes: u64,
-    /// Groups in them.
+    /// Number of groups in them.
     pub groups: u64,
-    /// Records in them.
+    /// Number of records in them.
     pub records: u64,
-    /// Numbers of the first and the last record of each epoch; `None` where it has none.
+    /// Numbers of the first and the last record of each epoch; `None` if it has none.
     pub epochs: Vec<(u64, Option<RangeInclusive<u32>>)>,
     /// Damage that was found.
     pub damages: Vec<Damage>,
-    /// Torn tails that the next opening will pass over: no damage.
+    /// Torn tails that the next opening will skip: not damage.
     pub cuts: Vec<Cut>,
-    /// Files that no log needs any more: no damage, and removed by the next [`crate::Log::truncate`].
+    /// Files that no log needs any more: not damage, and removed by the next [`crate::Log::truncate`].
     pub leftovers: Vec<String>,
 }
 
 impl Report {
-    /// True if nothing is wrong.
+    /// True if there is no damage.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damages.is_empty()
     }
 }
 
-/// Reads all logs in a folder, of every epoch, and verifies every checksum, that records follow each other, and that the
-/// newest file is there. Changes nothing; the log may be in use, and then its newest groups may show as a torn tail.
+/// Reads all logs in a folder, of every epoch. Verifies every checksum, that records are consecutive, and that the
+/// newest file exists. Changes nothing. The log may be in use, and then its newest groups may look like a torn tail.
 ///
 /// # Errors
-/// If the folder or a file cannot be read. Damage is not an error but in the report.
+/// If the folder or a file cannot be read. Damage is not an error but part of the report.
 pub fn check(files: &dyn Files) -> Result<Report> {
     check_all(files, None)
 }
 
-/// As [`check`], for a base of this epoch that needs all records after `after`: a file between it and the newest one that
-/// is missing is damage, too.
+/// As [`check`], for a base of this epoch that needs all records after `after`: a missing file between it and the
+/// newest one is damage, too.
 ///
 /// # Errors
 /// As [`check`].

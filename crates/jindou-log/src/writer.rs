@@ -1,4 +1,4 @@
-//! Writing groups: which file they go to, what is durable, and what happens when the disk refuses.
+//! Writing groups: the choice of the file, the tracking of durable data, and the handling of disk errors.
 
 use crate::end::LogEnd;
 use crate::files::{File, Files};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// A record and its number.
 pub(crate) type Record = (u32, Vec<u8>);
 
-/// Why the log does not take records; given to everyone who waits.
+/// Reason why the log does not accept records; reported to every waiting caller.
 #[derive(Clone, Debug)]
 pub(crate) struct Failure {
     pub path: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct Failure {
     pub what: String,
 }
 
-/// The cause of a [`Failure`]. All but the first do not go away by themselves.
+/// The cause of a [`Failure`]. All but the first are permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The disk refused, for this reason.
@@ -31,7 +31,7 @@ pub(crate) enum Cause {
     Removed,
     /// Another process writes to the log.
     InUse,
-    /// A bug of the log's.
+    /// A bug in the log.
     Bug,
 }
 
@@ -47,11 +47,11 @@ impl Failure {
     }
 }
 
-/// The end of what is durable, which the next file continues.
+/// The end of the durable data, which the next file continues.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Durable {
     pub sealed: Sealed,
-    /// Number of the record that would follow.
+    /// Number of the next record.
     pub next: u32,
 }
 
@@ -65,19 +65,19 @@ pub(crate) struct OpenFile {
     pub bytes: u64,
 }
 
-/// The file that groups are appended to.
+/// The file to which groups are appended.
 struct Current {
     file: Box<dyn File>,
     name: String,
     sequence: u64,
     seed: u64,
-    /// Place of the next group.
+    /// Position of the next group.
     end: u64,
     /// Checksum of the last group.
     chain: u64,
-    /// The file is that long.
+    /// Length to which the file has been extended.
     lengthened: u64,
-    /// Bytes that the last group on disk proves to have been durable.
+    /// Bytes that the last group on disk proves to be durable.
     proven: u64,
 }
 
@@ -85,31 +85,32 @@ pub(crate) struct Writer {
     pub files: Arc<dyn Files>,
     pub epoch: u64,
     pub session: u64,
-    /// A file that is that long is continued by another one.
+    /// Size at which a file is continued by another one.
     pub file_bytes: u64,
-    /// A file that must grow does so to a multiple of this; 0: by what is written.
+    /// A file grows to a multiple of this; with 0, by the bytes written.
     pub lengthen: u64,
     /// All files that are needed, oldest first.
     pub kept: Vec<OpenFile>,
     pub next_sequence: u64,
-    /// Sequence number of the newest file that [`Files::set_end`] knows; 0 for none.
+    /// Sequence number of the newest file recorded by [`Files::set_end`]; 0 for none.
     pub end: u64,
     /// Number of the first record of the newest file that recovery read.
     pub newest_first: u32,
-    /// `None`: nothing before the next record matters any more.
+    /// `None` if nothing before the next record matters any more.
     pub durable: Option<Durable>,
     /// Records that were acknowledged, or read by recovery, and are not known to be durable.
     pub unsynced: Vec<Record>,
-    /// Bytes of those.
+    /// Bytes of these records.
     pub unsynced_bytes: usize,
     /// Number of the next record.
     pub next: u32,
-    /// The names of files that recovery found could not be synced: records after this one may be lost with them.
+    /// Set if the names of files found by recovery could not be synced: records after this one may be lost with them.
     pub names_unsynced_after: Option<u32>,
-    /// Records after this one are in a newest file that [`Files::set_end`] does not know: its loss would go unnoticed.
+    /// Set if records after this one are in a newest file that [`Files::set_end`] has not recorded: its loss would go
+    /// unnoticed.
     pub end_unrecorded_after: Option<u32>,
     pub broken: Option<Failure>,
-    /// The next group begins a new file.
+    /// True if the next group must start a new file.
     pub roll: bool,
     current: Option<Current>,
     buffer: Vec<u8>,
@@ -140,8 +141,8 @@ impl Writer {
         }
     }
 
-    /// Writes records as one group, and syncs them if asked to, with all that was not synced before. After an error
-    /// none of them is in the log, though a crash before the next success may bring them back, whole.
+    /// Writes records as one group, and syncs them if requested, together with everything that was not synced before.
+    /// After an error none of them is in the log, though a crash before the next success may bring them back, complete.
     pub fn write(&mut self, records: Vec<Record>, sync: bool) -> Result<(), Failure> {
         self.check_broken()?;
         let before = self.unsynced.len();
@@ -166,7 +167,7 @@ impl Writer {
             .as_ref()
             .is_some_and(|c| roll || c.end >= self.file_bytes)
         {
-            // The new file must continue what is durable. If this fails, all that was not synced goes there.
+            // The new file must continue the durable data. If this fails, everything that was not synced goes there.
             let last = self.unsynced.split_off(new);
             let synced = self.sync_current(None);
             let old = if synced { self.current.take() } else { None };
@@ -186,7 +187,7 @@ impl Writer {
         self.start()
     }
 
-    /// Makes everything durable that was written. After an error, trying again is right: the records go to a new file.
+    /// Makes everything durable that was written. After an error, a retry is correct: the records go to a new file.
     pub fn sync(&mut self) -> Result<(), Failure> {
         self.check_broken()?;
         if self.names_unsynced_after.is_some() {
@@ -205,7 +206,7 @@ impl Writer {
         self.start()
     }
 
-    /// The last record that the loss of power leaves.
+    /// The last record that would survive a power failure.
     pub fn durable_upto(&self) -> u32 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
@@ -222,7 +223,7 @@ impl Writer {
         self.broken.clone().map_or(Ok(()), Err)
     }
 
-    /// Appends `unsynced[new..]` to the current file. False: there is none to append to, or not any more.
+    /// Appends `unsynced[new..]` to the current file. False if there is no file to append to, or no longer.
     fn append(&mut self, new: usize, bytes: usize) -> bool {
         let (Some(c), Some((first, _))) = (&mut self.current, self.unsynced.get(new)) else {
             return false;
@@ -263,7 +264,7 @@ impl Writer {
         true
     }
 
-    /// Syncs the current file. False: it cannot be trusted any more, and was cut to `keep` bytes if that is given.
+    /// Syncs the current file. False if it can no longer be trusted; it was then truncated to `keep` bytes, if given.
     fn sync_current(&mut self, keep: Option<u64>) -> bool {
         let Some(c) = &mut self.current else {
             return self.unsynced.is_empty();
@@ -307,15 +308,15 @@ impl Writer {
         }
     }
 
-    /// Never writes to the current file again, but to cut off what no caller was told to be there: it takes room, and
-    /// would come back if the process died now.
+    /// Stops writing to the current file, except for truncating records that were not acknowledged: they take space,
+    /// and would come back if the process died now.
     fn give_up_current(&mut self, keep: Option<u64>) {
         if let (Some(mut c), Some(keep)) = (self.current.take(), keep) {
             let _ = c.file.truncate(keep);
         }
     }
 
-    /// Writes all that is not durable to a new file, which continues what is.
+    /// Writes everything that is not durable to a new file, which continues the durable data.
     pub fn start(&mut self) -> Result<(), Failure> {
         self.check_broken()?;
         self.current = None;
@@ -356,7 +357,7 @@ impl Writer {
                     return Ok(());
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists && !self.files.appends() => {
-                    // Our own put, whose answer was lost, is passed over: no caller was told that it had succeeded.
+                    // A put of this process whose answer was lost is skipped: no caller was told that it had succeeded.
                     self.ours(&name)?;
                     self.next_sequence += 1;
                 }
@@ -371,8 +372,8 @@ impl Writer {
         }
     }
 
-    /// Writes down that this file is the newest. After an error no caller was told of anything in it; it goes, unless it may be
-    /// what is written down.
+    /// Records that this file is the newest. After an error no caller was told of anything in it; it is removed, unless
+    /// it may already be the recorded one.
     fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
         let end = LogEnd {
             epoch: self.epoch,
@@ -393,7 +394,7 @@ impl Writer {
         Err(failure)
     }
 
-    /// True unless what is written down is known to name older files only.
+    /// True unless the record is known to name older files only.
     fn may_be_said(&self, sequence: u64) -> bool {
         match self.files.end() {
             Ok(text) => {
@@ -404,12 +405,12 @@ impl Writer {
         }
     }
 
-    /// Writes down which file is the newest where that is not known: a log of before that was written down, or a process
-    /// that died between making a file and saying so. Until it succeeds, the loss of that file would go unnoticed; the next record
-    /// goes to a new file, which says so again.
+    /// Records the newest file if that is not known, because the log predates the record, or because a process died
+    /// between creating a file and recording it. Until it succeeds, the loss of that file would go unnoticed; the next
+    /// record goes to a new file, which is recorded in turn.
     pub fn know_end(&mut self) -> Result<(), Failure> {
         if let Some(newest) = self.note_unrecorded_end() {
-            // A file whose name may still go must not be said to be there.
+            // A file whose name may still be lost must not be recorded.
             if self.names_unsynced_after.is_some() {
                 return Ok(());
             }
@@ -430,7 +431,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Counts the records of the newest file as not durable if its loss would go unnoticed; then gives its sequence number.
+    /// Counts the records of the newest file as not durable if its loss would go unnoticed; in that case returns its
+    /// sequence number.
     pub fn note_unrecorded_end(&mut self) -> Option<u64> {
         let newest = self.kept.last()?.sequence;
         if self.end >= newest {
@@ -460,7 +462,7 @@ impl Writer {
         self.end_unrecorded_after = None;
         self.names_unsynced_after = None;
         if self.files.appends() {
-            // Without it the next group begins another file.
+            // If this fails, the next group starts another file.
             self.current = self.files.open(&name).ok().map(|file| Current {
                 file,
                 name,
@@ -509,7 +511,8 @@ impl Writer {
         }
     }
 
-    /// Proves on disk that all before is durable, so that damage to the last group is told from a torn tail.
+    /// Records on disk that everything before is durable, so that damage to the last group can be told from a torn
+    /// tail.
     pub fn mark(&mut self) {
         let Some(d) = self.durable else { return };
         let Some(c) = &mut self.current else { return };
@@ -538,7 +541,8 @@ impl Writer {
         self.sync_current(Some(before));
     }
 
-    /// Tells readers of the old file that there must be a newer one. Of use only if that gets lost, so errors are.
+    /// Tells readers of the old file that there must be a newer one. It is only useful if that gets lost, so errors are
+    /// ignored.
     fn say_continued(mut old: Current, next: u32, buffer: &mut Vec<u8>) {
         let head = GroupHead {
             kind: GroupKind::Continued,
@@ -555,7 +559,7 @@ impl Writer {
         let _ = old.file.sync();
     }
 
-    /// Syncs and proves; nothing is written after it.
+    /// Syncs and records that; nothing is written afterwards.
     pub fn close(&mut self) -> Result<(), Failure> {
         let result = self.sync();
         self.mark();
@@ -566,8 +570,8 @@ impl Writer {
         result
     }
 
-    /// Forgets files that have no record after `upto`: those before the sequence number that is returned. The newest
-    /// stays, so that numbers of files go on from it.
+    /// Drops files without records after `upto`: those before the sequence number that is returned. The newest stays,
+    /// so that sequence numbers continue from it.
     pub fn truncate(&mut self, upto: u32) -> Result<u64, Failure> {
         if self.next <= upto.saturating_add(1)
             && self.broken.as_ref().is_some_and(|b| {
@@ -603,7 +607,7 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
     let wrong = |name: &str, e| Error::io(files.path(name), e);
     let mut names = files.list().map_err(|e| wrong("", e))?;
     names.retain(|n| parse_name(n).is_some_and(|(e, s)| e == epoch && s < sequence));
-    // Oldest first: whatever is left by a crash is a log without a gap.
+    // Oldest first: after a crash at any point, the rest is a log without gaps.
     names.sort_unstable();
     for name in &names {
         match files.remove(name) {
@@ -614,10 +618,10 @@ pub(crate) fn remove_before(files: &dyn Files, epoch: u64, sequence: u64) -> Res
     Ok(names.len() as u64)
 }
 
-/// Removes the log of an epoch that no store needs any more, durably; returns how many files it had.
+/// Removes the log of an epoch that no store needs any more, durably; returns the number of its files.
 ///
 /// # Errors
-/// [`Error::Io`] if a file cannot be removed; those before it are.
+/// [`Error::Io`] if a file cannot be removed; those before it are removed.
 pub fn remove_epoch(files: &dyn Files, epoch: u64) -> Result<u64, Error> {
     if let Ok(Some(_)) = LogEnd::read(files, Some(epoch)) {
         let none = LogEnd {

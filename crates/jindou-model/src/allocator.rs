@@ -1,10 +1,10 @@
-//! The allocator that tells scopes what their threads take and give back.
+//! An allocator that reports to scopes the memory that their threads take and give back.
 
 use crate::scope::{gave, took};
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Global allocator over another one, by default the system's, that counts for [`Scope`](crate::Scope)s. A thread that is inside no scope
-/// pays for one look at a thread-local pointer.
+/// Global allocator that wraps another one, by default the system's, and counts for [`Scope`](crate::Scope)s. Outside
+/// of scopes it only costs a thread one look at a thread-local pointer.
 ///
 /// ```
 /// use jindou_model::Tracked;
@@ -19,7 +19,7 @@ pub struct Tracked<A = System> {
 }
 
 impl Tracked {
-    /// Over the system's allocator.
+    /// Wraps the system's allocator.
     #[must_use]
     pub const fn new() -> Self {
         Self::over(System)
@@ -27,7 +27,7 @@ impl Tracked {
 }
 
 impl<A> Tracked<A> {
-    /// Over this allocator.
+    /// Wraps this allocator.
     #[must_use]
     pub const fn over(inner: A) -> Self {
         Self { inner }
@@ -79,8 +79,8 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Tracked<A> {
 /// Largest piece in bytes that [`BySize`] takes from the allocator for small ones.
 const SMALL: usize = 4096;
 
-/// Global allocator over two: one for pieces of up to 4 KiB, such as a plan's nodes, and by default the system's for the others,
-/// whose memory goes back as [`set_up_allocator`](crate::set_up_allocator) says.
+/// Global allocator that combines two: one for pieces of up to 4 KiB, such as a plan's nodes, and by default the
+/// system's for larger ones, whose memory is returned as described at [`set_up_allocator`](crate::set_up_allocator).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BySize<S, L = System> {
     small: S,
@@ -88,7 +88,7 @@ pub struct BySize<S, L = System> {
 }
 
 impl<S> BySize<S> {
-    /// Small pieces from this one, others from the system.
+    /// Uses this allocator for small pieces, and the system's for others.
     #[must_use]
     pub const fn new(small: S) -> Self {
         Self {

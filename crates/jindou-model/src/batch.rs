@@ -42,21 +42,21 @@ impl QuadBatch {
         }
     }
 
-    /// Forgets the content, keeps the memory.
+    /// Removes the content, but keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.quads.clear();
     }
 }
 
-/// Takes batches; one per worker thread.
+/// Receives batches; one sink per worker thread.
 pub trait QuadSink {
-    /// Takes the batch's content; the batch may be cleared and reused afterwards.
+    /// Processes the batch's content; the batch may be cleared and reused afterwards.
     fn batch(&mut self, batch: &QuadBatch) -> Result<()>;
 }
 
-/// Something that can be loaded: files, standard input, a generator. `run` is called once on each
-/// of `workers` threads, at the same time; together the calls deliver every quad exactly once.
+/// A source that can be loaded: files, standard input, a generator. `run` is called once on each of `workers` threads,
+/// at the same time; together the calls deliver every quad exactly once.
 pub trait QuadSource: Sync {
     /// Delivers this worker's share. Returns early with the sink's error.
     fn run(
@@ -73,7 +73,7 @@ pub trait QuadSource: Sync {
     }
 }
 
-/// Progress that a load reports while it runs; written by workers, read by a progress bar.
+/// Progress of a running load; written by workers, read by a progress bar.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Input consumed (bytes for files, universities for LUBM …), against `size_hint`.
@@ -84,7 +84,7 @@ pub struct Progress {
     pub skipped: AtomicU64,
     /// Phase number of the load, 0 = reading; named by the store.
     pub phase: AtomicU64,
-    /// Progress inside the phase, in thousandths.
+    /// Progress within the phase, in thousandths.
     pub phase_permille: AtomicU64,
 }
 

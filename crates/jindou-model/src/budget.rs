@@ -4,13 +4,13 @@ use crate::{Error, Limit, Resource, Result, scope};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Holder of bytes of a budget, as a refusal names it.
+/// Holder of some of a budget's bytes, as named in a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holder {
-    /// Everything without a name of its own: batches of rows, texts under way.
+    /// Everything without a name of its own: batches of rows, texts in progress.
     Rest,
-    /// The held sides of hash joins, with their tables.
+    /// Build sides of hash joins, with their tables.
     HashJoin,
     /// Searches of property paths.
     Path,
@@ -20,19 +20,19 @@ pub enum Holder {
     Count,
     /// Rows to sort.
     OrderBy,
-    /// Rows that were seen.
+    /// Distinct rows seen so far.
     Distinct,
     /// Rows of a part that runs once for each outer row.
     Correlated,
-    /// Terms that expressions made.
+    /// Terms made by expressions.
     Terms,
     /// Inline data.
     Values,
     /// Answers of other endpoints.
     Service,
-    /// Rows that another executor made.
+    /// Rows made by another executor.
     Offload,
-    /// Lists that other shards sent.
+    /// Lists sent by other shards.
     Shards,
     /// A text, its algebra and its plan.
     Text,
@@ -55,7 +55,7 @@ impl Holder {
         Self::Shards,
         Self::Text,
     ];
-    // Budgets count by a holder's place in it.
+    // Budgets count by a holder's index in this list.
     const _WHOLE: () = assert!(Self::ALL.len() == Self::Text as usize + 1);
 
     /// The name in messages.
@@ -80,7 +80,7 @@ impl Holder {
     }
 }
 
-/// Budget that has no room: a query's own, or the whole that it is a part of.
+/// The budget that has no room: a query's own, or the whole of which it is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     Own,
@@ -95,26 +95,26 @@ pub struct MemoryBudget {
 
 /// Most bytes that a part reserves from its parent in advance: enough for a small query.
 const ADVANCE: u64 = 64 << 10;
-/// A whole that is smaller gives less: one part in this many.
+/// Divisor for smaller wholes: at most one part in this many is reserved in advance.
 const ADVANCE_SHARE: u64 = 1024;
-/// A whole of which more than one part in this many is taken gives nothing in advance: parts that use nothing must not keep others
-/// from what there is.
+/// Divisor for the reserve: once more than one part in this many of the whole is taken, nothing is reserved in advance,
+/// since parts that use nothing must not keep others from the rest.
 const ADVANCED_SHARE: u64 = 8;
 
 #[derive(Debug)]
 struct BudgetInner {
     limit: u64,
     used: AtomicU64,
-    /// Most that was taken before a release; the most of all may be `used` itself.
+    /// Largest amount before any release so far; the overall peak may be the present `used`.
     peak: AtomicU64,
-    /// Of `used`, by [`Holder`].
+    /// The share of each [`Holder`] in `used`.
     held: [AtomicU64; Holder::ALL.len()],
     /// The budget to which this one's bytes are charged as well.
     whole: Option<Whole>,
 }
 
-/// The budget that another one is a part of. Of the part's bytes it has been charged for `advance`, and for what is used above that:
-/// this many small queries at once do not meet at the whole's counters.
+/// The budget of which another one is a part. It was charged `advance` for the part in advance, and is charged for the
+/// part's use above that: so small queries do not contend for the whole's counters.
 #[derive(Debug)]
 struct Whole {
     budget: MemoryBudget,
@@ -122,14 +122,14 @@ struct Whole {
 }
 
 impl Whole {
-    /// Bytes that the whole is charged for where the part uses this many.
+    /// Bytes charged to the whole when the part uses this many.
     fn charged(&self, used: u64) -> u64 {
         used.max(self.advance)
     }
 }
 
 impl Drop for BudgetInner {
-    /// Gives back to the whole what it was charged for when a part's last owner goes.
+    /// Releases the bytes charged to the whole when a part's last owner is dropped.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
             whole.budget.give_back(whole.charged(*self.used.get_mut()));
@@ -144,9 +144,10 @@ impl MemoryBudget {
         Self::build(limit, None)
     }
 
-    /// A budget of `limit` bytes that is a part of this one: what is charged to the part is charged to the whole, and
-    /// refused where either has no room. For many queries that share a process. While less than an eighth of the whole is taken, it is
-    /// charged for the part's first bytes at once: 64 KiB, or a thousandth of its limit if that is less.
+    /// A budget of `limit` bytes that is a part of this one: bytes charged to the part are charged to the whole as
+    /// well, and refused if either has no room. For many queries that share a process. While less than an eighth of the
+    /// whole is taken, it is charged for the part's first bytes in advance: 64 KiB, or a thousandth of its limit if
+    /// that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
         let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
@@ -172,18 +173,19 @@ impl MemoryBudget {
         }
     }
 
-    /// No limit.
+    /// A budget without a limit.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(u64::MAX)
     }
 
-    /// Takes `bytes`, or says that the limit is reached (and takes nothing).
+    /// Charges `bytes`, or returns an error if the limit is reached (and charges nothing).
     pub fn charge(&self, bytes: u64) -> Result<()> {
         self.charge_for(Holder::Rest, bytes)
     }
 
-    /// Takes `bytes` on behalf of a holder. A refusal names who holds most, which need not be the one who asks.
+    /// Charges `bytes` on behalf of a holder. A refusal names the holder with the most bytes, which need not be this
+    /// one.
     pub fn charge_for(&self, holder: Holder, bytes: u64) -> Result<()> {
         if !self.try_charge(bytes) {
             let own = self.used().saturating_add(bytes) > self.inner.limit;
@@ -201,8 +203,8 @@ impl MemoryBudget {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Takes bytes that something holds already, whether they fit or not, and says which budget they did not fit into. Neither
-    /// allocates nor waits: allocators call it.
+    /// Charges bytes that are already held, whether they fit or not, and returns the budget that they exceed, if any.
+    /// Neither allocates nor blocks, since allocators call it.
     pub(crate) fn take_measured(&self, holder: Holder, bytes: u64) -> Option<Full> {
         if let Some(held) = self.held(holder) {
             held.fetch_add(bytes, Ordering::Relaxed);
@@ -210,7 +212,7 @@ impl MemoryBudget {
         self.take(bytes, true).err()
     }
 
-    /// Gives bytes back that were taken so.
+    /// Releases bytes that were charged by [`Self::take_measured`].
     pub(crate) fn return_measured(&self, holder: Holder, bytes: u64) {
         if let Some(held) = self.held(holder) {
             held.fetch_sub(bytes, Ordering::Relaxed);
@@ -218,7 +220,7 @@ impl MemoryBudget {
         self.give_back(bytes);
     }
 
-    /// True if this many more bytes would fit as things are. Takes nothing.
+    /// True if this many more bytes would fit at present. Charges nothing.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
         let fits = |b: &Self| b.used().saturating_add(bytes) <= b.inner.limit;
@@ -226,11 +228,12 @@ impl MemoryBudget {
         fits(self) && whole.is_none_or(|whole| fits(&whole.budget))
     }
 
-    /// The error of a charge that did not fit; `bytes` are asked for on behalf of the holder, above what is taken.
+    /// The error of a charge that did not fit; `bytes` were requested on behalf of the holder, in addition to the
+    /// present use.
     #[cold]
     pub(crate) fn refusal(&self, full: Full, holder: Holder, bytes: u64) -> Error {
         if let (Some(Whole { budget: whole, .. }), Full::Whole) = (&self.inner.whole, full) {
-            // Alone it would not fit either.
+            // On its own it would not fit either.
             if self.used().saturating_add(bytes) > whole.inner.limit {
                 return whole.refusal(Full::Own, holder, bytes);
             }
@@ -248,7 +251,7 @@ impl MemoryBudget {
         };
         let named = Holder::ALL.into_iter().filter_map(with);
         let most = named.max_by_key(|(_, held)| *held);
-        // What holds less is not why.
+        // A holder of less than this is not the reason.
         let most = most.filter(|(_, held)| *held >= self.inner.limit / 8);
         let who = most.map_or(String::new(), |(most, held)| {
             format!("; {} would hold {} of it", most.name(), size(held))
@@ -268,7 +271,7 @@ impl MemoryBudget {
         (holder != Holder::Rest).then(counter)
     }
 
-    /// Takes `bytes` if they fit.
+    /// Charges `bytes` if they fit; false otherwise.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
         let taken = self.take(bytes, false).is_ok();
@@ -278,15 +281,15 @@ impl MemoryBudget {
         taken
     }
 
-    /// Takes `bytes` from this budget and from the whole, or nothing from either. What does not fit here is never asked of the
-    /// whole, and what does not fit there is never taken here, so no one is refused for it. One compare-and-swap for each budget;
-    /// for this one alone while the whole was charged in advance.
+    /// Charges `bytes` to this budget and to the whole, or to neither. Bytes that do not fit here are never requested
+    /// from the whole, and bytes that do not fit there are never charged here, so other charges are not refused because
+    /// of them. Takes one compare-and-swap per budget, and only this budget's while its bytes were reserved in advance.
     ///
-    /// Bytes that are `held` already are taken in any case; the error is the same.
+    /// Bytes that are already `held` are charged in any case; the error is the same.
     fn take(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
         let used = &self.inner.used;
         let mut before = used.load(Ordering::Relaxed);
-        // Bytes that the whole was charged for by this call.
+        // Bytes charged to the whole by this call.
         let mut paid = 0;
         let mut full = None;
         let taken = loop {
@@ -337,7 +340,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Gives `bytes` of a holder back.
+    /// Releases `bytes` of a holder.
     pub fn release_for(&self, holder: Holder, bytes: u64) {
         if let Some(held) = self.held(holder) {
             held.fetch_sub(bytes, Ordering::Relaxed);
@@ -345,7 +348,7 @@ impl MemoryBudget {
         self.release(bytes);
     }
 
-    /// Gives `bytes` back that were charged without a name.
+    /// Releases `bytes` that were charged without a holder.
     pub fn release(&self, bytes: u64) {
         scope::charged(self, -(bytes as isize));
         self.give_back(bytes);
@@ -353,7 +356,7 @@ impl MemoryBudget {
 
     fn give_back(&self, bytes: u64) {
         let before = self.inner.used.fetch_sub(bytes, Ordering::Relaxed);
-        // What is taken only grows from one release to the next, so its peaks are seen here.
+        // The use only grows from one release to the next, so its peaks are seen here.
         if before > self.inner.peak.load(Ordering::Relaxed) {
             self.inner.peak.fetch_max(before, Ordering::Relaxed);
         }
@@ -371,13 +374,13 @@ impl MemoryBudget {
         self.inner.limit
     }
 
-    /// Bytes taken now.
+    /// Bytes charged at present.
     #[must_use]
     pub fn used(&self) -> u64 {
         self.inner.used.load(Ordering::Relaxed)
     }
 
-    /// Most bytes ever taken at once.
+    /// Most bytes ever charged at once.
     #[must_use]
     pub fn peak(&self) -> u64 {
         let used = self.used();
@@ -385,7 +388,7 @@ impl MemoryBudget {
     }
 }
 
-/// A size as messages have it, rounded down.
+/// A size as shown in messages, rounded down.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
@@ -453,7 +456,7 @@ mod tests {
         assert_eq!(whole.used(), 0);
     }
 
-    /// Threads whose charges never fit, alongside threads whose charges always do.
+    /// Threads whose charges never fit run alongside threads whose charges always do.
     fn nobody_is_refused_for_others(big: &MemoryBudget, small: &MemoryBudget, fits: u64) {
         const ROUNDS: usize = 200_000;
         std::thread::scope(|scope| {
@@ -492,7 +495,7 @@ mod tests {
         assert!(big.peak() == 0 && [49, 98].contains(&small.peak()));
         assert!(whole.peak() <= 99);
 
-        // Both of one part: what the whole refuses has been in the part for a moment.
+        // Both in one part: bytes refused by the whole are in the part for a moment.
         let part = whole.part(100);
         nobody_is_refused_for_others(&part, &part, 49);
         assert_eq!((whole.used(), part.used()), (1, 0));
@@ -542,13 +545,13 @@ mod tests {
         assert_eq!((a.used(), whole.used()), ((9 << 10) + 5, (10 << 10) + 1000));
         drop((a, b));
         assert_eq!(whole.used(), 0);
-        // Parts that use nothing leave nearly all to others, however many they are.
+        // Unused parts leave nearly all memory to others, however many they are.
         let idle: Vec<MemoryBudget> = (0..3000).map(|_| whole.part(10 << 20)).collect();
         assert!(whole.used() <= (10 << 20) / 8 + (10 << 10));
         assert!(idle[2999].try_charge(8 << 20) && idle[0].try_charge(512 << 10));
         drop(idle);
         assert_eq!(whole.used(), 0);
-        // A whole that has no room left gives none in advance.
+        // A whole without any room left reserves nothing in advance.
         whole.charge(10 << 20).unwrap();
         assert!(!whole.part(1 << 20).try_charge(1));
         assert_eq!(whole.used(), 10 << 20);

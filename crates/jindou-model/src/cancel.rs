@@ -1,4 +1,4 @@
-//! Cancellation and deadlines, which every path of a query and a load looks at.
+//! Cancellation and deadlines, which every path of a query and a load checks.
 
 use crate::sync;
 use crate::{Error, Result};
@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// A state of things outside a query that ends it when it fails, such as that the files it reads are whole.
+/// A condition outside a query that ends it when it fails, such as that the files it reads are intact.
 pub trait Watch: std::fmt::Debug + Send + Sync {
-    /// Ok to go on, or the error to return. Called once a batch, so it takes well below a microsecond.
+    /// Ok to continue, or the error to return. Called once per batch, so it must take well below a microsecond.
     ///
     /// # Errors
-    /// The query's.
+    /// The error for the query.
     fn check(&self) -> Result<()>;
 }
 
-/// Tells a running query to stop: because it was cancelled, because its deadline passed, or because what it reads has
-/// failed. Cheap to clone; checked once a batch, never once a row.
+/// Tells a running query to stop: because it was cancelled, because its deadline passed, or because its data cannot be
+/// read any more. Cheap to clone; checked once per batch, never once per row.
 #[derive(Clone, Debug, Default)]
 pub struct CancelToken {
     flag: Arc<Flag>,
@@ -45,7 +45,7 @@ impl CancelToken {
         Self::default()
     }
 
-    /// A token that also ends `limit` from now; never by itself if the clock does not reach that far.
+    /// A token that also ends `limit` from now; without a deadline if the clock does not reach that far.
     #[must_use]
     pub fn with_deadline(limit: Duration) -> Self {
         Self::new().limited(limit)
@@ -60,7 +60,7 @@ impl CancelToken {
         }
     }
 
-    /// The same token that also ends when `watch` says so.
+    /// The same token that also ends when `watch` fails.
     #[must_use]
     pub fn watching(self, watch: Arc<dyn Watch>) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl CancelToken {
         }
     }
 
-    /// The same token without what it watches.
+    /// The same token without its watch.
     #[must_use]
     pub fn unwatched(&self) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl CancelToken {
         }
     }
 
-    /// Asks everyone who holds a clone to stop at the next batch.
+    /// Asks all holders of a clone to stop at the next batch.
     pub fn cancel(&self) {
         self.flag.is_set.store(true, Ordering::SeqCst);
         for thread in &*self.flag.sleepers() {
@@ -86,8 +86,8 @@ impl CancelToken {
         }
     }
 
-    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready` already. Wakes
-    /// without a reason at times, as [`std::thread::park`].
+    /// Sleeps until this thread is unparked, the token is cancelled or its deadline passes; not at all if `ready`
+    /// returns true. May wake spuriously, like [`std::thread::park`].
     pub fn park_unless(&self, ready: impl FnOnce() -> bool) {
         let this = std::thread::current();
         self.flag.sleepers().push(this.clone());
@@ -103,13 +103,14 @@ impl CancelToken {
         }
     }
 
-    /// True once cancelled (deadlines not looked at: no clock is read).
+    /// True once cancelled (deadlines are ignored: the clock is not read).
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.flag.is_set.load(Ordering::Relaxed)
     }
 
-    /// True once cancelled or past the deadline. Neither allocates nor waits, and asks nothing else: allocators call it.
+    /// True once cancelled or past the deadline. Neither allocates nor blocks nor checks the watch, since allocators
+    /// call it.
     pub(crate) fn is_over(&self) -> bool {
         self.is_cancelled() || self.deadline.is_some_and(|(at, _)| Instant::now() >= at)
     }
@@ -121,7 +122,7 @@ impl CancelToken {
             .map(|(at, _)| at.saturating_duration_since(Instant::now()))
     }
 
-    /// Ok to go on, or the error to return. Reads the clock when there is a deadline (about 25 ns).
+    /// Ok to continue, or the error to return. Reads the clock if there is a deadline (about 25 ns).
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() {
             return Err(Error::Cancelled);

@@ -1,10 +1,10 @@
-//! Bytes that something holds of a budget, and memory that goes back to the system.
+//! Charges to a budget that release themselves, and returning memory to the system.
 
 use crate::{Holder, MemoryBudget, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Bytes taken from a budget, given back when it is dropped.
+/// Bytes charged to a budget, released on drop.
 #[derive(Debug)]
 pub struct Charge {
     budget: MemoryBudget,
@@ -13,7 +13,7 @@ pub struct Charge {
 }
 
 impl Charge {
-    /// Nothing yet, of what `holder` will hold.
+    /// A charge of nothing yet, on behalf of `holder`.
     #[must_use]
     pub fn new(holder: Holder, budget: &MemoryBudget) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Charge {
         }
     }
 
-    /// Of bytes that were charged already.
+    /// A charge of bytes that were already charged.
     pub(crate) fn charged(holder: Holder, budget: &MemoryBudget, bytes: u64) -> Self {
         Self {
             budget: budget.clone(),
@@ -32,7 +32,7 @@ impl Charge {
         }
     }
 
-    /// Bytes held now.
+    /// Bytes charged at present.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -44,10 +44,10 @@ impl Charge {
         &self.budget
     }
 
-    /// Says that `bytes` are held now.
+    /// Changes the charge to `bytes`.
     ///
     /// # Errors
-    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses: then as many are held as before.
+    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses: then the charge is unchanged.
     pub fn set(&mut self, bytes: u64) -> Result<()> {
         if bytes > self.bytes {
             self.budget.charge_for(self.holder, bytes - self.bytes)?;
@@ -58,7 +58,7 @@ impl Charge {
         Ok(())
     }
 
-    /// Says that this many more are held.
+    /// Increases the charge by this many bytes.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -73,13 +73,14 @@ impl Drop for Charge {
     }
 }
 
-/// Bytes from which on a release is worth telling the system.
+/// Released bytes from which it is worthwhile to return memory to the system.
 pub const WORTH_TRIMMING: u64 = 16 << 20;
 /// Shortest time between two trims, in milliseconds: each walks the allocator's free lists.
 const APART: u64 = 100;
 
-/// Gives free memory back to the system, if the last time was a moment ago. Allocators keep what is freed for the next
-/// allocation, which after a query of hundreds of megabytes is memory that no one can use. Some milliseconds a gigabyte.
+/// Returns free memory to the system, unless it did so a moment ago. Allocators keep freed memory for the next
+/// allocation, so that after a query of hundreds of megabytes other processes cannot use it. Takes some milliseconds
+/// per gigabyte.
 pub fn trim() {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -105,9 +106,9 @@ fn release_free_pages() {
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn release_free_pages() {}
 
-/// Sets the allocator up for a server: large pieces go back to the system as soon as they are freed, whatever was freed before,
-/// and threads share a few heaps instead of having some each, whose free pages nothing else could use. To be called once, before
-/// threads start.
+/// Configures the allocator for a server: large pieces return to the system as soon as they are freed, whatever was
+/// freed before, and threads share a few heaps instead of having some each, whose free pages would be unusable
+/// elsewhere. Must be called once, before threads start.
 pub fn set_up_allocator() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: the calls only set numbers of the allocator's, before other threads use it.

@@ -1,10 +1,10 @@
-//! Faults of a query's or an update's text: where, why, and the likely remedy, for people and for editors.
+//! Errors in the text of a query or an update: place, reason and likely remedy, for people and for editors.
 
 use serde::Serialize;
 use std::fmt;
 use std::ops::Range;
 
-/// Sort of a fault, for programs; the message is for people.
+/// Kind of an error, for programs; the message is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -21,39 +21,39 @@ pub enum DiagnosticKind {
     String,
     /// A prefix without a declaration.
     UnknownPrefix,
-    /// Text between `<` and `>`, or a prefixed name, that gives no IRI.
+    /// Text between `<` and `>`, or a prefixed name, that is not a valid IRI.
     Iri,
-    /// A language tag that is none.
+    /// An invalid language tag.
     Language,
-    /// An update where a query is read.
+    /// An update in place of a query.
     UpdateNotQuery,
-    /// A query where an update is read.
+    /// A query in place of an update.
     QueryNotUpdate,
     /// No text, or only a prologue.
     Empty,
     /// Triples without a dot between them.
     MissingDot,
-    /// Clauses in another order than SPARQL's.
+    /// Clauses in an order that SPARQL does not allow.
     Order,
     /// A variable of a grouped query that is neither grouped nor aggregated.
     NotGrouped,
-    /// An aggregate where none can stand.
+    /// An aggregate where none is allowed.
     Aggregate,
-    /// A variable that gets a value twice.
+    /// A variable that is assigned twice.
     Redefined,
-    /// A blank node's label in two scopes, or where none can stand.
+    /// A blank node's label in two scopes, or where none is allowed.
     BlankNode,
-    /// A row of VALUES with too many or too few values, or a variable twice.
+    /// A row of VALUES with too many or too few values, or a repeated variable.
     Values,
     /// A call with too many or too few arguments.
     Arguments,
-    /// A variable where only constants can stand.
+    /// A variable where only constants are allowed.
     NotConstant,
     /// A number out of range.
     Number,
     /// A call of an unknown function, or with a wrong number of arguments: valid SPARQL that cannot run here.
     Function,
-    /// Another thing that SPARQL does not have, or not there.
+    /// Another construct that SPARQL does not have, or not in this place.
     NotSparql,
 }
 
@@ -63,13 +63,13 @@ pub enum DiagnosticKind {
 pub struct Suggestion {
     /// The remedy as a sentence.
     pub text: String,
-    /// Text to write in place of certain bytes, where both are known.
+    /// Text to write in place of certain bytes, if both are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub replacement: Option<Replacement>,
 }
 
 impl Suggestion {
-    /// A remedy in words.
+    /// A remedy in words only.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self {
@@ -78,7 +78,7 @@ impl Suggestion {
         }
     }
 
-    /// With a text to write in place of these bytes.
+    /// Adds a text to write in place of these bytes.
     #[must_use]
     pub fn replacing(mut self, range: Range<usize>, with: impl Into<String>) -> Self {
         self.replacement = Some(Replacement {
@@ -94,24 +94,25 @@ impl Suggestion {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Replacement {
-    /// First byte that goes.
+    /// Offset of the first byte to replace.
     pub start: usize,
-    /// After the last byte that goes; `start` for an insertion.
+    /// Offset after the last byte to replace; equal to `start` for an insertion.
     pub end: usize,
-    /// Text that comes instead.
+    /// The new text.
     pub with: String,
 }
 
-/// A fault of a text, with its place. Lines and columns count from 1, columns count characters, offsets count bytes from 0.
+/// An error in a text, with its place. Lines and columns count from 1, columns count characters, offsets count bytes
+/// from 0.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
-    /// Sort of the fault.
+    /// Kind of the error.
     pub kind: DiagnosticKind,
-    /// Description of the fault, as a sentence without a full stop.
+    /// Description of the error, as a sentence without a full stop.
     pub message: String,
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// After the last byte.
+    /// Offset after the last byte.
     pub end: usize,
     /// Line of the first character.
     pub line: u64,
@@ -121,26 +122,27 @@ pub struct Diagnostic {
     pub end_line: u64,
     /// Column after the last character.
     pub end_column: u64,
-    /// The token that stands there, as a person would say it.
+    /// The token at the place, described for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
-    /// Tokens or parts that could stand there, in a person's words.
+    /// Tokens or constructs that would be allowed there, described for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
     /// Remedies, the likeliest first.
     pub suggestions: Vec<Suggestion>,
-    /// The line of the text around the place, and the marks below it.
+    /// The line of the text around the place, and the markers below it.
     #[serde(skip)]
     excerpt: (String, String),
 }
 
-/// Characters of a line that an excerpt shows at most.
+/// Most characters of a line in an excerpt.
 const WIDTH: usize = 96;
-/// Of those, before the place.
+/// Most of these characters before the place.
 const BEFORE: usize = 40;
 
 impl Diagnostic {
-    /// A fault of the bytes in `range`, which are moved to whole characters of `text`. O(length of the text before it).
+    /// An error at the bytes in `range`, which are extended to whole characters of `text`. O(length of the text before
+    /// it).
     #[must_use]
     pub fn new(
         text: &str,
@@ -171,7 +173,7 @@ impl Diagnostic {
         }
     }
 
-    /// A fault that is not going to be shown: without line, column and excerpt. O(1).
+    /// An error that will not be shown: without line, column and excerpt. O(1).
     #[must_use]
     pub fn unplaced(range: Range<usize>, kind: DiagnosticKind, message: impl Into<String>) -> Self {
         Self {
@@ -181,14 +183,14 @@ impl Diagnostic {
         }
     }
 
-    /// With a remedy.
+    /// Adds a remedy.
     #[must_use]
     pub fn suggest(mut self, text: impl Into<String>) -> Self {
         self.suggestions.push(Suggestion::new(text));
         self
     }
 
-    /// With a remedy that an editor can apply.
+    /// Adds a remedy that an editor can apply.
     #[must_use]
     pub fn replace(
         mut self,
@@ -219,13 +221,13 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-/// All faults that were found in a text, in its order; at least one.
+/// All errors that were found in a text, in its order; at least one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    /// Of this one and others.
+    /// This error and others.
     #[must_use]
     pub fn new(first: Diagnostic, others: impl IntoIterator<Item = Diagnostic>) -> Self {
         let mut all = vec![first];
@@ -234,25 +236,25 @@ impl Diagnostics {
         Self(all)
     }
 
-    /// The first one in the text.
+    /// The first error in the text.
     #[must_use]
     pub fn first(&self) -> &Diagnostic {
         &self.0[0]
     }
 
-    /// All.
+    /// All errors.
     #[must_use]
     pub fn all(&self) -> &[Diagnostic] {
         &self.0
     }
 
-    /// True if the text is valid SPARQL whose only faults are calls of unknown functions.
+    /// True if the text is valid SPARQL whose only errors are calls of unknown functions.
     #[must_use]
     pub fn is_sparql(&self) -> bool {
         self.0.iter().all(|d| d.kind == DiagnosticKind::Function)
     }
 
-    /// The line above all faults: whether the text is not SPARQL, or cannot be run here.
+    /// The line above all errors: the text is not SPARQL, or cannot be run here.
     #[doc(hidden)]
     #[must_use]
     pub fn headline(&self) -> &'static str {
@@ -263,7 +265,7 @@ impl Diagnostics {
         }
     }
 
-    /// A copy of these faults with their places in `text`, found in `longer`, which ends with it.
+    /// A copy of these errors with their places in `text`, given those in `longer`, which ends with it.
     #[doc(hidden)]
     #[must_use]
     pub fn moved(&self, text: &str, longer: &str) -> Self {
@@ -288,7 +290,7 @@ impl Diagnostics {
         Self(moved.collect())
     }
 
-    /// All, to change.
+    /// All errors, mutable.
     pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Diagnostic> {
         self.0.iter_mut()
     }
@@ -306,7 +308,7 @@ impl fmt::Display for Diagnostics {
     }
 }
 
-/// The last boundary of a character at or before the offset.
+/// The last character boundary at or before the offset.
 fn floor(text: &str, at: usize) -> usize {
     let mut at = at.min(text.len());
     while !text.is_char_boundary(at) {
@@ -337,8 +339,8 @@ fn line_ends(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
         .filter(|&i| bytes[i] == b'\n' || bytes.get(i + 1) != Some(&b'\n'))
 }
 
-/// The line with the place, shortened around it, and below it the marks. Tabs stay tabs, so that the marks stand below what they
-/// mark; other control characters, and those that turn the direction of writing, are escaped.
+/// The line with the place, shortened around it, and the markers below it. Tabs stay tabs, so that the markers are
+/// aligned; other control characters, and those that change the direction of writing, are escaped.
 fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     let bytes = text.as_bytes();
     let from = memchr::memrchr2(b'\n', b'\r', &bytes[..start]).map_or(0, |i| i + 1);

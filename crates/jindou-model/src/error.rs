@@ -1,11 +1,11 @@
-//! Errors that reach a user: what is wrong, where, what to do.
+//! Errors that reach a user: the problem, its place, and the remedy.
 
 use crate::Holder;
 use crate::diagnostic::Diagnostics;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where in an input something is wrong. Lines and columns count from 1; columns count characters.
+/// Place of an error in an input. Lines and columns count from 1; columns count characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Location {
     /// The file, or `<stdin>`.
@@ -29,13 +29,13 @@ impl fmt::Display for Location {
     }
 }
 
-/// The resource that a [`Limit`] is one of.
+/// The resource of a [`Limit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
     /// Memory, in bytes.
     Memory,
-    /// Room on a disk, in bytes.
+    /// Space on a disk, in bytes.
     Disk,
     /// A GPU's memory.
     Device,
@@ -43,7 +43,7 @@ pub enum Resource {
     Numbers,
     /// Threads of the system.
     Threads,
-    /// Length, nesting or parts of a text (a query, an update, a document): another text is needed.
+    /// Length, nesting or number of parts of a text (a query, an update, a document): another text is needed.
     Form,
     /// Length of an answer.
     Answer,
@@ -55,9 +55,9 @@ pub enum Resource {
 pub struct Limit {
     /// The exhausted resource.
     pub resource: Resource,
-    /// How much there is of it, where that is a number.
+    /// The amount of the resource, if it is a number.
     pub limit: Option<u64>,
-    /// Of memory: the holder of most of it, with the bytes that it would hold; `None` where none stands out.
+    /// For memory: the holder of most of it, with the bytes that it would hold; `None` if none stands out.
     pub holder: Option<(Holder, u64)>,
     message: String,
 }
@@ -73,21 +73,21 @@ impl Limit {
         }
     }
 
-    /// With how much there is.
+    /// Sets the amount of the resource.
     #[must_use]
     pub fn of(mut self, limit: u64) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// With the holder of most of it.
+    /// Sets the holder of most of it.
     #[must_use]
     pub fn held_by(mut self, holder: Option<(Holder, u64)>) -> Self {
         self.holder = holder;
         self
     }
 
-    /// With another message, made of this one.
+    /// Replaces the message by one made from it.
     #[must_use]
     pub fn told(mut self, message: impl FnOnce(&str) -> String) -> Self {
         self.message = message(&self.message);
@@ -101,7 +101,7 @@ impl fmt::Display for Limit {
     }
 }
 
-/// Everything that can go wrong for a user of the database.
+/// Every error that a user of the database may get.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -110,15 +110,15 @@ pub enum Error {
     Syntax {
         /// File, line, column.
         at: Location,
-        /// Description of the fault, and of what was expected.
+        /// Description of the error, and of the expected syntax.
         message: String,
         /// The offending text, shortened.
         text: Option<String>,
     },
-    /// A text that is not valid SPARQL or calls unknown functions, with all faults that were found.
+    /// A text that is not valid SPARQL or calls unknown functions, with all errors that were found.
     #[error("{}\n{}", .0.headline(), .0)]
     Sparql(Box<Diagnostics>),
-    /// A query that cannot be run as it is, with the position in the query inside the message where there is one.
+    /// A query that cannot be run as it is; the message includes the position in the query, if there is one.
     #[error("the query cannot be run: {0}")]
     Query(String),
     /// Valid, but not supported by this version.
@@ -132,10 +132,10 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A query for which a GPU was demanded did not run there, for this reason.
+    /// A query that required a GPU did not run there, for this reason.
     #[error("not supported on a GPU: {0}")]
     Gpu(String),
-    /// The format of an RDF document is not known: its name does not say it, and nothing else did.
+    /// The format of an RDF document is unknown: neither its name nor anything else indicates it.
     #[error("{name}: cannot tell the RDF format from the name, and no format was given")]
     UnknownFormat {
         /// Name of the document.
@@ -146,20 +146,20 @@ pub enum Error {
     InUse {
         /// Its path.
         path: PathBuf,
-        /// Description of the user, and of what to do.
+        /// Description of the present user, and of the remedy.
         message: String,
     },
-    /// A file of a store, a log or a backup that is missing, truncated, or not as it was written.
+    /// A file of a store, a log or a backup that is missing, truncated, or has changed since it was written.
     #[error("{}{}: {message}", .file.display(), .offset.map(|o| format!(", byte {o}")).unwrap_or_default())]
     Damaged {
-        /// The file, with its folder where that is known.
+        /// The file, with its folder if that is known.
         file: PathBuf,
-        /// The byte at which the damage was noticed, where that is known.
+        /// The byte at which the damage was noticed, if that is known.
         offset: Option<u64>,
-        /// Description of the damage, and of what to do.
+        /// Description of the damage, and of the remedy.
         message: String,
     },
-    /// A store or a file of one in a format that another version of Jindou writes.
+    /// A store, or a file of one, in the format of another version of Jindou.
     #[error(
         "{}: format version {found}, but this jindou reads version {supported}; {}",
         .file.display(),
@@ -178,7 +178,7 @@ pub enum Error {
     NotAStore {
         /// The path.
         path: PathBuf,
-        /// Description of what is there, and of what to do.
+        /// Description of what was found there, and of the remedy.
         message: String,
     },
     /// A change to a database that cannot be changed, for this reason.
@@ -190,13 +190,13 @@ pub enum Error {
     /// An error of a caller's own code: of a source, a sink, a function or an index.
     #[error(transparent)]
     External(Box<dyn std::error::Error + Send + Sync>),
-    /// No store at the path.
+    /// The path has no store.
     #[error("no store at {}", .path.display())]
     NoStore {
-        /// The path where one was looked for.
+        /// The path that was searched.
         path: PathBuf,
     },
-    /// An existing store that was not to be replaced.
+    /// A store exists already and was not to be replaced.
     #[error("a store already exists at {}", .path.display())]
     StoreExists {
         /// Its path.
@@ -214,24 +214,24 @@ pub enum Error {
     /// A change that conflicts with the current state.
     #[error("{0}")]
     Conflict(String),
-    /// Another endpoint, which a SERVICE names, may not be asked, cannot be reached, or gave no answer.
+    /// An endpoint named by SERVICE may not be contacted, cannot be reached, or gave no answer.
     #[error("SERVICE <{endpoint}>: {message}")]
     Service {
         /// Its IRI.
         endpoint: String,
         /// Description of the failure.
         message: String,
-        /// Whether it may be asked at all.
+        /// False if the endpoint may not be contacted at all.
         allowed: bool,
     },
-    /// A document that a LOAD names may not be read, cannot be reached, or is not RDF.
+    /// A document named by LOAD may not be read, cannot be reached, or is not RDF.
     #[error("LOAD <{iri}>: {message}")]
     Document {
         /// Its IRI.
         iri: String,
         /// Description of the failure.
         message: String,
-        /// Whether it may be read at all.
+        /// False if the document may not be read at all.
         allowed: bool,
     },
     /// A shard of a store could not be read, so there is no answer.
@@ -254,7 +254,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// An input/output error with the path it happened on.
+    /// An input/output error with the path where it occurred.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io {
             path: path.into(),
@@ -306,7 +306,7 @@ impl Error {
         }
     }
 
-    /// A document that could not be had.
+    /// A document that could not be obtained.
     pub fn document(iri: impl Into<String>, message: impl Into<String>) -> Self {
         Self::Document {
             iri: iri.into(),
@@ -315,7 +315,8 @@ impl Error {
         }
     }
 
-    /// True if the files at a store's path are the reason: they are damaged, in use, of another version, or not a store's.
+    /// True if the cause is the state of the files at a store's path: they are damaged, in use, of another version, or
+    /// not a store's.
     #[must_use]
     pub fn is_of_store(&self) -> bool {
         matches!(
@@ -327,7 +328,8 @@ impl Error {
         )
     }
 
-    /// The same error for another caller that it concerns. The system's and callers' own errors keep kind and text.
+    /// A copy of the error for another caller that it concerns. Errors of the system and of callers keep their kind and
+    /// text.
     #[must_use]
     pub fn duplicate(&self) -> Self {
         match self {
@@ -402,7 +404,7 @@ impl Error {
         }
     }
 
-    /// The resource that there is not enough of, if that is the reason.
+    /// The exhausted resource, if that is the cause.
     #[must_use]
     pub fn resource(&self) -> Option<Resource> {
         match self {

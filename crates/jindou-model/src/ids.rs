@@ -1,9 +1,8 @@
-//! Ids and what their ranges mean (the design's data model; OSDI '16 §4.1 names the vertex and
-//! predicate ids).
+//! Ids and the meaning of their ranges (the design's data model; OSDI '16 §4.1 names the vertex and predicate ids).
 
 use bytemuck::{Pod, Zeroable};
 
-/// A term that occurs as subject, object, predicate or graph name. 32 bits: 4.29 billion a store.
+/// Id of a term that occurs as subject, object, predicate or graph name. 32 bits: 4.29 billion per store.
 ///
 /// | range | meaning |
 /// |---|---|
@@ -12,26 +11,26 @@ use bytemuck::{Pod, Zeroable};
 /// | `FIRST_TAIL_ID ..` | brought by updates after the load |
 /// | `FIRST_QUERY_ID ..` | made by one query (an expression's result), never stored |
 ///
-/// The newtype is the place to widen the id; hot arrays hold plain `u32`.
+/// This newtype is the place for widening the id; hot arrays hold plain `u32`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct VertexId(pub u32);
 
-/// The dense number of a predicate, `0 .. predicates`. Segments are found by it; the same term's
-/// [`VertexId`] is what a variable in predicate position binds to.
+/// The dense number of a predicate, `0 .. predicates`, by which segments are found. A variable in predicate position is
+/// bound to the same term's [`VertexId`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct PredicateId(pub u32);
 
-/// No vertex; the value of an unbound slot in an id column.
+/// Stands for no vertex; the value of an unbound slot in an id column.
 pub const NO_VERTEX: u32 = 0;
 /// The default graph in a graph column.
 pub const DEFAULT_GRAPH: u32 = 0;
-/// Highest id a bulk load may give out.
+/// Highest id that a bulk load may assign.
 pub const MAX_BASE_VERTICES: u32 = FIRST_TAIL_ID - 1;
-/// First id of the tail: terms that updates bring.
+/// First id of the tail: terms added by updates.
 pub const FIRST_TAIL_ID: u32 = 0xE000_0000;
-/// First id that a query may give to a term it makes.
+/// First id that a query may assign to a term that it makes.
 pub const FIRST_QUERY_ID: u32 = 0xF000_0000;
 
 /// The end of an edge that is the key of a segment.

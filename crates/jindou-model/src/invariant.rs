@@ -1,8 +1,8 @@
-//! States that the code excludes, and the end of the work that meets one all the same.
+//! States that the code excludes, and the handling of work that reaches one nevertheless.
 //!
-//! [`invariant!`](crate::invariant!) and [`Invariant::invariant`] panic, as does indexing out of range. [`guarded`] stands around the work
-//! of each query, update and request: it turns a panic into an [`Error::Internal`] with the panic's text and place, and counts it. The log
-//! of a server has the backtrace besides, since its panic hook writes one.
+//! [`invariant!`](crate::invariant!) and [`Invariant::invariant`] panic, and so does indexing out of range. [`guarded`]
+//! encloses the work of each query, update and request: it turns a panic into an [`Error::Internal`] with the panic's
+//! text and place, and counts it. A server's log also has the backtrace, written by its panic hook.
 //!
 //! A value that was read from a file is never an invariant: a file may be damaged, and pages that fail read as zeros until the query is
 //! ended.
@@ -22,7 +22,8 @@ thread_local! {
     static PLACE: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Panics unless a condition holds that the code excludes otherwise: `invariant!(a <= b, "runs ascend")`. The message says what holds.
+/// Panics unless a condition holds that the code should guarantee: `invariant!(a <= b, "runs ascend")`. The message
+/// states the condition.
 #[macro_export]
 macro_rules! invariant {
     ($holds:expr, $($what:tt)+) => {
@@ -41,12 +42,12 @@ pub fn violated(what: fmt::Arguments<'_>) -> ! {
     panic!("internal invariant violated: {what}")
 }
 
-/// Values that are there unless the code is wrong.
+/// Values that exist unless the code is wrong.
 pub trait Invariant {
     /// The type of the value.
     type Value;
 
-    /// The value; panics where there is none. The message says what holds.
+    /// The value; panics if there is none. The message states what holds.
     #[track_caller]
     fn invariant(self, what: &str) -> Self::Value;
 }
@@ -63,18 +64,18 @@ impl<T> Invariant for Option<T> {
     }
 }
 
-/// Runs the work of one query, update or request. A panic ends only that, with an [`Error::Internal`].
+/// Runs the work of one query, update or request. A panic ends only that work, with an [`Error::Internal`].
 ///
-/// The first call adds a panic hook to the process, which notes the place and calls the hook that was there before.
+/// The first call adds a panic hook to the process, which records the place and calls the previous hook.
 ///
 /// # Errors
-/// Those of `work`; [`Error::Internal`] if it panics.
+/// The errors of `work`; [`Error::Internal`] if it panics.
 pub fn guarded<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     note_places();
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(error_of(&*panic)))
 }
 
-/// The error of a panic that was caught, with its text, and its place if it happened on this thread. Counts it.
+/// The error for a caught panic, with its text, and its place if it happened on this thread. Counts it.
 #[must_use]
 pub fn error_of(panic: &(dyn Any + Send)) -> Error {
     ENDED.fetch_add(1, Ordering::Relaxed);
@@ -88,13 +89,13 @@ pub fn error_of(panic: &(dyn Any + Send)) -> Error {
     ))
 }
 
-/// Number of panics of this process that ended a query, an update or a request.
+/// Number of panics in this process that ended a query, an update or a request.
 #[must_use]
 pub fn ended() -> u64 {
     ENDED.load(Ordering::Relaxed)
 }
 
-/// Makes panics note their place from here on.
+/// Makes panics record their place from here on.
 #[inline]
 fn note_places() {
     static HOOK: Once = Once::new();
@@ -110,7 +111,7 @@ fn set_hook() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         let place = panic.location().map(ToString::to_string);
-        // A thread that ends has no place any more.
+        // A thread that is ending has no such variable any more.
         let _ = PLACE.try_with(|p| p.try_borrow_mut().map(|mut p| *p = place));
         before(panic);
     }));

@@ -1,6 +1,6 @@
-//! The types every room of Jindou shares: ids, the canonical bytes of a term, batches of quads on
-//! their way into a store, errors and limits, what the machine has, and how files are created. This crate knows nothing of files' contents, plans or
-//! engines.
+//! The types that all crates of Jindou share: ids, the canonical bytes of a term, batches of quads on their way into a
+//! store, errors and limits, the machine's resources, and the creation of files. This crate knows nothing of the
+//! content of files, of plans or of engines.
 
 mod allocator;
 mod batch;

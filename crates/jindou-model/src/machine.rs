@@ -1,21 +1,22 @@
-//! The machine's resources, as far as this process may have them.
+//! The machine's resources, as far as this process may use them.
 
 use std::path::{Path, PathBuf};
 
-/// Memory of a machine that does not say how much it has.
+/// Assumed memory of a machine that does not report it.
 const UNKNOWN: u64 = 4 << 30;
 
 /// Memory and processors that this process may use. Reading them takes some system calls: a program does it once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// Bytes of memory: the machine's, or what the control groups of this process (cgroups, version 1 or 2) leave it of that.
+    /// Bytes of memory: the machine's, or the part of it that the control groups of this process (cgroups v1 or v2)
+    /// allow.
     pub memory: u64,
-    /// Processors that this process can run on at once, quotas of control groups included; at least 1.
+    /// Processors that this process can run on at once, considering quotas of control groups; at least 1.
     pub cores: usize,
 }
 
 impl Machine {
-    /// Asks the system.
+    /// Reads them from the system.
     #[must_use]
     pub fn read() -> Self {
         Self {
@@ -25,7 +26,7 @@ impl Machine {
     }
 }
 
-/// The smallest limit of those that the files below `root` tell.
+/// The smallest limit given by the files below `root`.
 fn memory_under(root: &Path) -> u64 {
     let of_machine = total(&root.join("proc/meminfo"));
     let limits = of_machine.into_iter().chain(of_groups(root));
@@ -40,7 +41,7 @@ fn total(meminfo: &Path) -> Option<u64> {
     Some(kib.checked_mul(1024)?).filter(|bytes| *bytes > 0)
 }
 
-/// Limits of the control groups that this process is in, and of those around them.
+/// Limits of the control groups of this process, and of the groups around them.
 fn of_groups(root: &Path) -> Vec<u64> {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap_or_default();
     let (groups, mounts) = (read("proc/self/cgroup"), read("proc/self/mountinfo"));
@@ -76,15 +77,15 @@ enum CgroupVersion {
     Two,
 }
 
-/// Where a hierarchy is mounted.
+/// Mount point of a hierarchy.
 struct Mount {
     at: String,
-    /// The group that its top is: `/` but in containers that see a part only.
+    /// The group at its top: `/`, except in containers that only see a part.
     group: String,
 }
 
 impl Mount {
-    /// The mount that a line of `mountinfo` tells of, if it is of the hierarchy that limits memory.
+    /// The mount described by a line of `mountinfo`, if it belongs to the hierarchy that limits memory.
     fn parse(line: &str, kind: CgroupVersion) -> Option<Self> {
         let (mount, system) = line.split_once(" - ")?;
         let mut system = system.split(' ');
@@ -105,7 +106,7 @@ impl Mount {
     }
 }
 
-/// A path of `mountinfo`, which writes white space and backslashes as `\040` and so on.
+/// A path in `mountinfo`, which writes white space and backslashes as `\040` and so on.
 fn unescaped(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     let mut rest = path;
@@ -128,7 +129,8 @@ fn unescaped(path: &str) -> String {
 
 /// The folder of a group below a mount's top, and all folders above it up to the top.
 fn folders(top: &Path, mounted: &str, group: &str) -> Vec<PathBuf> {
-    // In a container the path may be as the host sees it, whose folders are not there: then the top is its own group.
+    // In a container the path may be that of the host, whose folders do not exist here: then the top is the process's
+    // own group.
     let own = group
         .strip_prefix(mounted.trim_end_matches('/'))
         .unwrap_or(group)
@@ -144,10 +146,10 @@ fn folders(top: &Path, mounted: &str, group: &str) -> Vec<PathBuf> {
     folders
 }
 
-/// The limit that a file has: `max`, numbers of no machine's memory and zero are none.
+/// The limit in a file: `max`, zero and numbers beyond any machine's memory mean none.
 fn limit_in(file: &Path) -> Option<u64> {
     let limit: u64 = std::fs::read_to_string(file).ok()?.trim().parse().ok()?;
-    // Version 1 writes the largest number of pages for "no limit"; nothing can run in none.
+    // Version 1 writes the largest number of pages for "no limit"; a limit of zero would not let anything run.
     (1..1 << 50).contains(&limit).then_some(limit)
 }
 
@@ -162,7 +164,7 @@ mod tests {
     const ONE: &str = "33 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n\
         35 30 0:31 / /sys/fs/cgroup/memory rw,relatime - cgroup cgroup rw,memory\n";
 
-    /// The memory that a machine with these files says it has.
+    /// The memory reported by a machine with these files.
     fn memory_of(files: &[(&str, &str)]) -> u64 {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
@@ -201,7 +203,7 @@ mod tests {
         assert_eq!(with("max\n", "3221225472\n", "max\n"), 3 * GIB);
         assert_eq!(with("max\n", "max\n", "4294967296"), 4 * GIB);
         assert_eq!(with("max\n", "max\n", "max\n"), 16 * GIB);
-        // More than the machine has, nothing at all, and what is not a number.
+        // More than the machine has, nothing at all, and text that is not a number.
         assert_eq!(with("68719476736\n", "0\n", "-1\n"), 16 * GIB);
         assert_eq!(with("99999999999999999999\n", "much", ""), 16 * GIB);
     }
@@ -255,7 +257,7 @@ mod tests {
             ]);
             assert_eq!(found, 768 << 20, "{mounted} {group}");
         }
-        // A mount with a space in its path, and lines that are none.
+        // A mount with a space in its path, and lines that are not mounts.
         let found = memory_of(&[
             ("proc/meminfo", MEMINFO),
             ("proc/self/cgroup", "\n:\n0::/a:b\n"),

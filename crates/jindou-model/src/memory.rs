@@ -1,4 +1,4 @@
-//! Hints to the memory system: prefetches and huge pages. All are safe to ignore.
+//! Hints to the memory system: prefetches and huge pages. All may be ignored without harm.
 
 /// Asks for the cache line at `p`. Any address is allowed: a prefetch never faults.
 #[inline(always)]
@@ -13,14 +13,14 @@ fn prefetch<T>(p: *const T) {
     let _ = p;
 }
 
-/// Prefetches the element `i` of a slice; any `i` is allowed, also one beyond the end.
+/// Prefetches the element `i` of a slice; any `i` is allowed, even beyond the end.
 #[inline(always)]
 pub fn prefetch_at<T>(slice: &[T], i: usize) {
     prefetch(slice.as_ptr().wrapping_add(i));
 }
 
-/// Asks the kernel to back a vector's whole capacity with huge pages: a random read then seldom misses the TLB. Under 4 MiB nothing
-/// happens.
+/// Asks the kernel to back a vector's whole capacity with huge pages: a random read then seldom misses the TLB. Does
+/// nothing below 4 MiB.
 pub fn advise_huge<T>(v: &Vec<T>) {
     const PAGE: usize = 4096;
     const WORTH: usize = 4 << 20;
@@ -46,8 +46,8 @@ pub fn advise_huge<T>(v: &Vec<T>) {
     let _ = (first, last);
 }
 
-/// A vector of zeros, backed by huge pages where it is large and the kernel agrees: random reads and writes then seldom miss
-/// the TLB. Other than `vec![0; len]` in nothing else: pages are taken once they are written.
+/// A vector of zeros, backed by huge pages if it is large and the kernel agrees: random reads and writes then seldom
+/// miss the TLB. Apart from that it equals `vec![0; len]`: pages are allocated when they are first written.
 #[must_use]
 pub fn huge_zeroed<T: bytemuck::Zeroable>(len: usize) -> Vec<T> {
     // The allocator takes large zeroed memory untouched from the kernel, so that the advice comes

@@ -1,6 +1,6 @@
-//! Files and folders that hold users' data: only their owner may read, write or list them, whatever the umask says. A
-//! umask can take more away, never add. Files are written at their own place, never through a symbolic link, and only regular files
-//! are read or written: opening a pipe would wait for its other end.
+//! Files and folders with users' data: only their owner may read, write or list them, whatever the umask is. A umask
+//! can remove permissions, but never add any. Files are written in place, never through a symbolic link, and only
+//! regular files are read or written: opening a pipe would wait for its other end.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -11,8 +11,8 @@ const FILE: u32 = 0o600;
 /// Permissions of a folder.
 const FOLDER: u32 = 0o700;
 
-/// Options that give a file they create the permissions 0600; one that is there keeps its own. They follow no link and wait for no
-/// pipe.
+/// Options that create files with the permissions 0600; an existing file keeps its own. They follow no link and do not
+/// wait for a pipe.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -24,7 +24,7 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Opens a file with [`options`], and says what is wrong with what is not a file.
+/// Opens a file with [`options`], with a clear error for anything but a regular file.
 fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
     let refused = |what: &str| {
         let why =
@@ -46,7 +46,7 @@ fn opened(path: &Path, options: &OpenOptions) -> io::Result<File> {
 /// Opens a file for reading. A symbolic link is followed.
 ///
 /// # Errors
-/// As the file system says; also if it is not a regular file: nothing is waited for then.
+/// The file system's errors; also if it is not a regular file, in which case it does not wait.
 pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -62,28 +62,28 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     }
 }
 
-/// A file's whole content, read as [`open`] opens it.
+/// A file's whole content, opened as by [`open`].
 ///
 /// # Errors
-/// As [`open`]'s.
+/// The errors of [`open`].
 pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// Opens a file for writing that is there.
+/// Opens an existing file for writing.
 ///
 /// # Errors
-/// As the file system says; also if it is a symbolic link or no regular file.
+/// The file system's errors; also for a symbolic link and for anything but a regular file.
 pub fn open_to_write(path: impl AsRef<Path>) -> io::Result<File> {
     opened(path.as_ref(), options().write(true))
 }
 
-/// Opens a file for reading and writing, and creates it if it is not there.
+/// Opens a file for reading and writing, and creates it if it does not exist.
 ///
 /// # Errors
-/// As the file system says; also if it is a symbolic link or no regular file.
+/// The file system's errors; also for a symbolic link and for anything but a regular file.
 pub fn open_or_create(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = options();
     options.read(true).write(true).create(true).truncate(false);
@@ -93,35 +93,35 @@ pub fn open_or_create(path: impl AsRef<Path>) -> io::Result<File> {
 /// Creates a file for reading and writing.
 ///
 /// # Errors
-/// As the file system says; also if something of that name is there.
+/// The file system's errors; also if the name exists already.
 pub fn create_new(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = options();
     options.read(true).write(true).create_new(true);
     opened(path.as_ref(), &options)
 }
 
-/// Creates a file for writing, or empties the one that is there.
+/// Creates a file for writing, or truncates an existing one.
 ///
 /// # Errors
-/// As the file system says; also if it is a symbolic link or no regular file.
+/// The file system's errors; also for a symbolic link and for anything but a regular file.
 pub fn create(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = options();
     options.write(true).create(true).truncate(true);
     opened(path.as_ref(), &options)
 }
 
-/// Makes these bytes a file's whole content.
+/// Replaces a file's whole content by these bytes.
 ///
 /// # Errors
-/// As the file system says.
+/// The file system's errors.
 pub fn write(path: impl AsRef<Path>, bytes: impl AsRef<[u8]>) -> io::Result<()> {
     create(path)?.write_all(bytes.as_ref())
 }
 
-/// Creates a folder; its parent must be there.
+/// Creates a folder; its parent must exist.
 ///
 /// # Errors
-/// As the file system says; also if something of that name is there.
+/// The file system's errors; also if the name exists already.
 pub fn create_folder(path: impl AsRef<Path>) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     #[cfg(unix)]

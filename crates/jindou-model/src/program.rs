@@ -1,8 +1,9 @@
-//! The frame of a command: a quiet end when the reader is gone, and errors as exit statuses.
+//! The frame of a command: a quiet end when the reader is gone, and exit statuses for errors.
 
 use crate::Error;
 
-/// Makes the program end quietly when the reader of its output does (`jindou info | head`): `println!` panics then.
+/// Makes the program end quietly when the reader of its output does (`jindou info | head`), where `println!` would
+/// panic.
 pub fn end_with_the_reader() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -15,7 +16,7 @@ pub fn end_with_the_reader() {
     }));
 }
 
-/// The exit status that says how a command failed: as if interrupted, as `timeout` has it, or 1.
+/// The exit status for a failed command: that of an interrupt, that of `timeout`, or 1.
 #[must_use]
 pub fn exit_status(e: &Error) -> u8 {
     match e {

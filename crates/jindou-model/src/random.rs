@@ -1,6 +1,7 @@
-//! Repeatable random numbers for measurements and tests. They are not for secrets.
+//! Repeatable random numbers for measurements and tests. Not suitable for secrets.
 
-/// The next number of a sequence, SplitMix64 (Steele, Lea, Flood 2014): every state has its own, and all 64 bits are equally good.
+/// The next number of a sequence, SplitMix64 (Steele, Lea, Flood 2014): every state gives a different number, and all
+/// 64 bits are equally good.
 #[inline]
 pub fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);

@@ -1,12 +1,15 @@
-//! Memory and time of work whose allocations are too many and too various to be charged one by one: reading a text, planning, compiling.
+//! Memory and time of work whose allocations are too numerous and too varied to be charged one by one: parsing,
+//! planning, compiling.
 //!
-//! A [`Scope`] belongs to a query. What a thread allocates while it runs inside the scope is counted by the program's global allocator,
-//! [`Tracked`](crate::Tracked), and charged to the query's budget in steps of 64 KiB. An allocator cannot refuse without ending the process, so
-//! what does not fit is charged all the same, and remembered: every loop of such work asks [`is_over`] or [`look`], and gives up. Between
-//! two looks it allocates little, or large pieces that it has not written to yet.
+//! A [`Scope`] belongs to a query. Allocations of a thread while it runs inside the scope are counted by the program's
+//! global allocator, [`Tracked`](crate::Tracked), and charged to the query's budget in steps of 64 KiB. An allocator
+//! cannot refuse without ending the process, so allocations that do not fit are charged anyway, and this is remembered:
+//! every loop of such work calls [`is_over`] or [`look`], and gives up. Between two such calls it allocates little, or
+//! large pieces that it has not written to yet.
 //!
-//! Work that charges some of its memory by itself, before it takes it, runs inside a scope [alongside these charges](Scope::beside_charges): what it
-//! charges to the same budget stands against what it allocates, so that the scope charges what was forgotten.
+//! Work that charges some of its memory itself, in advance, runs inside a scope [alongside these
+//! charges](Scope::beside_charges): its charges to the same budget are offset against its allocations, so that the
+//! scope charges only the difference.
 
 use crate::budget::Full;
 use crate::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
@@ -15,16 +18,17 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 
-/// Bytes that a thread takes or gives back before it tells its scope.
+/// Bytes that a thread takes or gives back before it reports to its scope.
 const STEP: isize = 64 << 10;
 /// Bytes allocated, whether given back or not, after which a thread looks at the clock.
 const CLOCK: usize = 1 << 20;
 
-/// Bytes that reading and planning a text take for each of its bytes, where nothing is measured: more than nearly all texts do.
+/// Factor between a text's length and the assumed memory for parsing and planning it, if nothing is measured: more than
+/// nearly all texts need.
 const FACTOR: u64 = 256;
-/// Bytes that any text takes besides.
+/// Bytes that any text takes in addition.
 const LEAST: u64 = 16 << 10;
-/// Of what was charged by length, the share that is kept for what was made.
+/// Divisor for the charge by length: the share that is kept for the result.
 const KEPT_SHARE: u64 = 8;
 
 /// Reasons why a scope is over, in [`ScopeShared::over`].
@@ -44,23 +48,25 @@ struct ScopeShared {
     budget: MemoryBudget,
     holder: Holder,
     cancel: CancelToken,
-    /// Whether charges to the budget stand against what is allocated.
+    /// True if charges to the budget are offset against allocations.
     beside_charges: bool,
-    /// Bytes taken less bytes given back. Below zero while pieces are given back that were not taken here, or were charged and are not
-    /// taken yet.
+    /// Bytes taken less bytes given back. Negative while bytes are given back that were not taken here, or that were
+    /// charged and are not taken yet.
     ///
-    /// The budget is charged for it where it is above zero, at any time at least: charged before it grows, released after it shrinks.
+    /// The budget is charged for this number if it is positive, and at least for it at any time: it is charged before
+    /// the number grows, and released after it shrinks.
     net: AtomicI64,
-    /// Of that, what was charged for a text's length because nothing is measured.
+    /// The part that was charged for a text's length because nothing is measured.
     by_length: u64,
     over: AtomicU8,
 }
 
-/// Place of a thread.
+/// State of a thread.
 struct Local {
-    /// The scope that the thread is inside; null outside of all. Points into an [`Arc`] that lives until the thread has left.
+    /// The scope that the thread is in; null outside of all. Points into an [`Arc`] that lives until the thread has
+    /// left.
     scope: Cell<*const ScopeShared>,
-    /// Bytes that the scope does not know of.
+    /// Bytes that have not been reported to the scope.
     pending: Cell<isize>,
     /// Bytes allocated since the last look at the clock.
     work: Cell<usize>,
@@ -77,7 +83,7 @@ thread_local! {
     };
 }
 
-/// Counts a piece that the thread has got from the allocator.
+/// Counts a piece that the thread has received from the allocator.
 #[inline(always)]
 pub(crate) fn took(size: usize) {
     LOCAL.with(|local| {
@@ -97,7 +103,7 @@ pub(crate) fn gave(size: usize) {
     });
 }
 
-/// Counts what the thread has charged to a budget, or given back to it.
+/// Counts bytes that the thread has charged to a budget, or released.
 pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     LOCAL.with(|local| {
         // SAFETY: as in `Local::tell`.
@@ -113,7 +119,8 @@ pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     });
 }
 
-/// Bytes that a piece takes of the heap, with the allocator's own: glibc's rule, which is about every client's.
+/// Bytes that a piece takes of the heap, including the allocator's overhead: glibc's rule, which is close to that of
+/// other allocators.
 #[inline(always)]
 fn piece(size: usize) -> isize {
     const OWN: usize = 8;
@@ -144,7 +151,7 @@ impl Local {
         }
     }
 
-    /// Tells the scope what is pending. Called inside the allocator: nothing here allocates, waits or panics.
+    /// Reports the pending bytes to the scope. Called inside the allocator: must not allocate, block or panic.
     #[cold]
     #[inline(never)]
     fn tell(&self) {
@@ -163,7 +170,8 @@ impl Local {
     }
 }
 
-/// Stay of a thread in a scope, or outside of all. Dropped on the thread that made it, in the reverse order: it never leaves [`inside`].
+/// Stay of a thread in a scope, or outside of all. Stays are dropped on the thread that made them, in reverse order:
+/// they never leave [`inside`].
 struct Stay {
     scope: *const ScopeShared,
     pending: isize,
@@ -199,12 +207,12 @@ fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// Runs something whose allocations are charged to no scope: what is charged otherwise, or outlives the query.
+/// Runs work whose allocations are charged to no scope, since they are charged otherwise or outlive the query.
 pub fn outside<T>(run: impl FnOnce() -> T) -> T {
     inside(ptr::null(), run)
 }
 
-/// The same function for another thread, there inside the scope of the thread that calls this.
+/// The same function for another thread, which then runs it inside the scope of the calling thread.
 pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let scope = Scope::current();
     move || match scope {
@@ -213,7 +221,7 @@ pub fn carry<T>(run: impl FnOnce() -> T) -> impl FnOnce() -> T {
     }
 }
 
-/// Runs something that takes so many bytes alongside those that it allocates, such as a thread's stack.
+/// Runs work that takes this many bytes in addition to its allocations, such as a thread's stack.
 pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let Some(scope) = Scope::current() else {
         return run();
@@ -230,7 +238,7 @@ pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     run()
 }
 
-/// A number of bytes that counters hold some thousand times.
+/// A number of bytes, limited so that counters can hold it some thousand times.
 fn clamped(bytes: u64) -> isize {
     bytes.min(1 << 50) as isize
 }
@@ -242,22 +250,23 @@ fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     shared.map(ask)
 }
 
-/// True once the scope that the thread is inside has no memory or no time left, or its result is no longer wanted. Reads the clock (about 25 ns).
-/// Whoever sees it leaves out what is still to do; the work ends with [`look`], which says why.
+/// True once the scope that the thread is in has no memory or no time left, or its result is no longer wanted. Reads
+/// the clock (about 25 ns). A caller that gets true skips the remaining work, which then ends with the error of
+/// [`look`].
 #[must_use]
 pub fn is_over() -> bool {
     with_current(ScopeShared::is_over).unwrap_or(false)
 }
 
-/// [`is_over`] without a look at the clock, which the allocator takes every mebibyte. For loops whose every round may allocate much, and seldom
-/// does.
+/// [`is_over`] without a look at the clock, which the allocator takes every mebibyte. For loops in which any round may
+/// allocate much memory, but few do.
 #[inline]
 #[must_use]
 pub fn was_over() -> bool {
     with_current(|s| s.over.load(Ordering::Relaxed) != GOING).unwrap_or(false)
 }
 
-/// Ends the work if it [is over](is_over).
+/// Returns an error if the work [is over](is_over).
 ///
 /// # Errors
 /// [`Error::Limit`] and [`Error::Busy`] when there is no memory left, of the query's or of all queries', and those of
@@ -266,15 +275,16 @@ pub fn look() -> Result<()> {
     with_current(ScopeShared::look).unwrap_or(Ok(()))
 }
 
-/// Asks for room before a large piece is allocated and written to.
+/// Checks that there is room before a large piece is allocated and written to.
 ///
 /// # Errors
-/// As [`look`], also when there is no room for this many bytes more.
+/// As [`look`], and also when there is no room for this many more bytes.
 pub fn look_for(bytes: u64) -> Result<()> {
     with_current(|s| s.look_for(bytes)).unwrap_or(Ok(()))
 }
 
-/// Makes something and says how many bytes it keeps: measured, or its share of what the scope charged by length. 0 outside of scopes.
+/// Makes a value and returns the number of bytes that it keeps: measured, or its share of the scope's charge by length.
+/// 0 outside of scopes.
 pub fn measure<T>(make: impl FnOnce() -> T) -> (T, u64) {
     let taken = || {
         let known = with_current(|s| s.net.load(Ordering::Relaxed));
@@ -287,8 +297,8 @@ pub fn measure<T>(make: impl FnOnce() -> T) -> (T, u64) {
     (made, grown + by_length / KEPT_SHARE)
 }
 
-/// True if the program's global allocator is [`Tracked`](crate::Tracked). Otherwise scopes know of time only, and charge by length
-/// ([`Scope::for_text`]).
+/// True if the program's global allocator is [`Tracked`](crate::Tracked). Otherwise scopes only limit time, and charge
+/// by length ([`Scope::for_text`]).
 #[must_use]
 pub fn is_measured() -> bool {
     const UNKNOWN: u8 = 0;
@@ -301,7 +311,7 @@ pub fn is_measured() -> bool {
             &MemoryBudget::unlimited(),
             &CancelToken::new(),
         );
-        // The compiler must not see that nothing uses it.
+        // The compiler must not see that the value is unused.
         let piece = probe.run(|| std::hint::black_box(Box::new(std::hint::black_box(0u64))));
         let seen = probe.bytes() > 0;
         drop(piece);
@@ -327,7 +337,7 @@ impl Scope {
         }
     }
 
-    /// A scope in which all that is charged to the budget stands against what is allocated.
+    /// A scope in which all charges to the budget are offset against allocations.
     #[must_use]
     pub fn beside_charges(holder: Holder, budget: &MemoryBudget, cancel: &CancelToken) -> Self {
         let mut scope = Self::new(holder, budget, cancel);
@@ -337,8 +347,8 @@ impl Scope {
         scope
     }
 
-    /// A scope for reading and planning a text of this many bytes. Where nothing is measured, it charges 256 times as much, which is more than
-    /// nearly all texts take, and an eighth of that for what [`make`](Self::make) gives.
+    /// A scope for parsing and planning a text of this many bytes. If nothing is measured, it charges 256 times the
+    /// length, which is more than nearly all texts need, and an eighth of that for the result of [`make`](Self::make).
     ///
     /// # Errors
     /// As [`look`].
@@ -357,7 +367,7 @@ impl Scope {
         Ok(scope)
     }
 
-    /// The scope that this thread is inside.
+    /// The scope that this thread is in.
     #[must_use]
     pub fn current() -> Option<Self> {
         let scope = LOCAL.with(|local| local.scope.get());
@@ -372,25 +382,26 @@ impl Scope {
         Some(Self { shared })
     }
 
-    /// Runs something inside the scope: what this thread allocates meanwhile is the scope's, what it frees is given back to it.
-    /// The scope that the thread was inside before waits.
+    /// Runs work inside the scope: memory that this thread allocates meanwhile is charged to the scope, and memory that
+    /// it frees is released. The scope that the thread was in before is suspended.
     pub fn run<T>(&self, run: impl FnOnce() -> T) -> T {
         inside(Arc::as_ptr(&self.shared), run)
     }
 
-    /// Runs something as [`Self::run`], unless the scope is over then or afterwards.
+    /// Runs work like [`Self::run`], unless the scope is over before or afterwards.
     ///
     /// # Errors
-    /// As [`look`], and the function's own.
+    /// As [`look`], and the function's own errors.
     pub fn try_run<T>(&self, run: impl FnOnce() -> Result<T>) -> Result<T> {
         self.look()?;
         let done = self.run(run);
-        // What a look ended need not have said so.
+        // Work that ended early at a look need not have returned an error.
         self.look()?;
         done
     }
 
-    /// Runs something as [`Self::try_run`], and ends the work: what was made, and the charge for what it keeps.
+    /// Runs work like [`Self::try_run`], and ends the scope: returns the result, and a charge for the memory that it
+    /// keeps.
     ///
     /// # Errors
     /// As [`Self::try_run`].
@@ -399,7 +410,7 @@ impl Scope {
         Ok((made, self.take()))
     }
 
-    /// Ends the work if it is over.
+    /// Returns an error if the work is over.
     ///
     /// # Errors
     /// As [`look`].
@@ -407,33 +418,33 @@ impl Scope {
         self.shared.look()
     }
 
-    /// [`was_over`] of this scope, wherever the thread is.
+    /// [`was_over`] for this scope, from any thread.
     #[must_use]
     pub fn was_over(&self) -> bool {
         self.shared.over.load(Ordering::Relaxed) != GOING
     }
 
-    /// Bytes that threads which are not inside took and did not give back.
+    /// Bytes taken and not given back, as reported by threads that are not inside.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         u64::try_from(self.shared.net.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Ends the work: what it took and did not give back is from now on the charge's.
+    /// Ends the work: bytes that it took and did not give back pass to the charge.
     fn take(&self) -> Charge {
         let shared = &self.shared;
         let net = shared.net.swap(0, Ordering::AcqRel);
         let bytes = u64::try_from(net).unwrap_or(0);
         let mut charge = Charge::charged(shared.holder, &shared.budget, bytes);
         let unkept = shared.by_length / KEPT_SHARE * (KEPT_SHARE - 1);
-        // Less than before always fits.
+        // A smaller charge always fits.
         let _ = charge.set(bytes.saturating_sub(unkept));
         charge
     }
 }
 
 impl ScopeShared {
-    /// Takes or gives back bytes. Called inside the allocator.
+    /// Adds or subtracts bytes. Called inside the allocator.
     fn add(&self, bytes: isize) {
         if bytes == 0 {
             return;
@@ -470,7 +481,7 @@ impl ScopeShared {
     }
 
     fn end_by(&self, why: u8) {
-        // The first reason stays.
+        // The first reason is kept.
         let _ = self
             .over
             .compare_exchange(GOING, why, Ordering::Relaxed, Ordering::Relaxed);
@@ -502,7 +513,7 @@ impl ScopeShared {
         if self.budget.has_room(bytes) {
             return Ok(());
         }
-        // Charged and given back: the refusal is the one that anyone gets.
+        // Charging and releasing gives the same refusal as any other charge.
         self.budget.charge_for(self.holder, bytes)?;
         self.budget.release_for(self.holder, bytes);
         Ok(())

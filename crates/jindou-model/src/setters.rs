@@ -1,8 +1,8 @@
-//! Setters of structs of options, which all look alike.
+//! Setters for structs of options, all of the same form.
 
-/// Defines methods `with_FIELD` inside an `impl` of options: each takes the options by value, puts what it is given into the field,
-/// and gives them back. `with_threads: threads = impl Into<Option<usize>>` names the method, its field, and the type of its argument,
-/// which must be `Into` the field's. Comments before it follow the sentence that names the field.
+/// Defines methods `with_FIELD` inside an `impl` of options: each takes the options by value, sets the field, and
+/// returns them. `with_threads: threads = impl Into<Option<usize>>` names the method, its field, and the type of its
+/// argument, which must be `Into` the field's. Comments before it follow the sentence that names the field.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! setters {

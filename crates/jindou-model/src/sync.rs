@@ -1,5 +1,5 @@
-//! Locks that go on after a panic elsewhere. They guard what is consistent between any two changes of it, so a panic of one holder
-//! must not become the next one's: it is reported where it happened.
+//! Locks that ignore poisoning. The data that they guard is consistent between any two changes, so a panic of one
+//! holder must not spread to the next: it is reported where it happened.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

@@ -1,10 +1,9 @@
 //! The canonical bytes of a term: its identity in every dictionary, run and hash.
 //!
-//! The first byte is a tag, the rest is content, unescaped UTF-8. Two terms are the same term if and
-//! only if their bytes are equal (language tags are lower-cased on the way in: they compare without
-//! case). Literals of one well-known datatype share their tag, so in byte order each datatype is one
-//! interval, and all numeric datatypes together are one interval ([`NUMERIC_TAGS`]), which is what
-//! lets value columns be plain arrays.
+//! The first byte is a tag, the rest is content, unescaped UTF-8. Two terms are the same if and only if their bytes are
+//! equal (language tags are converted to lower case first, since they compare without case). Literals of one well-known
+//! datatype share their tag, so in byte order each datatype is one interval, and all numeric datatypes together are one
+//! interval ([`NUMERIC_TAGS`]), which allows value columns to be plain arrays.
 //!
 //! | tag | content |
 //! |---|---|
@@ -16,8 +15,8 @@
 //! | `(` | an RDF 1.2 triple term: three parts, each a 4-byte little-endian length and canonical bytes |
 //! | `0x80 ..` | lexical form of the well-known datatype with that code ([`DATATYPES`]) |
 //!
-//! An IRI and a plain literal in N-Triples text, cut before the closing delimiter, already have this
-//! form, so the loader copies nothing for them.
+//! In N-Triples text an IRI and a plain literal, cut before the closing delimiter, already have this form, so the
+//! loader copies nothing for them.
 
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{BlankNode, Literal, NamedNode, NamedOrBlankNode, Term, Triple};
@@ -196,7 +195,7 @@ pub enum Parts<'a> {
     Triple([&'a [u8]; 3]),
 }
 
-/// Takes canonical bytes apart; `None` when they are damaged. O(length) for the UTF-8 check.
+/// Splits canonical bytes into parts; `None` if they are damaged. O(length) for the UTF-8 check.
 #[must_use]
 pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     let (&tag, rest) = bytes.split_first()?;
@@ -231,11 +230,11 @@ pub fn parts(bytes: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// Levels of triple terms within each other: more can neither be written, nor made, nor stored, nor decoded, so that no
-/// reader's stack depends on the data.
+/// Deepest nesting of triple terms: deeper ones can neither be written, made, stored nor decoded, so that a reader's
+/// stack does not depend on the data.
 pub const MAX_TRIPLE_NESTING: usize = 64;
 
-/// Levels of triple terms in canonical bytes; 0 for other terms. Only objects can be triple terms. O(levels).
+/// Nesting depth of triple terms in canonical bytes; 0 for other terms. Only objects can be triple terms. O(levels).
 #[must_use]
 pub fn triple_nesting(mut bytes: &[u8]) -> usize {
     let mut levels = 0;
@@ -248,7 +247,7 @@ pub fn triple_nesting(mut bytes: &[u8]) -> usize {
     levels
 }
 
-/// The term of canonical bytes; `None` when they are damaged.
+/// The term with these canonical bytes; `None` if they are damaged.
 #[must_use]
 pub fn decode(bytes: &[u8]) -> Option<Term> {
     decode_at(bytes, 0)

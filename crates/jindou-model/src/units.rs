@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Number of bytes from `512M`, `8G`, `8GiB`, `1.5g` or `1000000`; a kibibyte has 1,024.
 ///
 /// # Errors
-/// A sentence that says how sizes are written.
+/// A sentence that explains how sizes are written.
 pub fn parse_size(s: &str) -> Result<u64, String> {
     let lower = s.trim().to_ascii_lowercase();
     let t = lower.trim_end_matches("ib").trim_end_matches('b');
@@ -36,13 +36,14 @@ pub fn grouped(n: u64) -> String {
     out
 }
 
-/// More digits than these say nothing; so few cannot overflow where `humantime` adds the last second without a check.
+/// Most significant digits; further ones would not matter, and fewer cannot overflow where `humantime` adds the last
+/// second without a check.
 const MOST_DIGITS: usize = 15;
 
 /// Duration from `500ms`, `30s`, `2m`, `1h30m`, `1.5s` or `10` (seconds).
 ///
 /// # Errors
-/// A sentence that says how durations are written.
+/// A sentence that explains how durations are written.
 pub fn parse_duration(s: &str) -> Result<Duration, String> {
     let t = s.trim();
     let digits = || t.bytes().filter(u8::is_ascii_digit).count();

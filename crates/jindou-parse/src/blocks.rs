@@ -1,4 +1,4 @@
-//! Blocks of whole lines, handed to any number of workers.
+//! Blocks of whole lines, distributed to any number of workers.
 
 use crate::input::{LineCounter, blank_mark, read_more};
 use crate::limits::{Limits, no_room};
@@ -11,36 +11,37 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Usual size of a block: its lines, terms and quads stay in a core's second-level cache.
+/// Usual size of a block: its lines, terms and quads fit a core's second-level cache.
 const BLOCK: u64 = 1 << 20;
-/// Longest line; spans are 32 bits and a block may also hold terms that were copied.
+/// Longest line; spans are 32 bits and a block may also hold copied terms.
 const MAX_LINE: usize = 1 << 30;
-/// By how much a block grows when its last line does not end in it.
+/// Step by which a block grows until its last line is complete.
 const GROW: usize = 1 << 16;
 
-/// Where a block of lines came from.
+/// Origin of a block of lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockAt {
-    /// First byte of the lines in the buffer.
+    /// Offset in the buffer of the first byte of the lines.
     pub(crate) begin: usize,
     /// Position of that byte in the document.
     pub(crate) offset: u64,
-    /// Lines before it; `None` when they have to be counted in the file.
+    /// Number of lines before it; `None` when they have to be counted in the file.
     pub(crate) lines: Option<u64>,
 }
 
 /// The blocks of one document.
 #[derive(Clone)]
 pub(crate) enum Blocks {
-    /// A plain file: workers read it at the same time, each its own part.
+    /// A plain file: workers read it concurrently, each its own part.
     File(Arc<FileBlocks>),
-    /// Anything else: who needs a block takes the reader, reads (and decompresses) one and lets go.
+    /// Any other input: a worker that needs a block locks the reader, reads (and decompresses) one and unlocks it.
     Stream(Arc<Mutex<StreamBlocks>>),
 }
 
 impl Blocks {
-    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`. A file's line that makes the block
-    /// much larger than usual is charged to `held`, the buffer's own charge; a stream has one itself.
+    /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`. If a line of a file
+    /// makes the block much larger than usual, that is charged to `held`, the buffer's own charge; a stream has its own
+    /// charge.
     pub(crate) fn next(
         &self,
         buf: &mut Vec<u8>,
@@ -93,7 +94,7 @@ impl FileBlocks {
             }
             let end = (start + self.part).min(self.len);
             counter.fetch_add(end - start, Ordering::Relaxed);
-            // One byte before the part says whether a line starts at its first byte.
+            // One byte before the part shows if a line starts at its first byte.
             let from = start.saturating_sub(1);
             buf.clear();
             self.read(buf, from, (end - from) as usize)?;
@@ -156,13 +157,13 @@ impl FileBlocks {
     }
 }
 
-/// A stream cut at its last line end before each block's size.
+/// A stream that is cut at the last line end before each block's size.
 pub(crate) struct StreamBlocks {
     reader: Option<Box<dyn Read + Send>>,
     limits: Limits,
-    /// Of the longest line so far.
+    /// Charge for the longest line so far.
     charge: Charge,
-    /// The beginning of a line whose end was not read yet.
+    /// The beginning of a line whose end has not been read yet.
     rest: Vec<u8>,
     offset: u64,
     lines: LineCounter,
@@ -217,7 +218,7 @@ impl StreamBlocks {
     }
 }
 
-/// Charges a block whose line goes on, if it is larger than blocks are: the buffer doubles, and the line is copied.
+/// Charges a block with an unfinished line, if it is larger than usual: the buffer doubles, and the line is copied.
 fn charge(held: &mut Charge, bytes: usize) -> io::Result<()> {
     if bytes <= 2 * BLOCK as usize {
         return Ok(());
@@ -239,7 +240,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    /// Whatever the part size, the blocks together are the text, in whole lines.
+    /// Whatever the size of the parts, the blocks together are the text, in whole lines.
     #[test]
     fn blocks_are_the_text_in_whole_lines() {
         let mut text = Vec::new();

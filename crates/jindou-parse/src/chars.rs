@@ -1,12 +1,12 @@
 //! Character classes of the line formats, as tables and as fast checks that agree with the full ones.
 
-/// May stand anywhere in an IRI after its scheme: unreserved characters and sub-delimiters (RFC 3986).
+/// Allowed anywhere in an IRI after its scheme: unreserved characters and sub-delimiters (RFC 3986).
 const IRI_ANYWHERE: u8 = 1;
-/// May stand in an IRI's path, query and fragment: the above, `:`, `@`, `/`, `?`.
+/// Allowed in an IRI's path, query and fragment: the above, `:`, `@`, `/`, `?`.
 const IRI_TAIL: u8 = 2;
-/// May stand in a scheme, not in first place.
+/// Allowed in a scheme, except as the first character.
 const SCHEME: u8 = 4;
-/// ASCII characters of a blank node label, the dot included.
+/// ASCII characters of a blank node label, including the dot.
 const LABEL: u8 = 8;
 /// Ends a stretch of literal text: quote, backslash, line end.
 const STRING_STOP: u8 = 16;
@@ -55,7 +55,7 @@ static CLASS: [u8; 256] = {
     t
 };
 
-/// Length of the longest prefix whose bytes all are in `class`.
+/// Length of the longest prefix whose bytes are all in `class`.
 #[inline(always)]
 fn run(bytes: &[u8], class: u8) -> usize {
     bytes
@@ -64,7 +64,7 @@ fn run(bytes: &[u8], class: u8) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Length of the ASCII part of a blank node label that `bytes` starts with.
+/// Length of the ASCII part of the blank node label at the start of `bytes`.
 #[inline]
 pub(crate) fn ascii_label(bytes: &[u8]) -> usize {
     run(bytes, LABEL)
@@ -79,16 +79,16 @@ pub(crate) fn string_stop(bytes: &[u8]) -> usize {
         .unwrap_or(bytes.len())
 }
 
-/// Length of the IRI that `bytes` starts with, when it is followed by `>` and is of the plain kind:
-/// ASCII, absolute, no escape or percent sign, a host without port or user. Every other IRI, valid
-/// or not, is `None` and must take the full check.
+/// Length of the IRI at the start of `bytes`, if it is followed by `>` and of the plain kind: ASCII, absolute, no
+/// escape or percent sign, a host without port or user. Every other IRI, valid or not, gives `None` and must take the
+/// full check.
 #[inline]
 pub(crate) fn plain_iri(bytes: &[u8]) -> Option<usize> {
     let i = plain_start(bytes)?;
     (bytes.get(i) == Some(&b'>')).then_some(i)
 }
 
-/// True for whole IRIs of that kind which are the same after they are resolved: without `.` and `..` in their paths.
+/// True for whole IRIs of that kind that do not change when they are resolved: without `.` and `..` in their paths.
 #[inline]
 pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
     plain_start(bytes) == Some(bytes.len())
@@ -96,10 +96,10 @@ pub(crate) fn is_plain_iri(bytes: &[u8]) -> bool {
             .any(|at| at > 0 && matches!(bytes[at - 1], b'/' | b':'))
 }
 
-/// Length of the plain IRI that `bytes` start with; what follows it says whether it is one.
+/// Length of the plain IRI at the start of `bytes`; the following byte decides if it is one.
 #[inline(always)]
 fn plain_start(bytes: &[u8]) -> Option<usize> {
-    // Nearly all IRIs: what follows the scheme is known without looking at single bytes.
+    // Nearly all IRIs: the part after the scheme is known without looking at single bytes.
     let mut i = if bytes.starts_with(b"http://") {
         7
     } else if bytes.starts_with(b"https://") {
@@ -132,8 +132,8 @@ fn plain_start(bytes: &[u8]) -> Option<usize> {
     Some(i)
 }
 
-/// True for language tags that need no full check: a language of two or three letters, and maybe
-/// a region of two letters.
+/// True for language tags that need no full check: a language of two or three letters, optionally with a region of two
+/// letters.
 pub(crate) fn is_plain_language(tag: &[u8]) -> bool {
     match tag.len() {
         2 | 3 => tag.iter().all(u8::is_ascii_alphabetic),
@@ -146,12 +146,12 @@ pub(crate) fn is_plain_language(tag: &[u8]) -> bool {
     }
 }
 
-/// First character of a blank node label (`PN_CHARS_U` or a digit).
+/// True for the first character of a blank node label (`PN_CHARS_U` or a digit).
 pub(crate) fn is_label_start(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || is_wide_name_start(c)
 }
 
-/// Later character of a blank node label (`PN_CHARS` or a dot).
+/// True for a later character of a blank node label (`PN_CHARS` or a dot).
 pub(crate) fn is_label_char(c: char) -> bool {
     is_label_start(c)
         || matches!(
@@ -160,7 +160,7 @@ pub(crate) fn is_label_char(c: char) -> bool {
         )
 }
 
-/// The part of `PN_CHARS_BASE` above ASCII.
+/// True for `PN_CHARS_BASE` above ASCII.
 fn is_wide_name_start(c: char) -> bool {
     matches!(c,
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{2FF}' | '\u{370}'..='\u{37D}'

@@ -20,15 +20,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// A JSON-LD document with this many errors in a row is given up.
+/// Number of consecutive errors after which a JSON-LD document is given up.
 const MAX_ERRORS_IN_A_ROW: u32 = 1000;
 
-/// State and limits that all documents of a run share.
+/// State and limits shared by all documents of a run.
 pub(crate) struct ReadContext<'a> {
     pub(crate) progress: &'a Progress,
-    /// Raw bytes read and not yet moved to the progress.
+    /// Raw bytes that were read but not yet added to the progress.
     pub(crate) counter: &'a Arc<AtomicU64>,
-    /// Set when a worker failed: the others stop.
+    /// Set when a worker has failed: the others then stop.
     pub(crate) stop: &'a AtomicBool,
     pub(crate) skipped: &'a Skipped,
     pub(crate) lenient: bool,
@@ -36,7 +36,7 @@ pub(crate) struct ReadContext<'a> {
 }
 
 impl ReadContext<'_> {
-    /// Hands a batch over and counts it. `Ok(false)` when the run was stopped.
+    /// Delivers a batch and counts it. `Ok(false)` when the run was stopped.
     pub(crate) fn deliver(&self, batch: &QuadBatch, sink: &mut dyn QuadSink) -> Result<bool> {
         if self.stop.load(Ordering::Relaxed) {
             return Ok(false);
@@ -66,7 +66,7 @@ impl ReadContext<'_> {
     }
 }
 
-/// Parses a whole document. `Ok` also when the run was stopped by another worker.
+/// Parses a whole document. Also returns `Ok` if another worker has stopped the run.
 pub(crate) fn parse(
     document: &Document,
     labels: LabelScope,
@@ -118,8 +118,8 @@ struct Reading<'a> {
 type SharedTail = Rc<RefCell<Tail>>;
 
 impl Reading<'_> {
-    /// Turtle: after a bad statement a lenient run goes on after the next line that ends in a dot, and after a string that is still open at the
-    /// end of its line after that, with the prefixes and base that were in force.
+    /// Turtle. After a bad statement a lenient run continues after the next line that ends in a dot; after a string
+    /// that is still open at the end of its line, it continues after that line. Prefixes and base stay in force.
     fn turtle(&mut self, opened: Opened) -> Result<()> {
         let mut parser = TurtleParser::new();
         if let Some(base) = &self.document.base {
@@ -159,7 +159,7 @@ impl Reading<'_> {
                     }
                 }
             };
-            // The parser counts from where it was started.
+            // The parser counts from the position where it was started.
             let at = offset + error.location().start.offset;
             self.turtle_error(&error, lines.lines, &tail, at)?;
             let Some(restart) = &mut source else {
@@ -193,7 +193,7 @@ impl Reading<'_> {
         }
     }
 
-    /// TriG: a bad statement ends the document, as what follows may belong to any graph.
+    /// TriG: a bad statement ends the document, since the text after it may belong to any graph.
     fn trig(&mut self, opened: Opened) -> Result<()> {
         let mut parser = TriGParser::new();
         if let Some(base) = &self.document.base {
@@ -298,7 +298,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// The parser's reader failed: because the guard refused the text, or for real.
+    /// The error when the parser's reader failed: either the guard refused the text, or reading really failed.
     fn stopped(&self, e: std::io::Error, tail: &SharedTail, _offset: u64) -> Result<()> {
         if let Some(limit) = self.meter.failure() {
             return Err(limit);
@@ -370,7 +370,8 @@ impl Reading<'_> {
         self.run.bad(self.document.number, offset, |_| describe())
     }
 
-    /// Counts what is after the place where a document is given up. Reads it once more; what cannot be read is not counted.
+    /// Counts the text after the place where a document is given up. Reads that text again; unreadable text is not
+    /// counted.
     fn give_up(&self, offset: u64) -> Result<()> {
         let counter = Arc::default();
         let document = self.document;
@@ -384,7 +385,7 @@ impl Reading<'_> {
         };
         let (mut reader, mut piece) = (opened.reader, Vec::with_capacity(1 << 16));
         let (mut at, mut bytes, mut elements) = (0u64, 0u64, 0u64);
-        // The last byte of the piece before.
+        // The last byte of the previous piece.
         let mut last = 0;
         while let Ok(n) = input::read_more(&mut reader, &mut piece, 1 << 16) {
             if n == 0 || self.run.stop.load(Ordering::Relaxed) {
@@ -435,7 +436,7 @@ impl Reading<'_> {
         Ok(bad)
     }
 
-    /// The parsers' messages do not always say what they wanted.
+    /// Adds the expected syntax to a message, since the parsers' messages do not always state it.
     fn expected(&self, mut message: String) -> String {
         if !message.to_ascii_lowercase().contains("expected") || message.starts_with("Unexpected") {
             message.push_str(", expected valid ");
@@ -457,7 +458,7 @@ impl Reading<'_> {
     }
 }
 
-/// The text of a parser's message without the place that it starts with.
+/// The text of a parser's message without the position at its beginning.
 fn strip_place(message: &str) -> String {
     match message.split_once(": ") {
         Some((place, rest)) if place.starts_with("Parser error") => rest.to_owned(),

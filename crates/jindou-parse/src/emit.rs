@@ -1,4 +1,4 @@
-//! Parsed quads become batches of canonical bytes.
+//! Conversion of parsed quads to batches of canonical bytes.
 
 use crate::document::ReadContext;
 use crate::labels::LabelScope;
@@ -10,9 +10,9 @@ use std::rc::Rc;
 
 /// Quads in a batch.
 const BATCH_QUADS: usize = 4096;
-/// A batch is also full at this many bytes.
+/// Number of bytes at which a batch is also full.
 const BATCH_BYTES: usize = 1 << 20;
-/// Bytes of terms between two looks at the clock: a term of megabytes that every statement repeats fills no batch.
+/// Bytes of terms between two looks at the clock: a term of megabytes that every statement repeats never fills a batch.
 const WORK: usize = 8 << 20;
 
 /// Turns parsed quads into batches of canonical bytes.
@@ -20,9 +20,9 @@ pub(crate) struct Emitter<'a> {
     pub(crate) labels: LabelScope,
     pub(crate) meter: Rc<Meter>,
     pub(crate) batch: &'a mut QuadBatch,
-    /// Canonical bytes of the graph of statements that name none; empty for the default graph.
+    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
     pub(crate) graph: &'a [u8],
-    /// Place of `graph` in the current batch, once it is there.
+    /// Span of `graph` in the current batch, once it has been added.
     pub(crate) default_graph: Option<Span>,
     /// The last quad of the current batch.
     pub(crate) last: [Span; 4],
@@ -33,7 +33,7 @@ pub(crate) struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    /// `Ok(false)`: the run was stopped.
+    /// Adds a quad. `Ok(false)` if the run was stopped.
     pub(crate) fn quad(&mut self, q: &Quad) -> Result<bool> {
         self.add(&q.subject, &q.predicate, &q.object, &q.graph_name)
     }
@@ -78,7 +78,7 @@ impl Emitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
-    /// A triple of canonical bytes.
+    /// Adds a triple of canonical bytes.
     pub(crate) fn terms(
         &mut self,
         subject: &[u8],
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
-    /// Counts bytes of a term, whether the batch takes them or has them.
+    /// Counts bytes of a term, whether the batch copies them or has them already.
     #[inline]
     fn work(&mut self, bytes: usize) -> Result<()> {
         self.worked += bytes;
@@ -116,7 +116,7 @@ impl Emitter<'_> {
         Ok(self.batch.push_term(bytes))
     }
 
-    /// Place of the graph of statements that name none.
+    /// Span of the graph for statements that name none.
     fn graph_of_all(&mut self) -> Span {
         if self.graph.is_empty() {
             return Span::default();
@@ -137,7 +137,7 @@ impl Emitter<'_> {
         Ok(true)
     }
 
-    /// Appends a term, or finds that the quad before has the same one in this position.
+    /// Appends a term, or reuses the one of the previous quad if it is the same in this position.
     fn put(
         &mut self,
         position: usize,

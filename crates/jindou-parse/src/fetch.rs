@@ -1,4 +1,4 @@
-//! Where documents come from that a request names.
+//! Sources of documents that requests name.
 
 use crate::Format;
 use jindou_model::{CancelToken, MemoryBudget, Result};
@@ -9,13 +9,14 @@ use std::sync::Arc;
 /// A document that a request names.
 #[derive(Clone, Debug)]
 pub enum Document {
-    /// A file; its name says its syntax.
+    /// A file; its name determines its syntax.
     File(PathBuf),
-    /// Its bytes, plain or compressed, their syntax, and the encoding that they came with ([`Format::charset`]).
+    /// Its bytes, plain or compressed, their syntax, and the encoding declared with them ([`Format::charset`]).
     Text(Arc<[u8]>, Format, Option<String>),
 }
 
-/// Finds the documents that requests name. What may be read is its to say: a request's text comes from anyone.
+/// Finds the documents that requests name. The source decides which may be read, since a request's text can come from
+/// anyone.
 pub trait DocumentSource: Send + Sync + fmt::Debug {
     /// Fetches the document of an IRI.
     ///

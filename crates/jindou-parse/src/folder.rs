@@ -1,4 +1,4 @@
-//! The files of a folder: which of them are RDF, and how many of the others are passed over.
+//! The files of a folder: which of them are RDF, and how many of the others are skipped.
 
 use crate::format::{Compression, Format, from_name};
 use crate::input::{self, Origin};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 pub(crate) type Found = (Origin, Format, Option<Compression>, Vec<u8>);
 
-/// The files of a folder, by name, folders in it included.
+/// The files of a folder and its subfolders, by name.
 pub(crate) fn folder(
     path: &Path,
     graph: &[u8],
@@ -19,7 +19,7 @@ pub(crate) fn folder(
 ) -> Result<()> {
     let mut pending = vec![path.to_path_buf()];
     let top = path;
-    // By what is wrong with their names: how many, and the first one.
+    // By the problem with their names: their number, and the first of them.
     let mut foreign: BTreeMap<String, (u64, PathBuf)> = BTreeMap::new();
     let mut pass_over = |why: String, path: PathBuf| {
         foreign.entry(why).or_insert((0, path)).0 += 1;
@@ -60,7 +60,7 @@ pub(crate) fn folder(
         }
     }
     let mut foreign: Vec<_> = foreign.into_iter().collect();
-    // Most of all first.
+    // The largest group comes first.
     foreign.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
     for (why, (count, first)) in foreign {
         let shown = first.strip_prefix(top).unwrap_or(&first).display();
@@ -73,11 +73,11 @@ pub(crate) fn folder(
     Ok(())
 }
 
-/// Bytes of a file that are looked at to see whether it is RDF/XML.
+/// Bytes at the beginning of a file in which the RDF namespace is searched for.
 const SNIFFED: usize = 64 << 10;
 
-/// True for a file called `.xml`, which may be anything, whose beginning does not mention RDF's namespace. What cannot be
-/// read, or is not UTF-8, is not judged.
+/// True for a file called `.xml`, which may have any content, whose beginning does not mention RDF's namespace. False
+/// for files that cannot be read or are not UTF-8.
 fn is_other_xml(path: &Path, compression: Option<Compression>) -> bool {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let name = match compression {

@@ -1,4 +1,4 @@
-//! Syntax and compression of a file: by name first, by its first bytes for compression.
+//! Syntax and compression of a file: determined by its name, and for compression by its first bytes.
 
 use oxrdfio::RdfFormat;
 use std::fmt;
@@ -13,7 +13,7 @@ pub enum Format {
     NTriples,
     /// N-Quads (`.nq`).
     NQuads,
-    /// Turtle (`.ttl`, and `.n3`: such files are nearly always in the part of N3 that is Turtle).
+    /// Turtle (`.ttl`, and `.n3`: such files nearly always stay within the Turtle subset of N3).
     Turtle,
     /// TriG (`.trig`).
     TriG,
@@ -48,7 +48,8 @@ impl Format {
         })
     }
 
-    /// The format of a media type such as `text/turtle; charset=utf-8`. Only XML comes in other encodings as well ([`Format::charset`]).
+    /// The format of a media type such as `text/turtle; charset=utf-8`. Only XML may be in other encodings
+    /// ([`Format::charset`]).
     #[must_use]
     pub fn from_media_type(media_type: &str) -> Option<Self> {
         let bare = media_type.split(';').next().unwrap_or_default();
@@ -66,8 +67,8 @@ impl Format {
         })
     }
 
-    /// The format of a document that comes with a media type and has a name: what the media type says, unless it is one that servers give
-    /// to any text (`text/plain`, `application/json`, `application/xml`, `text/xml`) and the name says more.
+    /// The format of a document with a media type and a name. The media type decides, unless it is one that servers use
+    /// for any text (`text/plain`, `application/json`, `application/xml`, `text/xml`) and the name is more specific.
     #[must_use]
     pub fn of_document(media_type: &str, by_name: Option<Self>) -> Option<Self> {
         let bare = media_type.split(';').next().unwrap_or_default().trim();
@@ -98,7 +99,7 @@ impl Format {
         (!value.is_empty()).then(|| value.to_owned())
     }
 
-    /// The name people know it by.
+    /// The name under which people know it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,8 +112,7 @@ impl Format {
         }
     }
 
-    /// True for the formats whose statements end with their line, so that several threads can
-    /// parse one document.
+    /// True for the formats whose statements end at a line end, so that several threads can parse one document.
     pub(crate) const fn is_line_format(self) -> bool {
         matches!(self, Self::NTriples | Self::NQuads)
     }
@@ -148,7 +148,7 @@ pub(crate) enum Compression {
 }
 
 impl Compression {
-    /// Bytes of the head that [`Self::from_magic`] wants to see.
+    /// Bytes of the head that [`Self::from_magic`] needs.
     pub(crate) const MAGIC_LEN: usize = 6;
 
     pub(crate) fn from_extension(extension: &str) -> Option<Self> {
@@ -161,7 +161,7 @@ impl Compression {
         })
     }
 
-    /// Compression by the first bytes. None of the signatures is the beginning of valid RDF text.
+    /// Compression determined by the first bytes. None of the signatures is the beginning of valid RDF text.
     pub(crate) fn from_magic(head: &[u8]) -> Option<Self> {
         match head {
             [0x1F, 0x8B, ..] => Some(Self::Gzip),
@@ -182,7 +182,7 @@ impl Compression {
     }
 }
 
-/// Format and compression that a file's name says.
+/// Format and compression indicated by a file's name.
 pub(crate) fn from_name(path: &Path) -> (Option<Format>, Option<Compression>) {
     let name = path
         .file_name()

@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Where a document's bytes are.
+/// Origin of a document's bytes.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {
     File(PathBuf),
     Stdin,
     /// A name for messages, and the text.
     Memory(String, Arc<[u8]>),
-    /// A name, and what is read once.
+    /// A name, and a stream that is read once.
     Stream(String, Stream),
 }
 
-/// A reader that the first run of a source takes, and how many bytes it has, if that is known.
+/// A reader that the first run of a source takes, and its number of bytes, if known.
 #[derive(Clone)]
 pub(crate) struct Stream {
     reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
@@ -48,7 +48,7 @@ impl fmt::Debug for Stream {
 }
 
 impl Origin {
-    /// The name that errors show.
+    /// The name shown in errors.
     pub(crate) fn name(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -64,7 +64,7 @@ impl Origin {
         }
     }
 
-    /// Bytes as they lie there (compressed ones for a compressed file), if known.
+    /// Number of stored bytes (compressed ones for a compressed file), if known.
     pub(crate) fn size(&self) -> Option<u64> {
         match self {
             Self::File(path) => std::fs::metadata(path)
@@ -77,7 +77,7 @@ impl Origin {
         }
     }
 
-    /// The error of a reader of this document: the text's fault if it is not what its compression says, else the disk's.
+    /// The error of a reader of this document: a fault of the text if its compression is broken, otherwise of the disk.
     pub(crate) fn error(&self, e: io::Error) -> Error {
         match e.get_ref().and_then(|e| e.downcast_ref::<Damaged>()) {
             Some(damaged) => Error::Syntax {
@@ -104,7 +104,7 @@ impl Origin {
     }
 }
 
-/// Opens a file for reading, folders refused.
+/// Opens a file for reading; folders are refused.
 pub(crate) fn open_file(path: &Path) -> Result<File> {
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     if file.metadata().map_err(|e| Error::io(path, e))?.is_dir() {
@@ -120,12 +120,12 @@ pub(crate) fn open_file(path: &Path) -> Result<File> {
 pub(crate) struct Opened {
     /// Decompressed bytes.
     pub(crate) reader: Box<dyn Read + Send>,
-    /// True when the bytes are the origin's own.
+    /// True when the bytes are not decompressed.
     pub(crate) plain: bool,
 }
 
-/// Opens a document; the first bytes decide about decompression. `named` is what its name says of
-/// it: a file called `.gz` that is not gzip is an error. Every raw byte read is added to `counter`.
+/// Opens a document; its first bytes decide about decompression. `named` is the compression according to its name: a
+/// file called `.gz` that is not gzip is an error. Every raw byte read is added to `counter`.
 pub(crate) fn open(
     origin: &Origin,
     named: Option<Compression>,
@@ -169,10 +169,11 @@ pub(crate) fn open(
     })
 }
 
-/// The mark that some editors put in front of UTF-8.
+/// The byte order mark that some editors put in front of UTF-8.
 const MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Makes blanks of a mark at the start of a document whose syntax allows blanks there. Positions after it stay.
+/// Replaces a byte order mark at the start of a document with blanks, for syntaxes that allow blanks there. Positions
+/// after it do not change.
 pub(crate) fn blank_mark(start: &mut [u8]) {
     if start.starts_with(MARK) {
         start[..MARK.len()].fill(b' ');
@@ -189,7 +190,7 @@ pub(crate) fn unmarked(mut reader: Box<dyn Read + Send>) -> io::Result<Box<dyn R
     Ok(Box::new(Cursor::new(head).chain(reader)))
 }
 
-/// All members or streams of an archive, one after the other.
+/// Decompresses all members or streams of an archive, one after the other.
 #[cfg(not(feature = "compression"))]
 fn decompress(
     _: impl Read + Send + 'static,
@@ -205,7 +206,7 @@ fn decompress(
     ))
 }
 
-/// All members or streams of an archive, one after the other.
+/// Decompresses all members or streams of an archive, one after the other.
 #[cfg(feature = "compression")]
 fn decompress(
     reader: impl Read + Send + 'static,
@@ -225,26 +226,26 @@ fn decompress(
         }
         Compression::Zstd => {
             let mut decoder = zstd::stream::read::Decoder::with_buffer(reader)?;
-            // What `zstd --long=31` writes; the default refuses windows over 128 MiB.
+            // The window that `zstd --long=31` writes; the default refuses windows over 128 MiB.
             decoder.window_log_max(window.checked_ilog2().unwrap_or(0).clamp(20, 31))?;
             Box::new(decoder)
         }
     })
 }
 
-/// A text that is not what its compression says.
+/// A text that does not match its compression.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Damaged(String);
 
-/// A document's own bytes: how many were read, and whether reading them failed.
+/// A document's raw bytes: how many were read, and whether reading them failed.
 #[derive(Default)]
 struct Source {
     read: AtomicU64,
     failed: AtomicBool,
 }
 
-/// Counts what is read.
+/// Counts the bytes that are read.
 struct Counting<R> {
     inner: R,
     counter: Arc<AtomicU64>,
@@ -264,7 +265,7 @@ impl<R: Read> Read for Counting<R> {
     }
 }
 
-/// A decompressed document. What the decompressor refuses is told from a disk that fails.
+/// A decompressed document. Distinguishes errors of the decompressor from those of a failing disk.
 struct Compressed {
     inner: Box<dyn Read + Send>,
     compression: Compression,
@@ -295,7 +296,7 @@ impl Read for Compressed {
     }
 }
 
-/// Reads until `buf` holds `want` bytes more or the input ends; returns how many came.
+/// Reads until `buf` has `want` more bytes or the input ends; returns the number of bytes read.
 pub(crate) fn read_more(
     reader: &mut dyn Read,
     buf: &mut Vec<u8>,
@@ -306,7 +307,7 @@ pub(crate) fn read_more(
     Ok(buf.len() - before)
 }
 
-/// Counts lines as editors do: line feed, carriage return, or both together end one.
+/// Counts lines as editors do: a line feed, a carriage return, or both together end a line.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct LineCounter {
     /// Line ends so far.

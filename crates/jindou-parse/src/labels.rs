@@ -9,30 +9,30 @@
 //! | `_:dK.rest` (looks like ours) | `_:dN.dK.rest` | `_:dN.dK.rest` |
 //! | a node without label (`[]`, lists, …) | `_:dN..C` | `_:dN..C` |
 //!
-//! `C` counts the document's unlabelled nodes in the order of their first use. Nothing can clash: a
-//! label never starts with a dot, so `dN.` + label is never `dN..C`; and a label is kept as it is only
-//! when it does not start with `dK.`.
+//! `C` counts the document's unlabelled nodes in the order of their first use. Labels cannot clash: a label never
+//! starts with a dot, so `dN.` + label is never `dN..C`; and a label is kept unchanged only when it does not start with
+//! `dK.`.
 
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// The labels of a document that stay as they are.
+/// The labels of a document that are kept unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keep {
     None,
-    /// Labels that look unlike the ones made here: the document is the only one.
+    /// Labels that do not look like generated ones: the document is the only one.
     Unlike,
-    /// All of them: the document's number cannot be guessed.
+    /// All labels: the document's number cannot be guessed.
     All,
 }
 
-/// Gives the labels of one document.
+/// Assigns the labels of one document.
 pub(crate) struct LabelScope {
     prefix: Vec<u8>,
     keep: Keep,
-    /// Unlabelled nodes: the parser's random number → our counter.
+    /// Unlabelled nodes: the parser's random number → this counter.
     anonymous: FxHashMap<u128, u32>,
-    /// Labels that no RDF text may have, by which a lenient reader was fooled.
+    /// Labels not allowed in any RDF text, which a lenient parser accepted.
     odd: FxHashMap<String, u32>,
     next: u32,
 }
@@ -49,7 +49,7 @@ impl LabelScope {
         }
     }
 
-    /// True when the label's text can stay as it is.
+    /// True when the label can be kept unchanged.
     pub(crate) fn keeps(&self, label: &[u8]) -> bool {
         match self.keep {
             Keep::None => false,
@@ -68,10 +68,10 @@ impl LabelScope {
         out.extend_from_slice(label);
     }
 
-    /// Appends the canonical bytes of a parsed node, which may be an unlabelled one.
+    /// Appends the canonical bytes of a parsed node, which may be unlabelled.
     ///
-    /// The parsers name unlabelled nodes by random 128-bit numbers in hexadecimal that start with a
-    /// letter. A label of the text that looks the same is numbered as well; it stays one node.
+    /// The parsers name unlabelled nodes with random 128-bit numbers in hexadecimal that start with a letter. A label
+    /// of the text that looks the same is numbered as well; it is still one node.
     pub(crate) fn push_parsed(&mut self, node: &oxrdf::BlankNode, out: &mut Vec<u8>) {
         let label = node.as_str();
         let first = label.as_bytes().first().copied().unwrap_or(b'.');
@@ -109,7 +109,7 @@ impl LabelScope {
         self.push_number(counter, out);
     }
 
-    /// Appends the canonical bytes of a node without a label, which is no other one.
+    /// Appends the canonical bytes of a new node without a label.
     pub(crate) fn push_fresh(&mut self, out: &mut Vec<u8>) {
         let counter = self.next;
         self.next += 1;
@@ -123,7 +123,7 @@ impl LabelScope {
     }
 }
 
-/// True for `d`, digits, a dot: the form of the labels we make.
+/// True for `d`, digits, a dot: the form of generated labels.
 fn looks_scoped(label: &[u8]) -> bool {
     if label.first() != Some(&b'd') {
         return false;

@@ -1,9 +1,9 @@
 //! RDF text in, batches of canonical term bytes out: the `parse` stop of the load journey.
 //!
-//! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and
-//! is a [`jindou_model::QuadSource`]. N-Triples and N-Quads go through a tokeniser of our own, on all
-//! workers at once and mostly without copying; RDF/XML through a reader of our own on [`jindou_xml`]; the
-//! other syntaxes through the `ox…` parsers, behind a guard against absurd nesting. Of these, a document is read by one worker.
+//! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and is a
+//! [`jindou_model::QuadSource`]. N-Triples and N-Quads are read by this crate's own tokeniser, on all workers at once
+//! and mostly without copying; RDF/XML by its own reader on top of [`jindou_xml`]; the other syntaxes by the `ox…`
+//! parsers, protected by a guard against absurd nesting. In these, one worker reads a whole document.
 //!
 //! ```
 //! use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};

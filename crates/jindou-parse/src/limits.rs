@@ -4,10 +4,10 @@ use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use std::cell::{Cell, RefCell};
 use std::io;
 
-/// Limits of a source. By default there are none.
+/// Limits of a source. There are none by default.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Ends the reading.
+    /// Token that ends the reading.
     pub cancel: CancelToken,
     /// Budget to which tokens, lines and windows of decompressors are charged, as long as they are held.
     pub memory: MemoryBudget,
@@ -22,22 +22,23 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of text that a statement may have for nothing.
+/// Bytes of text that a statement may have without a charge.
 const FREE: u64 = 1 << 20;
-/// A token's bytes are in a buffer that doubles, in a string, and in a batch of quads.
+/// Factor for a token's bytes, which are in a buffer that doubles, in a string, and in a batch of quads.
 const COPIES: u64 = 4;
 
-/// Tokens that a statement may have for nothing.
+/// Tokens that a statement may have without a charge.
 const FREE_TOKENS: u64 = 1 << 12;
 /// Bytes of a value, key or element that a parser keeps until its list, context or collection ends.
 const TOKEN: u64 = 600;
-/// Levels of brackets that a document may have for nothing.
+/// Levels of brackets that a document may have without a charge.
 const FREE_LEVELS: u64 = 1 << 10;
 /// Bytes that a parser keeps for each level.
 const LEVEL: u64 = 1000;
 
-/// Counts what was read since the last statement: no parser holds more text than that, and one that holds a literal or a comment
-/// of gibibytes holds all of it, as one holds a whole list or context of JSON-LD. Open brackets are held whatever was said since.
+/// Counts the text read since the last statement. No parser holds more text than that; one that reads a literal or a
+/// comment of gibibytes holds all of it, and so does one that reads a whole list or context of JSON-LD. Open brackets
+/// are held regardless of statements.
 pub(crate) struct Meter {
     limits: Limits,
     since: Cell<u64>,
@@ -90,36 +91,36 @@ impl Meter {
         })
     }
 
-    /// Counts values, keys or elements that were read, which a parser may keep until it knows what they mean.
+    /// Counts values, keys or elements that were read, which a parser may keep until it knows their meaning.
     pub(crate) fn tokens(&self, more: u64) {
         self.tokens.set(self.tokens.get() + more);
     }
 
-    /// Notes the number of brackets that are open.
+    /// Records the number of open brackets.
     pub(crate) fn levels(&self, open: u64) {
         self.levels.set(open);
     }
 
-    /// A statement came.
+    /// Records the end of a statement.
     #[inline]
     pub(crate) fn statement(&self) {
         let (since, tokens) = (self.since.replace(0), self.tokens.replace(0));
         if since > FREE || tokens > FREE_TOKENS {
             let mut charge = self.charge.borrow_mut();
             let open = beyond(self.levels.get(), FREE_LEVELS) * LEVEL;
-            // Giving back is never refused.
+            // Releasing memory is never refused.
             let less = open.min(charge.bytes());
             let _ = charge.set(less);
         }
     }
 
-    /// Why reading failed, if that was a limit.
+    /// Reason why reading failed, if that was a limit.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.failed.borrow_mut().take()
     }
 }
 
-/// The budget's refusal, with what was too long.
+/// The budget's refusal, naming what was too long.
 pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     let long = format!(
         "a literal, comment, line or name has {} MiB and has not ended yet",
@@ -128,7 +129,7 @@ pub(crate) fn no_room(error: Error, bytes: u64) -> Error {
     because(error, long)
 }
 
-/// The budget's refusal, with what there is no room for.
+/// The budget's refusal, naming what there is no room for.
 fn because(error: Error, what: String) -> Error {
     match error {
         Error::Limit(why) => Error::Limit(why.told(|why| format!("{what}: {why}"))),
@@ -136,12 +137,12 @@ fn because(error: Error, what: String) -> Error {
     }
 }
 
-/// `n` where that is more than what is free.
+/// `n` if it exceeds the free amount, otherwise 0.
 fn beyond(n: u64, free: u64) -> u64 {
     if n > free { n } else { 0 }
 }
 
-/// The error of a reader that may have met a limit.
+/// The error of a reader, which may be that of a limit.
 pub(crate) fn unwrapped(error: io::Error) -> Result<Error, io::Error> {
     error.downcast::<Error>()
 }

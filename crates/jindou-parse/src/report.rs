@@ -1,4 +1,4 @@
-//! Located errors, and what a lenient load skipped.
+//! Errors with their places, and the statements that a lenient load skipped.
 
 use jindou_model::sync;
 use jindou_model::{Error, Location};
@@ -6,12 +6,12 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many skipped statements are remembered.
+/// Number of skipped statements that are remembered.
 const REMEMBERED: usize = 10;
 /// Characters of an excerpt on each side of the place.
 const AROUND: usize = 60;
 
-/// Whether the number of a line is worth reading its file once more.
+/// Choice between reading a file again for the number of a line and leaving it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Wanted,
@@ -22,16 +22,16 @@ pub(crate) enum Line {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadStatement {
-    /// Where it is.
+    /// Place of the statement.
     pub at: Location,
-    /// Description of the fault, and of what was expected.
+    /// Description of the error, and of the expected syntax.
     pub message: String,
-    /// Its line, shortened to about 120 characters round the place.
+    /// Its line, shortened to about 120 characters around the place.
     pub text: Option<String>,
 }
 
 impl BadStatement {
-    /// From a line's bytes and a byte position in it.
+    /// A bad statement from a line's bytes and a byte position in it.
     pub(crate) fn in_line(
         file: String,
         line: u64,
@@ -66,7 +66,7 @@ impl BadStatement {
     }
 }
 
-/// Characters of a stretch of a line; only the end of a long one matters, but its columns count.
+/// Characters of a stretch of a line; only the end of a long one is shown, but its columns count.
 fn chars(bytes: &[u8]) -> Vec<char> {
     String::from_utf8_lossy(bytes)
         .chars()
@@ -103,27 +103,28 @@ impl std::fmt::Display for BadStatement {
 /// The unread rest of the documents that a lenient load had to give up at an error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rest {
-    /// Documents.
+    /// Number of documents.
     pub documents: u64,
     /// Bytes after the error, decompressed.
     pub bytes: u64,
-    /// XML elements that begin in those, of documents in RDF/XML: each is a vertex or a statement.
+    /// XML elements that begin in those bytes, for documents in RDF/XML: each is a vertex or a statement.
     pub elements: u64,
 }
 
-/// Statements skipped so far: how many, and the first ones in the order of the input.
+/// Statements skipped so far: their number, and the first ones in the order of the input.
 #[derive(Default)]
 pub(crate) struct Skipped {
     total: AtomicU64,
     first: Mutex<Vec<(u64, u64, BadStatement)>>,
     rest: Mutex<Rest>,
-    /// Where all of them are written, as they are met.
+    /// Destination to which all of them are written as they occur.
     all: Mutex<Option<Box<dyn Write + Send>>>,
 }
 
 impl Skipped {
-    /// Counts one at a document and byte offset. `describe` is called only when it is among the first, or all are written;
-    /// then without its line where finding that would mean reading the file once more for each of them.
+    /// Counts one at a document and byte offset. `describe` is called only when it is among the first, or when all are
+    /// written; in the latter case without its line, if finding that would mean reading the file again for each of
+    /// them.
     pub(crate) fn add(
         &self,
         document: u64,
@@ -168,7 +169,7 @@ impl Skipped {
         first.iter().map(|(_, _, bad)| bad.clone()).collect()
     }
 
-    /// Counts what is left of a document that is given up.
+    /// Counts the rest of a document that is given up.
     pub(crate) fn add_rest(&self, bytes: u64, elements: u64) {
         let mut rest = sync::lock(&self.rest);
         rest.documents += 1;
@@ -180,12 +181,12 @@ impl Skipped {
         *sync::lock(&self.rest)
     }
 
-    /// Writes all that comes there.
+    /// Writes all further ones to this destination.
     pub(crate) fn write_to(&self, out: Box<dyn Write + Send>) {
         *sync::lock(&self.all) = Some(out);
     }
 
-    /// Ends the writing.
+    /// Flushes the output.
     pub(crate) fn flush(&self) -> std::io::Result<()> {
         match sync::lock(&self.all).take() {
             Some(mut out) => out.flush(),

@@ -1,12 +1,12 @@
-//! Going on after a bad Turtle statement.
+//! Continuing after a bad Turtle statement.
 
 use crate::input::{self, LineCounter, Opened, Origin};
 use jindou_model::{Error, Result};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-/// Lets a lenient Turtle load start again in the middle of its document. What cannot be sought in
-/// (compressed, standard input) is held in memory whole.
+/// Lets a lenient Turtle load start again in the middle of its document. Input that does not support seeking
+/// (compressed, standard input) is held in memory as a whole.
 pub(crate) enum Restart {
     File(std::path::PathBuf),
     Memory(Arc<[u8]>),
@@ -42,10 +42,10 @@ impl Restart {
         })
     }
 
-    /// The position right after the first line end, at `offset` or later, before which there is a
-    /// dot: where the statement that is bad at `offset` probably ends.
+    /// The position right after the first line end, at `offset` or later, that follows a dot: the probable end of the
+    /// statement that is bad at `offset`.
     pub(crate) fn after_statement(&mut self, offset: u64) -> Result<Option<u64>> {
-        // The error may be the line end itself, as of an unclosed string: look at what is before.
+        // The error may be the line end itself, as for an unclosed string: look at the text before it.
         let mut at = offset.saturating_sub(256);
         let mut dot = false;
         let mut found = None;
@@ -67,8 +67,9 @@ impl Restart {
         Ok(found)
     }
 
-    /// The position after the line in which a string began that does not end in it, if the error at `offset` is one: what follows are statements,
-    /// or looks like some and is named when it is none. `at_end` says that the document ended in it.
+    /// The position after the line in which an unclosed string began, if the error at `offset` is one. The text after
+    /// it consists of statements; if it only looks like statements, it is reported when it is not. `at_end` says that
+    /// the document ended in the string.
     pub(crate) fn after_open_string(&mut self, offset: u64, at_end: bool) -> Result<Option<u64>> {
         let (mut first, mut at, mut found) = (None, offset, None);
         self.scan(offset, u64::MAX, &mut |bytes| {
@@ -99,7 +100,7 @@ impl Restart {
         })
     }
 
-    /// Shows `each` the bytes of a range, piece by piece, until it has seen enough.
+    /// Passes the bytes of a range to `each`, piece by piece, until it has seen enough.
     fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
         let mut reader = self.from(from)?.take(to - from);
         let mut piece = Vec::with_capacity(1 << 16);

@@ -137,7 +137,7 @@ pub(crate) struct PathNode {
 #[derive(Debug)]
 pub(crate) enum NodeKind {
     Bgp(Bgp),
-    /// The named graphs, one a row.
+    /// The named graphs, one per row.
     Graphs(Slot),
     /// One empty row if the named graph exists.
     HasGraph(Canonical),

@@ -321,7 +321,7 @@ impl PyDatabase {
         interruptible(py, &options.cancel, || db.explain(text, &options))
     }
 
-    /// Why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`, `column`
+    /// Reasons why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`, `column`
     /// (`None` where it has no place) and `suggestions`. An empty list for a query that has rows. Keywords as of `query`.
     #[pyo3(signature = (text, **keywords))]
     fn why_empty<'py>(
@@ -442,7 +442,7 @@ impl PyDatabase {
         self.path.clone()
     }
 
-    /// Whether it can be changed.
+    /// True if it can be changed.
     #[getter(writable)]
     fn is_writable(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.get(py)?.is_writable().is_ok())
@@ -569,7 +569,7 @@ impl Profile {
         self.report.run_time.as_secs_f64()
     }
 
-    /// Whether the plan was there already.
+    /// True if the plan was in the cache.
     #[getter]
     fn plan_cached(&self) -> bool {
         self.report.plan_cached

@@ -33,7 +33,7 @@ impl Cancel {
         self.token.cancel();
     }
 
-    /// Whether `cancel` was called.
+    /// True if `cancel` was called.
     #[getter]
     fn cancelled(&self) -> bool {
         self.token.is_cancelled()

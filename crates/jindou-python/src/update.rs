@@ -212,7 +212,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Whether it was neither committed nor rolled back.
+    /// True if it was neither committed nor rolled back.
     #[getter]
     fn is_open(&self, py: Python<'_>) -> bool {
         let open = self

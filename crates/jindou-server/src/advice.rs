@@ -1,8 +1,8 @@
-//! Advice added to errors: the library says what is wrong, and the program that runs it how to fix it with its own options.
+//! Advice added to errors: the library says what is wrong, and the program says how to fix it with its own options.
 
 use jindou::{Error, Resource};
 
-/// The remedy for the client, or what to ask the server's administrator.
+/// The remedy for the client, or what to ask of the server's administrator.
 pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
     match error {
         Error::Timeout(_) => Some("narrow the query"),

@@ -1,4 +1,4 @@
-//! Tokens: the file they are in, how requests carry them, and what those who do may do.
+//! Tokens: the file that holds them, how requests carry them, and what their bearers may do.
 
 use crate::ServeError;
 use crate::problem::Problem;
@@ -12,14 +12,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use subtle::ConstantTimeEq;
 
-/// Rights that a token gives. Writers may read, and look after the server: see and end every client's queries, merge, back up.
+/// Rights that a token grants. A write token also allows reading and administration: listing and ending every client's
+/// queries, merging, and backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// Shorter ones could be guessed.
+/// Shortest token in bytes; shorter ones could be guessed.
 const SHORTEST: usize = 16;
 
 type Tokens = Vec<(Access, Vec<u8>)>;
@@ -28,7 +29,7 @@ type Tokens = Vec<(Access, Vec<u8>)>;
 pub(crate) struct Keyring {
     path: PathBuf,
     tokens: RwLock<Tokens>,
-    /// Names tokens for lists without keeping them there.
+    /// Derives stable numbers for tokens, so that lists need not keep the tokens themselves.
     names: RandomState,
 }
 
@@ -42,7 +43,7 @@ impl Keyring {
         })
     }
 
-    /// Reads the file again. After an error the tokens stay as they were.
+    /// Reads the file again. After an error the tokens stay as they were. Returns the number of tokens.
     pub(crate) fn reload(&self) -> Result<usize, ServeError> {
         let tokens = read(&self.path)?;
         let count = tokens.len();
@@ -50,7 +51,7 @@ impl Keyring {
         Ok(count)
     }
 
-    /// Rights that this token gives. Every known token is compared to its end, so that the time tells nothing but lengths.
+    /// Rights that this token grants. Every known token is compared to its end, so that timing reveals only lengths.
     pub(crate) fn access(&self, token: &[u8]) -> Option<Access> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
@@ -62,7 +63,7 @@ impl Keyring {
         found
     }
 
-    /// A number that stands for this token while the process runs.
+    /// A number that stands for this token as long as the process runs.
     pub(crate) fn name(&self, token: &[u8]) -> u64 {
         self.names.hash_one(token)
     }
@@ -108,7 +109,7 @@ fn read(path: &Path) -> Result<Tokens, ServeError> {
     Ok(tokens)
 }
 
-/// A sentence about a secret file that others than its owner may read; `None` if nothing else may.
+/// A warning about a secret file that users other than its owner can read; `None` if only the owner can.
 pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
     #[cfg(unix)]
     {
@@ -133,13 +134,13 @@ pub(crate) fn exposed(path: &Path, what: &str) -> Option<String> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Credentials<'r> {
     pub(crate) token: Cow<'r, [u8]>,
-    /// Browsers send it by themselves, whoever's page the request comes from.
+    /// True if browsers send the credentials by themselves, no matter which page the request comes from.
     pub(crate) ambient: bool,
 }
 
 impl<'r> Credentials<'r> {
-    /// Of `Authorization: Bearer TOKEN`, or `Basic` with the token as password and any user name. `Ok(None)` without that
-    /// header.
+    /// Credentials from `Authorization: Bearer TOKEN`, or `Basic` with the token as password and any user name.
+    /// `Ok(None)` without that header.
     ///
     /// # Errors
     /// A message that says what is wrong with the header.
@@ -179,33 +180,33 @@ impl<'r> Credentials<'r> {
     }
 }
 
-/// The sender of a request, as far as it matters.
+/// The relevant facts about a request's sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
-    /// Stands for its token; `None` on a server without tokens.
+    /// Number that stands for the sender's token; `None` on a server without tokens.
     pub(crate) owner: Option<u64>,
     pub(crate) writing: Writing,
 }
 
-/// Whether a request may change data.
+/// Says if a request may change data, and if not, why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writing {
     Allowed,
-    /// Its token is for reading.
+    /// The token only allows reading.
     ReadToken,
-    /// A page of another origin made a browser send it.
+    /// A page of another origin made a browser send the request.
     Stranger,
 }
 
 impl Caller {
-    /// Whoever may do everything.
+    /// A caller that may do everything.
     pub(crate) const ANYBODY: Self = Self {
         owner: None,
         writing: Writing::Allowed,
     };
 
     /// # Errors
-    /// 403 with the reason.
+    /// 403 with the reason if the caller may not write.
     pub(crate) fn may_write(self) -> Result<(), Problem> {
         match self.writing {
             Writing::Allowed => Ok(()),
@@ -222,7 +223,7 @@ impl Caller {
         }
     }
 
-    /// True if it may see what a query of this owner asks.
+    /// True if the caller may see the text of a query with this owner.
     pub(crate) fn sees(self, owner: Option<u64>) -> bool {
         self.writing != Writing::ReadToken || self.owner == owner
     }

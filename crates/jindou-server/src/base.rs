@@ -1,10 +1,10 @@
-//! The base that a query's relative IRIs stand under when it has none of its own: the address it was sent to (SPARQL 1.1
-//! Protocol, section 2.1.7; RFC 3986, section 5.1.3).
+//! Base IRI of queries that have none of their own: the address to which the query was sent (SPARQL 1.1 Protocol,
+//! section 2.1.7; RFC 3986, section 5.1.3).
 
 use jindou::{DiagnosticKind, Error, Result};
 
-/// Plans a text under a base with `plan`: the text itself where no base matters, so that one plan serves all addresses.
-/// Positions in errors are those of the text as it came.
+/// Plans a text under a base with `plan`. Where no base matters, the text itself is planned, so that one plan serves
+/// all addresses. Positions in errors refer to the text as it was sent.
 pub(crate) fn under<T>(
     text: &str,
     base: Option<&str>,
@@ -32,7 +32,7 @@ pub(crate) fn under<T>(
     }
 }
 
-/// The texts that [`under`] plans for a text, in their order: which of them was planned before?
+/// The texts that [`under`] would plan for a text, in its order, to find out which of them is planned already.
 pub(crate) fn known<T>(
     text: &str,
     base: Option<&str>,
@@ -48,10 +48,10 @@ pub(crate) fn known<T>(
     find(text).or_else(based)
 }
 
-/// The error of a text, given its error without the base and with it.
+/// Chooses the error to report for a text from its errors without and with the base.
 fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     match (without, with) {
-        // What lacked a base is not a fault of the text.
+        // A missing base is not a fault of the text.
         (Error::Sparql(without), Error::Sparql(with))
             if without.all().iter().any(|d| d.kind == DiagnosticKind::Iri) =>
         {
@@ -61,7 +61,7 @@ fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     }
 }
 
-/// True if the text may call `IRI` or `URI`, which resolve when the query runs.
+/// True if the text may call `IRI` or `URI`, which resolve IRIs when the query runs.
 fn makes_iris(text: &str) -> bool {
     text.match_indices('(').any(|(at, _)| {
         let before = text.as_bytes()[..at].trim_ascii_end();
@@ -70,7 +70,7 @@ fn makes_iris(text: &str) -> bool {
     })
 }
 
-/// A text without the mark that some editors put in front of it.
+/// The text without the byte order mark that some editors put in front of it.
 pub(crate) fn unmarked(mut text: String) -> String {
     if text.starts_with('\u{feff}') {
         text.drain(..'\u{feff}'.len_utf8());

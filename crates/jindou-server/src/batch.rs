@@ -1,7 +1,9 @@
-//! Many queries in one request: an array or lines of JSON in, a line of SPARQL Results JSON for each out, in their order.
+//! Many queries in one request: a JSON array or lines of JSON in, one line of SPARQL Results JSON per query out, in the
+//! same order.
 //!
-//! A batch is one query to everyone else: one place, one time limit, one memory budget. Its queries run one after the
-//! other on one thread, in a slot for light ones; one that takes long gives that back and goes on in a slot for heavy ones.
+//! To the rest of the server a batch is one query: one place, one time limit, one memory budget. Its queries run one
+//! after the other on one thread, in a slot for light queries. A query that takes long gives that slot back and
+//! continues in a slot for heavy ones.
 
 use crate::admission::limits::Class;
 use crate::admission::{AdmissionRequest, Admitted};
@@ -27,12 +29,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Most queries of a batch.
+/// Most queries in a batch.
 const MOST: usize = 100_000;
-/// Longest time of a query in a slot for light ones.
+/// Longest time that a query of a batch may compute in a light slot.
 const LIGHT_TIME: Duration = Duration::from_millis(2);
 
-/// The answer for the name of a prepared query that is not there.
+/// Error for the name of a prepared query that does not exist.
 pub(crate) fn unknown(id: &str) -> Problem {
     Problem::new(
         StatusCode::NOT_FOUND,
@@ -71,13 +73,13 @@ struct Runner<'a> {
     sessions: FxHashMap<u64, Session>,
     slot: Slot,
     heavy: bool,
-    /// One of its queries was.
+    /// True once a query of the batch has moved to a heavy slot.
     moved: bool,
-    /// Bytes of the answer that the query's memory is charged.
+    /// Bytes of the answer that are charged to the query's memory.
     charged: u64,
 }
 
-/// The lines of all answers.
+/// Computes the lines of all answers.
 fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
     let query = &*admitted.query;
     let slot = piece::light_slot(shared, query)?;
@@ -104,7 +106,7 @@ fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8
     let mut out = Vec::new();
     let done = runner.all(text, &mut out);
     if !runner.moved {
-        // Else it waited for a slot among the heavy ones, and tells nothing of the others.
+        // Otherwise it waited for a heavy slot, and its time says nothing about light queries.
         shared.admission.served(Class::Light, computing.elapsed());
     }
     query.memory.release(runner.charged);
@@ -116,7 +118,7 @@ impl Runner<'_> {
     fn all(&mut self, text: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
         let is_array = text.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'[');
         if is_array {
-            // An array of JSON values takes several times its text.
+            // A parsed JSON array takes several times the memory of its text.
             let bytes = text.len() as u64 * 8;
             self.query.memory.charge(bytes)?;
             let all: Result<Vec<Json>, _> = serde_json::from_slice(text);
@@ -140,7 +142,7 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// One query's line. Errors of its own are its line; those that end the batch are returned.
+    /// Appends the line for one query. The query's own errors become its line; errors that end the batch are returned.
     fn item(
         &mut self,
         n: usize,
@@ -220,7 +222,7 @@ impl Runner<'_> {
         let ran = run(session, &values, &self.options, room);
         let ran = match ran {
             Err(Error::Timeout(_)) if !self.heavy => {
-                // It is not a light one: it begins again, at the expense of the heavy ones.
+                // The query is not a light one: it begins again in a heavy slot.
                 out.truncate(from);
                 self.swap(true).map_err(|e| Problem::from_error(&e))?;
                 self.options.timeout = Some(self.query.left());
@@ -252,7 +254,7 @@ impl Runner<'_> {
         Room::for_row(self.shared, self.query, &mut self.charged, out)
     }
 
-    /// Goes to a slot of the other class.
+    /// Moves to a slot of the other class.
     fn swap(&mut self, heavy: bool) -> Result<(), Error> {
         self.slot.give_back();
         self.query.set_state(QueryState::Queued);
@@ -291,7 +293,7 @@ impl<'t> GivenTerm<'t> {
     }
 }
 
-/// The answers so far, charged to the batch's memory as they grow.
+/// The answers so far, whose growth is charged to the batch's memory.
 struct Room<'o> {
     out: &'o mut Vec<u8>,
     charged: &'o mut u64,
@@ -328,7 +330,7 @@ impl<'o> Room<'o> {
             ));
         }
         if want > *self.charged {
-            // As the vector grows: twice the size at once, the old one alongside the new one.
+            // As the vector grows: it doubles, and for a moment the old and the new one exist together.
             let step = want.next_power_of_two().max(1 << 16) * 2 - *self.charged;
             self.memory.charge(step)?;
             *self.charged += step;
@@ -352,7 +354,7 @@ impl Write for Room<'_> {
     }
 }
 
-/// Appends one answer, on one line.
+/// Appends one answer as one line.
 fn run(
     session: &mut Session,
     values: &[Value<'_>],
@@ -366,7 +368,7 @@ fn run(
     if let Some(refused) = room.refused {
         return Err(refused);
     }
-    // Outside of strings a line's end is white space, and inside it is escaped.
+    // Line ends outside of strings are white space; inside they are escaped.
     for b in &mut room.out[from..] {
         if *b == b'\n' {
             *b = b' ';

@@ -1,4 +1,4 @@
-//! Bodies of requests within the memory of all queries: a text that has come is held until its answer is out.
+//! Request bodies within the memory of all queries: a received text is held until its answer has been sent.
 
 use crate::problem::Problem;
 use axum::body::Body;
@@ -11,25 +11,26 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// Bytes that a body may have without a charge: most bodies are shorter, and cost no lock.
+/// Bytes of a body that are not charged: most bodies are shorter, and then need no lock.
 const FREE: u64 = 64 << 10;
-/// A body's bytes are in a vector that doubles.
+/// Factor between a body's length and the memory that it may take, since its vector doubles.
 const COPIES: u64 = 2;
-/// Bytes of a refused body that are read and thrown away: clients send all before they look at the answer.
+/// Bytes of a refused body that are read and discarded, since clients send the whole body before they look at the
+/// answer.
 const DISCARDED: u64 = 64 << 20;
 
-/// Memory that a request's body holds until its answer is out.
+/// Memory that a request's body holds until its answer has been sent.
 #[derive(Clone)]
 pub(crate) struct Hold(Arc<Mutex<HeldBody>>);
 
 struct HeldBody {
     charge: Charge,
-    /// Why there was no room.
+    /// Reason why there was no memory.
     refused: Option<String>,
 }
 
 impl Hold {
-    /// Of nothing yet.
+    /// A hold on nothing yet.
     pub(crate) fn new(memory: &MemoryBudget) -> Self {
         Self(Arc::new(Mutex::new(HeldBody {
             charge: Charge::new(Holder::Rest, memory),
@@ -41,7 +42,8 @@ impl Hold {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer, which holds what the body does; or that there was no room for it.
+    /// The response, which keeps the body's memory charged until it is sent; or an error if there was no memory for the
+    /// body.
     pub(crate) fn answer(self, response: Response<Body>) -> Response<Body> {
         let held = self.lock();
         if let Some(why) = held.refused.clone() {
@@ -56,7 +58,7 @@ impl Hold {
     }
 }
 
-/// A request's body whose bytes are charged as they come.
+/// A request's body whose bytes are charged as they arrive.
 pub(crate) struct Charged<B> {
     body: B,
     hold: Hold,
@@ -74,7 +76,7 @@ impl<B> Charged<B> {
         }
     }
 
-    /// False if there is no room.
+    /// Charges these bytes; false if there is no memory.
     fn take(&mut self, bytes: u64) -> bool {
         self.seen = self.seen.saturating_add(bytes);
         if self.refused {
@@ -133,7 +135,7 @@ where
     }
 }
 
-/// An answer, and what its request holds.
+/// A response that keeps the memory of its request charged.
 struct KeptAnswer {
     body: Body,
     _hold: Hold,

@@ -1,4 +1,4 @@
-//! The checks that every request passes: its host, tokens, origin; and counting.
+//! The checks that every request passes (host, tokens, origin), and request counting.
 
 use crate::auth::{Access, Caller, Credentials, Keyring, Writing};
 use crate::codings;
@@ -19,10 +19,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri
 use std::net::IpAddr;
 use std::sync::Arc;
 
-/// Where a request of a browser comes from, as the browser says.
+/// Header in which browsers say what kind of site a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Lets a request on, or answers it here.
+/// Passes a request on, or answers it here.
 pub(crate) async fn guard(
     State(shared): State<Arc<AppState>>,
     mut request: Request,
@@ -54,7 +54,7 @@ pub(crate) async fn guard(
         all.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         all.append(VARY, HeaderValue::from_static("origin"));
     }
-    // No browser takes an answer for a page or a script that is none.
+    // Keeps browsers from interpreting an answer as a page or a script.
     let all = response.headers_mut();
     all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     shared
@@ -65,7 +65,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// A request of HTTP/1.1 names its host, once, by something that is a host (RFC 9112, section 3.2).
+/// Checks that an HTTP/1.1 request names its host exactly once, with a valid host (RFC 9112, section 3.2).
 fn hosted(request: &Request) -> Result<(), Problem> {
     let mut lines = request.headers().get_all(HOST).iter();
     let wrong = match (lines.next(), lines.next()) {
@@ -83,7 +83,7 @@ fn hosted(request: &Request) -> Result<(), Problem> {
     Err(Problem::bad_request(wrong))
 }
 
-/// A head that came in one piece may be larger than the buffer that the parser was promised.
+/// Checks the size of the head: one that arrived in a single piece may be larger than the parser's buffer limit.
 fn sized(request: &Request) -> Result<(), Problem> {
     let head: usize = request.uri().to_string().len()
         + request
@@ -104,7 +104,8 @@ fn sized(request: &Request) -> Result<(), Problem> {
     ))
 }
 
-/// The answer to OPTIONS: what there is, and, for a page that may ask, what its browser wants to know before.
+/// The answer to OPTIONS: the allowed methods, and for a page that may send the request, the CORS headers that its
+/// browser asks for.
 fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::NO_CONTENT;
@@ -126,7 +127,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     response
 }
 
-/// Value to answer in `Access-Control-Allow-Origin`; `None`: the page may not read the answer.
+/// Value of `Access-Control-Allow-Origin` in the answer; `None` if the page may not read the answer.
 fn allowed_origin(shared: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = &shared.options.cors_origins;
@@ -149,8 +150,8 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
-/// True if the request was meant for this machine by a name that only this machine answers to. A page elsewhere can
-/// make a name of its own point here (DNS rebinding), and a server that knows no tokens must not answer to that.
+/// True if the request addresses this machine by a name that only this machine answers to. A foreign page can make a
+/// name of its own resolve to this address (DNS rebinding), and a server without tokens must not answer such requests.
 fn is_for_loopback(request: &Request) -> bool {
     let named = request.headers().get(HOST).and_then(|h| h.to_str().ok());
     let host = match (request.uri().host(), named) {
@@ -159,24 +160,24 @@ fn is_for_loopback(request: &Request) -> bool {
             .parse::<http::uri::Authority>()
             .ok()
             .map(|a| a.host().to_owned()),
-        // HTTP/1.0 without a host: no browser.
+        // HTTP/1.0 without a host: not a browser.
         (None, None) => return true,
     };
     host.is_some_and(|h| is_loopback(&h) || h.parse::<IpAddr>().is_ok())
 }
 
-/// True if a page of another origin than this server's own made a browser send it.
+/// True if a browser sent the request on behalf of a page of another origin than this server's.
 fn is_foreign(headers: &HeaderMap) -> bool {
     let text = |name: http::HeaderName| headers.get(name).and_then(|v| v.to_str().ok());
     if !headers.contains_key(ORIGIN) {
-        // Browsers that leave out the one say it by the other.
+        // Browsers that omit one header send the other.
         return text(SEC_FETCH_SITE).is_some_and(|site| site == "cross-site");
     }
     let authority = text(ORIGIN).and_then(|o| Some(o.split_once("://")?.1));
     authority.is_none() || authority != text(HOST)
 }
 
-/// Finds out who asks, refuses whom it must, and leaves a [`Caller`] with the request's [`Connection`].
+/// Identifies the caller, refuses the request if necessary, and leaves a [`Caller`] in the request's [`Connection`].
 fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     let path = request.uri().path();
     if matches!(path, "/health" | "/ready") {
@@ -184,7 +185,7 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     }
     let admin = path.starts_with("/admin/");
     let safe = matches!(*request.method(), Method::GET | Method::HEAD);
-    // `/sparql` takes both, and asks for itself.
+    // `/sparql` takes both queries and updates, and checks for itself.
     let writes = path == "/update" || !safe && (path.starts_with("/store") || admin);
     let mut caller = match &shared.tokens {
         Some(tokens) => bearer(shared, tokens, request)?,
@@ -204,7 +205,7 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Refuses a request that turned out to be an update and may not be one.
+/// Refuses a request that turned out to be an update and is not allowed to be one.
 pub(crate) fn may_write(
     shared: &AppState,
     connection: &Connection,
@@ -223,7 +224,8 @@ pub(crate) fn may_write(
     })
 }
 
-/// Without tokens: this machine's programs may do all, and pages of other origins only read.
+/// The caller on a server without tokens: programs on this machine may do everything, and pages of other origins may
+/// only read.
 fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     if !is_for_loopback(request) {
         return Err(Problem::new(
@@ -232,7 +234,8 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
             "a server without --token-file answers only to names of this machine (localhost, 127.0.0.1)",
         ));
     }
-    // A page elsewhere may make this machine's browser send a form, and what it cannot read it can still do.
+    // A foreign page may make this machine's browser submit a form; even if it cannot read the answer, the update would
+    // take effect.
     let headers = request.headers();
     let near = || {
         let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
@@ -247,7 +250,7 @@ fn local(shared: &AppState, request: &Request) -> Result<Caller, Problem> {
     Ok(caller)
 }
 
-/// With tokens: what the request's own allows.
+/// The caller on a server with tokens: has the rights of the request's token.
 fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Caller, Problem> {
     let headers = request.headers();
     let refuse = |reason: &str, sentence: &'static str| {
@@ -267,7 +270,8 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
     let Some(access) = tokens.access(&credentials.token) else {
         return refuse("unknown", "unknown token");
     };
-    // A page elsewhere cannot make a browser send Bearer, but what it remembers of Basic it sends by itself.
+    // A foreign page cannot make a browser send a Bearer token, but remembered Basic credentials are sent
+    // automatically.
     let listed = || {
         let origin = headers.get(ORIGIN).and_then(|o| o.to_str().ok());
         origin.is_some_and(|o| shared.options.cors_origins.iter().any(|listed| listed == o))
@@ -292,7 +296,7 @@ fn failed(shared: &AppState, request: &Request, reason: &str, sentence: &str) {
     refused(shared, client, reason, method, path, sentence);
 }
 
-/// Counts and logs an attempt that was refused; never the token.
+/// Counts and logs a refused attempt; never the token.
 fn refused(
     shared: &AppState,
     client: &str,
@@ -305,14 +309,14 @@ fn refused(
     counter.with_label_values(&[reason]).inc();
     let path = shown(path);
     if reason == "missing" {
-        // How browsers and most libraries begin.
+        // Browsers and most libraries start without credentials.
         tracing::info!(client, reason, method, path, "{sentence}");
     } else {
         tracing::warn!(client, reason, method, path, "{sentence}");
     }
 }
 
-/// The part of a path that logs show.
+/// The part of a path that appears in logs.
 fn shown(path: &str) -> &str {
     path.get(..path.len().min(200)).unwrap_or("")
 }

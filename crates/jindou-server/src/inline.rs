@@ -1,10 +1,11 @@
-//! Light queries, answered where their request was read. Handing a query to a thread of its own and its answer back costs two
-//! wake-ups and some fifteen system calls: more than most light queries take.
+//! Light queries, answered on the thread that read their request. Handing a query to a thread of its own and its answer
+//! back costs two wake-ups and some fifteen system calls: more than most light queries take.
 //!
-//! A query that runs here must not keep a thread of the network for long: only short texts are planned, for [`PLANNING`] at most,
-//! and only plans that the planner calls light are run, for [`TIME`] at most, with little memory and room for a short answer. A run that exceeds any of
-//! this is thrown away (nothing of it has been sent), and the query runs again on a thread of its own, under its own limits. One
-//! thread of the runtime is always left for sockets: see [`AppState::inline`].
+//! A query that runs here must not keep a thread of the network for long: only short texts are planned, for
+//! [`PLANNING`] at most, and only plans that the planner calls light are run, for [`TIME`] at most, with little memory
+//! and space for a short answer. A run that exceeds any of this is discarded (nothing of it has been sent), and the
+//! query runs again on a thread of its own, under its own limits. One thread of the runtime is always left for sockets:
+//! see [`AppState::inline`].
 
 use crate::admission::Admitted;
 use crate::live::QueryState;
@@ -21,27 +22,29 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest text that is read and planned here: that is some 0.1 ms, but grows with the number of patterns.
+/// Longest text that is parsed and planned here. Such a text takes some 0.1 ms, but the time grows with the number of
+/// patterns.
 const LONGEST_TEXT: usize = 4 << 10;
-/// Longest time for that. What takes longer is planned again on a thread of its own. The planner looks at its time between
-/// estimates, so this is half of what a thread of the network may be kept.
+/// Longest time for parsing and planning. A query that takes longer is planned again on a thread of its own. The
+/// planner checks the time only between estimates, so this is half of the time for which a network thread may be
+/// occupied.
 const PLANNING: Duration = Duration::from_millis(1);
 /// Longest time that a query runs here.
 const TIME: Duration = Duration::from_millis(2);
 /// Most memory of a query that runs here.
 const MEMORY: u64 = 8 << 20;
-/// Longest answer that is made here.
+/// Longest answer, in bytes, that is produced here.
 const ROOM: usize = 64 << 10;
 
 /// Outcome of an attempt.
 pub(crate) enum Attempt {
     /// The query is over.
     Done(Result<Response<Body>, Problem>),
-    /// The query wants a thread of its own; its plan, if it was made.
+    /// The query needs a thread of its own; its plan, if there is one already.
     Later(Option<PlannedQuery>),
 }
 
-/// A short answer.
+/// A short answer, kept in memory.
 struct Short {
     text: Vec<u8>,
     content_type: &'static str,
@@ -67,7 +70,7 @@ impl Out for Short {
     }
 }
 
-/// Answers the query if that is a matter of a moment. Blocks for that moment.
+/// Answers the query if that takes only a moment. Blocks for that moment.
 pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &Request) -> Attempt {
     let query = &admitted.query;
     if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
@@ -95,13 +98,13 @@ fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<A
     if let QueryTask::Bound(b) = &request.work
         && !b.prepared.is_current()
     {
-        // Another thread may be planning it, for as long as that takes.
+        // Another thread may be planning it, which may take long.
         return Ok(Attempt::Later(None));
     }
     let options = run::options(shared, query, request);
     let within = options.clone().with_timeout(PLANNING.min(query.left()));
     let planned = match run::plan(shared, admitted, request, &within) {
-        // It is planned again, within its own time.
+        // The query is planned again, within its own time limit.
         Err(Error::Timeout(_)) if !query.left().is_zero() => {
             return Ok(Attempt::Later(None));
         }
@@ -119,7 +122,7 @@ fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<A
     Ok(Attempt::Later(Some(planned)))
 }
 
-/// `None`: it takes longer, or more, than it may here.
+/// `None` if the query takes more time or memory than it may here.
 fn run_here(
     shared: &AppState,
     admitted: &Admitted,
@@ -148,7 +151,7 @@ fn run_here(
     drop(sink);
     let most = shared.options.max_result_bytes.unwrap_or(u64::MAX);
     if ran.is_err() || out.text.len() as u64 > most {
-        // Whatever the reason, the attempt with the query's own limits will say it.
+        // Whatever the reason, the second attempt with the query's own limits will report it.
         query.rows.store(0, Ordering::Relaxed);
         return Ok(None);
     }

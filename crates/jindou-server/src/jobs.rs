@@ -1,4 +1,5 @@
-//! Work on the whole store that something asked for: one at a time, on a thread of its own, seen and cancelled meanwhile.
+//! Work on the whole store that was requested: one job at a time, on a thread of its own, visible and cancellable
+//! meanwhile.
 
 use crate::paths;
 use crate::shared::AppState;
@@ -9,7 +10,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Work that is being done.
+/// A job in progress.
 pub(crate) struct Job {
     pub(crate) name: &'static str,
     /// Names of the phases of `progress`.
@@ -31,7 +32,7 @@ impl Job {
     }
 }
 
-/// The work that runs, and how the last one of each name ended.
+/// The running job, and the outcome of the last job of each name.
 #[derive(Default)]
 pub(crate) struct Jobs {
     inner: Mutex<JobTable>,
@@ -48,7 +49,7 @@ impl Jobs {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A document that says how far the job `name` is, or how it ended.
+    /// A document with the progress or the outcome of the job `name`.
     pub(crate) fn document(&self, name: &'static str) -> Value {
         let inner = self.lock();
         match &inner.running {
@@ -60,12 +61,12 @@ impl Jobs {
         }
     }
 
-    /// True while something runs.
+    /// True while a job runs.
     pub(crate) fn is_running(&self) -> bool {
         self.lock().running.is_some()
     }
 
-    /// Asks what runs to end; of this name only, if one is given. False if nothing does.
+    /// Asks the running job to end, if it has this name or none is given. False if no such job runs.
     pub(crate) fn cancel(&self, name: Option<&str>) -> bool {
         let inner = self.lock();
         let job = inner.running.as_ref();
@@ -74,10 +75,10 @@ impl Jobs {
     }
 }
 
-/// Begins a job; what it gives is what is seen of it afterwards.
+/// Begins a job; its result is what is shown of it afterwards.
 ///
 /// # Errors
-/// [`Error::Conflict`] while another one runs, [`Error::Limit`] without a thread for it.
+/// [`Error::Conflict`] while another job runs, [`Error::Limit`] if no thread can be started.
 pub(crate) fn begin(
     shared: &Arc<AppState>,
     name: &'static str,

@@ -1,5 +1,5 @@
-//! Jindou over HTTP: the SPARQL 1.1 Protocol, the Graph Store Protocol, a service description with
-//! VoID statistics, live queries, health and metrics. `docs/server.md` describes it from outside.
+//! Jindou over HTTP: the SPARQL 1.1 Protocol, the Graph Store Protocol, a service description with VoID statistics,
+//! live queries, health and metrics. `docs/server.md` is its user documentation.
 //!
 //! | module | job |
 //! |---|---|
@@ -59,7 +59,7 @@ mod stalled;
 mod tls;
 mod write;
 
-/// The library: types of it stand in signatures.
+/// The library, whose types appear in signatures.
 pub use jindou;
 pub use listen::Server;
 pub use options::{ServeError, ServerOptions, TlsFiles};
@@ -68,7 +68,7 @@ pub use options::{ServeError, ServerOptions, TlsFiles};
 #[doc(hidden)]
 pub use admission::limits::{Admission, Class, Limits, Reason, Refused};
 
-/// Paths of all routes, for the tests that go through them.
+/// Paths of all routes, for tests that cover each of them.
 #[doc(hidden)]
 #[must_use]
 pub fn routes() -> &'static [&'static str] {

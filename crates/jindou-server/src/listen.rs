@@ -35,29 +35,30 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt;
 
-/// Time for a request's head to arrive, and for a TLS handshake.
+/// Longest time for a request's head to arrive, and for a TLS handshake.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Stack of a thread that answers requests: plans of thousands of operators are compiled and run on it. Only what is touched takes
-/// memory.
+/// Stack size of a thread that answers requests, on which plans of thousands of operators are compiled and run. Only
+/// touched pages take memory.
 const STACK: usize = 64 << 20;
 /// Most bytes of a request's head; a GET carries its query there.
 pub(crate) const MAX_HEAD: usize = 128 << 10;
-/// The system's buffer of a connection: bounds what a reader that stopped costs outside this process' own limits.
+/// Size of the system's send buffer of a connection: bounds the cost of a stalled reader outside this process's own
+/// limits.
 const SEND_BUFFER: usize = 512 << 10;
-/// Time that a shutdown waits after cancelling, for threads to see it.
+/// Time that a shutdown waits after cancelling, so that threads can notice.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// How far a shutdown is.
+/// Progress of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
     Serving,
-    /// No new connections and requests; what runs goes on.
+    /// No new connections and requests are accepted; running work continues.
     Draining,
     /// Queries that still run are cancelled.
     Stopping,
 }
 
-/// A running server. Dropped, it stops at once.
+/// A running server. Dropping it stops it at once.
 pub struct Server {
     runtime: Option<Runtime>,
     address: SocketAddr,
@@ -71,8 +72,8 @@ impl Server {
     /// Listens and serves on threads of its own.
     ///
     /// # Errors
-    /// [`ServeError`]: the address, the token file or the TLS files do not serve, or the address can be reached from
-    /// elsewhere and there are no tokens.
+    /// [`ServeError`]: the address, the token file or the TLS files cannot be used, or the address can be reached from
+    /// other machines and there are no tokens.
     pub fn start(db: Database, options: ServerOptions) -> Result<Self, ServeError> {
         let tokens = options.token_file.as_deref().map(Keyring::open);
         let tokens = tokens.transpose()?;
@@ -149,19 +150,19 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Address on which the server listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Queries that exist now: computing, queued or waiting for their readers.
+    /// Number of existing queries: computing, queued or waiting for their readers.
     #[must_use]
     pub fn live_queries(&self) -> usize {
         self.live.list().len()
     }
 
-    /// Stops listening; what runs goes on for the options' grace at most. Called again, it cancels what runs.
+    /// Stops listening; running work may continue for the options' grace period. A second call cancels it.
     pub fn shut_down(&self) {
         self.phase.send_modify(|p| {
             *p = match p {
@@ -171,8 +172,8 @@ impl Server {
         });
     }
 
-    /// Reads the token file and the TLS files again. What cannot be read or does not serve stays as it was; connections
-    /// that are open go on.
+    /// Reads the token file and the TLS files again. A file that cannot be used leaves its old state in place; open
+    /// connections continue.
     ///
     /// # Errors
     /// [`ServeError::File`] with the first such file.
@@ -193,8 +194,8 @@ impl Server {
         Ok(())
     }
 
-    /// Serves until the process is asked to end (SIGINT, SIGTERM): the first time gracefully, the second time at once.
-    /// SIGHUP makes it [`reload`](Self::reload).
+    /// Serves until the process is asked to end (SIGINT, SIGTERM): gracefully at the first signal, at once at the
+    /// second. SIGHUP makes it [`reload`](Self::reload).
     pub fn run_until_signal(mut self) {
         let Some(runtime) = self.runtime.take() else {
             return;
@@ -219,7 +220,7 @@ impl Server {
         runtime.shutdown_timeout(LAST_WAIT);
     }
 
-    /// Never ends.
+    /// Reloads at each SIGHUP; never returns.
     async fn reload_on_hangup(&self) {
         #[cfg(unix)]
         {
@@ -238,7 +239,7 @@ impl Server {
         std::future::pending().await
     }
 
-    /// Shuts down and waits for the end.
+    /// Shuts down and waits until everything has ended.
     pub fn stop(mut self) {
         self.shut_down();
         if let Some(runtime) = self.runtime.take() {
@@ -284,7 +285,7 @@ fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
         Some(Protocol::TCP),
     )?;
     socket.set_reuse_address(true)?;
-    // Connections take this over from the socket that accepts them.
+    // Accepted connections inherit this from the listening socket.
     socket.set_send_buffer_size(SEND_BUFFER)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
@@ -331,7 +332,7 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
         });
     }
     drop(listener);
-    // What it did is thrown away.
+    // Work done by a running job is discarded.
     shared.jobs.cancel(None);
     let drained = async {
         while connections.join_next().await.is_some() {}
@@ -352,7 +353,7 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
         for q in left {
             q.cancel(Cause::Shutdown);
         }
-        // Connections whose readers stopped reading end with the runtime.
+        // Connections whose readers have stalled end with the runtime.
         let _ = tokio::time::timeout(LAST_WAIT, drained).await;
     }
 }
@@ -365,7 +366,8 @@ async fn accept(
     match listener.accept().await {
         Ok((stream, peer)) => Some((stream, peer, permit)),
         Err(e) => {
-            // Out of descriptors, or a connection that ended before it was taken: neither ends a server.
+            // The process is out of descriptors, or a connection ended before it was accepted: neither should end the
+            // server.
             tracing::warn!("cannot accept a connection: {e}");
             tokio::time::sleep(Duration::from_millis(20)).await;
             None
@@ -374,7 +376,7 @@ async fn accept(
 }
 
 fn set_up(stream: &TcpStream, longest: Duration) {
-    // Failures leave defaults that work too.
+    // If this fails, the defaults work too.
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let _ = SockRef::from(stream).set_tcp_user_timeout(Some(longest));
@@ -382,7 +384,7 @@ fn set_up(stream: &TcpStream, longest: Duration) {
     let _ = longest;
 }
 
-/// Serves one connection to its end.
+/// Serves one connection until it ends.
 async fn converse<S>(
     stream: S,
     router: Router,
@@ -396,7 +398,7 @@ async fn converse<S>(
         let connection = Arc::clone(&connection);
         service_fn(move |mut request: http::Request<hyper::body::Incoming>| {
             request.extensions_mut().insert(Arc::clone(&connection));
-            // Changes charge their bodies themselves, several times over.
+            // Update requests charge their bodies themselves, several times over.
             let changes = ["/update", "/store"];
             let own = changes.iter().any(|c| request.uri().path().starts_with(c));
             let hold = Hold::new(memory);
@@ -406,10 +408,10 @@ async fn converse<S>(
                     return router.oneshot(request.map(Body::new)).await;
                 }
                 let held = hold.clone();
-                // Those that are not known are refused by the guard.
+                // Unknown codings are refused by the guard.
                 let coded = codings::from_headers(request.headers()).unwrap_or_default();
                 if !coded.is_empty() {
-                    // No one undoes them again.
+                    // The body is decoded now, and must not be decoded again.
                     request.headers_mut().remove(CONTENT_ENCODING);
                 }
                 let request = request.map(|body| {
@@ -429,7 +431,7 @@ async fn converse<S>(
     let mut closing = false;
     loop {
         tokio::select! {
-            // Errors are the client's leaving, or an answer that broke off and was logged where it did.
+            // An error means that the client left, or that an answer broke off, which was logged there.
             _ = serving.as_mut() => return,
             () = connection.cut.notified() => return,
             _ = phase.wait_for(|p| *p > Phase::Serving), if !closing => {

@@ -1,4 +1,4 @@
-//! A query that exists: its limits, its state, and how it is cancelled.
+//! A live query: its limits, its state, and its cancellation.
 
 use jindou::{CancelToken, Error, MemoryBudget, QueryWatch, Result};
 use std::borrow::Cow;
@@ -11,15 +11,15 @@ use tokio::sync::Notify;
 /// Longest text that is kept for lists and logs, in bytes.
 const SHOWN: usize = 4096;
 
-/// State of a query at the moment.
+/// Current state of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum QueryState {
-    /// Waits for a slot.
+    /// Waiting for a slot.
     Queued,
-    /// Computes.
+    /// Computing.
     Running,
-    /// Waits for its reader.
+    /// Waiting for its reader.
     Sending,
 }
 
@@ -33,14 +33,14 @@ impl QueryState {
     }
 }
 
-/// Why a query was cancelled.
+/// Reason why a query was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     /// The client closed its connection.
     ClientGone,
-    /// Someone asked for it at the admin route.
+    /// A client asked for it at the admin route.
     Admin,
-    /// The server shuts down.
+    /// The server is shutting down.
     Shutdown,
 }
 
@@ -53,16 +53,16 @@ pub(crate) struct Newcomer {
     pub(crate) memory: MemoryBudget,
 }
 
-/// One query that exists.
+/// A live query.
 pub(crate) struct LiveQuery {
     pub(crate) id: u64,
-    /// The text, shortened.
+    /// The text, truncated.
     text: String,
-    /// The same, of what is known only when the body has come.
+    /// The text, truncated, if it is known only after the body has arrived.
     body_text: OnceLock<String>,
-    /// Where the request came from.
+    /// Address from which the request came.
     pub(crate) client: String,
-    /// Number that stands for the token that it came with.
+    /// Number that stands for the request's token.
     pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
     pub(crate) limit: Duration,
@@ -70,14 +70,14 @@ pub(crate) struct LiveQuery {
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
-    /// Steps of a query that is profiled.
+    /// Steps so far of a query that is profiled.
     pub(crate) watch: OnceLock<QueryWatch>,
     /// The tag that the client gave the query.
     pub(crate) tag: OnceLock<String>,
     state: AtomicU8,
-    /// True if the query waited for its reader at some time.
+    /// True if the query has waited for its reader at any time.
     waited: AtomicBool,
-    /// Number of the client in whose share it counts.
+    /// Number of the client to whose share the query counts.
     pub(crate) sharer: u64,
     cancel: CancelToken,
     cause: OnceLock<Cause>,
@@ -86,7 +86,7 @@ pub(crate) struct LiveQuery {
 }
 
 impl LiveQuery {
-    /// A query that waits. Called inside the runtime.
+    /// A query in the queued state. Must be called inside the runtime.
     pub(crate) fn new(id: u64, sharer: u64, new: Newcomer) -> Self {
         Self {
             id,
@@ -112,17 +112,17 @@ impl LiveQuery {
         }
     }
 
-    /// The text, shortened.
+    /// The text, truncated.
     pub(crate) fn text(&self) -> &str {
         self.body_text.get().unwrap_or(&self.text)
     }
 
-    /// Shows another text from here on.
+    /// Sets the text to show from now on.
     pub(crate) fn show(&self, text: &str) {
         let _ = self.body_text.set(shortened(text));
     }
 
-    /// Asks the query to end; the first cause counts.
+    /// Asks the query to end; the first cause is kept.
     pub(crate) fn cancel(&self, cause: Cause) {
         let _ = self.cause.set(cause);
         self.cancel.cancel();
@@ -133,12 +133,12 @@ impl LiveQuery {
         self.cause.get().copied()
     }
 
-    /// The token that its operators look at.
+    /// The token that the query's operators check.
     pub(crate) fn token(&self) -> CancelToken {
         self.cancel.clone()
     }
 
-    /// Time that is left.
+    /// Remaining time.
     pub(crate) fn left(&self) -> Duration {
         self.limit.saturating_sub(self.started.elapsed())
     }
@@ -151,7 +151,7 @@ impl LiveQuery {
         }
     }
 
-    /// True if it ever waited for its reader: then its time is not what it computed.
+    /// True if the query ever waited for its reader, so that its elapsed time is not its computing time.
     pub(crate) fn has_waited(&self) -> bool {
         self.waited.load(Ordering::Relaxed)
     }
@@ -163,7 +163,7 @@ impl LiveQuery {
         self.state.store(state as u8, Ordering::Relaxed);
     }
 
-    /// Ok to go on.
+    /// Ok if the query may continue.
     pub(crate) fn check(&self) -> Result<()> {
         if self.cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -174,14 +174,14 @@ impl LiveQuery {
         Ok(())
     }
 
-    /// Blocks this thread until the future is done, the query's deadline passes or it is cancelled. Never on a thread of the
-    /// runtime itself.
+    /// Blocks this thread until the future completes, the query's deadline passes or the query is cancelled. Must never
+    /// be called on a thread of the runtime itself.
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         self.runtime.block_on(async {
             tokio::select! {
                 biased;
                 () = self.stop.notified() => {
-                    // Another waiter of this query may come: the permit stays.
+                    // Another waiter of this query may follow: the permit stays.
                     self.stop.notify_one();
                     Err(Error::Cancelled)
                 }
@@ -196,8 +196,8 @@ fn shortened(text: &str) -> String {
     shown(text).into_owned()
 }
 
-/// As much of a text that a client made as lists and logs show. Given to `tracing` as a string, not by its `Display`, it is
-/// quoted and its control characters are escaped there.
+/// The part of a client's text that lists and logs show. Pass it to `tracing` as a string, not through `Display`, so
+/// that it is quoted and its control characters are escaped.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     if text.len() <= SHOWN {
         return text.into();

@@ -7,7 +7,7 @@ use prometheus::{
     Registry, TextEncoder, exponential_buckets,
 };
 
-/// Counters that are kept while requests run, and gauges of the moment, which are set when read.
+/// Counters that are kept while requests run, and gauges that are set when they are read.
 pub(crate) struct Metrics {
     registry: Registry,
     pub(crate) seconds: HistogramVec,
@@ -42,7 +42,7 @@ pub(crate) struct Metrics {
     resident: IntGauge,
 }
 
-/// Gauges of the log's status, set when read.
+/// Gauges of the log's status, set when they are read.
 struct LogGauges {
     acknowledged: IntGauge,
     durable: IntGauge,
@@ -54,7 +54,7 @@ struct LogGauges {
     failing: IntGauge,
 }
 
-/// Gauges of the merges since the store was opened, set when read.
+/// Gauges of the merges since the store was opened, set when they are read.
 struct MergeGauges {
     running: IntGauge,
     done: IntGauge,
@@ -78,7 +78,7 @@ impl MergeGauges {
 
 impl Metrics {
     /// # Errors
-    /// Two metrics of one name: a bug.
+    /// If two metrics have the same name, which is a bug.
     pub(crate) fn new() -> prometheus::Result<Self> {
         let registry = Registry::new();
         let counter = |name: &str, help: &str| -> prometheus::Result<IntCounter> {
@@ -241,7 +241,7 @@ impl Metrics {
         })
     }
 
-    /// Prometheus text.
+    /// The metrics in Prometheus's text format.
     pub(crate) fn text(&self, shared: &AppState) -> prometheus::Result<Vec<u8>> {
         let mut states = [0i64; 3];
         for q in shared.live.list() {
@@ -287,7 +287,7 @@ impl Metrics {
     }
 }
 
-/// Resident memory of this process in bytes, where the system tells (Linux).
+/// Resident memory of this process in bytes, where the system reports it (Linux).
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;

@@ -5,10 +5,10 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AsHeaderName};
 use jindou::ResultFormat;
 use oxrdfio::RdfFormat;
 
-/// A media type that is offered, and what writes it.
+/// A media type on offer, and the format that it stands for.
 pub(crate) type Offer = (&'static str, ResultFormat);
 
-/// For SELECT and ASK; the first is what a client gets that does not mind.
+/// Offers for SELECT and ASK; a client without a preference gets the first.
 pub(crate) const TABLES: [Offer; 9] = [
     ("application/sparql-results+json", ResultFormat::Json),
     ("application/sparql-results+xml", ResultFormat::Xml),
@@ -28,7 +28,7 @@ const JSON_LD: ResultFormat = ResultFormat::Rdf(RdfFormat::JsonLd {
     profile: oxrdfio::JsonLdProfileSet::empty(),
 });
 
-/// For CONSTRUCT, DESCRIBE, graphs and the service description.
+/// Offers for CONSTRUCT, DESCRIBE, graphs and the service description.
 pub(crate) const GRAPHS: [Offer; 10] = [
     ("text/turtle", ResultFormat::Rdf(RdfFormat::Turtle)),
     (
@@ -48,7 +48,7 @@ pub(crate) const GRAPHS: [Offer; 10] = [
     ),
 ];
 
-/// For CONSTRUCT and DESCRIBE: a graph, or the rows of its triples.
+/// Offers for CONSTRUCT and DESCRIBE: a graph, or the rows of its triples.
 pub(crate) const GRAPH_ANSWERS: [Offer; 13] = {
     let mut all = [TABLES[2]; 13];
     let mut i = 0;
@@ -61,21 +61,21 @@ pub(crate) const GRAPH_ANSWERS: [Offer; 13] = {
     all
 };
 
-/// For whole datasets.
+/// Offers for whole datasets.
 pub(crate) const DATASETS: [Offer; 3] = [
     ("application/n-quads", ResultFormat::Rdf(RdfFormat::NQuads)),
     ("application/trig", ResultFormat::Rdf(RdfFormat::TriG)),
     ("application/ld+json", JSON_LD),
 ];
 
-/// For errors.
+/// Offers for errors.
 pub(crate) const PROBLEMS: [(&str, bool); 3] = [
     ("application/problem+json", true),
     ("application/json", true),
     ("text/plain; charset=utf-8", false),
 ];
 
-/// Coding of a response's content.
+/// Content coding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Identity,
@@ -93,7 +93,7 @@ impl Coding {
     }
 }
 
-/// The weighted items of a list header, all its lines together. Weights in thousandths.
+/// The weighted items of a list header, over all its lines. Weights are in thousandths.
 fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> {
     let lines = headers.get_all(name);
     let items = lines
@@ -115,7 +115,7 @@ fn weighted(headers: &HeaderMap, name: impl AsHeaderName) -> Vec<(String, u16)> 
         .collect()
 }
 
-/// The weight of a media type: that of the most specific range that holds it.
+/// The weight of a media type: that of the most specific matching range.
 fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
     let media = media.split(';').next().unwrap_or(media);
     let group = media.split('/').next().unwrap_or(media);
@@ -136,7 +136,7 @@ fn weight(ranges: &[(String, u16)], media: &str) -> u16 {
         .map_or(0, |(_, q)| q)
 }
 
-/// The offer that the client likes best, the earlier one of equals; `None` if it takes none of them.
+/// The offer that the client prefers, the earlier one of equals; `None` if it accepts none of them.
 pub(crate) fn accept<T: Copy>(
     headers: &HeaderMap,
     offers: &[(&'static str, T)],
@@ -156,7 +156,7 @@ pub(crate) fn accept<T: Copy>(
     best
 }
 
-/// True if a media type is asked for by its name, and no other one more.
+/// True if a media type is asked for by name, and no other one is preferred to it.
 pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     let ranges = weighted(headers, ACCEPT);
     let most = ranges.iter().map(|(_, q)| *q).max().unwrap_or(0);
@@ -164,7 +164,8 @@ pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     ranges.iter().any(named)
 }
 
-/// The offer that a parameter such as `format=csv` names, by its short name or media type. `None` if it is none of them.
+/// The offer that a parameter such as `format=csv` names, by its short name or media type; `None` if there is no such
+/// offer.
 pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     let name = name.trim().to_ascii_lowercase();
     let media = |offer: &Offer| offer.0.split(';').next() == Some(&*name);
@@ -174,7 +175,7 @@ pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     let wanted: ResultFormat = name.parse().ok()?;
     let suits = |offer: &Offer| match (offer.1, wanted) {
         (has, wanted) if has == wanted => true,
-        // What JSON and XML mean depends on the answer.
+        // The meaning of JSON and XML depends on the kind of answer.
         (JSON_LD, ResultFormat::Json) => true,
         (ResultFormat::Rdf(RdfFormat::RdfXml), ResultFormat::Xml) => true,
         _ => false,
@@ -182,12 +183,12 @@ pub(crate) fn named(name: &str, offers: &[Offer]) -> Option<Offer> {
     offers.iter().copied().find(suits)
 }
 
-/// True if such a parameter could be honoured by some answer.
+/// True if some kind of answer has a format of this name.
 pub(crate) fn is_known(name: &str) -> bool {
     named(name, &TABLES).is_some() || named(name, &GRAPHS).is_some()
 }
 
-/// The names of offers, for an error that says what there is.
+/// The names of offers, for an error message that lists them.
 pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     let names = offers
         .iter()
@@ -195,7 +196,7 @@ pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The content coding that the client likes best; none if it says nothing.
+/// The content coding that the client prefers; none if it does not say.
 pub(crate) fn coding(headers: &HeaderMap) -> Coding {
     let items = weighted(headers, ACCEPT_ENCODING);
     let of = |names: &[&str]| {

@@ -1,4 +1,4 @@
-//! How to serve.
+//! Options of a server.
 
 use crate::auth::exposed;
 use jindou::{
@@ -9,37 +9,38 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How to serve; [`Default`] is a server for this machine alone.
+/// Options of a server; [`Default`] is a server for this machine alone.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Address to listen on. Anything but loopback needs `token_file`.
+    /// Address to listen on. Any address but loopback requires `token_file`.
     pub host: IpAddr,
-    /// Port; 0 takes a free one.
+    /// Port; 0 picks a free one.
     pub port: u16,
-    /// A query's time limit where the request names none.
+    /// Time limit of a query whose request names none.
     pub timeout: Duration,
-    /// The longest limit that a request can ask for.
+    /// The longest time limit that a request can ask for.
     pub max_timeout: Duration,
-    /// Bytes for all queries together, as far as the database's runtime has them.
+    /// Bytes for all queries together, as far as the database's runtime has that much.
     pub memory: u64,
     /// Bytes for one query.
     pub query_memory: u64,
     /// Threads that a heavy query may use.
     pub threads: usize,
-    /// Heavy queries that compute at once, at most as many as the runtime has threads; the others wait.
+    /// Heavy queries that compute at once, at most one per thread of the runtime; the others wait.
     pub heavy_slots: usize,
     /// Light queries that compute at once. They never wait for heavy ones.
     pub light_slots: usize,
     /// Heavy queries that wait for a slot; further ones are refused.
     pub heavy_queue: usize,
-    /// Light queries that would wait longer for a slot are refused.
+    /// Longest wait for a light slot; light queries that would wait longer are refused.
     pub light_wait: Duration,
-    /// Queries at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
+    /// Most queries at once: computing, waiting for a slot, or waiting for their reader. Each has a thread.
     pub max_queries: usize,
-    /// Of those, what one client (a token, or an address without one) may have; `None`: half, if there are eight or more.
+    /// Share of these queries that one client (a token, or an address without one) may have; `None` means half, if
+    /// there are eight or more.
     pub max_client_queries: Option<usize>,
-    /// Connections at once; further ones wait in the system's queue.
+    /// Most connections at once; further ones wait in the system's queue.
     pub max_connections: usize,
     /// Longest request body in bytes.
     pub max_request_bytes: usize,
@@ -47,40 +48,44 @@ pub struct ServerOptions {
     pub max_result_rows: Option<u64>,
     /// Most bytes of one answer, before compression.
     pub max_result_bytes: Option<u64>,
-    /// Queries that take longer are logged with their text.
+    /// Time from which queries are logged with their text.
     pub slow_query: Option<Duration>,
-    /// Serve TLS.
+    /// TLS files; `None` serves plain HTTP.
     pub tls: Option<TlsFiles>,
-    /// Lines `read TOKEN` and `write TOKEN`. Without it: loopback only, and no one may write but with `writable`.
+    /// File with lines `read TOKEN` and `write TOKEN`. Without it the server only listens on loopback, and writing
+    /// needs `writable`.
     pub token_file: Option<PathBuf>,
-    /// Without `token_file`: every program on this machine may write.
+    /// Without `token_file`: true lets every program on this machine write.
     pub writable: bool,
-    /// Longest body of an update or of a graph that is put, in bytes; it must fit the query's memory three times as well.
+    /// Longest body of an update, or of a graph in a PUT, in bytes; three times its length must fit into the query's
+    /// memory as well.
     pub max_update_bytes: usize,
-    /// Where LOAD finds documents. Without one LOAD is refused.
+    /// Source of the documents for LOAD. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Origins whose pages may read answers; `*` for all. Empty: all with `token_file`, else pages of this machine.
+    /// Origins whose pages may read answers; `*` means all. If empty: all with `token_file`, otherwise pages of this
+    /// machine only.
     pub cors_origins: Vec<String>,
-    /// How long a shutdown waits for what runs.
+    /// Time that a shutdown waits for running work.
     pub grace: Duration,
-    /// Whether queries see the union of all graphs as their default graph; `None`: as the store was loaded.
+    /// True if queries see the union of all graphs as their default graph; `None` keeps the setting of the store's
+    /// load.
     pub union_default: Option<bool>,
-    /// Whether the common prefixes are known where a text does not declare them.
+    /// True if the common prefixes are known where a text does not declare them.
     pub common_prefixes: bool,
-    /// Functions that queries may call by IRI, besides the casts.
+    /// Functions that queries may call by IRI, in addition to the casts.
     pub functions: Functions,
-    /// Whether a GPU may be used.
+    /// Choice of a GPU.
     pub gpu: GpuChoice,
-    /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
+    /// The client for `SERVICE`. Without one, queries with SERVICE are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Where the backup route puts backups. Without one there is no such route.
+    /// Destination of the backup route. Without one, the route does not exist.
     pub backup_to: Option<BackupTarget>,
-    /// How changes are merged into segments when `/admin/merge` is asked to.
+    /// Options of the merges that `/admin/merge` runs.
     pub merge: MergeOptions,
 }
 
 impl ServerOptions {
-    /// Warnings about these options that an operator should know before others do, a sentence each.
+    /// Warnings about these options that an operator should see, one sentence each.
     /// [`Server::start`](crate::Server::start) logs them.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
@@ -119,7 +124,7 @@ impl TlsFiles {
 }
 
 impl ServerOptions {
-    /// Queries that one client may have at once.
+    /// Most queries that one client may have at once.
     pub(crate) fn share(&self) -> usize {
         let half = match self.max_queries {
             0..8 => self.max_queries,
@@ -182,14 +187,15 @@ impl ServerOptions {
 }
 
 impl Default for ServerOptions {
-    /// For a database with a runtime of its own, as this machine has it: [`Self::on`].
+    /// Options for a database with its own runtime with this machine's defaults: see [`Self::on`].
     fn default() -> Self {
         Self::on(&Runtime::default())
     }
 }
 
 impl ServerOptions {
-    /// For a database with this runtime: all of its threads and memory, a quarter of that for one query.
+    /// Options for a database with this runtime: all of its threads and memory, and a quarter of that memory for one
+    /// query.
     #[must_use]
     pub fn on(runtime: &Runtime) -> Self {
         let (threads, memory) = (runtime.threads(), runtime.memory().limit());
@@ -230,16 +236,16 @@ impl ServerOptions {
     }
 }
 
-/// Why a server did not start or ended.
+/// Reason why a server did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
-    /// A host that others can reach, and no tokens.
+    /// The host can be reached from other machines, and there are no tokens.
     #[error(
         "{0} can be reached from other machines, and without --token-file anyone there could read everything; pass --token-file FILE, or --host 127.0.0.1"
     )]
     Open(IpAddr),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
@@ -247,7 +253,7 @@ pub enum ServeError {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A file that the options name.
+    /// A file that the options name cannot be used.
     #[error("{}: {message}", .path.display())]
     File {
         /// Path of the file.
@@ -255,7 +261,7 @@ pub enum ServeError {
         /// A message that says what is wrong with it.
         message: String,
     },
-    /// The runtime did not start.
+    /// The runtime's threads could not be started.
     #[error("cannot start the server's threads: {0}")]
     Threads(std::io::Error),
 }

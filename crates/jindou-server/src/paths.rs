@@ -1,10 +1,10 @@
-//! Error texts for clients elsewhere: without the places of this machine's files.
+//! Error texts for remote clients: without paths of this machine's files.
 
 use jindou::Error;
 use std::borrow::Cow;
 
-/// The text of an error that a client may read. Absolute paths are cut to the last name; texts that quote a client's own request
-/// stay as they are.
+/// The error text that a client may read. Absolute paths are cut to their last name; texts that quote a client's own
+/// request stay as they are.
 pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     match error {
         Error::Io { path, source } => {
@@ -29,7 +29,8 @@ pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     }
 }
 
-/// The text with every absolute path cut to its last name. A path begins where a word does; IRIs do not look like that.
+/// The text with every absolute path cut to its last name. A path begins at the start of a word; IRIs do not look like
+/// paths.
 pub(crate) fn hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -51,7 +52,7 @@ pub(crate) fn hidden(text: &str) -> String {
     out
 }
 
-/// Length of the path that a text begins with; `None` if it is none (`//host`, a lonely slash).
+/// Length of the path at the beginning of a text; `None` if there is none (`//host`, a lone slash).
 fn path_at(text: &str) -> Option<usize> {
     let end = text
         .find(|c: char| c.is_whitespace() || "'\"(),;:`<>".contains(c))

@@ -1,5 +1,5 @@
-//! Requests that are answered by one document: plans, prepared queries, descriptions, completions, batches. They are admitted, listed and
-//! cancelled as queries are; only their answer does not stream.
+//! Requests that are answered with a single document: plans, prepared queries, descriptions, completions, batches. They
+//! are admitted, listed and cancelled like queries; only their answers are not streamed.
 
 use crate::admission::limits::Class;
 use crate::admission::{self, AdmissionRequest, Admitted, Watch};
@@ -12,13 +12,14 @@ use jindou::{Error, QueryOptions, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time that a text is planned for without a place among heavy queries. Few texts of people and programs take as long.
+/// Longest time that a text is planned for without a place among heavy queries. Few texts that people or programs write
+/// take this long.
 const QUICK: Duration = Duration::from_millis(10);
 
-/// Runs a piece of work on a thread of its own, for an admitted query that ends when its client leaves.
+/// Runs a piece of work on a thread of its own, for an admitted query that is cancelled when its client leaves.
 ///
 /// # Errors
-/// 503 when there are too many queries; what the work fails with.
+/// 503 when there are too many queries; otherwise the work's own errors.
 pub(crate) async fn run<T: Send + 'static>(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -53,13 +54,13 @@ pub(crate) async fn run<T: Send + 'static>(
     }
 }
 
-/// A slot among light queries, for work that is known to be little.
+/// A light slot, for work that is known to be small.
 pub(crate) fn light_slot(shared: &AppState, query: &LiveQuery) -> Result<Slot, Failure> {
     let _ = query.light.set(true);
     slot(shared, query, Class::Light)
 }
 
-/// Waits for a slot of this class, if it may come before the query's time is over.
+/// Waits for a slot of this class, unless it is not expected before the query's time is over.
 pub(crate) fn slot(shared: &AppState, query: &LiveQuery, class: Class) -> Result<Slot, Failure> {
     let place = shared
         .admission
@@ -74,9 +75,9 @@ pub(crate) fn slot(shared: &AppState, query: &LiveQuery, class: Class) -> Result
     Ok(slot)
 }
 
-/// Plans a text in turn. Few texts are planned at a time, each for a moment; one that takes longer begins again in a slot of a
-/// heavy query, which is given back with the plan, so that texts that are expensive to plan wait for each other and nothing else
-/// waits for them. `plan` is called with the options that it has to keep to, twice at most.
+/// Plans a text. Few texts are planned at a time, each for a moment. A text that takes longer begins again in a heavy
+/// slot, which is given back when the plan is done; so texts that are expensive to plan wait only for each other, and
+/// nothing else waits for them. `plan` is called with the options that it must observe, at most twice.
 pub(crate) fn planned<T>(
     shared: &AppState,
     query: &LiveQuery,
@@ -96,7 +97,7 @@ pub(crate) fn planned<T>(
     let begin = Instant::now();
     let made = plan(&options.clone().with_timeout(query.left()));
     if made.is_err() {
-        // Nothing else will be computed in the slot.
+        // Nothing else will be computed in this slot.
         shared.admission.served(Class::Heavy, begin.elapsed());
     }
     Ok((made.map_err(Failure::running)?, Some(slot)))

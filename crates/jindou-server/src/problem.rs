@@ -12,7 +12,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use jindou::{DiagnosticKind, Diagnostics, Error, Resource};
 use std::borrow::Cow;
 
-/// An error on its way to the client.
+/// An error as it is reported to the client.
 #[derive(Debug)]
 pub(crate) struct Problem {
     pub(crate) status: StatusCode,
@@ -21,7 +21,7 @@ pub(crate) struct Problem {
     pub(crate) detail: String,
     /// Line and column in the query, from 1.
     at: Option<(u32, u32)>,
-    /// Faults in the text of a query or an update.
+    /// Errors in the text of a query or an update.
     faults: Option<Box<Diagnostics>>,
     headers: Vec<(http::HeaderName, Cow<'static, str>)>,
 }
@@ -56,7 +56,7 @@ impl Problem {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", detail)
     }
 
-    /// A content coding that is not read, with those that are (RFC 9110, section 15.5.16).
+    /// A content coding that is not supported, with the list of those that are (RFC 9110, section 15.5.16).
     pub(crate) fn content_coding(detail: impl Into<String>) -> Self {
         let mut p = Self::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -75,7 +75,7 @@ impl Problem {
         )
     }
 
-    /// A query's answer in no format that the client takes.
+    /// The client accepts none of the formats of the query's answer.
     pub(crate) fn no_format(offers: &'static [Offer]) -> Self {
         let what = if offers == TABLES {
             "SELECT returns rows and ASK true or false"
@@ -89,7 +89,7 @@ impl Problem {
 
     pub(crate) fn unauthorized(detail: &str) -> Self {
         let mut p = Self::new(StatusCode::UNAUTHORIZED, "token", detail);
-        // Clients that know nothing else wait to be asked for Basic.
+        // Clients that know nothing else wait for a Basic challenge.
         for scheme in ["Bearer", "Basic realm=\"jindou\", charset=\"UTF-8\""] {
             p.headers.push((WWW_AUTHENTICATE, scheme.into()));
         }
@@ -102,7 +102,7 @@ impl Problem {
         p
     }
 
-    /// A query that was not let in: when its client may come back, in whole seconds.
+    /// A query that was not let in, with the time in whole seconds after which its client may retry.
     pub(crate) fn refused(refused: &Refused) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
@@ -111,7 +111,7 @@ impl Problem {
         p
     }
 
-    /// An error of the database, before the response began.
+    /// The response to a database error that occurred before the answer began.
     pub(crate) fn from_error(error: &Error) -> Self {
         let mut detail = paths::told(error);
         if let Some(advice) = advice::for_clients(error) {
@@ -122,13 +122,13 @@ impl Problem {
                 (StatusCode::BAD_REQUEST, "syntax")
             }
             Error::Busy(_) => return Self::busy(detail),
-            // A server of the cluster is away, and may come back.
+            // A server of the cluster is unreachable, and may come back.
             Error::Shard { .. } => {
                 let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard", detail);
                 p.headers.push((RETRY_AFTER, "1".into()));
                 return p;
             }
-            // Another text is needed, whatever there is room for.
+            // Only another text would help, however much memory there is.
             Error::Limit(limit) if limit.resource == Resource::Form => {
                 (StatusCode::BAD_REQUEST, "query-limit")
             }
@@ -144,16 +144,18 @@ impl Problem {
             Error::Service { .. } => (StatusCode::BAD_GATEWAY, "service"),
             Error::Document { .. } => (StatusCode::BAD_GATEWAY, "document"),
             Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
-            // The disk is full or gone, or another process has the store: an update's, and it may go away.
+            // The disk is full or unavailable, or another process has the store: only updates meet this, and it may
+            // pass.
             Error::Io { source, .. } if is_disk(source.kind()) => {
                 (StatusCode::INSUFFICIENT_STORAGE, "disk")
             }
-            // A disk that fails, or files of the store that are gone or damaged: trying again is of no use before someone
-            // looked at it.
+            // A failing disk, or missing or damaged files of the store: retrying is useless until the
+            // administrator has repaired them.
             Error::Io { .. } | Error::NoStore { .. } | Error::StoreExists { .. } => {
                 (StatusCode::INTERNAL_SERVER_ERROR, "disk")
             }
-            // So with a store whose new base might not survive; one that is served read-only is refused before.
+            // The same holds for a store whose new base might not survive; one that is served read-only is refused
+            // earlier.
             Error::ReadOnly(_) => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             e if e.is_of_store() => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
@@ -161,7 +163,7 @@ impl Problem {
         if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
             let (whole, told) = (error.to_string(), &*detail);
             if !told.starts_with(&whole) {
-                // Its client does not learn where this machine keeps its files.
+                // The client must not learn where this machine keeps its files.
                 tracing::warn!(reason = &*shown(&whole), told, "an error's whole text");
             }
         }
@@ -182,7 +184,7 @@ impl Problem {
         p
     }
 
-    /// The document of RFC 9457.
+    /// The problem as a document of RFC 9457.
     pub(crate) fn document(&self) -> serde_json::Value {
         let mut document = serde_json::json!({
             "type": format!("urn:jindou:problem:{}", self.kind),
@@ -192,7 +194,7 @@ impl Problem {
         });
         if let Some(faults) = &self.faults {
             let all = serde_json::to_value(&**faults).unwrap_or_default();
-            // Those of the first one stand in the document itself.
+            // The first error's place is also in the document itself.
             if let Some(first) = all[0].as_object() {
                 for (name, value) in first.iter().filter(|(name, _)| *name != "message") {
                     document[name] = value.clone();
@@ -207,7 +209,7 @@ impl Problem {
         document
     }
 
-    /// The response, as text if the client likes that better.
+    /// The response, as text if the client prefers that.
     pub(crate) fn response(self, headers: &HeaderMap) -> Response<Body> {
         let (media, json) = negotiate::accept(headers, &negotiate::PROBLEMS)
             .unwrap_or(("application/problem+json", true));
@@ -229,7 +231,7 @@ impl Problem {
     }
 }
 
-/// The faults, with the place where a text of another kind belongs.
+/// The errors, with the route to use for a text of the other kind.
 fn addressed(faults: &Diagnostics) -> Diagnostics {
     let mut faults = faults.clone();
     for fault in faults.all_mut() {
@@ -246,7 +248,7 @@ fn addressed(faults: &Diagnostics) -> Diagnostics {
     faults
 }
 
-/// True for a disk that takes nothing now.
+/// True for errors of a disk that cannot be written now.
 fn is_disk(kind: std::io::ErrorKind) -> bool {
     use std::io::ErrorKind as K;
     matches!(
@@ -311,12 +313,12 @@ mod tests {
         let all = MemoryBudget::new(10 << 20);
         let (one, other) = (all.part(8 << 20), all.part(8 << 20));
         other.charge(7 << 20).unwrap();
-        // Alone it would fit: the client may come back.
+        // On its own it would fit, so the client may retry.
         let p = Problem::from_error(&one.charge(6 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (503, "busy"));
         assert!(p.headers.iter().any(|(name, _)| *name == RETRY_AFTER));
         assert!(p.detail.contains("together"), "{}", p.detail);
-        // It would not fit alone, whether it was planned or run.
+        // It would not fit even on its own, whether for planning or running.
         let p = Problem::from_error(&one.charge_for(Holder::Text, 9 << 20).unwrap_err());
         assert_eq!((p.status.as_u16(), p.kind), (507, "limit"));
         assert!(p.detail.ends_with("; narrow the query"), "{}", p.detail);

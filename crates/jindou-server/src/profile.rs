@@ -1,4 +1,5 @@
-//! The JSON document of `?profile=true`, written as it is made: one of a union of thousands of branches has tens of megabytes.
+//! The JSON document of `?profile=true`, written incrementally: the profile of a union with thousands of branches has
+//! tens of megabytes.
 
 use jindou::{PlannedQuery, ProfileNode, QueryReport};
 use serde::ser::{Serialize, SerializeStruct, Serializer};
@@ -9,13 +10,13 @@ use std::time::Duration;
 const DEEPEST_INDENTED: usize = 100;
 /// Bytes of the longest profile, as text, that is written with indentation.
 const LONGEST_INDENTED: usize = 256 << 10;
-/// Bytes of a profile that are handed to the response at once.
+/// Bytes of a profile that are handed to the response at a time.
 const PIECE: usize = 64 << 10;
 
-/// Writes what a query's run took; times are in milliseconds.
+/// Writes the profile of a query's run; times are in milliseconds.
 ///
 /// # Errors
-/// Those of the writer, such as a response that is longer than allowed.
+/// Errors of the writer, such as an answer longer than allowed.
 pub(crate) fn write(
     to: impl Write,
     report: &QueryReport,
@@ -25,7 +26,7 @@ pub(crate) fn write(
         report,
         plan_cached: planned.is_cached(),
     };
-    // A deep tree's indentation would be longer than the tree; a long document is for programs.
+    // In a deep tree the indentation would outweigh the content, and a long document is read by programs.
     let indented =
         planned.plan().depth() <= DEEPEST_INDENTED && report.profile.len() <= LONGEST_INDENTED;
     let mut out = BufWriter::with_capacity(PIECE, to);
@@ -56,7 +57,7 @@ impl Serialize for ProfileDocument<'_> {
     }
 }
 
-/// A text as a list of its lines.
+/// A text serialised as a list of its lines.
 struct Lines<'a>(&'a str);
 
 impl Serialize for Lines<'_> {
@@ -65,7 +66,7 @@ impl Serialize for Lines<'_> {
     }
 }
 
-/// An operator of a profile with its inputs.
+/// An operator of a profile, with its inputs.
 pub(crate) struct Step<'a>(pub(crate) &'a ProfileNode);
 
 impl Serialize for Step<'_> {

@@ -1,5 +1,5 @@
-//! Rows of a SELECT as the quads of a graph: graphs are read by native queries whose rows stream, not by CONSTRUCT,
-//! which has to remember what it gave.
+//! Rows of a SELECT as the quads of a graph. Graphs are read by native queries whose rows stream, not by CONSTRUCT,
+//! which has to remember the triples that it has returned.
 
 use jindou::results::{Rows, expressible};
 use jindou::{Error, Result};
@@ -10,7 +10,7 @@ use std::io::Write;
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
 ///
 /// # Errors
-/// [`Error::Unsupported`] for what the format cannot say.
+/// [`Error::Unsupported`] for terms that the format cannot express.
 pub(crate) fn push_rows<W: Write>(
     rows: &Rows,
     format: RdfFormat,
@@ -23,7 +23,7 @@ pub(crate) fn push_rows<W: Write>(
         if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
             quad = other.in_graph(quad.graph_name);
         }
-        // Only the writer can fail, and it knows why itself.
+        // Only the writer can fail, and it keeps the reason itself.
         to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Prepared queries that clients may name.
+//! Prepared queries that clients refer to by id.
 
 use crate::admission::Admitted;
 use jindou::{Error, PlannedQuery, PreparedQuery, QueryOptions, Resource, Result, Session, Value};
@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Queries kept, and bytes of them together: texts, algebra and plans, which all queries' memory is charged as well.
+/// Most queries kept, and most bytes of them together: texts, algebra and plans, which are also charged to the memory
+/// of all queries.
 const MOST: usize = 4096;
 const MOST_BYTES: u64 = 32 << 20;
 
-/// A prepared query. Everyone may look at it; who plans or runs it has been admitted.
+/// A prepared query. Anything may inspect it; planning and running it require admission.
 #[derive(Clone)]
 pub(crate) struct Prepared(PreparedQuery);
 
@@ -20,7 +21,7 @@ impl Prepared {
         self.0.text()
     }
 
-    /// Names, in the order in which values are given.
+    /// The parameters' names, in the order in which values are given.
     pub(crate) fn parameters(&self) -> &[String] {
         self.0.parameters()
     }
@@ -29,7 +30,7 @@ impl Prepared {
         self.0.is_planned()
     }
 
-    /// True if nothing plans it for all values, and nothing has to.
+    /// True if it is not being planned for all values and does not have to be.
     pub(crate) fn is_current(&self) -> bool {
         self.0.is_current()
     }
@@ -48,13 +49,13 @@ impl Prepared {
         self.0.plan(values, options)
     }
 
-    /// The means of one thread to run it.
+    /// A session in which one thread runs the query.
     pub(crate) fn session(&self, _: &Admitted) -> Session {
         self.0.session()
     }
 }
 
-/// Prepared queries by the hash of text and parameters; the least recently used go when there is no room.
+/// Prepared queries by the hash of text and parameters; the least recently used ones are evicted.
 #[derive(Default)]
 pub(crate) struct Registry {
     inner: Mutex<RegistryState>,
@@ -73,8 +74,8 @@ impl Registry {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The query with this text and these parameters, and its id; or the id that it would get. That is the same wherever and
-    /// whenever the same is prepared, unless another query has that hash.
+    /// The query with this text and these parameters, and its id; or the id that it would get. The id is the same
+    /// wherever and whenever the same query is prepared, unless another query has the same hash.
     pub(crate) fn find(&self, text: &str, parameters: &[String]) -> (u64, Option<Prepared>) {
         let mut hasher = DefaultHasher::new();
         (text, parameters).hash(&mut hasher);
@@ -88,7 +89,7 @@ impl Registry {
         (id, None)
     }
 
-    /// The query with this text and these parameters, prepared now if it is not there.
+    /// The query with this text and these parameters, prepared now if it does not exist yet.
     pub(crate) fn prepare(
         &self,
         admitted: &Admitted,
@@ -131,13 +132,13 @@ impl Registry {
                 gone.push(old);
             }
         }
-        // They end when nothing waits for the lock.
+        // Evicted queries are dropped after the lock is released.
         drop(inner);
         drop(gone);
         Ok((id, prepared))
     }
 
-    /// A query that is not kept.
+    /// Prepares a query that is not kept.
     pub(crate) fn once(
         admitted: &Admitted,
         text: &str,
@@ -160,7 +161,7 @@ impl Registry {
         Some(prepared.clone())
     }
 
-    /// Queries kept.
+    /// Number of queries kept.
     pub(crate) fn len(&self) -> usize {
         self.lock().by_id.len()
     }

@@ -1,5 +1,5 @@
-//! The way of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a
-//! bounded channel. The first chunk decides the response's status, so an error before it is an ordinary error answer.
+//! Path of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a bounded
+//! channel. The first chunk decides the response's status, so an error before it becomes an ordinary error response.
 
 use crate::live::{Cause, LiveQuery, QueryState};
 use crate::negotiate::Coding;
@@ -20,29 +20,30 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
-/// Size of a chunk, as long as there are few answers: large enough that waking the other side per chunk is nothing.
+/// Size of a chunk while there are few answers: large enough that waking the other side per chunk costs nothing.
 const CHUNK: usize = 1 << 16;
-/// Size of a chunk where there are thousands.
+/// Size of a chunk when there are thousands of answers.
 const SMALL_CHUNK: usize = 1 << 13;
-/// Bytes that the chunks of all answers together should have at most.
+/// Most bytes that the chunks of all answers together should have.
 const ALL_CHUNKS: usize = 32 << 20;
-/// Chunks that may wait for the reader.
+/// Most chunks that wait for the reader.
 const WAITING: usize = 2;
-/// Bytes that an answer takes besides its chunks: what its thread's stack has touched, the cells that its columns remember, and what
-/// the allocator loses between them. Measured with 2,000 slow readers.
+/// Bytes that an answer takes in addition to its chunks: the touched part of its thread's stack, the cells that its
+/// columns remember, and the allocator's overhead. Measured with 2,000 slow readers.
 const BESIDE: u64 = 512 << 10;
 /// Bytes that a compressor takes.
 const COMPRESSOR: u64 = 1 << 20;
-/// Answers shorter than this are not compressed.
+/// Length below which answers are not compressed.
 const WORTH_CODING: usize = 1 << 10;
-/// A chunk leaves at the latest with the first write so long after its first byte. A table's head alone therefore waits for the
-/// first row: with it the response would have its status, and an error of a query that sorts for seconds could only break it off.
+/// Longest delay after a chunk's first byte; the next write after it sends the chunk. A table's head alone therefore
+/// waits for the first row: if it were sent, the response would have its status, and an error of a query that sorts for
+/// seconds could only break the answer off.
 const LATEST: Duration = Duration::from_millis(100);
 
-/// A whole answer, compressed if that is worth it.
+/// A whole body, compressed if that is worthwhile.
 ///
 /// # Errors
-/// The compressor's.
+/// Errors of the compressor.
 pub(crate) fn coded(text: Vec<u8>, wanted: Coding) -> io::Result<(Vec<u8>, Coding)> {
     if text.len() <= WORTH_CODING {
         return Ok((text, Coding::Identity));
@@ -57,7 +58,7 @@ pub(crate) fn coded(text: Vec<u8>, wanted: Coding) -> io::Result<(Vec<u8>, Codin
     Ok((coder.finish()?, coding))
 }
 
-/// An answer beyond the server's limit.
+/// Error for an answer beyond the server's limit.
 pub(crate) fn too_long(most: u64) -> Error {
     Error::limit(
         Resource::Answer,
@@ -67,24 +68,24 @@ pub(crate) fn too_long(most: u64) -> Error {
     )
 }
 
-/// How the response begins.
+/// The beginning of the response.
 #[derive(Debug)]
 pub(crate) struct Head {
     pub(crate) content_type: &'static str,
     pub(crate) coding: Coding,
-    /// Known when the whole answer is there.
+    /// Length of the body, if the whole answer is known.
     pub(crate) length: Option<usize>,
 }
 
-/// One step of a body.
+/// One item of a body's stream.
 enum Item {
     Data(Bytes),
-    /// The rest; with it the answer is whole.
+    /// The last bytes, after which the answer is complete.
     Last(Bytes),
 }
 
 enum Coder {
-    /// Too little was written to decide.
+    /// Not enough has been written yet to decide.
     Undecided(Vec<u8>),
     Plain(Vec<u8>),
     Gzip(GzEncoder<Vec<u8>>),
@@ -141,7 +142,7 @@ impl Coder {
     }
 }
 
-/// The query's end.
+/// The query's end of the channel.
 pub(crate) struct ResponseWriter {
     query: Arc<LiveQuery>,
     slot: Slot,
@@ -150,19 +151,19 @@ pub(crate) struct ResponseWriter {
     content_type: &'static str,
     wanted: Coding,
     coder: Coder,
-    /// When the first byte came that has not left yet.
+    /// Time of the oldest byte that has not been sent.
     waits_since: Option<Instant>,
     most_bytes: u64,
     chunk: usize,
-    /// Buffers, charged to the query.
+    /// Charge of the buffers to the query.
     charge: Charge,
-    /// Of all queries.
+    /// Memory of all queries.
     all: MemoryBudget,
-    /// Set once: nothing goes out after it.
+    /// Set at the first failure: nothing is sent after it.
     failure: Option<Error>,
 }
 
-/// The response's end.
+/// The response's end of the channel.
 pub(crate) struct ResponseBody {
     pub(crate) head: oneshot::Receiver<Head>,
     pub(crate) body: AnswerBody,
@@ -171,13 +172,13 @@ pub(crate) struct ResponseBody {
 /// A connected pair, whose buffers are charged to the query.
 ///
 /// # Errors
-/// When there is no memory for them.
+/// When there is no memory for the buffers.
 pub(crate) fn pair(
     shared: &AppState,
     query: &Arc<LiveQuery>,
     wanted: Coding,
 ) -> Result<(ResponseWriter, ResponseBody)> {
-    // One is filled, the others wait.
+    // One chunk is being filled, the others wait.
     let chunks = WAITING + 2;
     let each = ALL_CHUNKS / chunks / shared.live.len().max(1);
     let chunk = each.clamp(SMALL_CHUNK, CHUNK);
@@ -213,17 +214,17 @@ pub(crate) fn pair(
 }
 
 impl ResponseWriter {
-    /// The slot that is given back while the reader is waited for.
+    /// Sets the slot that is given back while waiting for the reader.
     pub(crate) fn set_slot(&mut self, slot: Slot) {
         self.slot = slot;
     }
 
-    /// Why writing failed, if it did: better than what the writer's caller knows.
+    /// The reason why writing failed, if it did; it is more precise than the error that the writer's caller got.
     pub(crate) fn take_failure(&mut self) -> Option<Error> {
         self.failure.take()
     }
 
-    /// True once the response's status is out.
+    /// True once the response's status has been sent.
     pub(crate) fn is_started(&self) -> bool {
         self.head.is_none()
     }
@@ -231,7 +232,7 @@ impl ResponseWriter {
     fn begin(&mut self) {
         if let Some(head) = self.head.take() {
             let coding = self.coder.coding();
-            // No one there: the next send will tell.
+            // The receiver may be gone: the next send will report it.
             let _ = head.send(Head {
                 content_type: self.content_type,
                 coding,
@@ -251,7 +252,7 @@ impl ResponseWriter {
         self.query.set_state(QueryState::Sending);
         self.slot.give_back();
         loop {
-            // Timers are made inside the runtime, and this may be a thread that helps a query.
+            // Timers must be created inside the runtime, and this may be a helper thread of a query.
             let room = async { tokio::time::timeout(SLOW, self.items.reserve()).await };
             match self.query.wait_for(room)? {
                 Ok(Ok(room)) => {
@@ -259,7 +260,7 @@ impl ResponseWriter {
                     break;
                 }
                 Ok(Err(_)) => return Err(Error::SinkClosed),
-                // No one may keep others out by not reading.
+                // A client must not keep others out by not reading.
                 Err(_) if is_short(&self.all) => {
                     return Err(Error::limit(
                         Resource::Answer,
@@ -310,7 +311,7 @@ impl ResponseWriter {
         Ok(())
     }
 
-    /// Sends the rest and says that the answer is whole.
+    /// Sends the rest and marks the answer as complete.
     pub(crate) fn finish(mut self) -> Result<()> {
         if let Some(e) = self.failure.take() {
             return Err(e);
@@ -343,7 +344,7 @@ impl Write for ResponseWriter {
             self.failure = Some(e);
         }
         match &self.failure {
-            // The reason is in `failure`; writers pass this kind on as "the reader went away".
+            // The reason is in `failure`; writers treat this kind of error as "the reader went away".
             Some(_) => Err(io::ErrorKind::BrokenPipe.into()),
             None => Ok(text.len()),
         }
@@ -354,8 +355,8 @@ impl Write for ResponseWriter {
     }
 }
 
-/// The body of an answer. Dropped before its end (the client went away), it cancels its query; ending without the query's
-/// word that the answer is whole, it fails, so that the connection is cut and the answer does not look complete.
+/// The body of an answer. Dropped early (the client went away), it cancels its query. If the query ends without marking
+/// the answer as complete, the body fails, so that the connection is cut and the answer does not look complete.
 pub(crate) struct AnswerBody {
     items: mpsc::Receiver<Item>,
     query: Arc<LiveQuery>,
@@ -364,7 +365,7 @@ pub(crate) struct AnswerBody {
     breaks: bool,
 }
 
-/// The answer broke off; the log says why.
+/// Error of an answer that broke off; the log has the reason.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer was cut off")]
 pub(crate) struct BrokenOff;

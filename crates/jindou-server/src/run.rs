@@ -1,5 +1,5 @@
-//! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own (of a
-//! bounded pool), so that it may wait: for a slot to compute in, and for its reader.
+//! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own
+//! (of a bounded pool), so that it may wait for a slot to compute in and for its reader.
 
 use crate::admission::limits::{Class, Refused};
 use crate::admission::{self, AdmissionRequest, Admitted};
@@ -31,17 +31,17 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The connection a request came by, and who sent the request.
+/// The connection of a request, and the request's sender.
 #[derive(Debug)]
 pub(crate) struct Connection {
     pub(crate) peer: Arc<str>,
-    /// Told when an answer broke off: the connection is cut even if its reader has stopped reading.
+    /// Notified when an answer breaks off: the connection is then cut even if its reader has stopped reading.
     pub(crate) cut: Arc<Notify>,
     pub(crate) caller: Caller,
 }
 
 impl Connection {
-    /// The same for a request of this caller.
+    /// The same connection for a request of this caller.
     pub(crate) fn by(&self, caller: Caller) -> Self {
         Self {
             peer: Arc::clone(&self.peer),
@@ -51,10 +51,10 @@ impl Connection {
     }
 }
 
-/// How long a broken answer's reader has to notice before its connection is cut.
+/// Time for the reader of a broken answer to notice before its connection is cut.
 const CUT_AFTER: Duration = Duration::from_secs(1);
 
-/// The answer that is wanted.
+/// The requested kind of answer.
 pub(crate) enum QueryTask {
     /// A query's results.
     Query(String),
@@ -62,9 +62,9 @@ pub(crate) enum QueryTask {
     Bound(Binding),
     /// Results of a query with values for its variables, which has to be prepared first.
     Values(Valued),
-    /// A query's profile; its results are thrown away.
+    /// A query's profile; its results are discarded.
     Profile(String),
-    /// The graph that these SELECT queries' rows of three or four columns are, in this format.
+    /// The graph formed by the rows (of three or four columns) of these SELECT queries, in this format.
     Graph(Vec<String>, Offer),
 }
 
@@ -74,14 +74,14 @@ pub(crate) struct Binding {
     pub(crate) values: Vec<Term>,
 }
 
-/// A query, names of its variables, and values for them, in the same order.
+/// A query, names of its variables, and values for them in the same order.
 pub(crate) struct Valued {
     pub(crate) text: String,
     pub(crate) names: Vec<String>,
     pub(crate) values: Vec<Term>,
 }
 
-/// The number by which a client's share is counted: of its address, without the port.
+/// The number by which a client's share is counted: a hash of its address without the port.
 pub(crate) fn client_of(peer: &str) -> u64 {
     let host = peer.rsplit_once(':').map_or(peer, |(host, _)| host);
     let mut hasher = std::hash::DefaultHasher::new();
@@ -112,21 +112,21 @@ pub(crate) struct Request {
     pub(crate) connection: Arc<Connection>,
     /// The IRI that a query's relative IRIs are resolved against where it has no BASE of its own (the endpoint's address).
     pub(crate) base: Option<String>,
-    /// The client's tag, by which it finds the query among the running ones.
+    /// The client's tag, by which it can find the query among the running ones.
     pub(crate) tag: Option<String>,
 }
 
-/// Why there is no whole answer.
+/// Reason why there is no complete answer.
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    /// The client takes none of these formats.
+    /// The available formats, if the client accepts none of them.
     pub(crate) unacceptable: Option<&'static [Offer]>,
     /// The reason why the query was not let in.
     pub(crate) refused: Option<Box<Refused>>,
 }
 
 impl Failure {
-    /// The queue is too long.
+    /// The failure of a query that was not let in.
     pub(crate) fn refused(refused: Refused) -> Self {
         Self {
             refused: Some(Box::new(refused)),
@@ -142,7 +142,7 @@ impl Failure {
         }
     }
 
-    /// The same, with the query's own time limit, whichever part of it passed.
+    /// The same failure, reporting the query's own time limit whichever part of it has passed.
     pub(crate) fn during(mut self, query: &LiveQuery) -> Self {
         if let Error::Timeout(_) = self.error {
             self.error = Error::Timeout(query.limit);
@@ -187,7 +187,7 @@ impl Failure {
     }
 }
 
-/// Runs what was asked for; the response's body is written while the query runs.
+/// Runs the request; the response's body is written while the query runs.
 pub(crate) async fn answer(
     shared: &Arc<AppState>,
     request: Request,
@@ -244,7 +244,7 @@ pub(crate) fn respond(head: &Head, body: Body) -> Response<Body> {
     response
 }
 
-/// The query's thread.
+/// Body of the query's thread.
 fn work(
     shared: &AppState,
     admitted: Admitted,
@@ -323,7 +323,7 @@ pub(crate) fn record(
     }
 }
 
-/// How the database is to run it.
+/// Options for the database, taken from the server and the request.
 pub(crate) fn options(shared: &AppState, query: &LiveQuery, request: &Request) -> QueryOptions {
     let own = request.union_default.or(shared.options.union_default);
     limited(shared, query)
@@ -366,11 +366,11 @@ fn carry_out(
         })?,
     };
     let plan_time = planning.elapsed();
-    // A graph is read from end to end, whatever its plan looks like.
+    // A graph is read completely, whatever its plan looks like.
     let light = planned.is_light() && !matches!(request.work, QueryTask::Graph(..));
     let _ = query.light.set(light);
     let class = if light { Class::Light } else { Class::Heavy };
-    // What would not begin before its time is over is refused now.
+    // A query that would not begin before its deadline is refused now.
     let slot = match slot {
         Some(slot) => slot,
         None => piece::slot(shared, query, class)?,
@@ -467,7 +467,7 @@ pub(crate) fn plan(
         QueryTask::Values(v) => {
             let chooses_graphs = options.dataset.is_some() || request.union_default.is_some();
             let prepared = base::under(text, base, |text| match chooses_graphs {
-                // Rare, so not kept.
+                // This is rare, so the query is not kept.
                 true => Registry::once(admitted, text, &v.names, options),
                 false => {
                     let made = shared.prepared.prepare(admitted, text, &v.names, options);
@@ -488,7 +488,7 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-/// The steps so far of a running query that is profiled: a document like that of `?profile=true`.
+/// The steps so far of a running query that is profiled, as a document like that of `?profile=true`.
 pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
     let watch = query.watch.get()?;
     let tree = watch.tree()?;

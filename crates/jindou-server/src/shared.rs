@@ -14,23 +14,24 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// The limits, and all that is counted or listed. The database is behind [`crate::admission::admit`].
+/// The limits, and everything that is counted or listed. The database is only reached through
+/// [`crate::admission::admit`].
 pub(crate) struct AppState {
     pub(crate) upkeep: Upkeep,
     pub(crate) options: ServerOptions,
     pub(crate) tokens: Option<Keyring>,
-    /// Replaced when the files are read again.
+    /// TLS settings, replaced when the files are read again.
     pub(crate) tls: Option<RwLock<TlsAcceptor>>,
-    /// How far a shutdown is.
+    /// Progress of a shutdown.
     pub(crate) phase: watch::Receiver<Phase>,
     pub(crate) live: Arc<Queries>,
     pub(crate) slots: Slots,
     /// Decides which queries may wait for a slot.
     pub(crate) admission: Arc<Admission>,
     pub(crate) prepared: Registry,
-    /// Queries that may be answered by the runtime's own threads at a time: one fewer than there are threads.
+    /// Permits for queries that the runtime's own threads answer: one fewer than there are threads.
     pub(crate) inline: Semaphore,
-    /// Of all queries together.
+    /// Memory of all queries together.
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
     pub(crate) jobs: Jobs,

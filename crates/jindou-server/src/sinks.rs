@@ -1,4 +1,4 @@
-//! Where a query's rows go: into an answer's text, into quads, or nowhere; counted on the way.
+//! Destinations of a query's rows: an answer's text, quads, or nowhere; counted on the way.
 
 use crate::live::LiveQuery;
 use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Takes an answer's text, and before its first byte the type of it.
+/// A destination for an answer's text, which is told the media type before the first byte.
 pub(crate) trait Out: Write + Send {
     fn set_content_type(&mut self, content_type: &'static str);
 }
@@ -74,7 +74,7 @@ impl<'o, O: Out> HttpSink<'o, O> {
         }
     }
 
-    /// The formats that there are, if the client takes none of them: the reason why the query was ended.
+    /// The available formats if the client accepts none of them, which is the reason why the query was ended.
     pub(crate) fn unacceptable(&self) -> Option<&'static [Offer]> {
         self.unacceptable
     }
@@ -147,7 +147,7 @@ impl<O: Out> AnswerSink for HttpSink<'_, O> {
     }
 }
 
-/// Rows as quads.
+/// Writes rows as quads.
 pub(crate) struct QuadSink<'o> {
     pub(crate) writer: WriterQuadSerializer<Returns<&'o mut ResponseWriter>>,
     pub(crate) format: RdfFormat,
@@ -185,7 +185,7 @@ impl AnswerSink for QuadSink<'_> {
     }
 }
 
-/// Rows that only count.
+/// Counts rows and discards them.
 pub(crate) struct Counter(pub(crate) Count);
 
 impl AnswerSink for Counter {

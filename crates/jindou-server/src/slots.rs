@@ -1,8 +1,8 @@
-//! How many queries compute at once. A query that waits for its reader gives its slot back, so that slow readers cost
-//! memory and a sleeping thread, and never the machine's cores.
+//! Limits of the queries that compute at once. A query that waits for its reader gives its slot back, so that slow
+//! readers cost memory and a sleeping thread, but never cores.
 //!
-//! Light queries have slots of their own. A heavy query computes in one of the places of the database's runtime, as many as it
-//! has threads, which it shares with the threads that help heavy queries.
+//! Light queries have slots of their own. A heavy query computes in one of the places of the database's runtime, which
+//! has as many as threads and shares them with the threads that help heavy queries.
 
 use crate::live::LiveQuery;
 use jindou::{Error, Result, WorkerPool, Workers};
@@ -12,9 +12,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 /// The slots of light and of heavy queries: light ones never wait for heavy ones.
 pub(crate) struct Slots {
     light: Arc<Semaphore>,
-    /// Where heavy queries are held to fewer than there are places.
+    /// Slots of heavy queries, if they are fewer than the runtime's places.
     heavy: Option<Arc<Semaphore>>,
-    /// Texts that are planned at a time, for a moment each.
+    /// Permits for texts being planned, for a moment each.
     planning: Semaphore,
     workers: Workers,
 }
@@ -30,7 +30,7 @@ impl Slots {
         }
     }
 
-    /// A turn to plan for a moment; first come, first served. Waits until the query's deadline or its cancellation.
+    /// Waits for a turn to plan for a moment, first come, first served, until the query's deadline or its cancellation.
     pub(crate) fn planning(&self, query: &LiveQuery) -> Result<SemaphorePermit<'_>> {
         if let Ok(turn) = self.planning.try_acquire() {
             return Ok(turn);
@@ -39,7 +39,7 @@ impl Slots {
         turn.map_err(|_| Error::Internal("the server's slots are closed".into()))
     }
 
-    /// A slot that is not taken yet.
+    /// A slot that has not been taken yet.
     pub(crate) fn slot(&self, light: bool) -> Slot {
         Slot {
             of: match light {
@@ -53,19 +53,19 @@ impl Slots {
     }
 }
 
-/// One query's place among those that compute. Taken and dropped on the query's own thread; given back by whichever of its
-/// threads waits.
+/// One query's slot. It is taken and dropped on the query's own thread, and given back by whichever of its threads
+/// waits.
 pub(crate) struct Slot {
     of: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
     workers: Workers,
-    /// The thread computes in a place of the runtime, or did before it waited.
+    /// True if the thread computes in a place of the runtime, or did before it waited.
     wants_place: bool,
 }
 
 impl Slot {
-    /// Waits for the slot, first come first served, until the query's deadline or its cancellation. Never on a thread of the
-    /// network.
+    /// Waits for the slot, first come, first served, until the query's deadline or its cancellation. Must never be
+    /// called on a thread of the network.
     pub(crate) fn take(&mut self, query: &LiveQuery) -> Result<()> {
         if let (None, Some(of)) = (&self.permit, &self.of) {
             self.permit = match Arc::clone(of).try_acquire_owned() {
@@ -88,8 +88,8 @@ impl Slot {
         Ok(())
     }
 
-    /// Gives it back for the time being, with the place that this thread computes in: a light query's helpers have one, and
-    /// need it again to go on.
+    /// Gives the slot back temporarily, along with the place in which this thread computes: a light query's helpers
+    /// have one, and need it again to continue.
     pub(crate) fn give_back(&mut self) {
         self.permit = None;
         self.wants_place = self.workers.is_inside();

@@ -1,5 +1,5 @@
-//! Connections whose readers take nothing: what waits to be sent to them is charged to all queries' memory, and where that is short
-//! they are cut.
+//! Connections whose readers stall: pending output is charged to the memory of all queries, and when that is short such
+//! connections are cut.
 
 use crate::listen::MAX_HEAD;
 use jindou::{Charge, Holder, MemoryBudget};
@@ -10,21 +10,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep};
 
-/// Bytes that a connection holds for its reader at most: what was taken of an answer, and the piece that comes next.
+/// Most bytes that a connection holds for its reader: the part of the answer that was taken, and the next piece.
 const HELD: u64 = MAX_HEAD as u64 + (64 << 10);
-/// How long a reader may take nothing while memory is short.
+/// Longest time that a reader may stall while memory is short.
 pub(crate) const SLOW: Duration = Duration::from_secs(2);
 
-/// True while so much is held that slow readers have to go.
+/// True when so much memory is held that stalled readers are cut off.
 pub(crate) fn is_short(memory: &MemoryBudget) -> bool {
     memory.used() > memory.limit() / 4 * 3
 }
 
-/// A connection that pays for what it has not sent yet.
+/// A connection that pays for its unsent output.
 pub(crate) struct Stalling<S> {
     stream: S,
     memory: MemoryBudget,
-    /// While something waits to be sent.
+    /// Charge while output is pending.
     charge: Option<Charge>,
     patience: Pin<Box<Sleep>>,
 }
@@ -39,14 +39,14 @@ impl<S> Stalling<S> {
         }
     }
 
-    /// The outcome of a write, which may be the end of a connection that waits.
+    /// Handles the outcome of a write, which may be the end of a connection that waits.
     fn written<T>(
         &mut self,
         context: &mut Context<'_>,
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            // It goes on. The charge stays until all is sent.
+            // The reader takes data again. The charge stays until everything is sent.
             if self.charge.is_some() {
                 self.patience.as_mut().reset(Instant::now() + SLOW);
             }
@@ -115,7 +115,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stalling<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(context);
         if let Poll::Ready(Ok(())) = flushed {
-            // Called when nothing waits any more.
+            // Called when nothing is pending any more.
             self.charge = None;
         }
         self.written(context, flushed)
@@ -178,7 +178,7 @@ mod tests {
             let e = here.write_all(&[1; 2000]).await.unwrap_err();
             assert_eq!(e.kind(), io::ErrorKind::TimedOut);
             assert!(begun.elapsed() < 4 * SLOW);
-            // Where there is no room at all, at once.
+            // With no memory left at all, the connection is cut at once.
             others.charge((3 << 20) - HELD).unwrap();
             let (here, _there) = duplex(1000);
             let mut here = Stalling::new(here, &memory);

@@ -7,7 +7,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// TLS 1.2 and 1.3 with the files' certificate; clients are known by tokens, not by certificates.
+/// TLS 1.2 and 1.3 with the certificate of these files; clients authenticate with tokens, not with certificates.
 pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> {
     let bad = |path: &Path, message: String| ServeError::File {
         path: path.into(),

@@ -1,5 +1,5 @@
-//! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log; queries
-//! go on meanwhile.
+//! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log;
+//! queries continue meanwhile.
 
 use crate::admission::{self, AdmissionRequest, Admitted, Watch};
 use crate::codings::{self, Content};
@@ -19,14 +19,14 @@ use std::time::{Duration, Instant};
 /// Longest wait for the next piece of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// An update that exists: it is listed, has its limits, and is cancelled if its client goes away before it is done.
+/// A live update: it is listed, has limits, and is cancelled if its client goes away before it is done.
 pub(crate) struct Update {
     shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
 }
 
-/// Why nothing may be written here, if so.
+/// The reason why nothing may be written here, if there is one.
 pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     let read_only = |why: String| Some(Problem::new(StatusCode::FORBIDDEN, "read-only", why));
     if shared.tokens.is_none() && !shared.options.writable {
@@ -34,7 +34,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
             "this server is read-only; restart it with --writable (for programs on its machine) or with --token-file to let it take updates".into(),
         );
     }
-    // Damage is not a setting of the server: it is answered as it is to queries.
+    // Damage is not a setting of the server: it is answered as for queries.
     if let Err(damage) = shared.upkeep.check_trust() {
         return Some(Problem::from_error(&damage));
     }
@@ -45,7 +45,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
 }
 
 impl Update {
-    /// Admits an update; `shown` is what lists and logs show of it.
+    /// Admits an update; `shown` is the text for lists and logs.
     pub(crate) fn admit(
         shared: &Arc<AppState>,
         connection: &Connection,
@@ -64,20 +64,20 @@ impl Update {
         })
     }
 
-    /// Sets the text that lists and logs show from here on.
+    /// Sets the text that lists and logs show from now on.
     pub(crate) fn show(&self, text: &str) {
         self.admitted.query.show(text);
     }
 
-    /// The whole body without its content codings, charged to the update's memory.
+    /// The whole body with its content codings undone, charged to the update's memory.
     pub(crate) async fn body(&self, body: Body, headers: &HeaderMap) -> Result<Vec<u8>, Problem> {
         let memory = &self.admitted.query.memory;
         let coded = codings::from_headers(headers)?;
         self.whole(codings::undone(body, &coded, memory)).await
     }
 
-    /// The whole body of a document, charged to the update's memory. One that has a single coding which parsers undo as well stays as
-    /// it is, so that its text is never held as a whole.
+    /// The whole body of a document, charged to the update's memory. A body with a single coding that parsers support
+    /// as well is left encoded, so that its text is never held as a whole.
     pub(crate) async fn document(
         &self,
         body: Body,
@@ -97,7 +97,7 @@ impl Update {
         ))
     }
 
-    /// Charges what the update holds besides its body, as long as it is there.
+    /// Charges what the update holds in addition to its body, for as long as it exists.
     pub(crate) fn hold(&self, bytes: u64) -> Result<(), Problem> {
         let held = self.admitted.query.memory.charge(bytes);
         held.map_err(|e| Problem::from_error(&e))?;
@@ -128,7 +128,7 @@ impl Update {
             query.check().map_err(|e| Problem::from_error(&e))?;
             let data: Bytes = frame.into_data().unwrap_or_default();
             seen = seen.saturating_add(data.len());
-            // Some more is read and thrown away: clients send all before they look at the answer.
+            // Some more is read and discarded: clients send everything before they look at the answer.
             if seen > most.saturating_mul(4) {
                 break;
             }
@@ -151,7 +151,7 @@ impl Update {
         Ok(kept)
     }
 
-    /// Runs it.
+    /// Runs the update.
     pub(crate) async fn run(
         self,
         job: impl FnOnce(&Database, UpdateOptions) -> Result<UpdateReport> + Send + 'static,
@@ -201,7 +201,7 @@ impl Update {
                 }
                 Err(problem)
             }
-            // Its message is on standard error.
+            // The panic's message is on standard error.
             Err(_) => Err(Problem::from_error(&Error::Internal(
                 "the update ended without an answer".into(),
             ))),

@@ -35,7 +35,8 @@ pub(crate) struct Merged {
     pub touched: VertexDelta,
 }
 
-/// The immutable part of a store: what a bulk load made, and merges since. Shared by all snapshots until the next merge.
+/// The immutable part of a store: the output of a bulk load, and of merges since. Shared by all snapshots until the
+/// next merge.
 pub struct Base {
     pub(crate) epoch: u64,
     pub(crate) union_default: bool,
@@ -57,7 +58,7 @@ pub struct Base {
     pub(crate) versions: Arc<AtomicU64>,
     /// Cached answers of [`Self::object_terms`], by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
-    /// Knowledge of the other shards, if it is one of several.
+    /// Facts about the other shards, if it is one of several.
     pub(crate) shard: Option<Box<ShardInfo>>,
 }
 
@@ -168,7 +169,7 @@ impl Base {
     /// fails meanwhile reads as zeros. O(files), about a nanosecond each.
     ///
     /// # Errors
-    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, the cause, and what to do: permanently, once one
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) with the file, the cause, and the remedy: permanently, once one
     /// has failed.
     #[inline]
     pub fn check_files(&self) -> Result<()> {

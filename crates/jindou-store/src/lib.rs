@@ -1,5 +1,5 @@
-//! The graph of a store directory: bulk load, snapshots, updates as deltas, merging, the files. What queries see of it is
-//! [`jindou_graph`].
+//! The graph of a store directory: bulk load, snapshots, updates as deltas, merging, the files. [`jindou_graph`] is the
+//! part that queries see.
 
 mod base;
 pub mod delta;

@@ -1,4 +1,4 @@
-//! The data that a query reads: an immutable base and the patches that lie over it at one snapshot number.
+//! The data that a query reads: an immutable base, and the patches over it at one snapshot number.
 
 use crate::base::Base;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
@@ -20,8 +20,8 @@ pub struct GraphPart<'a> {
     pub subjects: &'a [u32],
 }
 
-/// One consistent state of the graph. Cheap to clone; holds its base and patches alive. The next one is made by
-/// [`Snapshot::apply`] and shares with it all that is not touched.
+/// One consistent state of the graph. Cheap to clone; keeps its base and patches alive. [`Snapshot::apply`] makes the
+/// next one, which shares everything that is not touched.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Base>,
@@ -29,20 +29,20 @@ pub struct Snapshot {
     version: u64,
     shape: u64,
     delta: Arc<Delta>,
-    /// The way to the other shards, if the base is one of several.
+    /// Access to the other shards, if the base is one of several.
     sharded: Option<Sharded>,
-    /// Named graphs that hold a quad, once they were asked for.
+    /// Named graphs that have a quad, once they were requested.
     named_graphs: OnceLock<Arc<[u32]>>,
 }
 
-/// All that updates laid over the base. Cloning is O(1).
+/// All changes that updates made over the base. Cloning is O(1).
 #[derive(Clone, Default)]
 pub(crate) struct Delta {
     /// `[direction]` by dense predicate id.
     pub patches: [CowVec<Option<Arc<Patch>>>; 2],
     pub touched: VertexDelta,
     pub tail: TailTerms,
-    /// Vertices of the predicates that updates brought; their ids follow the base's.
+    /// Vertices of the predicates added by updates; their ids follow the base's.
     pub predicates: Arc<Vec<u32>>,
     pub predicate_of: Arc<FxHashMap<u32, u32>>,
     pub added: u64,
@@ -50,7 +50,7 @@ pub(crate) struct Delta {
 }
 
 impl Snapshot {
-    /// The base alone: the snapshot that it was made of, or the last one that was merged into it.
+    /// The base alone: the snapshot from which it was made, or the last one that was merged into it.
     #[must_use]
     pub fn of_base(base: Arc<Base>) -> Self {
         let delta = Delta {
@@ -69,7 +69,7 @@ impl Snapshot {
         }
     }
 
-    /// One shard's base with the way to the others: the whole store, to be read.
+    /// One shard's base with access to the others: the whole store, read-only.
     ///
     /// # Errors
     /// [`Error::Usage`](jindou_model::Error::Usage) if the base is not a shard.
@@ -84,8 +84,8 @@ impl Snapshot {
         })
     }
 
-    /// The same snapshot for another query: what one query could not read of other shards does not concern the next. A store of one
-    /// shard has nothing to renew, and its snapshot is lent.
+    /// The same snapshot for another query: a failure to read other shards in one query does not affect the next. A
+    /// store with one shard has nothing to renew, and its snapshot is borrowed.
     #[inline]
     #[must_use]
     pub fn for_new_query(&self) -> Cow<'_, Self> {
@@ -98,7 +98,7 @@ impl Snapshot {
         }
     }
 
-    /// Ties reading of other shards to a query's token: no wait for them is longer than it allows. For a snapshot that no other query
+    /// Ties reading of other shards to a query's token, which limits waits for them. For a snapshot that no other query
     /// reads ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
@@ -107,10 +107,11 @@ impl Snapshot {
         }
     }
 
-    /// Ok if all that was asked of other shards so far was answered: to be asked before anything that was read counts. One load.
+    /// Ok if all requests to other shards so far were answered. Must be called before read data is used. Costs one
+    /// atomic load.
     ///
     /// # Errors
-    /// [`Error::Shard`](jindou_model::Error::Shard) with the first that did not answer.
+    /// [`Error::Shard`](jindou_model::Error::Shard) with the first one that did not answer.
     #[inline]
     pub fn check_shards(&self) -> Result<()> {
         self.sharded.as_ref().map_or(Ok(()), Sharded::check)
@@ -119,21 +120,21 @@ impl Snapshot {
     /// As [`Base::check_files`], and as [`Self::check_shards`].
     ///
     /// # Errors
-    /// As both.
+    /// The errors of both.
     #[inline]
     pub fn check_files(&self) -> Result<()> {
         self.check_shards()?;
         self.base.check_files()
     }
 
-    /// True if [`Self::check_files`] has nothing to say.
+    /// True if [`Self::check_files`] would succeed.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.check_shards().is_ok() && self.base.are_files_whole()
     }
 
-    /// The state that ends a query when something that it reads has failed.
+    /// The watch that ends a query when something that it reads has failed.
     #[must_use]
     pub fn watch(&self) -> Arc<dyn Watch> {
         match &self.sharded {
@@ -142,7 +143,7 @@ impl Snapshot {
         }
     }
 
-    /// The way to the other shards, if the base is one of several.
+    /// Access to the other shards, if the base is one of several.
     #[inline]
     #[must_use]
     pub fn as_sharded(&self) -> Option<&Sharded> {
@@ -162,27 +163,27 @@ impl Snapshot {
     }
 
     /// A value that no other content of this base has: snapshots that were never published may share their number with
-    /// others, but not their version. For caches of what was read.
+    /// others, but not their version. For caches of read data.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Goes on when plans should be made again: when a predicate is touched first, when a predicate, a graph or a
-    /// vertex' set of predicates comes that was not there, or when counts change much. Two snapshots of a base with the
-    /// same one lie on one line of transactions.
+    /// A number that increases when plans should be made again: when a predicate is touched for the first time, when a
+    /// predicate, a graph or a vertex's set of predicates is new, or when counts change much. Two snapshots of a base
+    /// with the same number belong to one line of transactions.
     #[must_use]
     pub fn shape(&self) -> u64 {
         self.shape
     }
 
-    /// True if any edit lies over the base.
+    /// True if there are any edits over the base.
     #[must_use]
     pub fn is_patched(&self) -> bool {
         self.delta.patches.iter().any(|p| !p.is_empty())
     }
 
-    /// True if nothing was changed since the load, so that characteristic sets say exactly what there is.
+    /// True if nothing has changed since the load, so that characteristic sets are exact.
     #[must_use]
     pub fn is_as_loaded(&self) -> bool {
         !self.is_patched() && self.base.merged() == 0
@@ -228,7 +229,7 @@ impl Snapshot {
         }
     }
 
-    /// The same of a store that is not cut, as those that can be changed are.
+    /// As [`Self::edges`], for an unsharded store, such as those that can be changed.
     #[inline]
     pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
@@ -249,8 +250,8 @@ impl Snapshot {
         &self.base.statistics
     }
 
-    /// Counts of one predicate, patch included: edges exactly; keys as the base and new keys are, those that lost
-    /// all edges not taken off; the longest lists at most. O(1).
+    /// Counts of one predicate, including its patch: edges exactly; keys as the sum of the base's and new keys, without
+    /// subtracting those that lost all edges; upper bounds of the longest lists. O(1).
     #[must_use]
     pub fn predicate_statistics(&self, p: PredicateId) -> PredicateStatistics {
         let base = self.base.statistics.predicates.get(p.0 as usize);
@@ -272,20 +273,20 @@ impl Snapshot {
         s
     }
 
-    /// Quads, patches included. O(1).
+    /// Number of quads, including patches. O(1).
     #[must_use]
     pub fn quads(&self) -> u64 {
         (self.base.statistics.quads + self.delta.added).saturating_sub(self.delta.removed)
     }
 
-    /// Terms that have an id. O(1).
+    /// Number of terms that have an id. O(1).
     #[must_use]
     pub fn vertices(&self) -> u32 {
         self.base.vertices() + self.delta.tail.len()
     }
 
-    /// Members of a class, patches included; one that is a member in several graphs may count more than once.
-    /// O(log edits).
+    /// Number of members of a class, including patches; one that is a member in several graphs may count more than
+    /// once. O(log edits).
     #[must_use]
     pub fn class_members(&self, class: VertexId) -> Option<u64> {
         let statistics = &self.base.statistics;
@@ -320,14 +321,14 @@ impl Snapshot {
         self.predicates().of_vertex(v, direction)
     }
 
-    /// True if a predicate's edges are not just the base's.
+    /// True if a predicate's edges are not only those of the base.
     #[must_use]
     pub fn is_predicate_patched(&self, p: PredicateId) -> bool {
         self.patch(p.0, Direction::Out)
             .is_some_and(|p| !p.is_empty())
     }
 
-    /// Kind of terms that every object of the predicate, in all graphs, surely belongs to: `Any` for a predicate that updates
+    /// Kind of terms that includes every object of the predicate, in all graphs: `Any` for a predicate that updates
     /// touch. O(objects) the first time, O(1) later.
     #[must_use]
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {
@@ -368,7 +369,7 @@ impl Snapshot {
         self.base.index.graph_ids().binary_search(&graph).is_ok()
     }
 
-    /// True if a named graph holds a quad. O(log edits) where it lost none, else O(its subjects) at worst.
+    /// True if a named graph has a quad. O(log edits) if it lost none, otherwise O(its subjects) at worst.
     #[must_use]
     pub fn has_graph(&self, graph: u32) -> bool {
         if !self.is_base_graph(graph) && !self.delta.touched.has_graph(graph) {
@@ -388,7 +389,8 @@ impl Snapshot {
         })
     }
 
-    /// Named graphs that hold a quad: ascending. O(graphs) when first asked, and as [`Self::has_graph`] for those that lost quads.
+    /// Named graphs that have a quad, ascending. O(graphs) at the first call, plus [`Self::has_graph`] for those that
+    /// lost quads.
     #[must_use]
     pub fn named_graphs(&self) -> Arc<[u32]> {
         let find = || self.find_named_graphs().into();
@@ -410,8 +412,8 @@ impl Snapshot {
         out
     }
 
-    /// The subjects of one graph with a predicate, without looking at any other graph: ascending; a superset
-    /// where a patch removed edges.
+    /// The subjects of one graph with a predicate, without reading any other graph: ascending; a superset if a patch
+    /// removed edges.
     pub fn graph_subjects(&self, graph: u32, predicate: PredicateId, out: &mut Vec<u32>) {
         if let Some(sharded) = &self.sharded {
             sharded.others().graph_subjects(graph, predicate, out);
@@ -433,7 +435,7 @@ impl Snapshot {
         }
     }
 
-    /// The predicates that occur in one graph: ascending, each once; a superset where a patch removed edges.
+    /// The predicates that occur in one graph: ascending, without duplicates; a superset if a patch removed edges.
     #[must_use]
     pub fn graph_predicates(&self, graph: u32) -> Vec<u32> {
         if let Some(sharded) = &self.sharded {
@@ -468,20 +470,20 @@ impl Snapshot {
         self.vocabulary().term(v, out)
     }
 
-    /// Terms that came after the load.
+    /// Terms that were added after the load.
     #[must_use]
     pub fn tail(&self) -> &TailTerms {
         &self.delta.tail
     }
 
-    /// Edits that lie over the base: quads that it lacks and quads of it that are gone.
+    /// Number of edits over the base: quads that it lacks, and quads of it that were removed.
     #[must_use]
     pub fn edit_count(&self) -> u64 {
         let patches = self.delta.patches[Direction::Out as usize].iter();
         patches.flatten().map(|p| p.len() as u64).sum()
     }
 
-    /// Bytes on the heap of all that lies over the base, what other snapshots share included. O(edits / 100).
+    /// Bytes on the heap of everything over the base, including parts shared with other snapshots. O(edits / 100).
     #[must_use]
     pub fn delta_bytes(&self) -> usize {
         let patches = self.delta.patches.iter().flat_map(CowVec::iter).flatten();
@@ -510,7 +512,7 @@ impl Snapshot {
         }
     }
 
-    /// A copy to lay a transaction over; [`Self::finish`] ends that.
+    /// A copy for applying a transaction; [`Self::finish`] completes it.
     pub(crate) fn successor(&self, number: u32) -> Self {
         Self {
             number,
@@ -536,7 +538,7 @@ impl Snapshot {
         self.delta_mut().patches[direction].set(p as usize, Some(patch));
     }
 
-    /// Gives a term the next dense predicate id.
+    /// Assigns the next dense predicate id to a term.
     pub(crate) fn add_predicate(&mut self, vertex: u32) {
         let next = self.predicate_count();
         let delta = self.delta_mut();
@@ -544,7 +546,7 @@ impl Snapshot {
         Arc::make_mut(&mut delta.predicate_of).insert(vertex, next);
     }
 
-    /// Counts the quads and names the version; `moved`: plans must look again.
+    /// Updates the number of quads and sets the version; `moved` says that plans must be made again.
     pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
         let delta = self.delta_mut();
         delta.added += added;

@@ -1,4 +1,4 @@
-//! Small stores for the tests of other rooms, through the real load.
+//! Small stores for the tests of other crates, made by the real load.
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Quads as canonical bytes (`jindou_model::term`): subject, predicate, object, graph (empty = default).
 pub type TermQuad = [Vec<u8>; 4];
 
-/// A snapshot after one transaction for each change: the quad comes, or goes.
+/// A snapshot after one transaction for each change, which adds or removes a quad.
 ///
 /// # Panics
 /// When a change cannot be made.
@@ -45,7 +45,7 @@ pub fn changed(
 #[derive(Debug)]
 pub struct QuadList<'a>(pub &'a [TermQuad]);
 
-/// Quads a batch; small, so that small tests have several.
+/// Quads per batch; small, so that small tests have several batches.
 const BATCH: usize = 64;
 
 impl QuadSource for QuadList<'_> {
@@ -92,8 +92,7 @@ pub fn canonical(q: &Quad) -> TermQuad {
     ]
 }
 
-/// A store of these quads. It lives in the folder as long as that is kept, and in memory as long as the
-/// base is.
+/// A store of these quads. It exists in the folder as long as that is kept, and in memory as long as the base is.
 ///
 /// # Panics
 /// When the load fails: this is for tests.
@@ -124,7 +123,7 @@ fn iri(s: String) -> Vec<u8> {
     out
 }
 
-/// Every kind of index and value column in a few kilobytes: for tests of damaged files.
+/// Quads with every kind of index and value column in a few kilobytes: for tests of damaged files.
 #[must_use]
 pub fn varied_quads() -> Vec<TermQuad> {
     let mut out = vec![];
@@ -161,7 +160,7 @@ pub fn varied_quads() -> Vec<TermQuad> {
     out
 }
 
-/// Reads a part of everything that queries read. What it finds does not matter, it must only come back.
+/// Reads some of all data that queries read. The values do not matter, only that it returns.
 pub fn read_all(dir: &Path) {
     let _ = info(dir);
     let Ok(base) = open(dir) else { return };
@@ -205,7 +204,7 @@ pub fn read_all(dir: &Path) {
     }
 }
 
-/// Makes checksums and manifest fit the files as they are, so that damage gets past both.
+/// Makes checksums and manifest match the present files, so that damage gets past both.
 ///
 /// # Errors
 /// [`Error`] when the store has no sound manifest or files cannot be read or written.

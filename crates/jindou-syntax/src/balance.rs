@@ -1,9 +1,10 @@
 //! Chains of an associative operator as shallow trees.
 
-/// Chains up to here lean to the left, as `spargebra` builds them; a plan's text for them reads better so.
+/// Longest chain that leans to the left, as `spargebra` builds them, which makes a plan's text more readable.
 const LEANING: usize = 32;
 
-/// All parts joined in their order; `None` for none. Of many parts, the tree is as deep as the logarithm of their number.
+/// All parts joined in their order; `None` for an empty list. With many parts, the depth of the tree is the logarithm
+/// of their number.
 pub(crate) fn balance<T>(parts: Vec<T>, mut join: impl FnMut(T, T) -> T) -> Option<T> {
     if parts.len() <= LEANING {
         return parts.into_iter().reduce(join);

@@ -10,13 +10,13 @@ macro_rules! keywords {
         pub(crate) enum Keyword { Unknown, $($variant,)* $($function, $($alias,)?)* }
 
         impl Keyword {
-            /// All of them, as they are usually written.
+            /// All keywords in their usual spelling.
             pub(crate) const ALL: &[(Self, &'static str)] = &[
                 $((Self::$variant, $text),)*
                 $((Self::$function, $name), $((Self::$alias, $other),)?)*
             ];
 
-            /// The keyword as it is usually written.
+            /// The keyword in its usual spelling.
             pub(crate) fn text(self) -> &'static str {
                 match self {
                     Self::Unknown => "",
@@ -25,7 +25,7 @@ macro_rules! keywords {
                 }
             }
 
-            /// The function of the name.
+            /// The function with this name.
             pub(crate) fn function(self) -> Option<Function> {
                 match self {
                     $(Self::$function $(| Self::$alias)? => Some(Function::$function),)*
@@ -59,7 +59,7 @@ pub(crate) use words::Keyword;
 /// Longest keyword, in bytes.
 const LONGEST: usize = 15;
 
-/// The word in upper case as a number, which no other word is.
+/// The word in upper case as a number; different words have different numbers.
 const fn number(word: &[u8]) -> u128 {
     let mut number = 0;
     let mut i = 0;
@@ -77,7 +77,7 @@ const fn slot(number: u128) -> usize {
     (folded.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 55) as usize
 }
 
-/// Keywords by their numbers; a slot that is taken leaves a keyword to the next free one.
+/// Keywords by their numbers; if a slot is taken, the next free one is used.
 static TABLE: [(u128, Keyword); SLOTS] = {
     let mut table = [(0, Keyword::Unknown); SLOTS];
     let mut i = 0;
@@ -95,7 +95,7 @@ static TABLE: [(u128, Keyword); SLOTS] = {
 };
 
 impl Keyword {
-    /// The longest keyword that a word begins with, and its length.
+    /// The longest keyword at the beginning of a word, and its length.
     pub(crate) fn longest(word: &[u8]) -> Option<(Self, usize)> {
         (1..=word.len().min(LONGEST)).rev().find_map(|long| {
             let keyword = Self::from_word(word.get(..long)?);
@@ -103,7 +103,7 @@ impl Keyword {
         })
     }
 
-    /// The keyword that is written so. `a` is none of them: it has no upper case and stands for an IRI.
+    /// The keyword with this spelling. `a` is not a keyword: it has no upper-case form and stands for an IRI.
     pub(crate) fn from_word(word: &[u8]) -> Self {
         if word.len() > LONGEST {
             return Self::Unknown;

@@ -1,4 +1,5 @@
-//! Text to tokens, by SPARQL's rule that the longest one counts. Linear: nothing is looked at more than a fixed number of times.
+//! Lexer: splits text into tokens by SPARQL's longest-match rule. Linear: every character is looked at a bounded number
+//! of times.
 
 use crate::keyword::Keyword;
 use std::ops::Range;
@@ -64,15 +65,15 @@ pub(crate) enum TokenKind {
     Bad(Bad),
 }
 
-/// Kinds of text that is not a token.
+/// Kinds of invalid tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bad {
     Character,
-    /// A short string that ends with its line or the text.
+    /// A short string that is cut off by the end of its line or of the text.
     String,
     /// `_:` without a label.
     Label,
-    /// `\u…` outside of strings and IRIs.
+    /// `\u…` outside strings and IRIs.
     Escape,
 }
 
@@ -93,11 +94,11 @@ impl Token {
 pub(crate) struct Lexer<'t> {
     text: &'t str,
     at: usize,
-    /// Up to here a name goes on without a colon.
+    /// Position up to which a name continues without a colon.
     no_colon: usize,
-    /// Up to here words are keywords and numbers without space between.
+    /// Position up to which words are keywords and numbers without spaces in between.
     glued: usize,
-    /// No long string in `"` or `'` that starts from here on has an end.
+    /// Positions from which no long string in `"` or `'` is terminated.
     endless: [usize; 2],
 }
 
@@ -161,12 +162,12 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// From a place that is not inside of a token.
+    /// Continues from a position that is not inside a token.
     pub(crate) fn go_on_from(&mut self, at: usize) {
         self.at = at;
     }
 
-    /// Goes on from a place that is not inside of a token, unless it is further on already.
+    /// Continues from a position that is not inside a token, unless the lexer is already past it.
     pub(crate) fn skip_to(&mut self, at: usize) {
         self.at = self.at.max(at);
     }
@@ -179,7 +180,7 @@ impl<'t> Lexer<'t> {
         self.text[at..].chars().next()
     }
 
-    /// End of the characters of names that begin at `at`.
+    /// End of the name characters that begin at `at`.
     fn name(&self, mut at: usize) -> usize {
         let bytes = self.text.as_bytes();
         loop {
@@ -194,7 +195,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// End of the name with dots inside that begins at `at`; no dot is its last character.
+    /// End of the name with inner dots that begins at `at`; its last character is not a dot.
     fn dotted(&self, at: usize) -> usize {
         let mut end = self.name(at);
         let mut to = end;
@@ -209,7 +210,7 @@ impl<'t> Lexer<'t> {
         end
     }
 
-    /// End of the local name that begins at `from`, which is `from` where there is none.
+    /// End of the local name that begins at `from`; equal to `from` if there is none.
     fn local(&self, from: usize) -> usize {
         let (mut at, mut end) = (from, from);
         loop {
@@ -397,8 +398,9 @@ impl<'t> Lexer<'t> {
         (kind, end)
     }
 
-    /// The first keyword of a word that is several without space between, such as `FILTERsameTerm` and `LIMIT10`: each token is the longest that begins
-    /// there. A word of which a part is neither keyword nor number stays one, since it is a keyword misspelt.
+    /// The first keyword of a word that consists of several without spaces, such as `FILTERsameTerm` and `LIMIT10`:
+    /// each token is the longest that begins there. A word with a part that is neither keyword nor number is kept
+    /// whole, since it is a misspelt keyword.
     fn first_of_glued(&mut self, start: usize, end: usize) -> Option<(Keyword, usize)> {
         let bytes = self.text.as_bytes();
         let first = Keyword::longest(bytes.get(start..end)?)?;

@@ -1,30 +1,34 @@
-//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with errors that a person can use.
+//! SPARQL 1.1 and 1.2, queries and updates: text → [algebra], with error messages for people.
 //!
 //! ```text
 //! text ──source──► codepoint escapes decoded ──lexer──► tokens with places ──parser──► algebra
 //!                                                            └── advice ──► faults with remedies
 //! ```
 //!
-//! Recursive descent over tokens, one token of look-ahead. Time is linear in the text, the stack is bounded by
-//! [`MOST_NESTING`], and memory and time are those of the [scope](jindou_model::scope) that the thread is inside.
+//! Recursive descent over tokens with one token of look-ahead. Time is linear in the text, the stack is bounded by
+//! [`MOST_NESTING`], and memory and time are limited by the [scope](jindou_model::scope) that the thread is in.
 //!
 //! # Differences from `spargebra`'s parser
 //!
-//! The [algebra] is the one that `spargebra` makes, but for the names of blank nodes and variables that it invents, and but for chains of
-//! more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths: they are balanced trees here; and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from
-//! the standard, this parser follows the standard:
+//! The [algebra] equals the one that `spargebra` builds, with two exceptions. Invented blank nodes and variables have
+//! other names. Chains of more than 32 parts of UNION, joins, `||`, `&&`, `/` and `|` in paths are balanced trees here,
+//! and more than 32 IRIs of DESCRIBE are inline data. Where `spargebra` departs from the standard, this parser follows
+//! the standard:
 //!
-//! 1. Codepoint escapes stand anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
-//! 2. The longest token counts: `<` to `>` without spaces is an IRI, `.5` a number, a sign belongs to the number that it touches and
-//!    to its lexical form. Keywords need no space between them (`FILTERsameTerm`, `LIMIT10`).
-//! 3. Names: local names hold any number of dots (`e:a.b.c`, `ec:1.-.-.-`), names hold characters beyond the first plane.
-//! 4. Keywords have no case, `TRUE` and `False` among them.
-//! 5. Spaces stand before the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`, comments in `( )` and `[ ]`.
-//! 6. An expression of SELECT uses those before it in grouped queries too; `GROUP BY (?x AS ?y)` gives ?y a value, and none to a variable that has one; a variable
-//!    of HAVING or ORDER BY that is not grouped is a sample of its group; CONSTRUCT, ASK and DESCRIBE may
-//!    be grouped and have aggregates in HAVING and ORDER BY.
-//! 7. Aggregates stand in SELECT, HAVING and ORDER BY, not in patterns, GROUP BY or other aggregates.
-//! 8. Each operation of an update may have a prologue; a lone `;` is not an update; triples of quads have dots between them.
+//! 1. Codepoint escapes may occur anywhere (`\u003Fs` is `?s`, SPARQL 1.1 §19.2; [`Escapes`]).
+//! 2. The longest token wins: `<` to `>` without spaces is an IRI, `.5` a number, and a sign belongs to the number that
+//!    it touches and to its lexical form. Keywords need no space between them (`FILTERsameTerm`, `LIMIT10`).
+//! 3. Names: local names may contain any number of dots (`e:a.b.c`, `ec:1.-.-.-`), and names may contain characters
+//!    beyond the first plane.
+//! 4. Keywords are case-insensitive, including `TRUE` and `False`.
+//! 5. Spaces may precede the bracket of `CONCAT (…)`, `COALESCE (…)` and `BNODE ()`; comments may stand in `( )` and
+//!    `[ ]`.
+//! 6. An expression of SELECT may use those before it in grouped queries as well; `GROUP BY (?x AS ?y)` assigns a value
+//!    to ?y, and never to a variable that already has one; a variable of HAVING or ORDER BY that is not grouped is a
+//!    sample of its group; CONSTRUCT, ASK and DESCRIBE may be grouped and may have aggregates in HAVING and ORDER BY.
+//! 7. Aggregates may occur in SELECT, HAVING and ORDER BY, but not in patterns, GROUP BY or other aggregates.
+//! 8. Each operation of an update may have a prologue; a lone `;` is not an update; triples of quads are separated by
+//!    dots.
 //! 9. Subjects of triple terms in expressions are IRIs or variables.
 //! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 
@@ -50,12 +54,12 @@ use jindou_model::{Diagnostics, Error};
 use parser::Parser;
 use source::Source;
 
-/// Why there is no algebra.
+/// Reason why there is no algebra.
 #[derive(Debug)]
 pub enum Failure {
     /// The text is not SPARQL.
     Text(Diagnostics),
-    /// A limit: of nesting, of memory, of time.
+    /// A limit on nesting, memory or time was exceeded.
     Limit(Error),
 }
 
@@ -73,9 +77,9 @@ impl std::error::Error for Failure {}
 /// A parsed update request.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Update {
-    /// The operations in their order; ADD, COPY and MOVE are several or none.
+    /// The operations in their order; ADD, COPY and MOVE become any number of operations.
     pub operations: Vec<Operation>,
-    /// Base that relative IRIs stood under at the end, for `IRI()`.
+    /// Base in force at the end of the text, for `IRI()`.
     pub base: Option<BaseIri>,
 }
 
@@ -86,9 +90,9 @@ pub struct Operation {
     pub operation: GraphUpdateOperation,
     /// Offset of its first word in the text, in bytes.
     pub at: usize,
-    /// True for a part of what ADD, COPY and MOVE stand for.
+    /// True for one of the operations that replace an ADD, COPY or MOVE.
     pub whole_graph: bool,
-    /// Of the first of these parts: the named graph that they read.
+    /// For the first of these operations: the named graph that is copied from.
     pub copied_from: Option<CopiedFrom>,
 }
 
@@ -97,14 +101,14 @@ pub struct Operation {
 pub struct CopiedFrom {
     /// Its name.
     pub graph: algebra::NamedNode,
-    /// True with SILENT: a graph that is not there is no error.
+    /// True with SILENT: a missing graph is not an error.
     pub silent: bool,
 }
 
-/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
+/// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is in. O(length of the text).
 ///
 /// # Errors
-/// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
+/// [`Failure::Text`] with all errors that were found, or [`Failure::Limit`].
 pub fn parse_query(text: &str, options: &Options) -> Result<Query, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
@@ -123,7 +127,7 @@ pub struct PatternCall {
     pub column: u64,
     /// The pattern.
     pub pattern: String,
-    /// The flags, empty without any.
+    /// The flags; empty if there are none.
     pub flags: String,
     /// True for REPLACE.
     pub replaces: bool,
@@ -145,10 +149,11 @@ pub fn pattern_calls(text: &str, options: &Options) -> Result<Vec<PatternCall>, 
     }
 }
 
-/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is inside. O(length of the text).
+/// Parses an update request within the limits of the [scope](jindou_model::scope) that the thread is in. O(length of
+/// the text).
 ///
 /// # Errors
-/// [`Failure::Text`] with all faults that were found, or [`Failure::Limit`].
+/// [`Failure::Text`] with all errors that were found, or [`Failure::Limit`].
 pub fn parse_update(text: &str, options: &Options) -> Result<Update, Failure> {
     let source = Source::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);

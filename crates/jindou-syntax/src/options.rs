@@ -1,35 +1,35 @@
-//! Choices of a parse, and its limits.
+//! Options of the parser, and its limits.
 
 use oxiri::Iri;
 use std::fmt;
 use std::sync::Arc;
 
-/// Choices of a parse.
+/// Options of the parser.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Relative IRIs stand under it where the text has no BASE.
+    /// Base for relative IRIs if the text has no BASE.
     pub base: Option<Iri<String>>,
-    /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text wins.
+    /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text takes precedence.
     pub prefixes: Vec<(String, String)>,
-    /// Whether the [common prefixes](crate::COMMON_PREFIXES) are known without a declaration.
+    /// True if the [common prefixes](crate::COMMON_PREFIXES) are known without a declaration.
     pub common_prefixes: bool,
-    /// Where codepoint escapes (`\u003F`) are read.
+    /// Places in which codepoint escapes (`\u003F`) are decoded.
     pub escapes: Escapes,
-    /// Functions that may be called by IRI; `None`: all, whatever their names.
+    /// Functions that may be called by IRI; `None` allows all names.
     pub calls: Option<Arc<dyn Calls>>,
 }
 
 /// Deepest nesting of brackets and calls in a text.
 pub const MOST_NESTING: u32 = 256;
-/// Deepest algebra: chains of what cannot be balanced (`+`, OPTIONAL, BIND) count as well.
+/// Deepest algebra: chains that cannot be balanced (`+`, OPTIONAL, BIND) count as well.
 pub(crate) const MOST_DEPTH: u32 = 5_000;
-/// Most faults that are reported.
+/// Most errors that are reported.
 pub(crate) const MOST_FAULTS: usize = 20;
 
-/// Where codepoint escapes are read.
+/// Places in which codepoint escapes are decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Escapes {
-    /// Everywhere (SPARQL 1.1 §19.2). Those in strings and IRIs never end them.
+    /// Everywhere (SPARQL 1.1 §19.2). An escape inside a string or IRI never ends it.
     #[default]
     Anywhere,
     /// Only in strings and IRIs (SPARQL 1.2).
@@ -37,7 +37,7 @@ pub enum Escapes {
 }
 
 impl Options {
-    /// With relative IRIs under this base, if it is an IRI.
+    /// Options with this base for relative IRIs, if it is a valid IRI.
     #[must_use]
     pub fn under(base: Option<&str>) -> Self {
         Self {

@@ -89,7 +89,7 @@ pub struct TextPrefixes {
     pub used: Vec<String>,
 }
 
-/// The prefixes that a text declares and uses, also of a text that is not (yet) SPARQL. O(length of the text).
+/// The prefixes that a text declares and uses, even if it is not (yet) valid SPARQL. O(length of the text).
 #[must_use]
 pub fn prefixes_of(text: &str) -> TextPrefixes {
     let mut lexer = Lexer::new(text);

@@ -8,14 +8,15 @@ use crate::source::Source;
 use crate::{Escapes, Failure, Options, failure};
 use std::ops::Range;
 
-/// Where parts of a query stand: bytes of its text, in its order, of the first few thousand parts of each kind.
+/// Places of parts of a query, as byte ranges of its text in ascending order, for the first few thousand parts of each
+/// kind.
 #[derive(Debug, Default)]
 pub struct Recorded {
-    /// IRIs and literals; `a` is none.
+    /// IRIs and literals, not including `a`.
     pub terms: Vec<(TermPattern, Range<usize>)>,
-    /// Patterns of triples and paths, from the predicate to the object.
+    /// Triple patterns and path patterns, from the predicate to the object.
     pub patterns: Vec<PatternPlace>,
-    /// Conditions of FILTER, from the word to the end.
+    /// Conditions of FILTER, from the keyword to the end.
     pub filters: Vec<(Expression, Range<usize>)>,
     /// The group of the whole query with its braces.
     pub body: Option<Range<usize>>,
@@ -62,7 +63,7 @@ impl Recorded {
         self.pattern(is)
     }
 
-    /// The first such pattern of the query's group, else of a template.
+    /// The first matching pattern in the query's group, otherwise in a template.
     fn pattern(&self, is: impl Fn(&&PatternPlace) -> bool) -> Option<Range<usize>> {
         let mut all = self.patterns.iter().filter(|p| is(p));
         let from = self.body.as_ref().map_or(0, |b| b.start);
@@ -70,7 +71,7 @@ impl Recorded {
         first.or_else(|| all.next()).map(|p| p.range.clone())
     }
 
-    /// The place of a term: within the range, else the last one before it, else the first one of the text.
+    /// The place of a term: within the range, otherwise the last one before it, otherwise the first one in the text.
     #[must_use]
     pub fn term(&self, term: &TermPattern, near: Option<&Range<usize>>) -> Option<Range<usize>> {
         let mut all = self.terms.iter().filter(|t| t.0 == *term).map(|t| &t.1);
@@ -85,7 +86,7 @@ impl Recorded {
     }
 }
 
-/// Parses a query, and says where its parts stand.
+/// Parses a query, and records the places of its parts.
 ///
 /// # Errors
 /// As [`crate::parse_query`].

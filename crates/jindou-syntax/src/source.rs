@@ -1,10 +1,10 @@
-//! A text with the codepoint escapes outside of its strings and IRIs decoded, as SPARQL 1.1 §19.2 has it, and the way back to its own
-//! places.
+//! A text with the codepoint escapes outside its strings and IRIs decoded, as in SPARQL 1.1 §19.2, and the mapping back
+//! to the original positions.
 
 use crate::lexer::{Bad, Lexer, TokenKind};
 use std::ops::Range;
 
-/// Text to parse, and where its bytes come from.
+/// The text to parse, and the origin of its bytes.
 pub(crate) struct Source<'t> {
     pub original: &'t str,
     decoded: Option<Decoded>,
@@ -12,7 +12,7 @@ pub(crate) struct Source<'t> {
 
 struct Decoded {
     text: String,
-    /// For each escape in order: where its character ends in `text`, and where the escape ends in the original.
+    /// For each escape in order: the end of its character in `text`, and the end of the escape in the original.
     escapes: Vec<(usize, usize)>,
 }
 
@@ -29,7 +29,7 @@ impl<'t> Source<'t> {
         self.decoded.as_ref().map_or(self.original, |d| &d.text)
     }
 
-    /// Places in the original of places in the text.
+    /// The range in the original for a range of the text.
     pub(crate) fn range(&self, range: Range<usize>) -> Range<usize> {
         self.place(range.start)..self.place(range.end)
     }

@@ -1,4 +1,4 @@
-//! Typical mistakes with what is said about them, in a file to be read aloud. `JINDOU_REWRITE=1` writes the file again.
+//! Typical mistakes with their messages, in a file for reading. `JINDOU_REWRITE=1` writes the file again.
 
 use jindou_syntax::{Failure, Options, parse_query, parse_update};
 use std::fmt::Write;
@@ -25,7 +25,7 @@ fn mistakes_are_explained() {
         for fault in faults.all() {
             assert!(fault.end <= text.len() && fault.start <= fault.end);
             for s in &fault.suggestions {
-                // A remedy that can be applied changes the text, and leaves fewer faults or others.
+                // A remedy that can be applied changes the text, and leaves fewer errors or others.
                 let Some(r) = &s.replacement else { continue };
                 let mended = format!("{}{}{}", &text[..r.start], r.with, &text[r.end..]);
                 assert_ne!(mended, text, "{head}");
@@ -44,7 +44,7 @@ fn mistakes_are_explained() {
     );
 }
 
-/// Remedies that an editor can apply make the text right.
+/// Remedies that an editor can apply correct the text.
 #[test]
 fn remedies_help() {
     for (text, update) in [

@@ -10,8 +10,8 @@ use jindou_model::term;
 
 const DECIMAL_TAG: u8 = term::FIRST_DATATYPE + 1;
 
-/// The value in the datatype with this tag (of `term::DATATYPES`); `None` is an error. A number's value goes with its type: to
-/// an integer type derived from `xsd:integer` it is written with that type's tag.
+/// The value in the datatype with this tag (of `term::DATATYPES`); `None` is an error. A number's value is converted
+/// with its type: for an integer type derived from `xsd:integer` it is written with that type's tag.
 #[must_use]
 pub fn cast(to: u8, v: &Value<'_>) -> Option<Value<'static>> {
     match v {
@@ -26,7 +26,7 @@ pub fn cast(to: u8, v: &Value<'_>) -> Option<Value<'static>> {
     }
 }
 
-/// The value of a text in the datatype with this tag; white space around it does not count (XSD's `collapse`).
+/// The value of a text in the datatype with this tag; surrounding white space is ignored (XSD's `collapse`).
 #[must_use]
 pub fn cast_text(to: u8, text: &str) -> Option<Value<'static>> {
     let text = text.trim_matches([' ', '\t', '\n', '\r']);
@@ -83,14 +83,14 @@ fn number(to: u8, n: &Number) -> Option<Number> {
     }
 }
 
-/// The decimal nearest to a float or double: exactly its value, to 18 digits after the point.
+/// The decimal nearest to a float or double: its exact value, to 18 digits after the point.
 fn real_to_decimal(d: f64) -> Option<Number> {
     if !d.is_finite() {
         return None;
     }
     Some(match Decimal::from_f64(d) {
         Some(d) => Num::Dec(d).into(),
-        // Such a large one is an integer.
+        // A number this large is an integer.
         None => Number::decimal(Exact::from_f64(d)),
     })
 }
@@ -100,7 +100,7 @@ fn real_to_integer(d: f64) -> Option<Number> {
         return None;
     }
     let whole = d.trunc();
-    // −2⁶³ is an integer of 64 bits, 2⁶³ is none.
+    // −2⁶³ is a 64-bit integer, 2⁶³ is not.
     let least = i64::MIN as f64;
     Some(if (least..-least).contains(&whole) {
         Num::Int(whole as i64).into()
@@ -109,8 +109,8 @@ fn real_to_integer(d: f64) -> Option<Number> {
     })
 }
 
-/// Appends the text of a computed value, as a cast to `xsd:string` gives it (F&O 3.1 §19.1.1); of terms without a value their
-/// text. False for blank nodes and triple terms, which have none.
+/// Appends the text of a computed value as in a cast to `xsd:string` (F&O 3.1 §19.1.1); for terms without a value,
+/// their own text. False for blank nodes and triple terms, which have none.
 pub fn push_string(v: &Value<'_>, out: &mut Vec<u8>) -> bool {
     match v {
         Value::Iri(s)

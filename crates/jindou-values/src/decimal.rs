@@ -7,31 +7,31 @@ const ONE: i128 = 1_000_000_000_000_000_000;
 /// Digits after the point.
 pub(crate) const PLACES: usize = 18;
 
-/// A number of 10⁻¹⁸: any with at most 18 digits after the point and less than some 1.7 · 10²⁰.
+/// A multiple of 10⁻¹⁸: any number with at most 18 digits after the point and less than some 1.7 · 10²⁰.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Decimal(i128);
 
 impl Decimal {
-    /// Of a number of 10⁻¹⁸.
+    /// Creates a decimal from a number of units of 10⁻¹⁸.
     #[must_use]
     pub const fn from_units(units: i128) -> Self {
         Self(units)
     }
 
-    /// The number of 10⁻¹⁸.
+    /// The number of units of 10⁻¹⁸.
     #[must_use]
     pub const fn units(self) -> i128 {
         self.0
     }
 
-    /// The value of a lexical form without more digits than fit, trailing zeros aside; `None` for others.
+    /// The value of a lexical form whose digits fit, ignoring trailing zeros; `None` for others.
     #[must_use]
     pub fn parse(lexical: &str) -> Option<Self> {
         let (negative, integer, fraction) = crate::exact::decimal_parts(lexical)?;
         Self::of_digits(negative, integer, fraction)
     }
 
-    /// From digits before and after the point.
+    /// Creates a decimal from digits before and after the point.
     pub(crate) fn of_digits(negative: bool, integer: &[u8], fraction: &[u8]) -> Option<Self> {
         let mut units = 0i128;
         let push = |units: i128, d: &u8| units.checked_mul(10)?.checked_add(i128::from(d - b'0'));
@@ -51,19 +51,19 @@ impl Decimal {
         Some(Self(if negative { -units } else { units }))
     }
 
-    /// The sum; `None` where it is too large.
+    /// The sum; `None` if it is too large.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// The difference; `None` where it is too large.
+    /// The difference; `None` if it is too large.
     #[must_use]
     pub fn subtract(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// The exact product; `None` where it has more digits than fit.
+    /// The exact product; `None` if its digits do not fit.
     #[must_use]
     pub fn multiply(self, other: Self) -> Option<Self> {
         let (a, b) = (self.0 / ONE, self.0 % ONE);
@@ -77,7 +77,7 @@ impl Decimal {
         whole.checked_add(mixed)?.checked_add(small / ONE).map(Self)
     }
 
-    /// The quotient, cut after the 18th digit; `None` for division by zero and where it does not fit.
+    /// The quotient, truncated after the 18th digit; `None` for division by zero and if it does not fit.
     #[must_use]
     pub fn divide(self, other: Self) -> Option<Self> {
         let (a, b) = (self.0, other.0);
@@ -110,19 +110,19 @@ impl Decimal {
         self.0.checked_abs().map(Self)
     }
 
-    /// The greatest integer that is not greater.
+    /// The greatest integer that is not greater than the number.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         self.0.div_euclid(ONE).checked_mul(ONE).map(Self)
     }
 
-    /// The least integer that is not less.
+    /// The least integer that is not less than the number.
     #[must_use]
     pub fn ceil(self) -> Option<Self> {
         self.negate()?.floor()?.negate()
     }
 
-    /// The nearest integer, of two the greater (fn:round).
+    /// The nearest integer, rounding half up (fn:round).
     #[must_use]
     pub fn round(self) -> Option<Self> {
         self.plus(Self(ONE / 2))?.floor()
@@ -140,7 +140,7 @@ impl Decimal {
         self.0 == 0
     }
 
-    /// Digits without trailing zeros, and how many of them are after the point.
+    /// Digits without trailing zeros, and the number of them after the point.
     fn shortest(self) -> (i128, u32) {
         let (mut m, mut places) = (self.0, PLACES as u32);
         if m % ONE == 0 {
@@ -162,7 +162,7 @@ impl Decimal {
         if places == 0 {
             return m as f64;
         }
-        // Both are exact, so that there is one rounding.
+        // Both are exact, so there is only one rounding.
         if m.unsigned_abs() <= 1 << 53 {
             return m as f64 / 10f64.powi(places as i32);
         }
@@ -188,7 +188,7 @@ impl Decimal {
         String::from_utf8(out).unwrap_or_default()
     }
 
-    /// Appends the canonical lexical form: no point without digits after it.
+    /// Appends the canonical lexical form: no point unless digits follow it.
     pub fn push(self, out: &mut Vec<u8>) {
         let (m, places) = self.shortest();
         if m < 0 {
@@ -211,7 +211,7 @@ impl Decimal {
         }
     }
 
-    /// The nearest decimal of a finite double, of two the even one; `None` where it is too large.
+    /// The nearest decimal of a finite double, ties to even; `None` if it is too large.
     #[must_use]
     pub fn from_f64(d: f64) -> Option<Self> {
         let bits = d.to_bits();
@@ -229,7 +229,7 @@ impl Decimal {
         // 2^53 · 10^18 is less than 2^113.
         let units = mantissa * ONE;
         let units = if power >= 0 {
-            // Of a double of 2^53 or more; beyond 2^67 it is too large.
+            // For a double of 2^53 or more; beyond 2^67 it is too large.
             if power > 14 {
                 return None;
             }

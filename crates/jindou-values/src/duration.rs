@@ -7,7 +7,7 @@ use jindou_model::term::TEMPORAL_TAGS;
 use std::cmp::Ordering;
 use std::io::Write;
 
-/// Parts of a second: 10⁻¹⁸.
+/// Units per second: a unit is 10⁻¹⁸ seconds.
 pub(crate) const UNIT: i128 = 1_000_000_000_000_000_000;
 
 /// A duration of `xsd:duration`, `xsd:dayTimeDuration` or `xsd:yearMonthDuration`: less than 2³¹ months and 2⁶³ seconds,
@@ -29,11 +29,11 @@ pub(crate) const DAY_TIME: u8 = DURATION + 1;
 /// `xsd:yearMonthDuration`'s tag.
 pub(crate) const YEAR_MONTH: u8 = DURATION + 2;
 
-/// A linear extension of the order of durations: equal if and only if the durations are, and less whenever a duration is
-/// less for sure.
+/// A linear extension of the order of durations: equal if and only if the durations are, and less whenever a duration
+/// is definitely less.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DurationKey {
-    /// Sum of the seconds after the four reference dates of XSD, whole and rest.
+    /// Sum of the seconds after the four reference dates of XSD, whole and fraction.
     whole: i128,
     rest: i128,
     months: i64,
@@ -132,7 +132,7 @@ impl Duration {
         }
     }
 
-    /// An `xsd:dayTimeDuration` of 10⁻¹⁸ seconds; `None` when out of range.
+    /// An `xsd:dayTimeDuration` of this many 10⁻¹⁸ seconds; `None` when out of range.
     #[must_use]
     pub fn of_units(units: i128) -> Option<Self> {
         Self::new(DAY_TIME, 0, units)
@@ -154,7 +154,7 @@ impl Duration {
         i128::from(self.seconds) * UNIT + i128::from(self.units)
     }
 
-    /// The same value in another of the three types: what a type has no room for is dropped (F&O 3.1 §19.1.4).
+    /// The same value in another of the three types: parts that the type does not have are dropped (F&O 3.1 §19.1.4).
     #[must_use]
     pub fn cast(self, tag: u8) -> Option<Self> {
         match tag {
@@ -174,8 +174,8 @@ impl Duration {
         }
     }
 
-    /// The sum. Of two types that differ an `xsd:duration`; `None` when out of range, or when the months and the rest would
-    /// have different signs.
+    /// The sum. For two different types it is an `xsd:duration`; `None` when out of range, or when the months and the
+    /// rest would have different signs.
     #[must_use]
     pub fn plus(self, other: Self) -> Option<Self> {
         let tag = if self.tag == other.tag {
@@ -195,23 +195,23 @@ impl Duration {
         Self::new(tag, months, units)
     }
 
-    /// The duration backwards.
+    /// The negated duration.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         Self::new(self.tag, -i128::from(self.months), -self.units())
     }
 
-    /// The duration times a number: months rounded to a whole one (fn:round), seconds to 10⁻¹⁸. `None` when out of range, and
-    /// for NaN and infinities.
+    /// The duration times a number: months are rounded to whole ones (fn:round), seconds to 10⁻¹⁸. `None` when out of
+    /// range, and for NaN and infinities.
     #[must_use]
     pub fn multiply(self, by: &Number) -> Option<Self> {
         self.scale(by, Arithmetic::Multiply)
     }
 
-    /// The duration divided by a number, as [`Self::multiply`]; `None` for zero as well.
+    /// The duration divided by a number, as in [`Self::multiply`]; `None` for zero as well.
     #[must_use]
     pub fn divide(self, by: &Number) -> Option<Self> {
-        // x / ±INF is a duration of nothing (F&O 3.1 §8.4.4, §8.4.9).
+        // x / ±INF is a zero duration (F&O 3.1 §8.4.4, §8.4.9).
         if by.to_f64().is_infinite() && by.exact().is_none() {
             return Self::new(self.tag, 0, 0);
         }
@@ -219,7 +219,7 @@ impl Duration {
     }
 
     fn scale(self, by: &Number, op: Arithmetic) -> Option<Self> {
-        // A float or double by its shortest digits: 2.3e0 is 2.3, as the specification's example wants it.
+        // A float or double is taken by its shortest digits: 2.3e0 is 2.3, as the specification's example requires.
         let by = match by {
             Number::Small(Num::Flt(_) | Num::Dbl(_)) => {
                 let real = by.to_f64();
@@ -237,7 +237,7 @@ impl Duration {
         let units = match &seconds {
             Number::Small(Num::Dec(d)) => d.units(),
             Number::Decimal(e) => {
-                // More digits than a second is kept with.
+                // There are more digits than seconds are stored with.
                 let unit = Number::from(Num::Dec(Decimal::from_units(UNIT)));
                 let million = Number::from(Num::Int(UNIT as i64));
                 let whole = Number::decimal(e.clone())
@@ -255,8 +255,8 @@ impl Duration {
         Self::new(self.tag, months, units)
     }
 
-    /// How often the other goes into this, as a decimal. Both must have months only or seconds only; `None` for others, and
-    /// for an empty divisor.
+    /// The ratio of this duration to the other, as a decimal. Both must have months only or seconds only; `None` for
+    /// others, and for a zero divisor.
     #[must_use]
     pub fn ratio(self, other: Self) -> Option<Number> {
         let number = |units| Number::from(Num::Dec(Decimal::from_units(units)));
@@ -271,7 +271,7 @@ impl Duration {
         number(a).compute(Arithmetic::Divide, &number(b))
     }
 
-    /// The order of XSD 1.1 §3.3.6: after each of four dates one must be the greater. `None` where they do not agree.
+    /// The order of XSD 1.1 §3.3.6: one must be the greater after each of four dates. `None` if they do not agree.
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
         if self == other {
@@ -373,7 +373,7 @@ fn number(digits: &[u8]) -> Option<i128> {
     })
 }
 
-/// A second's digits after the point, in units of 10⁻¹⁸; `None` for none, and for more than 18 that count.
+/// Digits after a second's point, in units of 10⁻¹⁸; `None` for none, and for more than 18 significant ones.
 pub(crate) fn fraction_of(digits: &[u8]) -> Option<i128> {
     if digits.is_empty() {
         return None;

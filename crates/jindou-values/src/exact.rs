@@ -1,13 +1,13 @@
-//! Exact numbers of any size, as digits: compared in linear time, computed with up to a limit.
+//! Exact numbers of any size, as digits: compared in linear time, with arithmetic up to a limit.
 
 use crate::decimal::{Decimal, PLACES};
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
-/// Digits that a number may have to be computed with: products and quotients of longer ones would take seconds.
+/// Most digits of a number in arithmetic: products and quotients of longer ones would take seconds.
 const MOST_DIGITS: usize = 10_000;
 
-/// `± 0.d₁d₂d₃… · 10^exponent`, without zeros at either end of the digits; zero has none.
+/// `± 0.d₁d₂d₃… · 10^exponent`, without zeros at either end of the digits; zero has no digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Exact {
     negative: bool,
@@ -69,24 +69,24 @@ impl Exact {
         usize::try_from(self.digits.len() as i64 - self.exponent).unwrap_or(0)
     }
 
-    /// Digits before and after the point; few or many zeros stand between the point and the first.
+    /// Digits before and after the point; zeros between the point and the first digit, few or many, are included.
     fn length(&self) -> usize {
         self.digits.len().max(self.exponent.unsigned_abs() as usize)
     }
 
-    /// Whether it has no digits after the point.
+    /// True if it has no digits after the point.
     #[must_use]
     pub fn is_integer(&self) -> bool {
         self.digits.len() as i64 <= self.exponent
     }
 
-    /// Whether it is less than zero.
+    /// True if it is less than zero.
     #[must_use]
     pub fn is_negative(&self) -> bool {
         self.negative
     }
 
-    /// Whether it is zero.
+    /// True if it is zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.digits.is_empty()
@@ -108,7 +108,7 @@ impl Exact {
         self.text().parse().ok()
     }
 
-    /// The canonical lexical form. O(length), zeros included.
+    /// The canonical lexical form. O(length including zeros).
     #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::with_capacity(self.length() + 3);
@@ -151,7 +151,7 @@ impl Exact {
         format!("{sign}0.{digits}e{}", self.exponent)
     }
 
-    /// The number and its places: value = number / 10^places. `None` for too many digits.
+    /// The number as an integer, given the places: value = integer / 10^places. `None` for too many digits.
     fn scaled(&self, places: usize) -> Option<BigInt> {
         if self.length().max(places) > MOST_DIGITS {
             return None;
@@ -174,28 +174,28 @@ impl Exact {
         })
     }
 
-    /// The exact sum; `None` with numbers of too many digits.
+    /// The exact sum; `None` for too many digits.
     #[must_use]
     pub fn add(&self, other: &Self) -> Option<Self> {
         let places = self.places().max(other.places());
         Self::of_scaled(&(self.scaled(places)? + other.scaled(places)?), places)
     }
 
-    /// The exact difference; `None` with numbers of too many digits.
+    /// The exact difference; `None` for too many digits.
     #[must_use]
     pub fn subtract(&self, other: &Self) -> Option<Self> {
         self.add(&other.negate())
     }
 
-    /// The exact product; `None` with numbers of too many digits.
+    /// The exact product; `None` for too many digits.
     #[must_use]
     pub fn multiply(&self, other: &Self) -> Option<Self> {
         let (a, b) = (self.places(), other.places());
         Self::of_scaled(&(self.scaled(a)? * other.scaled(b)?), a + b)
     }
 
-    /// The quotient, cut after 18 digits after the point, or as many as one of the two has if that is more; `None` for
-    /// division by zero and with numbers of too many digits.
+    /// The quotient, truncated after 18 digits after the point, or after as many as either operand has if that is more;
+    /// `None` for division by zero and for too many digits.
     #[must_use]
     pub fn divide(&self, other: &Self) -> Option<Self> {
         if other.is_zero() {
@@ -238,7 +238,7 @@ impl Exact {
         )
     }
 
-    /// The greatest integer that is not greater; `None` with too many digits.
+    /// The greatest integer that is not greater than the number; `None` with too many digits.
     #[must_use]
     pub fn floor(&self) -> Option<Self> {
         let whole = self.truncate();
@@ -248,13 +248,13 @@ impl Exact {
         Some(whole)
     }
 
-    /// The least integer that is not less; `None` with too many digits.
+    /// The least integer that is not less than the number; `None` with too many digits.
     #[must_use]
     pub fn ceil(&self) -> Option<Self> {
         Some(self.negate().floor()?.negate())
     }
 
-    /// The nearest integer, of two the greater (fn:round); `None` with too many digits.
+    /// The nearest integer, rounding half up (fn:round); `None` with too many digits.
     #[must_use]
     pub fn round(&self) -> Option<Self> {
         if self.is_integer() {
@@ -300,7 +300,7 @@ impl Ord for Exact {
     }
 }
 
-/// Sign, digits before and after the point of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
+/// Sign, and digits before and after the point, of `(\+|-)?([0-9]+(\.[0-9]*)?|\.[0-9]+)`.
 #[must_use]
 pub(crate) fn decimal_parts(lexical: &str) -> Option<(bool, &[u8], &[u8])> {
     let bytes = lexical.as_bytes();

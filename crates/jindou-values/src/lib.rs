@@ -1,12 +1,13 @@
-//! Values of RDF terms, from the specification: XSD 1.1's lexical and value spaces, the functions and operators of XPath 3.1
-//! that SPARQL 1.1 §17 refers to, and what SPARQL itself adds. `docs/values.md` has the decisions where those leave a choice.
+//! Values of RDF terms, implemented from the specification: XSD 1.1's lexical and value spaces, the functions and
+//! operators of XPath 3.1 to which SPARQL 1.1 §17 refers, and the additions of SPARQL itself. `docs/values.md` lists
+//! the decisions where these leave a choice.
 //!
 //! ```text
 //! canonical bytes ─ value ─► Value ─► equal, order, truth, cast, arithmetic ─► canonical bytes
 //! ```
 //!
-//! Ranks of the dictionary, columns and the interpreter of the engine, and filters on ids all compute with this crate, so
-//! that one expression has one value.
+//! Ranks of the dictionary, columns and the interpreter of the engine, and filters on ids all compute with this crate,
+//! so that an expression has the same value everywhere.
 //!
 //! | module | values |
 //! |---|---|

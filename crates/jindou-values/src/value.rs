@@ -27,7 +27,7 @@ pub enum Value<'t> {
     Duration(Duration),
     /// The canonical bytes of a triple term's parts.
     Triple([&'t [u8]; 3]),
-    /// A literal that is not in its datatype's lexical space, or beyond what is kept of it: lexical form and tag.
+    /// A literal outside its datatype's lexical space, or beyond the supported range: lexical form and tag.
     IllTyped(&'t str, u8),
     /// A literal of a datatype without values here: lexical form and datatype.
     Other(&'t str, &'t str),
@@ -72,7 +72,7 @@ pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
 }
 
 impl Value<'_> {
-    /// A literal whose value is not known, which may be that of another literal.
+    /// True if a literal's value is unknown and may equal that of the other literal.
     fn may_be(&self, other: &Self) -> bool {
         matches!(self, Self::IllTyped(..) | Self::Other(..))
             && !matches!(
@@ -81,7 +81,7 @@ impl Value<'_> {
             )
     }
 
-    /// Appends the canonical bytes of the value's literal; of terms that have no other form those of the term.
+    /// Appends the canonical bytes of the value's literal; for terms that have no other form, those of the term.
     pub fn push(&self, out: &mut Vec<u8>) {
         match self {
             Self::Iri(i) => term::push_iri(i, out),
@@ -114,13 +114,13 @@ impl Value<'_> {
     }
 }
 
-/// `a = b` on canonical bytes; `None` is a type error. The same term is equal to itself, but for NaN.
+/// `a = b` on canonical bytes; `None` is a type error. The same term is equal to itself, except for NaN.
 #[must_use]
 pub fn equal(a: &[u8], b: &[u8]) -> Option<bool> {
     equal_at(a, &value(a)?, b, &value(b)?, 0)
 }
 
-/// Like [`equal`], of terms whose values are known.
+/// Like [`equal`], for terms whose values are known.
 #[must_use]
 pub fn equal_values(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>) -> Option<bool> {
     equal_at(a, x, b, y, 0)
@@ -132,7 +132,7 @@ fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> O
             if depth >= DEEPEST {
                 return if a == b { Some(true) } else { None };
             }
-            // False if a part is, else an error if a part is one.
+            // False if a part is false, otherwise an error if a part is one.
             let mut all = Some(true);
             for (x, y) in x.iter().zip(y) {
                 match equal_at(x, &value(x)?, y, &value(y)?, depth + 1) {
@@ -148,14 +148,14 @@ fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> O
         (Value::Temporal(x), Value::Temporal(y)) => Some(x.order(*y) == Some(Ordering::Equal)),
         (Value::Duration(x), Value::Duration(y)) => Some(x == y),
         _ if a == b => Some(true),
-        // Two literals of which one has no known value: nothing is known but that the terms differ. A string with a language
-        // tag is a value that no other datatype has.
+        // Two literals, one of which has no known value: it is only known that the terms differ. A string with a
+        // language tag is a value that no other datatype has.
         _ if x.may_be(y) || y.may_be(x) => None,
         _ => Some(false),
     }
 }
 
-/// How `a` and `b` compare by `<`: `None` is a type error, `Some(None)` that no order holds between them (NaN).
+/// The order of `a` and `b` by `<`: `None` is a type error, `Some(None)` means that no order holds between them (NaN).
 #[must_use]
 pub fn order(a: &Value<'_>, b: &Value<'_>) -> Option<Option<Ordering>> {
     match (a, b) {

@@ -1,4 +1,4 @@
-//! `docs/functions.md` is what the definitions of functions make. `JINDOU_WRITE=1` writes it.
+//! Checks that `docs/functions.md` is generated from the definitions of functions. `JINDOU_WRITE=1` writes it.
 
 use jindou_values::functions::reference;
 use std::path::Path;

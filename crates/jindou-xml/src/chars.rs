@@ -131,7 +131,7 @@ pub(crate) fn first_illegal(text: &str) -> Option<usize> {
     }
 }
 
-/// Whether a byte may stand in a public identifier.
+/// True if a byte may occur in a public identifier.
 pub(crate) fn is_public(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b" \r\n-'()+,./:=?;!*#@$_%".contains(&b)
 }

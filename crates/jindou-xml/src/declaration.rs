@@ -6,7 +6,7 @@ use crate::chars;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Declaration {
     pub(crate) encoding: Option<String>,
-    /// Whether the document says that no declaration outside of it matters.
+    /// True if the document says that declarations outside of it do not matter.
     pub(crate) standalone: bool,
 }
 

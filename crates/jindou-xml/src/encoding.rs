@@ -52,7 +52,7 @@ pub(crate) enum Unfit {
     Contradicted,
 }
 
-/// Whether a label in lower case names UTF-16.
+/// True if a label in lower case names UTF-16.
 fn is_utf16(label: &str) -> bool {
     let names = [
         "utf-16",

@@ -62,7 +62,7 @@ pub struct Attribute<'a> {
     pub name: Name<'a>,
     /// Its value.
     pub value: &'a str,
-    /// Whether it declares a namespace.
+    /// True if it declares a namespace.
     pub declares: bool,
 }
 

@@ -23,7 +23,7 @@ struct ByteSource<'r> {
     ended: bool,
     /// Bytes that were read.
     bytes: u64,
-    /// Whether the encoding came with the document: what it declares does not matter.
+    /// True if the encoding came with the document, whose declaration is then ignored.
     told: bool,
 }
 

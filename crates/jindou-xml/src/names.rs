@@ -11,7 +11,7 @@ pub(crate) const XMLNS: &str = "http://www.w3.org/2000/xmlns/";
 /// Bindings that are looked at one by one; more of them are looked up.
 const FEW: usize = 16;
 
-/// Number of a binding that is none: a name without a namespace.
+/// Stands for no binding: a name without a namespace.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// The declarations in scope, the innermost last.
@@ -131,7 +131,7 @@ impl Binding {
     }
 }
 
-/// Why a declaration is not allowed, if it is not.
+/// The reason why a declaration is not allowed, if it is not.
 pub(crate) fn refused(prefix: &str, uri: &str) -> Option<&'static str> {
     match (prefix, uri) {
         ("xml", XML) => None,

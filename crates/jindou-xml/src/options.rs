@@ -21,9 +21,9 @@ pub struct Options {
     pub expansion: u64,
     /// Most entities within each other.
     pub entities: usize,
-    /// Whether names have prefixes that namespaces are declared for. Without, colons are letters.
+    /// True if names have prefixes, for which namespaces are declared. Otherwise colons are letters.
     pub namespaces: bool,
-    /// Whether references to entities that only an external part of the document type may declare are left out, as the
+    /// True if references to entities that only an external part of the document type may declare are left out, as the
     /// specification allows. Otherwise they are errors: text that is not there would be lost without a word.
     pub skip_external: bool,
     /// The encoding that the document came with, as HTTP's `charset` says it. It counts more than what the document itself declares, and less than

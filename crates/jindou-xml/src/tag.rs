@@ -20,7 +20,7 @@ pub(crate) struct Attr {
     pub(crate) value: Piece,
     /// Number of the prefix's binding.
     pub(crate) binding: u32,
-    /// Whether it declares a namespace.
+    /// True if it declares a namespace.
     pub(crate) declares: bool,
 }
 

@@ -60,7 +60,7 @@ pub(crate) struct Bad {
 /// Whatever entities mean, and how much they may become.
 pub(crate) struct Expansion<'e> {
     pub(crate) entities: &'e mut HashMap<Box<str>, Entity>,
-    /// Whether entities may be declared in a part that is not read.
+    /// True if entities may be declared in a part that is not read.
     pub(crate) is_partial: bool,
     pub(crate) options: &'e Options,
     /// Bytes that entities became so far, and the most.

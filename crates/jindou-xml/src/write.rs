@@ -53,7 +53,7 @@ pub fn inexpressible(text: &str) -> Option<Inexpressible> {
 #[derive(Debug)]
 pub struct Returns<W> {
     inner: W,
-    /// Whether it does so, or passes everything on.
+    /// True if it does so; otherwise it passes everything on.
     is_on: bool,
 }
 

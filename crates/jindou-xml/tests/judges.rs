@@ -381,7 +381,7 @@ fn java(namespaces: bool) -> Command {
     command
 }
 
-/// Whether a judge is known to see it otherwise.
+/// True if a judge is known to differ.
 type Known = fn(document: &str, ours: &Result<String, String>, theirs: Option<&str>) -> bool;
 
 /// Java's processor refuses references to entities that are not declared where a part of the document type is not read; the specification

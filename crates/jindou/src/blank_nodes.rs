@@ -1,17 +1,18 @@
-//! `BNODE(text)` is one blank node a text *and solution* (SPARQL 1.1 §17.4.2.9). The function that evaluates it is told the solution by
-//! something that it alone has: BINDs that follow each other see the same.
+//! `BNODE(text)` is one blank node per text *and solution* (SPARQL 1.1 §17.4.2.9). The function that evaluates it
+//! recognises a solution by a blank node that only this solution has; consecutive BINDs share it.
 
 use jindou_plan::sparql::{Expression, Function, GraphPattern, Query, Rewrite, Variable};
 use jindou_plan::{expression_parts, map_expression_parts};
 use std::convert::Infallible;
 use std::sync::Arc;
 
-/// True if a text may call `BNODE`, in any case. Most texts do not, and are seen through in steps of five bytes (Horspool's way). O(text).
+/// True if a text may call `BNODE`, in upper or lower case. Most texts do not, and are searched in steps of five bytes
+/// (Horspool's algorithm). O(text).
 pub(crate) fn may_be_called_in(text: &str) -> bool {
     let text = text.as_bytes();
     let mut at = 0;
     while let Some(word) = text.get(at..at + 5) {
-        // The next place that the word may have, by the byte that is its last one here.
+        // The next place where the word may end, judged by its last byte.
         at += match word[4].to_ascii_lowercase() {
             b'e' if word.eq_ignore_ascii_case(b"bnode") => return true,
             b'd' => 1,
@@ -24,7 +25,7 @@ pub(crate) fn may_be_called_in(text: &str) -> bool {
     false
 }
 
-/// Makes each `BNODE(text)` in a BIND or a SELECT its solution's own. O(query).
+/// Makes each `BNODE(text)` in a BIND or a SELECT specific to its solution. O(query).
 pub(crate) fn of_each_solution(query: &mut Query) {
     let Ok(new) = Rewriter { made: 0 }.pattern(query.pattern());
     if let Some(new) = new {
@@ -33,7 +34,7 @@ pub(crate) fn of_each_solution(query: &mut Query) {
 }
 
 struct Rewriter {
-    /// Variables made so far.
+    /// Number of variables made so far.
     made: usize,
 }
 
@@ -44,7 +45,7 @@ impl Rewrite for Rewriter {
 
     fn pattern(&mut self, p: &GraphPattern) -> New<Arc<GraphPattern>> {
         match p {
-            // What is sent to another endpoint is that endpoint's.
+            // A pattern that another endpoint evaluates is left to that endpoint.
             GraphPattern::Service { .. } => Ok(None),
             GraphPattern::Extend { .. } => self.binds(p, &mut None),
             p => Ok(p.rewritten(self)?.map(Arc::new)),
@@ -64,7 +65,7 @@ impl Rewriter {
         }
     }
 
-    /// BINDs that follow each other see the same solution, so they share what tells solutions apart.
+    /// Rewrites consecutive BINDs, which see the same solution and therefore share its identity.
     fn binds(&mut self, p: &GraphPattern, row: &mut Option<Variable>) -> New<Arc<GraphPattern>> {
         let GraphPattern::Extend {
             inner,
@@ -78,7 +79,7 @@ impl Rewriter {
         if has_bnode(expression) {
             let row = row.get_or_insert_with(|| {
                 self.made += 1;
-                // A space is in no variable of a query's text.
+                // No variable of a query's text contains a space.
                 Variable::new_unchecked(format!("jindou {}", self.made))
             });
             let Ok(with_row) = bnodes(value.as_ref().unwrap_or(expression), row);
@@ -110,7 +111,8 @@ fn has_bnode(e: &Expression) -> bool {
         || expression_parts(e).into_iter().any(has_bnode)
 }
 
-/// `BNODE(text)` becomes `BNODE(text, row)`: a blank node of the text and of what the row alone has.
+/// Turns `BNODE(text)` into `BNODE(text, row)`: a blank node determined by the text and by a value that only this row
+/// has.
 fn bnodes(e: &Expression, row: &Variable) -> New<Expression> {
     let new = map_expression_parts(e, &mut |e| bnodes(e, row))?;
     if let Expression::FunctionCall(Function::BNode, list) = new.as_ref().unwrap_or(e)
@@ -145,7 +147,8 @@ mod tests {
                 texts = longer.collect();
             }
         }
-        // Of five letters one; of six, two places for it and six letters alongside it; of seven, three places.
+        // With five letters, one; with six, two places for the word and six possible extra letters; with seven, three
+        // places.
         assert_eq!(found, 1 + 2 * 6 + 3 * 36);
     }
 }

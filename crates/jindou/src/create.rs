@@ -1,11 +1,11 @@
-//! Stores that begin empty.
+//! Creation of empty stores.
 
 use crate::database::Database;
 use jindou_model::{Error, Progress, QuadSink, QuadSource, Result};
 use jindou_store::{LoadOptions, LoadReport};
 use std::path::Path;
 
-/// A source without a quad.
+/// A source without quads.
 struct NoQuads;
 
 impl QuadSource for NoQuads {
@@ -14,21 +14,21 @@ impl QuadSource for NoQuads {
     }
 }
 
-/// Makes an empty store where there is none.
+/// Creates an empty store if none exists.
 ///
 /// # Errors
-/// As [`Database::create`], except that a store may be there.
+/// As [`Database::create`], except that an existing store is not an error.
 pub(crate) fn unless_there(dir: &Path, options: &LoadOptions) -> Result<()> {
     match Database::create(dir, options) {
-        // Another process was faster.
+        // Another process created it first.
         Ok(_) | Err(Error::StoreExists { .. }) => Ok(()),
         Err(e) => Err(e),
     }
 }
 
 impl Database {
-    /// Makes an empty store directory, all or nothing, where there is nothing or an empty folder.
-    /// [`OpenOptions::create`](crate::OpenOptions::create) does so when a store is opened.
+    /// Creates an empty store directory, all or nothing, at a path that does not exist or is an empty folder.
+    /// [`OpenOptions::create`](crate::OpenOptions::create) does the same when a store is opened.
     ///
     /// ```
     /// use jindou::{Access, Database, OpenOptions, UpdateOptions};
@@ -46,7 +46,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::StoreExists`]; [`Error::NotAStore`] for a file and for a folder that has anything else in it; [`Error::Io`].
+    /// [`Error::StoreExists`]; [`Error::NotAStore`] for a file and for a folder with any other content; [`Error::Io`].
     pub fn create(dir: impl AsRef<Path>, options: &LoadOptions) -> Result<LoadReport> {
         Self::load(dir, &NoQuads, options, &Progress::default())
     }

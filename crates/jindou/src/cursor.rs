@@ -1,7 +1,7 @@
-//! Answers that the caller pulls: batches of columns of ids, whose terms are decoded when they are asked for.
+//! Answers that the caller pulls: batches of columns of ids, whose terms are decoded on demand.
 //!
-//! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. Where the reader is slow the query
-//! sleeps; where the reader goes, the query is cancelled.
+//! The query runs on a thread of its own, at most [`AHEAD`] batches ahead of its reader. While the reader is slow the
+//! query sleeps; when the reader is dropped, the query is cancelled.
 
 use crate::database::{Database, guarded, watching};
 use crate::execute;
@@ -17,31 +17,31 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Batches that wait for their reader at most.
+/// Most batches that wait for their reader.
 const AHEAD: usize = 2;
-/// Rows in a batch at most.
+/// Most rows in a batch.
 const ROWS: usize = 1 << 13;
-/// How often a side that waits for the other looks at the time limit and at cancellation.
+/// Interval at which a waiting side checks the time limit and cancellation.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// State of the two sides, under the lock.
+/// State shared by the two sides, under the lock.
 #[derive(Default)]
 struct CursorState {
     batches: VecDeque<Columns>,
-    /// The query is over, with this outcome until the reader took it.
+    /// The outcome of the query once it is over, until the reader has taken it.
     ended: Option<Result<()>>,
-    /// The reader is gone.
+    /// True once the reader is dropped.
     closed: bool,
 }
 
 /// A queue between the query and its reader.
 struct Queue {
     state: Mutex<CursorState>,
-    /// Told when a batch was put or taken, or one side ended.
+    /// Notified when a batch was put or taken, or when one side has ended.
     changed: Condvar,
-    /// Of the query: ended by the reader's going, too.
+    /// The query's token, which dropping the reader also cancels.
     cancel: CancelToken,
-    /// Of the caller.
+    /// The caller's token.
     callers: CancelToken,
 }
 
@@ -56,13 +56,13 @@ impl Queue {
             .map_or_else(|e| e.into_inner().0, |(state, _)| state)
     }
 
-    /// Ok while the query may go on.
+    /// Ok while the query may continue.
     fn check(&self) -> Result<()> {
         self.callers.check()?;
         self.cancel.check()
     }
 
-    /// Waits for room, in no computing place meanwhile, and puts a batch.
+    /// Waits for room, giving up any computing place meanwhile, and puts a batch.
     fn put(&self, columns: Columns, pool: &dyn WorkerPool) -> Result<()> {
         let mut state = self.lock();
         if state.batches.len() >= AHEAD {
@@ -74,13 +74,13 @@ impl Queue {
             return Err(Error::SinkClosed);
         }
         self.check()?;
-        // One thread puts, so the room that there was is there still.
+        // Only one thread puts batches, so the room is still there.
         state.batches.push_back(columns);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// Returns when there is room, or no sense in waiting for it.
+    /// Returns when there is room, or when waiting for it is pointless.
     fn wait_for_room(&self) {
         let mut state = self.lock();
         while state.batches.len() >= AHEAD && !state.closed && self.check().is_ok() {
@@ -88,11 +88,11 @@ impl Queue {
         }
     }
 
-    /// Waits for a batch; `None` at the end. An error comes once.
+    /// Waits for a batch; `None` at the end. An error is returned once.
     fn take(&self) -> Result<Option<Columns>> {
         let mut state = self.lock();
         loop {
-            // An error is told at once: what was read before it is not a whole answer in any case.
+            // An error is returned at once: the batches before it would not form a complete answer anyway.
             if let Some(Err(_)) = &state.ended {
                 state.batches.clear();
                 if let Some(Err(e)) = state.ended.replace(Ok(())) {
@@ -106,7 +106,7 @@ impl Queue {
             if state.ended.is_some() {
                 return Ok(None);
             }
-            // The query sees it at its next batch, which may never come.
+            // The query checks this only at its next batch, which may never come.
             if self.callers.check().is_err() {
                 self.cancel.cancel();
             }
@@ -136,7 +136,7 @@ impl Queue {
     }
 }
 
-/// The query's side.
+/// The query's side of the queue.
 struct Put<'a> {
     queue: Arc<Queue>,
     snapshot: &'a Snapshot,
@@ -166,7 +166,7 @@ impl Put<'_> {
 
 impl Sink for Put<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        // The rows' own reading of other shards knows nothing of what the query could not read.
+        // Decoding rows does not report data of other shards that the query itself failed to read.
         self.snapshot.check_shards()?;
         for from in (0..rows).step_by(ROWS) {
             self.piece(columns, from, ROWS.min(rows - from))?;
@@ -175,8 +175,8 @@ impl Sink for Put<'_> {
     }
 }
 
-/// The rows of a SELECT, pulled batch by batch. The query runs meanwhile, some batches ahead; dropping the cursor cancels it
-/// and waits until it has ended, which is a batch's time.
+/// The rows of a SELECT, pulled batch by batch. The query runs concurrently, some batches ahead. Dropping the cursor
+/// cancels it and waits until it has ended, which takes as long as a batch.
 ///
 /// ```
 /// # let db = jindou::Database::in_memory();
@@ -207,12 +207,13 @@ pub struct Cursor {
 impl Database {
     /// Answers a SELECT with a cursor, from which the caller pulls batches of rows.
     ///
-    /// The time limit counts from this call to the query's end, the time that it waits for its reader included. The batches
-    /// that wait are charged to the query's memory, as long as they live. [`QueryOptions::cancel`] is looked at when the query has
-    /// a batch, and while the reader waits for one.
+    /// The time limit covers everything from this call to the query's end, including the time that the query waits for
+    /// its reader. The waiting batches are charged to the query's memory for as long as they live.
+    /// [`QueryOptions::cancel`] is checked when the query has a batch, and while the reader waits for one.
     ///
     /// # Errors
-    /// Those of [`Self::plan`], [`Error::Unsupported`] for other queries than SELECT, [`Error::Limit`] without a thread.
+    /// Those of [`Self::plan`], [`Error::Unsupported`] for queries other than SELECT, [`Error::Limit`] if no thread can
+    /// be started.
     pub fn cursor(&self, text: &str, options: &QueryOptions) -> Result<Cursor> {
         let cancel = own_token(options);
         let planned = guarded(|| self.plan(text, options))?;
@@ -238,7 +239,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other queries than SELECT, [`Error::Limit`] without a thread.
+    /// [`Error::Unsupported`] for queries other than SELECT, [`Error::Limit`] if no thread can be started.
     pub fn cursor_planned(&self, planned: PlannedQuery, options: &QueryOptions) -> Result<Cursor> {
         self.cursor_until(own_token(options), planned, options)
     }
@@ -285,7 +286,7 @@ impl Database {
     }
 }
 
-/// A token of this query alone, since the caller's may be shared by many; its time counts from now.
+/// A token for this query alone, since the caller's may be shared by many queries; its time limit starts now.
 fn own_token(options: &QueryOptions) -> CancelToken {
     match options.timeout {
         Some(limit) => CancelToken::with_deadline(limit),
@@ -293,7 +294,7 @@ fn own_token(options: &QueryOptions) -> CancelToken {
     }
 }
 
-/// Runs the query to its end, whatever that is.
+/// Runs the query to its end, successful or not.
 fn run(
     db: &Database,
     planned: &PlannedQuery,
@@ -301,7 +302,7 @@ fn run(
     options: &QueryOptions,
     queue: &Arc<Queue>,
 ) {
-    // Rows may be decoded after the query was cancelled or its time was over, so they have a session of their own.
+    // Rows may be decoded after the query was cancelled or timed out, so they have a session of their own.
     let snapshot = &*meaning.snapshot.for_new_query();
     let outcome = guarded(|| {
         queue.check()?;
@@ -321,11 +322,11 @@ fn run(
             watching,
             &mut put,
         );
-        // What the caller asked for, rather than how it reached the query.
+        // Reports the cancellation that the caller requested, not the form in which the query noticed it.
         if done.is_err() {
             queue.callers.check()?;
         }
-        // Whatever else went wrong may have followed from a file that failed.
+        // Any other failure may be the consequence of a file that failed.
         db.inner.check_files(snapshot)?;
         done
     });
@@ -339,17 +340,17 @@ impl Cursor {
         &self.meaning.variables
     }
 
-    /// Waits until [`Self::next_batch`] would return at once, for `limit` at most (and up to 20 ms more). False if the time
-    /// passed first. It is for programs that have other things to check now and then.
+    /// Waits until [`Self::next_batch`] would return at once, for `limit` at most (and up to 20 ms more). False if the
+    /// time passed first. Useful for programs that check other things now and then.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
         self.queue.wait_for_batch(limit)
     }
 
-    /// The next rows, at least one; `None` when there are no more. Blocks until the query has them.
+    /// The next rows, at least one; `None` when there are no more. Blocks until the query has produced them.
     ///
     /// # Errors
-    /// Those of [`Database::run`], once: afterwards there are no more rows.
+    /// Those of [`Database::run`], returned once: afterwards there are no more rows.
     pub fn next_batch(&mut self) -> Result<Option<RowBatch>> {
         Ok(self.queue.take()?.map(|columns| RowBatch {
             columns,
@@ -364,7 +365,7 @@ impl Drop for Cursor {
         self.queue.cancel.cancel();
         self.queue.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // It never panics: what it runs is guarded.
+            // The thread never panics: its work is guarded.
             let _ = thread.join();
         }
     }

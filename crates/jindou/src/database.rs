@@ -1,4 +1,4 @@
-//! The front door: open, load, query.
+//! The library's main entry: open, load, query.
 
 use crate::create;
 use crate::default_graph::DefaultGraph;
@@ -57,7 +57,7 @@ pub(crate) struct Inner {
     pub(crate) writer: Writer,
     pub(crate) merges: Merges,
     recovery: Option<Recovery>,
-    /// The directory, if it is one that can be changed.
+    /// The directory, if it can be changed.
     pub(crate) disk: Option<Arc<Disk>>,
     /// The directory, if it is only read.
     pub(crate) reader: Option<Reader>,
@@ -75,7 +75,7 @@ impl Inner {
         self.writer.is_writable()
     }
 
-    /// Succeeds unless damage was found in the store's files.
+    /// Ok unless damage was found in the store's files.
     ///
     /// # Errors
     /// [`Error::Damaged`].
@@ -83,8 +83,8 @@ impl Inner {
         self.trust.0.check()
     }
 
-    /// Ok if what was read so far from a snapshot's files counts. If it does not, nothing is answered until the store is opened
-    /// again, by whatever base: caches and a device's memory may have some of it.
+    /// Ok if everything read so far from a snapshot's files is valid. Otherwise nothing is answered until the store is
+    /// opened again, over any base: caches and a device's memory may hold some of the invalid data.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file that is damaged, has shrunk or could not be read.
@@ -99,13 +99,13 @@ impl Inner {
     #[cold]
     fn failed_files(&self, snapshot: &Snapshot) -> Result<()> {
         self.trust.0.check()?;
-        // The next query may have it answered.
+        // The next query may be able to reach them.
         snapshot.check_shards()?;
         let base = snapshot.base();
         base.check_files().inspect_err(|e| self.trust.0.found(e))
     }
 
-    /// As [`Self::check_files`] in the middle of what that is asked about at the end ([`Base::check_for_faults`]).
+    /// As [`Self::check_files`], in the middle of work at whose end that is called ([`Base::check_for_faults`]).
     ///
     /// # Errors
     /// As [`Self::check_files`].
@@ -117,11 +117,12 @@ impl Inner {
             .inspect_err(|e| self.trust.0.found(e))
     }
 
-    /// Runs a query over a snapshot into a sink: the answer ends well only if all that was read counts, and batches stop once it
-    /// does not.
+    /// Runs a query over a snapshot into a sink. The answer ends successfully only if everything read was valid, and
+    /// batches stop once it was not.
     ///
     /// # Errors
-    /// As [`Self::check_files`], whatever else went wrong: what failed may have followed from that; else the query's.
+    /// As [`Self::check_files`], in preference to any other error, which may be its consequence; otherwise the query's
+    /// errors.
     pub(crate) fn answer<T>(
         &self,
         snapshot: &Snapshot,
@@ -136,7 +137,7 @@ impl Inner {
             check: &check,
             check_for_faults: &|| self.check_for_faults(snapshot),
         };
-        // What ended well was checked before its end.
+        // A successful answer was checked before its end.
         guarded(|| run(cancel, &mut sink)).map_err(|e| check().err().unwrap_or(e))
     }
 
@@ -155,7 +156,7 @@ impl Inner {
     }
 }
 
-/// Plans kept, and bytes of them and their texts together.
+/// Most plans kept, and most bytes of them with their texts.
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
@@ -165,15 +166,15 @@ const PLAN_BYTES: usize = 16 << 20;
 pub struct QueryReport {
     /// Rows (or triples) written; 1 for ASK.
     pub rows: u64,
-    /// Parsing and planning, or finding the cached plan.
+    /// Time for parsing and planning, or for finding the cached plan.
     pub plan_time: Duration,
-    /// Running, decoding and writing.
+    /// Time for running, decoding and writing.
     pub run_time: Duration,
-    /// Step by step, when asked for.
+    /// The profile as text, step by step, if requested.
     pub profile: String,
-    /// The same as a tree, when asked for.
+    /// The profile as a tree, if requested.
     pub profile_tree: Option<ProfileNode>,
-    /// Whether the plan was found in the cache.
+    /// True if the plan was found in the cache.
     pub plan_cached: bool,
 }
 
@@ -183,18 +184,19 @@ pub struct QueryReport {
 pub struct Checksum {
     /// Rows of the answer.
     pub rows: u64,
-    /// Wrapping sum of the rows' hashes; the same only on the same store.
+    /// Wrapping sum of the rows' hashes; comparable only on the same store.
     pub checksum: u64,
-    /// Whether the GPU's kernels ran it, or the first steps of its patterns (on the CPU, with `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On)
-    /// a plan of which the kernels can run nothing is run on the CPU.
+    /// True if the GPU's kernels ran the query, or the first steps of its patterns (on the CPU, with
+    /// `JINDOU_GPU=shim`). With [`GpuChoice::On`](crate::GpuChoice::On) a plan that the kernels cannot run at all is
+    /// run on the CPU.
     pub on_gpu: bool,
-    /// Work of each shard, where the store is cut and shards ran patterns.
+    /// Work of each shard, if the store is sharded and shards ran patterns.
     pub shards: Vec<ShardWork>,
 }
 
 impl Database {
-    /// Opens a store directory. Well under a second whatever its size: files are mapped, not read, so damage in them may give
-    /// wrong answers; [`OpenOptions::verify`] reads them first.
+    /// Opens a store directory. Takes well under a second whatever its size: files are mapped, not read, so damage in
+    /// them may give wrong answers; [`OpenOptions::verify`] reads them first.
     ///
     /// # Errors
     /// [`Error::NoStore`]; [`Error::NotAStore`] for a foreign folder; [`Error::Version`]; [`Error::Damaged`] for a missing or truncated file.
@@ -202,11 +204,11 @@ impl Database {
         Self::open_with(dir, &OpenOptions::default())
     }
 
-    /// Opens a store directory; what its log holds is replayed, in seconds for a million changes.
+    /// Opens a store directory; its log is replayed, which takes seconds for a million changes.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Damaged`] when the log is damaged, with its place, [`Error::InUse`] when another process has the store and
-    /// it must be possible to change it.
+    /// As [`Self::open`]; [`Error::Damaged`] when the log is damaged, with its place, [`Error::InUse`] when write
+    /// access is required and another process has the store.
     pub fn open_with(dir: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
@@ -221,12 +223,12 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens one server's shards of a store that several servers hold between them: it answers the other servers from now on, and
-    /// queries over all of the store.
+    /// Opens one server's shards of a store that several servers hold together: from now on it answers the other
+    /// servers, and queries over the whole store.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::Unsupported`] if it must be possible to change it; [`Error::Usage`] for a cluster file that does not
-    /// fit the store.
+    /// As [`Self::open`]; [`Error::Unsupported`] if write access is required; [`Error::Usage`] for a cluster file that
+    /// does not fit the store.
     #[cfg(feature = "cluster")]
     #[doc(hidden)]
     pub fn open_server(
@@ -241,10 +243,11 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens all shards of a store in this process, to be asked at shard `home`, with another way between them: for measurements and tests.
+    /// Opens all shards of a store in this process, with queries asked at shard `home` and another transport between
+    /// the shards: for measurements and tests.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`Error::NotAStore`] for a store that is not cut.
+    /// As [`Self::open`]; [`Error::NotAStore`] for a store without shards.
     #[doc(hidden)]
     pub fn open_shards_at(
         dir: impl AsRef<Path>,
@@ -261,7 +264,8 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Has an observer told what threads do for queries over shards: for measurements and tests. Does nothing for a store that is not cut.
+    /// Reports to an observer what threads do for queries over shards: for measurements and tests. Does nothing for a
+    /// store without shards.
     #[doc(hidden)]
     pub fn observe_parts(&self, observer: Arc<dyn jindou_engine::Observer>) {
         if let Some(hub) = &self.inner.hub {
@@ -285,7 +289,8 @@ impl Database {
         }
     }
 
-    /// A database over one snapshot whose changes go to a journal; neither type is part of the library's promise.
+    /// A database over one snapshot whose changes go to a journal. Neither type is part of the library's stable
+    /// interface.
     #[doc(hidden)]
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
@@ -300,7 +305,7 @@ impl Database {
         Self::over(opened, Runtime::default())
     }
 
-    /// A database over a snapshot of another one's, which can only be read.
+    /// A read-only database over a snapshot of another database.
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
         let why = "this is the state of an open transaction, which only the transaction can change";
         let opened = Opened {
@@ -326,11 +331,12 @@ impl Database {
         self.inner.recovery.as_ref()
     }
 
-    /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]); all of it ends
-    /// with the last clone.
+    /// An empty database in memory, to be filled by updates ([`Self::update`], [`Self::apply`], [`Self::insert`]). Its
+    /// data ends with the last clone.
     ///
-    /// Its quads lie where those of updates do, alongside segments and not in them: about 100 bytes a quad, and the planner knows
-    /// counts of predicates but no characteristic sets. For many millions of quads load a store.
+    /// Its quads are stored in the same way as those of updates, alongside segments and not in them: about 100 bytes
+    /// per quad, and the planner knows counts of predicates but no characteristic sets. For many millions of quads load
+    /// a store.
     ///
     /// ```
     /// use jindou::{Answer, Database, UpdateOptions};
@@ -368,7 +374,8 @@ impl Database {
         Ok(db)
     }
 
-    /// A database over one snapshot, whose type is not part of the library's promise, in memory: changes end with the process.
+    /// A database in memory over one snapshot, whose type is not part of the library's stable interface. Changes end
+    /// with the process.
     #[doc(hidden)]
     #[must_use]
     pub fn of_snapshot(snapshot: Snapshot) -> Self {
@@ -388,16 +395,17 @@ impl Database {
         jindou_store::load(dir, source, options, progress)
     }
 
-    /// Verifies every byte of a store directory, and every record of its log. The log's newest records, if a process is
-    /// writing them, and a tail that a crash tore, are not damage.
+    /// Verifies every byte of a store directory, and every record of its log. Records that a process is just writing at
+    /// the log's end, and an end that a crash has torn, do not count as damage.
     ///
     /// # Errors
-    /// [`Error::NoStore`] or [`Error::NotAStore`] if there is no store, [`Error::Io`] if its files cannot be read; damage is in the report.
+    /// [`Error::NoStore`] or [`Error::NotAStore`] if there is no store, [`Error::Io`] if its files cannot be read;
+    /// damage is part of the report.
     pub fn check(dir: impl AsRef<Path>) -> Result<CheckReport> {
         Self::check_with(dir, &Indexes::new())
     }
 
-    /// [`Self::check`] that also examines what these indexes hold; of others only bytes are verified.
+    /// [`Self::check`] that also examines the content of these indexes; of other indexes only the bytes are verified.
     ///
     /// # Errors
     /// As [`Self::check`].
@@ -407,7 +415,8 @@ impl Database {
         Ok(report)
     }
 
-    /// Counts of a store as it is now, the log's transactions included, and sizes of its segments. O(bytes of the log).
+    /// Counts of a store as it is now, including the log's transactions, and sizes of its segments. O(bytes of the
+    /// log).
     ///
     /// # Errors
     /// As [`Database::open`]; damage of the log is not an error (see [`Database::check`]).
@@ -415,7 +424,7 @@ impl Database {
         Self::info_with(dir, &Indexes::new())
     }
 
-    /// [`Self::info`] with what these indexes say of themselves.
+    /// [`Self::info`] with the descriptions that these indexes give of themselves.
     ///
     /// # Errors
     /// As [`Self::info`], and for an index whose file is damaged.
@@ -432,7 +441,7 @@ impl Database {
         Ok(report)
     }
 
-    /// The current snapshot, whose type is not part of the library's promise.
+    /// The current snapshot, whose type is not part of the library's stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -464,19 +473,19 @@ impl Database {
         self.snapshot().number()
     }
 
-    /// True if the store is cut into shards, all of which are open here: then it can only be read.
+    /// True if the store is sharded and all of its shards are open here: then it can only be read.
     #[must_use]
     pub fn is_sharded(&self) -> bool {
         self.snapshot().as_sharded().is_some()
     }
 
-    /// Quads of the current snapshot, those of the default graph and of named graphs. O(1).
+    /// Quads of the current snapshot, in the default graph and in named graphs. O(1).
     #[must_use]
     pub fn quads(&self) -> u64 {
         self.snapshot().quads()
     }
 
-    /// The threads, memory and devices that its queries use.
+    /// The threads, memory and devices that this database's queries use.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.inner.runtime
@@ -494,7 +503,8 @@ impl Database {
         Summary::from_snapshot(&self.snapshot())
     }
 
-    /// Runs a planned query into an order-independent checksum over every binding. The way to measure the engine without parsing, planning, decoding and writing.
+    /// Runs a planned query into an order-independent checksum over every binding. It measures the engine without
+    /// parsing, planning, decoding and writing.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -506,8 +516,8 @@ impl Database {
         })
     }
 
-    /// Answers a query with default options and keeps the whole answer in memory. For large answers or
-    /// limits use [`Self::run`].
+    /// Answers a query with default options and keeps the whole answer in memory. For large answers or for limits use
+    /// [`Self::run`].
     pub fn query(&self, text: &str) -> Result<Answer> {
         self.query_with(text, &QueryOptions::default())
     }
@@ -524,8 +534,9 @@ impl Database {
     /// Answers a query into a sink, streaming.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, [`Error::Unsupported`] for what no plan can do, [`Error::Timeout`], [`Error::Cancelled`], [`Error::Limit`] for memory,
-    /// [`Error::SinkClosed`] when the writer's other end went away. Rows may have been written before.
+    /// [`Error::Query`] for bad SPARQL, [`Error::Unsupported`] for queries that no plan supports, [`Error::Timeout`],
+    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::SinkClosed`] when the writer's other end went away.
+    /// Rows may have been written before an error.
     pub fn run(
         &self,
         text: &str,
@@ -545,7 +556,7 @@ impl Database {
         })
     }
 
-    /// [`Self::run`] of a query that [`Self::plan`] has planned already, over the same dataset.
+    /// [`Self::run`] for a query that [`Self::plan`] has planned already, over the same dataset.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -570,7 +581,7 @@ impl Database {
         let start = Instant::now();
         // A plan may be run again after a run that failed.
         let (plan, snapshot) = (&*planned.plan, &*planned.snapshot.for_new_query());
-        // Only DESCRIBE reads edges alongside the plan.
+        // Only DESCRIBE reads edges outside of the plan.
         let described = match &plan.form {
             Form::Describe(dataset) => {
                 let union = Self::union_default(snapshot, options);
@@ -593,11 +604,12 @@ impl Database {
     }
 }
 
-/// The token that also ends when a file of the snapshot's, or a shard, has failed, and that ends the snapshot's waits for shards.
+/// A token that also ends when a file of the snapshot, or a shard, has failed, and that ends the snapshot's waits for
+/// shards.
 pub(crate) fn watching(cancel: CancelToken, snapshot: &Snapshot) -> CancelToken {
     snapshot.begin(&cancel);
     cancel.watching(snapshot.watch())
 }
 
-// Damaged files give wrong values, and a value out of range somewhere deep must end its query only.
+// Damaged files give wrong values, and a value out of range deep in the engine must end only its query.
 pub(crate) use jindou_model::invariant::guarded;

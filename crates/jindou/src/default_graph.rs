@@ -1,4 +1,4 @@
-//! The edges out of a vertex in the query's default graph, which DESCRIBE reads besides running its plan.
+//! The edges out of a vertex in the query's default graph, which DESCRIBE reads in addition to running its plan.
 
 use jindou_graph::Graph;
 use jindou_graph::segment::Scope;
@@ -17,8 +17,8 @@ pub(crate) enum DefaultGraph {
 }
 
 impl DefaultGraph {
-    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph, which an empty IRI stands for as well. Graphs that the store does not know are
-    /// empty.
+    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph, for which an empty IRI stands as
+    /// well. Graphs that the store does not know are empty.
     pub fn for_query(
         snapshot: &dyn Graph,
         from: Option<&QueryDataset>,
@@ -50,7 +50,7 @@ impl DefaultGraph {
         }
     }
 
-    /// Predicates and objects of a subject's edges, each once. O(edges).
+    /// Predicates and objects of a subject's edges, without duplicates. O(edges).
     pub fn edges_of(&self, snapshot: &dyn Graph, subject: u32) -> Vec<(u32, u32)> {
         let (mut out, mut scratch) = (vec![], vec![]);
         for &p in snapshot.predicates_of(subject, Direction::Out).iter() {

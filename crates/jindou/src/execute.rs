@@ -1,7 +1,7 @@
-//! Queries with a native plan: the engine's rows of ids, decoded and handed to the caller's sink.
+//! Execution of queries that have a native plan: the engine's rows of ids, decoded and handed to the caller's sink.
 //!
-//! Where the sink takes rows as text in any order, each worker decodes and formats its own rows, and only finished
-//! pieces of text pass the lock; else decoded rows do.
+//! If the sink accepts rows as text in any order, each worker decodes and formats its own rows, and only finished
+//! pieces of text pass the lock; otherwise decoded rows do.
 
 use crate::database::Checksum;
 use crate::default_graph::DefaultGraph;
@@ -22,14 +22,14 @@ use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
 use std::sync::{Arc, Mutex};
 
-/// Text passes the lock in pieces of at least this size, the first ones of less: an answer that comes slowly must not
-/// wait for a whole piece.
+/// Least size of the pieces of text that pass the lock. The first pieces are smaller: a slow answer must not wait until
+/// a whole piece is full.
 const PIECE: usize = 1 << 16;
 const FIRST_PIECE: usize = 1 << 12;
 
 pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
 
-/// The place that running a plan needs: light plans none.
+/// The place that running a plan needs; light plans need none.
 fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Result<Computing<'p>> {
     match plan.weight {
         Weight::Light => Ok(Computing::light()),
@@ -38,7 +38,7 @@ fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Res
 }
 
 fn exec_options(plan: &Plan, options: &Options<'_>, cancel: CancelToken) -> ExecOptions {
-    // Whoever computes in a place, or will, needs the pool to leave it.
+    // A thread that computes in a place, or will, needs the pool to leave the place.
     let is_inside = || plan.weight == Weight::Heavy || options.pool.is_inside();
     ExecOptions {
         threads: options.threads,
@@ -81,7 +81,7 @@ pub(crate) fn checksum(
     })
 }
 
-/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if asked for, what was measured.
+/// Runs a plan into a sink; returns the rows written (1 for ASK) and, if requested, the measurements.
 pub(crate) fn run(
     plan: &Plan,
     described: &DefaultGraph,
@@ -154,7 +154,7 @@ pub(crate) fn run(
     Ok((rows, measured(plan, snapshot, options, ran)))
 }
 
-/// Runs a SELECT's plan into a sink, as text where that may come in any order.
+/// Runs a SELECT's plan into a sink, as text if that is accepted in any order.
 fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<ExecutionOutcome> {
     let (snapshot, terms) = (execution.snapshot, execution.terms);
     let text = sink
@@ -181,7 +181,7 @@ fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Exe
     Ok(ran)
 }
 
-/// The profile of a measured query, as text and as a tree; empty unless asked for.
+/// The profile of a measured query, as text and as a tree; empty unless requested.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub text: String,
@@ -223,7 +223,7 @@ fn measured(
     }
 }
 
-/// Decodes batches. One decoder a column: a column's ids are often near each other, those of a row are not.
+/// Decodes batches with one decoder per column: the ids in a column are often near each other, those in a row are not.
 struct RowDecoder<'a> {
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
@@ -267,13 +267,13 @@ impl<'a> RowDecoder<'a> {
     }
 }
 
-/// Rows as terms, to one consumer.
+/// Passes rows as terms to a single consumer.
 struct Decoded<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
 }
 
-/// Runs a SELECT's plan whose rows of ids go to one consumer as they are.
+/// Runs a SELECT's plan whose rows of ids go to a single consumer as they are.
 pub(crate) fn pulled(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -302,7 +302,7 @@ pub(crate) fn pulled(
 /// Rows whose terms are fetched from other shards at once: a multiple of [`GROUP`].
 const FETCHED: usize = 64 * GROUP;
 
-/// Fetches the terms of the rows from `from` on, where other shards have some of them and none were fetched for these rows.
+/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet.
 fn fetch_terms(snapshot: &dyn Graph, columns: &[&[u32]], from: usize, rows: usize) {
     if from.is_multiple_of(FETCHED)
         && let Some(sharded) = snapshot.as_sharded()
@@ -324,7 +324,7 @@ impl Sink for Decoded<'_, '_> {
     }
 }
 
-/// Rows as text, from any worker.
+/// Passes rows as text, from any worker.
 struct Pieces<'a, 's> {
     sink: Mutex<&'s mut dyn AnswerSink>,
     exec: &'a ExecOptions,
@@ -333,14 +333,14 @@ struct Pieces<'a, 's> {
     kind: RowText,
 }
 
-/// One worker's text.
+/// One worker's piece of text.
 struct Piece<'a, 'p, 's> {
     whole: &'p Pieces<'a, 's>,
     formatter: RowFormatter<'a>,
     text: Vec<u8>,
     /// Rows in `text`.
     rows: u64,
-    /// Size to hand on.
+    /// Size at which the piece is handed on.
     enough: usize,
 }
 
@@ -352,7 +352,8 @@ impl Piece<'_, '_, '_> {
             drop(sink);
             self.rows = 0;
             self.enough = PIECE.min(self.enough * 2);
-            // Room for the next piece and the group of rows that ends it. A new buffer, since an old one that grows is copied.
+            // Capacity for the next piece and the group of rows that ends it. A new buffer is allocated, since growing
+            // the old one would copy it.
             if self.text.capacity() < 2 * self.enough {
                 self.text = Vec::with_capacity(2 * self.enough);
             } else {

@@ -1,4 +1,5 @@
-//! The quads of a snapshot, read out in an order that suits documents: graph by graph, in each subject by subject.
+//! Export of a snapshot's quads in an order that suits documents: graph by graph, and subject by subject within a
+//! graph.
 
 use crate::database::{Database, guarded, watching};
 use crate::update::GraphName;
@@ -11,7 +12,7 @@ use jindou_model::{
 };
 use jindou_store::Snapshot;
 
-/// Bytes or quads at which a batch is handed on.
+/// Size of a batch, in bytes or quads, at which it is handed on.
 const BATCH_BYTES: usize = 1 << 20;
 const BATCH_QUADS: usize = 1 << 14;
 /// Number of subjects without a quad between two checks of the token.
@@ -77,14 +78,14 @@ impl Database {
 }
 
 impl Export {
-    /// Ends the reading when this token is cancelled.
+    /// Ends the export when this token is cancelled.
     #[must_use]
     pub fn with_cancel(mut self, cancel: CancelToken) -> Self {
         self.cancel = watching(cancel, &self.snapshot);
         self
     }
 
-    /// Whether named graphs are read.
+    /// True if named graphs are exported.
     #[must_use]
     pub fn has_named_graphs(&self) -> bool {
         self.graphs.iter().any(|&g| g != DEFAULT_GRAPH)
@@ -123,7 +124,7 @@ impl Export {
         for p in self.snapshot.graph_predicates(graph) {
             Graph::graph_subjects(&self.snapshot, graph, PredicateId(p), &mut some);
             all.extend_from_slice(&some);
-            // Most subjects come with several predicates.
+            // Most subjects occur with several predicates.
             if all.len() > 2 * distinct + (1 << 20) {
                 all.sort_unstable();
                 all.dedup();
@@ -138,8 +139,8 @@ impl Export {
 
 impl QuadSource for Export {
     /// # Errors
-    /// The sink's; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or has failed: what was delivered does
-    /// not count then.
+    /// The sink's errors; [`Error::Cancelled`]; [`Error::Damaged`] when a file of the store is damaged or has failed,
+    /// in which case the delivered quads are invalid.
     fn run(
         &self,
         worker: usize,
@@ -160,7 +161,7 @@ impl QuadSource for Export {
     }
 }
 
-/// The batch on its way.
+/// The batch being filled.
 struct Out<'a> {
     export: &'a Export,
     batch: QuadBatch,
@@ -204,7 +205,7 @@ impl<'a> Out<'a> {
             DEFAULT_GRAPH => Scope::Default,
             g => Scope::Named(g),
         };
-        // Of this batch: subject, predicate and graph.
+        // Subject, predicate and graph in the current batch.
         let mut subject = None;
         for &p in Graph::predicates_of(snapshot, v, Direction::Out).iter() {
             let p = PredicateId(p);

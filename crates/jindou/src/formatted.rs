@@ -1,19 +1,19 @@
-//! Rows of ids straight to rows of text: each cell is decoded and formatted where it goes, and what a column repeats is
-//! formatted once.
+//! Rows of ids straight to rows of text: each cell is decoded and formatted in place, and repeated cells of a column
+//! are formatted once.
 
 use crate::results::{Csv, Json, JsonLine, Layout, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
 
-/// Rows whose terms' cache lines are all on their way before the first is read.
+/// Rows whose terms are all prefetched before the first is read.
 pub(crate) const GROUP: usize = 32;
 /// Rows before anything is kept: small answers must not pay for tables.
 const WARM: u64 = 512;
-/// Columns that keep cells; of wider rows the others do not.
+/// Most columns that keep cells; further columns of wider rows do not.
 const COLUMNS: usize = 16;
 
-/// One worker's way from ids to text.
+/// One worker's conversion from ids to text.
 pub(crate) struct RowFormatter<'a> {
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
@@ -21,7 +21,7 @@ pub(crate) struct RowFormatter<'a> {
     rows: u64,
 }
 
-/// A column's decoder (ids of a column are often near each other, those of a row are not), and what it keeps.
+/// A column's decoder (ids in a column are often near each other, those in a row are not), and its kept cells.
 struct Column<'a> {
     decoder: TermDecoder<'a>,
     kept: Option<Box<Cells>>,
@@ -106,7 +106,7 @@ impl<'a> RowFormatter<'a> {
 }
 
 impl Column<'_> {
-    /// Brings what [`Self::push`] will read of these ids' terms, and decides whether keeping cells still pays.
+    /// Prefetches the terms of these ids for [`Self::push`], and decides if keeping cells still pays.
     fn prefetch(&mut self, ids: &[u32]) {
         let Some(kept) = &mut self.kept else {
             return self.decoder.prefetch(ids);
@@ -117,7 +117,7 @@ impl Column<'_> {
         let mut missing = [NO_VERTEX; GROUP];
         let mut n = 0usize;
         for &id in ids {
-            // Of a run of the same id only the first is missing.
+            // In a run of equal ids only the first is missing.
             if !kept.has(id) && missing[n.saturating_sub(1)] != id && n < GROUP {
                 missing[n] = id;
                 n += 1;
@@ -146,33 +146,34 @@ impl Column<'_> {
     }
 }
 
-/// Cells of one column that were formatted lately: a direct-mapped table by id.
+/// Recently formatted cells of one column: a direct-mapped table by id.
 struct Cells {
     ids: [u32; SLOTS],
     lengths: [u8; SLOTS],
-    /// By slot: where its text begins, once it has one.
+    /// By slot: the offset of its text, if it has one.
     starts: [u16; SLOTS],
-    /// Texts in the order in which they were kept, replaced ones included. All are forgotten when it is full.
+    /// Texts in the order in which they were kept, including replaced ones. All are dropped when it is full.
     text: Vec<u8>,
-    /// Looked up and found since the last decision.
+    /// Number of lookups since the last decision, and of those that were found.
     asked: u32,
     found: u32,
-    /// Whether cells are kept at the moment.
+    /// True while cells are kept.
     on: bool,
-    /// Calls of [`Cells::is_worth_it`] until they are kept again.
+    /// Calls of [`Cells::is_worth_it`] until cells are kept again.
     pause: u32,
 }
 
 const SLOTS: usize = 256;
-/// Longer cells are not kept.
+/// Longest cell that is kept, in bytes.
 const LONGEST: usize = 192;
-/// Bytes of text: enough for all slots with cells of ordinary length, and little where a thousand answers are being written.
+/// Bytes of text: enough for all slots with cells of ordinary length, and small even if a thousand answers are being
+/// written.
 const TEXT: usize = 32 << 10;
-/// Cells between two decisions.
+/// Number of cells between two decisions.
 const DECIDE: u32 = 2048;
-/// Found fewer than one in this many: not worth it.
+/// Cells are worth keeping if at least one lookup in this many finds one.
 const WORTH: u32 = 4;
-/// Groups of rows without keeping, before it is tried again.
+/// Groups of rows without kept cells before keeping is tried again.
 const PAUSE: u32 = 2048;
 
 impl Default for Cells {
@@ -229,7 +230,7 @@ impl Cells {
         self.text.extend_from_slice(text);
     }
 
-    /// True if remembering cells pays; called once a group.
+    /// True if keeping cells pays; called once per group.
     fn is_worth_it(&mut self) -> bool {
         if !self.on {
             self.pause = self.pause.saturating_sub(1);
@@ -268,7 +269,7 @@ mod tests {
         for id in 0..10_000 {
             cells.keep(id, &text(id));
             assert_eq!(cells.get(id), Some(&*text(id)));
-            // A neighbour is either whole or gone.
+            // A neighbouring id is either complete or gone.
             let other = id / 2;
             assert!(cells.get(other).is_none_or(|kept| kept == text(other)));
         }

@@ -1,4 +1,4 @@
-//! CONSTRUCT and DESCRIBE: rows of ids become triples.
+//! CONSTRUCT and DESCRIBE: turning rows of ids into triples.
 
 use crate::default_graph::DefaultGraph;
 use crate::results::AnswerSink;
@@ -11,8 +11,8 @@ use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::xxh3_128;
 
-/// Triples given so far, as hashes: a graph has each once. When the query's memory has no more room for them, the
-/// triples after that may repeat, which every reader of a graph allows.
+/// Hashes of the triples returned so far, since a graph has each triple once. When the query's memory has no room for
+/// more hashes, later triples may repeat, which every reader of a graph allows.
 struct Given {
     hashes: FxHashSet<u128>,
     budget: MemoryBudget,
@@ -32,7 +32,7 @@ impl Given {
         }
     }
 
-    /// True for a triple that was not given yet.
+    /// True for a triple that was not returned yet.
     fn is_new(&mut self, t: &Triple) -> bool {
         self.bytes.clear();
         for part in [
@@ -50,7 +50,7 @@ impl Given {
         if !self.hashes.insert(hash) {
             return false;
         }
-        // A table doubles, and old and new live together while it does.
+        // A table doubles, and for a moment the old and the new one exist together.
         let want = self.hashes.capacity() as u64 * 17 * 3 / 2;
         if want > self.charged {
             match self.budget.charge(want - self.charged) {
@@ -87,7 +87,7 @@ pub(crate) struct Construct<'a> {
     pub triples: u64,
 }
 
-/// Triples of a template between two looks at the clock, and bytes of their terms: one may have megabytes.
+/// Number of triples between two looks at the clock, and of bytes of their terms: one triple may have megabytes.
 const LOOK: usize = 256;
 const LOOK_BYTES: usize = 1 << 20;
 
@@ -139,7 +139,7 @@ impl<'a> Construct<'a> {
         }
     }
 
-    /// `None` where the row does not make a triple (SPARQL 1.1 §16.2).
+    /// `None` if the row does not yield a triple (SPARQL 1.1 §16.2).
     fn triple(&mut self, parts: &[TemplateTerm; 3]) -> Option<Triple> {
         let subject = match self.term(&parts[0])? {
             Term::NamedNode(n) => NamedOrBlankNode::from(n),
@@ -224,8 +224,8 @@ impl Sink for Resources {
     }
 }
 
-/// Gives the triples about the resources: those that have one as subject, and those about the blank nodes found on the
-/// way (a *concise bounded description*). Returns their number. O(triples given).
+/// Writes the triples about the resources: those that have one as subject, and those about the blank nodes found on the
+/// way (a *concise bounded description*). Returns their number. O(triples written).
 pub(crate) fn describe(
     resources: Vec<Term>,
     described: &DefaultGraph,

@@ -1,9 +1,9 @@
 //! **Jindou**: an RDF triple store that answers SPARQL 1.1 by exploring the graph.
 //!
-//! [`Database`] is the front door: [`Database::load`] makes a store directory of RDF files or of any
-//! [`QuadSource`], [`Database::open`] maps it, [`Database::in_memory`] needs none. [`Database::query`] gives a whole answer,
-//! [`Database::cursor`] batches of rows that the caller pulls, [`Database::run`] writes to a sink as rows come.
-//! [`Database::update`] changes it, a request a transaction.
+//! [`Database`] is the main entry: [`Database::load`] makes a store directory from RDF files or from any
+//! [`QuadSource`], [`Database::open`] maps it, [`Database::in_memory`] needs none. [`Database::query`] returns a whole
+//! answer, [`Database::cursor`] returns batches of rows that the caller pulls, and [`Database::run`] writes rows to a
+//! sink as they come. [`Database::update`] changes the data, one transaction per request.
 //!
 //! ```
 //! use jindou::{Database, UpdateOptions};
@@ -18,11 +18,12 @@
 //! # Ok::<(), jindou::Error>(())
 //! ```
 //!
-//! Every error is an [`Error`]; a limit that was reached says which [`Resource`] there was no more of. Messages are whole
-//! sentences for people, and name no options of a program.
+//! Every error is an [`Error`]; when a limit is reached, the error names the exhausted [`Resource`]. Messages are whole
+//! sentences for people, and do not mention options of a program.
 //!
-//! Memory and time are limited for each query and each update ([`QueryOptions::memory`], [`QueryOptions::timeout`]). What texts take until
-//! there is a plan is measured by the program's global allocator, if it is [`Tracked`]:
+//! Memory and time are limited for each query and each update ([`QueryOptions::memory`], [`QueryOptions::timeout`]).
+//! The memory that a text takes until there is a plan is measured by the program's global allocator, if that is
+//! [`Tracked`]:
 //!
 //! ```
 //! #[global_allocator]
@@ -30,17 +31,17 @@
 //! # fn main() {}
 //! ```
 //!
-//! It may be over another one (`Tracked::over(MiMalloc)`). In a program without it a text is charged by its length instead, 256 times as much until there is
-//! its plan, and an eighth of that for the plan.
+//! It may wrap another allocator (`Tracked::over(MiMalloc)`). In a program without it a text is charged by its length
+//! instead: 256 times its length until it is planned, and an eighth of that for the plan.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
 //! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (stores in
 //! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
 //!
-//! A store's files are mapped. One that shrinks or cannot be read meanwhile raises SIGBUS, which would end the process; so the first
-//! file that is opened installs a handler for that signal, and queries and updates get an [`Error::Damaged`] that names
-//! the file. Other faults go to the handler that was there before. A program that handles the signal itself says so
-//! first: [`mapped_files::leave_signal_alone`].
+//! A store's files are mapped. A file that shrinks or cannot be read meanwhile raises SIGBUS, which would end the
+//! process; so the first file that is opened installs a handler for that signal, and queries and updates get an
+//! [`Error::Damaged`] that names the file. Other faults go to the handler that was installed before. A program that
+//! handles the signal itself says so first: [`mapped_files::leave_signal_alone`].
 
 mod backup;
 mod blank_nodes;
@@ -112,7 +113,7 @@ pub use jindou_store::{
 pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
-// Their types stand in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
+// Their types appear in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
 pub use jindou_plan::sparql as algebra;
 pub use oxrdf;
@@ -133,7 +134,7 @@ pub use update::{
 pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 
-// For this workspace's own tools and tests, and no part of the library's promise.
+// For this workspace's own tools and tests, and not part of the library's stable interface.
 #[cfg(feature = "cluster")]
 #[doc(hidden)]
 pub use jindou_cluster as cluster;

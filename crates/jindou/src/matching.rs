@@ -1,4 +1,4 @@
-//! Quads by their terms, blank nodes included, without a query, as other libraries' stores offer it.
+//! Quads by their terms, including blank nodes, without a query, as the stores of other libraries offer it.
 
 use crate::database::Database;
 use crate::options::QueryOptions;
@@ -13,20 +13,20 @@ use jindou_store::Snapshot;
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
 use std::ops::Range;
 
-/// Number of subjects and lists between checks of the clock; number of quads that there is room for at first.
+/// Number of subjects and lists between checks of the clock, and initial capacity for quads.
 const LOOK: usize = 1 << 10;
 
 /// A pattern of quads: those that have the given terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct QuadPattern {
-    /// The subject; `None`: any.
+    /// The subject; `None` matches any.
     pub subject: Option<Term>,
-    /// The predicate; `None`: any.
+    /// The predicate; `None` matches any.
     pub predicate: Option<Term>,
-    /// The object; `None`: any.
+    /// The object; `None` matches any.
     pub object: Option<Term>,
-    /// The graph; `None`: any, the default graph included.
+    /// The graph; `None` matches any, including the default graph.
     pub graph: Option<GraphName>,
 }
 
@@ -39,17 +39,19 @@ impl QuadPattern {
     }
 }
 
-/// Quads that match a pattern, of one snapshot: 16 bytes each, charged to a query's memory. Terms are decoded when they are read.
+/// Quads of one snapshot that match a pattern: 16 bytes each, charged to a query's memory. Terms are decoded when they
+/// are read.
 pub struct QuadMatches {
-    /// Subject, predicate's vertex, object, graph.
+    /// Subject, vertex of the predicate, object, graph.
     ids: Vec<[u32; 4]>,
     snapshot: Snapshot,
     _charge: Charge,
 }
 
 impl Database {
-    /// Finds the quads that match a pattern. A blank node is the one that the store has under that label, as it is given by queries
-    /// and by [`QuadMatches::read`]. O(quads of the subject, else of the object, else of the predicate, else of the graph).
+    /// Finds the quads that match a pattern. A blank node matches the store's blank node with that label, as returned
+    /// by queries and by [`QuadMatches::read`]. O(quads of the subject, else of the object, else of the predicate, else
+    /// of the graph).
     ///
     /// ```
     /// use jindou::{Database, QuadPattern, QueryOptions};
@@ -95,7 +97,7 @@ impl Database {
         })?;
         Ok(QuadMatches {
             ids,
-            // The terms may be asked for after the time is over.
+            // The terms may be read after the time limit has passed.
             snapshot: snapshot.for_new_query().into_owned(),
             _charge: charge,
         })
@@ -107,7 +109,7 @@ struct Search<'a> {
     cancel: &'a CancelToken,
     charge: &'a mut Charge,
     found: Vec<[u32; 4]>,
-    /// Capacity of the list of subjects that is being gone through.
+    /// Capacity of the current list of subjects.
     keys: usize,
     looked: usize,
 }
@@ -176,7 +178,7 @@ impl Search<'_> {
                 }
             }
         }
-        // The subjects are given back with this.
+        // The list of subjects is dropped here.
         self.keys = 0;
         self.charged(self.found.capacity())?;
         self.cancel.check()
@@ -195,7 +197,7 @@ impl Search<'_> {
         let edges = self.snapshot.edges(p, direction);
         let mut full = Ok(());
         edges.for_each(key, scope, |other, graph| {
-            // After a refusal the rest of the list is passed over: a hub's may be longer than all before it.
+            // After a refusal the rest of the list is skipped: a hub's list may be longer than all lists before it.
             if only.is_none_or(|only| only == other) && full.is_ok() {
                 full = self.push(match direction {
                     Direction::Out => [key, predicate, other, graph],
@@ -211,7 +213,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Adds a quad, whose room is charged before it is taken.
+    /// Adds a quad, whose memory is charged first.
     #[inline]
     fn push(&mut self, quad: [u32; 4]) -> Result<()> {
         if self.found.len() == self.found.capacity() {
@@ -223,7 +225,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Charges room for this many quads, and the list of subjects.
+    /// Charges memory for this many quads, and for the list of subjects.
     fn charged(&mut self, quads: usize) -> Result<()> {
         let (quads, keys) = (quads as u64, self.keys as u64);
         let bytes = quads * size_of::<[u32; 4]>() as u64 + keys * size_of::<u32>() as u64;
@@ -238,7 +240,7 @@ impl QuadMatches {
         self.ids.len()
     }
 
-    /// True if there is no quad.
+    /// True if there are no quads.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
@@ -247,7 +249,7 @@ impl QuadMatches {
     /// Appends the quads with these numbers; numbers beyond the last are ignored.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
+    /// [`Error::Damaged`] for an id without a term, and for a file that shrank or cannot be read: the store is damaged.
     pub fn read(&self, range: Range<usize>, out: &mut Vec<Quad>) -> Result<()> {
         let terms = QueryTerms::new();
         let decoder = || TermDecoder::new(&self.snapshot, &terms);

@@ -1,4 +1,4 @@
-//! How to run a query, and over which graphs.
+//! Options of a query, and the graphs that it reads.
 
 use crate::device::GpuChoice;
 use crate::watch::QueryWatch;
@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How to run a query. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline.
+/// Options of a query. By default they follow the database's [`Runtime`](crate::Runtime), without a deadline.
 ///
-/// A program's own functions are among them:
+/// The options can include a program's own functions:
 ///
 /// ```
 /// use jindou::{Database, Functions, LoadOptions, Progress, QueryOptions, parse::Sources};
@@ -40,42 +40,44 @@ use std::time::Duration;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct QueryOptions {
-    /// Threads that a heavy query may use, as far as the runtime has that many; `None`: all of the runtime's.
+    /// Threads that a heavy query may use, at most as many as the runtime has; `None` means all of the runtime's.
     pub threads: Option<usize>,
-    /// Time from the call on, planning included.
+    /// Time limit, measured from the call and including planning.
     pub timeout: Option<Duration>,
-    /// Memory that the query's text, algebra, plan and operators may use; `None`: what is left of the runtime's.
+    /// Memory for the query's text, algebra, plan and operators; `None` means the rest of the runtime's.
     pub memory: Option<MemoryBudget>,
-    /// Cancels the query from elsewhere.
+    /// Cancels the query from another thread.
     pub cancel: CancelToken,
-    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
+    /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
     pub union_default: Option<bool>,
-    /// Count rows, time and bytes of each step.
+    /// True to count rows, time and bytes of each step.
     pub profile: bool,
-    /// Shows the query's progress to all who have a clone of it: rows and times of its steps are counted, as with `profile`.
+    /// Shows the query's progress to every holder of a clone: rows and times of its steps are counted, as with
+    /// `profile`.
     pub watch: Option<QueryWatch>,
-    /// Whether a GPU may be used.
+    /// Permission to use a GPU.
     pub gpu: GpuChoice,
-    /// Over a store that is cut into shards: whether rows are sent to data or data is asked for.
+    /// For a sharded store: whether rows are sent to the data or the data is fetched.
     pub shard_mode: ShardMode,
-    /// The graphs to ask instead of those that the query names.
+    /// The graphs to read instead of those that the query names.
     pub dataset: Option<DatasetChoice>,
-    /// The caller that asks other endpoints, for `SERVICE`. Without one, such queries are refused.
+    /// The client for `SERVICE`. Without one, queries with SERVICE are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Functions that the query may call by IRI, besides the casts. Plans are kept for each set of functions; see [`Functions`].
+    /// Functions that the query may call by IRI, in addition to the casts. Plans are cached for each set of functions;
+    /// see [`Functions`].
     pub functions: Functions,
-    /// Threads that a heavy query uses besides the caller's; `None`: the runtime's.
+    /// Threads that a heavy query uses in addition to the caller's; `None` means the runtime's.
     pub pool: Option<Arc<dyn WorkerPool>>,
-    /// Whether the common prefixes (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
+    /// True if the common prefixes (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
     pub common_prefixes: bool,
     /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the common ones.
     pub prefixes: Vec<(String, String)>,
-    /// The IRI that relative IRIs of a query are resolved against where it has no BASE of its own, those that `IRI()` makes included.
+    /// Base for a query's relative IRIs, including those that `IRI()` makes, if the query has no BASE of its own.
     pub base: Option<String>,
 }
 
-/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
-/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
+/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it replaces the query's own `FROM` and
+/// `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
 /// see without a dataset of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatasetChoice {
@@ -99,7 +101,7 @@ impl DatasetChoice {
         let own = self.default.iter().filter(|iri| iri.is_empty()).count();
         let default = match own {
             0 => nodes(&self.default)?,
-            // No IRI that a text can name is empty.
+            // An IRI that a text can name is never empty.
             n if n == self.default.len() => vec![NamedNode::new_unchecked("")],
             _ => {
                 return Err(Error::Query(
@@ -119,7 +121,7 @@ impl DatasetChoice {
         Ok(())
     }
 
-    /// The cache's key of a text over this dataset. No valid query begins with a zero byte, so keys are distinct.
+    /// The cache's key for a text over this dataset. A valid query never begins with a zero byte, so keys are distinct.
     pub(crate) fn key(&self, text: &str) -> String {
         let mut out = String::new();
         for (tag, list) in [('d', &self.default), ('n', &self.named)] {
@@ -152,7 +154,8 @@ impl QueryOptions {
         with_base: base = impl Into<Option<String>>;
     }
 
-    /// The cache's key of a text that is read with these options. No valid query begins with a zero byte, so keys are distinct.
+    /// The cache's key for a text that is read with these options. A valid query never begins with a zero byte, so keys
+    /// are distinct.
     pub(crate) fn keyed<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut keyed = match &self.dataset {
             Some(d) => Cow::Owned(d.key(text)),
@@ -161,7 +164,7 @@ impl QueryOptions {
         if self.common_prefixes {
             keyed = format!("\0c{keyed}").into();
         }
-        // IRIs and names have no zero byte, and neither has what comes before the text.
+        // IRIs and names do not contain zero bytes, and neither does the part before the text.
         if !self.prefixes.is_empty() {
             let all = self.prefixes.iter();
             let all: String = all.map(|(n, i)| format!("\0p{n}\0{i}")).collect();
@@ -173,7 +176,7 @@ impl QueryOptions {
         keyed
     }
 
-    /// Choices of the parser.
+    /// Options of the parser.
     pub(crate) fn syntax(&self) -> SyntaxOptions {
         SyntaxOptions {
             common_prefixes: self.common_prefixes,

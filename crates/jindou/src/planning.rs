@@ -1,4 +1,4 @@
-//! Queries on the way from their text to a plan, and the plans that are kept.
+//! Queries on the way from their text to a plan, and the cache of plans.
 
 use crate::blank_nodes;
 use crate::database::Database;
@@ -21,7 +21,7 @@ pub enum QueryForm {
     Select,
     /// Yes or no.
     Ask,
-    /// Triples made by a template.
+    /// Triples built from a template.
     Construct,
     /// Triples that describe terms.
     Describe,
@@ -32,7 +32,7 @@ pub struct PlannedQuery {
     pub(crate) plan: Arc<Plan>,
     pub(crate) snapshot: Snapshot,
     pub(crate) cached: bool,
-    /// Of the plan's bytes, if the cache has it not.
+    /// Charge of the plan's bytes, if the plan is not in the cache.
     charge: Option<Charge>,
 }
 
@@ -57,13 +57,13 @@ impl PlannedQuery {
         }
     }
 
-    /// Bytes that the plan is charged for.
+    /// Bytes charged for the plan.
     #[must_use]
     pub fn charged(&self) -> u64 {
         self.charge.as_ref().map_or(0, Charge::bytes)
     }
 
-    /// True if it is so small that waking a second thread would gain nothing.
+    /// True if the query is so small that waking a second thread would not help.
     #[must_use]
     pub fn is_light(&self) -> bool {
         self.plan.weight == Weight::Light
@@ -75,14 +75,14 @@ impl PlannedQuery {
         self.cached
     }
 
-    /// The plan, whose type is not part of the library's promise.
+    /// The plan, whose type is not part of the library's stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// The snapshot it was planned for, whose type is not part of the library's promise.
+    /// The snapshot for which it was planned, whose type is not part of the library's stable interface.
     #[doc(hidden)]
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
@@ -131,7 +131,7 @@ impl Database {
         })
     }
 
-    /// Parses and plans a query. All that this takes is charged meanwhile, and the plan as long as it is used.
+    /// Parses and plans a query. All memory used is charged meanwhile, and the plan for as long as it exists.
     fn read_and_plan(
         &self,
         text: &str,
@@ -152,7 +152,7 @@ impl Database {
         plan_options: &PlanOptions,
     ) -> Result<Arc<Plan>> {
         let plan = jindou_plan::plan(query, snapshot, plan_options)?;
-        // No plan is kept that was made of what could not be read.
+        // A plan made without data that could not be read must not be cached.
         snapshot.check_shards()?;
         Ok(Arc::new(plan))
     }
@@ -168,7 +168,7 @@ impl Database {
     ) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
-        // No valid query begins with a zero byte, nor has one, so this is no other's key.
+        // A valid query does not contain a zero byte at its beginning or anywhere else, so this key is unique.
         let mut keyed = String::from("\0p");
         for (name, term) in query.names().zip(&terms) {
             let _ = write!(keyed, "{name} {term}\0");
@@ -198,7 +198,8 @@ impl Database {
         })
     }
 
-    /// The query over the dataset that the options choose. Memory and time are the scope's that the thread is inside.
+    /// The parsed query over the dataset that the options select. Memory and time are limited by the scope that the
+    /// thread is in.
     pub(crate) fn parse(text: &str, options: &Settled<'_, QueryOptions>) -> Result<Parsed> {
         let mut query = jindou_plan::read(text, &options.syntax())?;
         if blank_nodes::may_be_called_in(text) {
@@ -211,13 +212,13 @@ impl Database {
         Ok(query)
     }
 
-    /// Plans in the cache.
+    /// Number of plans in the cache.
     #[must_use]
     pub fn cached_plans(&self) -> usize {
         self.inner.plans.len()
     }
 
-    /// Parses and plans a query, the cache aside.
+    /// Parses and plans a query without using the cache.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         let plan_options = Self::plan_options(&snapshot, options);
@@ -230,13 +231,13 @@ impl Database {
         })
     }
 
-    /// Plans a parsed query, the cache aside.
+    /// Plans a parsed query without using the cache.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         self.plan_over(query, snapshot, options)
     }
 
-    /// Plans a parsed query over this snapshot, the cache aside.
+    /// Plans a parsed query over this snapshot without using the cache.
     pub(crate) fn plan_over(
         &self,
         query: &Query,
@@ -256,8 +257,8 @@ impl Database {
         })
     }
 
-    /// How a query would run: each step, its estimate, why it comes there; where a GPU may run it, what it would take on either; over
-    /// shards, where each exploration is run, and why.
+    /// Explains how a query would run: each step, its estimate and the reason for its place; the expected times on CPU
+    /// and GPU, if a GPU may be used; with shards, where each exploration is run, and why.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
         let settled = self.settle(options);
@@ -304,7 +305,7 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// As [`Self::plan`], for what is known before planning.
+    /// As [`Self::plan`], for errors that occur before planning.
     pub fn overlooked_graphs(
         &self,
         text: &str,
@@ -329,8 +330,9 @@ impl Database {
         })
     }
 
-    /// Remarks on a query that is valid and hardly does what is meant, a sentence each: constant patterns of REGEX and REPLACE that are not valid, with
-    /// their places. SPARQL makes such a call an error in each row, so that a FILTER of it silently keeps no row.
+    /// Warnings about a query that is valid but probably not intended, one sentence each: constant patterns of REGEX
+    /// and REPLACE that are not valid, with their places. SPARQL makes such a call an error in each row, so that a
+    /// FILTER with it silently keeps no rows.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

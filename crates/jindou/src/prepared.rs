@@ -1,4 +1,4 @@
-//! Prepared queries: planned once, run many times with other terms for their parameters.
+//! Prepared queries: planned once, run many times with different terms for their parameters.
 
 use crate::database::{Checksum, Database, QueryReport, guarded, watching};
 use crate::default_graph::DefaultGraph;
@@ -26,8 +26,8 @@ pub enum Value<'a> {
     Id(VertexId),
 }
 
-/// A query whose parameters get terms at each run. Cheap to clone and to share; each thread makes itself a
-/// [`Session`] of it.
+/// A query whose parameters get terms at each run. Cheap to clone and to share; each thread makes its own [`Session`]
+/// of it.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, Value};
@@ -54,9 +54,9 @@ struct PreparedShared {
     db: Database,
     text: String,
     query: jindou_plan::Prepared,
-    /// Levels of its algebra.
+    /// Depth of its algebra.
     depth: usize,
-    /// Of its text and algebra.
+    /// Charge of its text and algebra.
     charge: Charge,
     names: Vec<String>,
     union_default: Option<bool>,
@@ -68,23 +68,23 @@ struct PreparedShared {
     planned: Mutex<Option<Arc<Planned>>>,
 }
 
-/// Result of planning, and the snapshots that it is valid for.
+/// Result of planning, and the snapshots for which it is valid.
 struct Planned {
     validity: Validity,
-    /// `None`: terms must be known before it can be planned.
+    /// `None` if planning requires the terms.
     plan: Option<Parametric>,
     charge: Charge,
 }
 
 impl Database {
-    /// Prepares a query with these variables (without `?` or `$`) as its parameters: wherever one of them stands, each run
-    /// puts a term. It is planned now for mean terms, unless a parameter stands in an expression, a path, a predicate, a
-    /// class or a column of the result: such queries are planned at the first run with each combination of terms. The options'
-    /// dataset and default graph hold for all runs.
+    /// Prepares a query with these variables (without `?` or `$`) as its parameters: each run puts terms in their
+    /// places. It is planned now for average terms, unless a parameter occurs in an expression, a path, a predicate, a
+    /// class or a column of the result: such queries are planned at the first run with each combination of terms. The
+    /// options' dataset and default graph apply to all runs.
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL, or names that are not variables of the query or get a value in it; those of
-    /// [`Self::plan`].
+    /// [`Error::Query`] for bad SPARQL, and for names that are not variables of the query or are assigned a value in
+    /// it; those of [`Self::plan`].
     pub fn prepare(
         &self,
         text: &str,
@@ -123,7 +123,8 @@ impl Database {
         })
     }
 
-    /// The vertex of a term, `None` if the store does not have it. It means the same in all snapshots of an id epoch.
+    /// The vertex of a term, `None` if the store does not have it. It stands for the same term in all snapshots of an
+    /// id epoch.
     #[must_use]
     pub fn vertex(&self, term: &Term) -> Option<VertexId> {
         self.snapshot().lookup(&term::encode(term))
@@ -131,7 +132,7 @@ impl Database {
 }
 
 impl PreparedShared {
-    /// The options, with the graphs that the query was prepared for.
+    /// The options, with the graphs for which the query was prepared.
     fn over(&self, options: &QueryOptions) -> QueryOptions {
         options
             .clone()
@@ -161,11 +162,11 @@ impl PreparedShared {
         let scope = Scope::for_text(self.text.len(), self.charge.budget(), cancel)?;
         let (plan, charge) = scope.make(|| {
             let plan = self.query.plan(snapshot, &options)?;
-            // No plan is kept that was made of what could not be read.
+            // A plan made without data that could not be read must not be kept.
             snapshot.check_shards()?;
             Ok(plan)
         })?;
-        // Without a plan another version of the data may have one.
+        // Without a plan now, there may be one for another version of the data.
         let validity = match &plan {
             Some(p) => p.plan().validity,
             None => Validity::for_snapshot(snapshot),
@@ -193,7 +194,7 @@ impl PreparedQuery {
         &self.shared.text
     }
 
-    /// Bytes that it is charged for: text, algebra and plan.
+    /// Bytes charged for it: text, algebra and plan.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let planned = sync::lock(&self.shared.planned);
@@ -201,15 +202,15 @@ impl PreparedQuery {
         self.shared.charge.bytes() + plan
     }
 
-    /// True if runs need no planning, as things are.
+    /// True if, as things are, runs need no planning.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = sync::lock(&self.shared.planned);
         planned.as_ref().is_some_and(|p| p.plan.is_some())
     }
 
-    /// True if neither planning for all terms is under way nor due, as things are: a plan for a run is at hand, or made for its
-    /// terms alone. Waits for no one.
+    /// True if planning for all terms is neither in progress nor due: a run either finds a plan or is planned for its
+    /// terms alone. Never blocks.
     #[must_use]
     pub fn is_current(&self) -> bool {
         match self.shared.planned.try_lock() {
@@ -220,8 +221,8 @@ impl PreparedQuery {
         }
     }
 
-    /// True if a run is expected to be so small that waking a second thread would gain nothing; `None` where that depends
-    /// on the terms.
+    /// True if a run is expected to be so small that waking a second thread would not help; `None` if that depends on
+    /// the terms.
     #[must_use]
     pub fn is_light(&self) -> Option<bool> {
         let planned = sync::lock(&self.shared.planned);
@@ -229,11 +230,11 @@ impl PreparedQuery {
         Some(plan.plan().weight == Weight::Light)
     }
 
-    /// The query with these values, planned, for [`Database::run_planned`]. O(plan) where it is planned
-    /// already; a [`Session`] need not even copy the plan.
+    /// The query with these values, planned, for [`Database::run_planned`]. O(plan) if it is planned already; a
+    /// [`Session`] does not even copy the plan.
     ///
     /// # Errors
-    /// As [`Session::run`], for what is known before running.
+    /// As [`Session::run`], for errors that occur before running.
     pub fn plan(&self, values: &[Value<'_>], options: &QueryOptions) -> Result<PlannedQuery> {
         let cancel = options.token();
         self.session()
@@ -243,7 +244,7 @@ impl PreparedQuery {
             })
     }
 
-    /// The means of one thread to run the query. O(plan).
+    /// A session in which one thread runs the query. O(plan).
     #[must_use]
     pub fn session(&self) -> Session {
         Session {
@@ -279,8 +280,8 @@ impl Session {
     /// have matches nothing.
     ///
     /// # Errors
-    /// As [`Database::run`]; [`Error::Query`] for too few or too many values, or one that cannot stand where the
-    /// parameter is.
+    /// As [`Database::run`]; [`Error::Query`] for too few or too many values, or for one that is not allowed in the
+    /// parameter's position.
     pub fn run(
         &mut self,
         values: &[Value<'_>],
@@ -295,7 +296,7 @@ impl Session {
             let inner = &shared.db.inner;
             self.with_plan(values, options, &cancel, |plan, snapshot, planned| {
                 let own = match &plan.form {
-                    // Only DESCRIBE reads edges alongside the plan.
+                    // Only DESCRIBE reads edges outside of the plan.
                     Form::Describe(dataset) => {
                         let union = shared
                             .union_default
@@ -324,7 +325,7 @@ impl Session {
         Ok(collector.into_answer())
     }
 
-    /// As [`Database::checksum`]: every binding, without decoding and writing.
+    /// As [`Database::checksum`]: covers every binding, without decoding and writing.
     ///
     /// # Errors
     /// As [`Self::run`].
@@ -401,7 +402,7 @@ fn report(
     })
 }
 
-/// The id to write; `None` for a term that is not there.
+/// The id to write; `None` for a term that the store does not have.
 fn id_of(
     name: &str,
     value: Value<'_>,

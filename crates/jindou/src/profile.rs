@@ -1,27 +1,27 @@
-//! The profile of a measured query: a tree that programs read, and the same as text for people.
+//! The profile of a measured query: as a tree for programs, and as text for people.
 
 use jindou_engine::{NodeProfile, Profile, StepProfile};
 use jindou_plan::{Operator, Plan};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// One node of a measured plan; its inputs are below it.
+/// One node of a measured plan; its inputs are its children.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ProfileNode {
     /// Name of the node: `result`, `join`, `step 2`, ….
     pub name: String,
-    /// Where it ran: `cpu`, or a device's name.
+    /// Place where it ran: `cpu`, or a device's name.
     pub place: String,
-    /// Rows that came in; `None` where nothing counted.
+    /// Rows that came in; `None` if they were not counted.
     pub rows_in: Option<u64>,
     /// Rows that went out.
     pub rows_out: Option<u64>,
     /// Time in the node alone, summed over threads.
     pub time: Option<Duration>,
-    /// Estimate of bytes read.
+    /// Estimated bytes read.
     pub bytes: Option<u64>,
-    /// Estimate of bytes of tables written.
+    /// Estimated bytes of tables written.
     pub written: Option<u64>,
     /// Most bytes that its tables held at once.
     pub held: Option<u64>,
@@ -30,7 +30,7 @@ pub struct ProfileNode {
 }
 
 impl ProfileNode {
-    /// The whole query, over what is known of its parts.
+    /// The node of the whole query, above the known parts.
     pub(crate) fn result(place: &str, rows: u64, input: Option<ProfileNode>) -> Self {
         Self {
             name: "result".into(),
@@ -41,7 +41,7 @@ impl ProfileNode {
         }
     }
 
-    /// The same without what is known at the end only.
+    /// The same profile without values that are known only at the end.
     pub(crate) fn so_far(mut self) -> Self {
         self.bytes = None;
         self.written = None;
@@ -51,7 +51,7 @@ impl ProfileNode {
         self
     }
 
-    /// A plan and what running it took.
+    /// The profile of a plan, from the measurements of its run.
     pub(crate) fn from_profile(plan: &Plan, profile: &Profile) -> Self {
         let place = match profile.offloaded() {
             Some((place, _)) => place,
@@ -62,7 +62,7 @@ impl ProfileNode {
         Self::result(place, profile.rows, Some(tree))
     }
 
-    /// One line a node, inputs below and further in.
+    /// One line per node; inputs follow, indented.
     pub(crate) fn text(&self, profile: &Profile) -> String {
         let mut out = format!(
             "{:<40} {:>12} {:>12} {:>14} {:>14} {:>12} {:>9}  where\n",
@@ -71,7 +71,7 @@ impl ProfileNode {
         let mut open: Vec<(&Self, usize)> = self.inputs.iter().map(|i| (i, 0)).collect();
         while let Some((n, depth)) = open.pop() {
             let count = |v: Option<u64>| v.map_or("-".into(), |v| v.to_string());
-            // Deep plans are indented no further than a line has room.
+            // Deep plans are indented only as far as a line has room.
             let name = format!("{}{}", "  ".repeat(depth.min(10)), n.name);
             let ms = n
                 .time
@@ -100,7 +100,8 @@ impl ProfileNode {
     }
 }
 
-/// Plans nest at most as deep as the engine runs them; the planner gives deep ones a stack, this one cuts them off.
+/// Depth at which a plan is cut off. Plans nest at most as deep as the engine runs them; the planner gives deep ones a
+/// larger stack, this code does not.
 const DEEPEST: usize = 500;
 
 fn node(op: &Operator, nodes: &[NodeProfile], next: &mut usize) -> ProfileNode {

@@ -1,4 +1,4 @@
-//! Batches of an answer's rows: columns of ids, whose terms are decoded when they are asked for.
+//! Batches of an answer's rows: columns of ids, whose terms are decoded on demand.
 
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_model::{Charge, NO_VERTEX, Result, term};
@@ -6,26 +6,26 @@ use jindou_store::Snapshot;
 use oxrdf::Term;
 use std::sync::Arc;
 
-/// Rows that are decoded together.
+/// Number of rows that are decoded together.
 const GROUP: usize = 64;
 /// Bytes of terms after which a group ends.
 const GROUP_BYTES: usize = 1 << 16;
 
-/// The ids of a batch, a column after the other, and the bytes that they are charged for.
+/// The ids of a batch, column by column, and the bytes charged for them.
 pub(crate) struct Columns {
     pub ids: Vec<u32>,
     pub rows: usize,
     pub _charge: Charge,
 }
 
-/// The meaning of ids, shared by a cursor and its batches.
+/// The context that gives ids their meaning, shared by a cursor and its batches.
 pub(crate) struct Meaning {
     pub variables: Vec<String>,
     pub snapshot: Snapshot,
     pub terms: QueryTerms,
 }
 
-/// Some rows of an answer, column by column. Outlives its cursor, and keeps the query's snapshot.
+/// Some rows of an answer, column by column. A batch can outlive its cursor, and keeps the query's snapshot.
 pub struct RowBatch {
     pub(crate) columns: Columns,
     pub(crate) meaning: Arc<Meaning>,
@@ -53,8 +53,8 @@ impl RowBatch {
         self.columns.rows
     }
 
-    /// A column's ids, one a row: equal ids are equal terms, 0 is unbound. They mean something in this answer only. Empty if
-    /// there is no such column.
+    /// A column's ids, one per row: equal ids are equal terms, 0 is unbound. Ids are meaningful within this answer
+    /// only. Empty if there is no such column.
     #[must_use]
     pub fn ids(&self, column: usize) -> &[u32] {
         let rows = self.columns.rows;
@@ -76,15 +76,16 @@ impl RowBatch {
         }
     }
 
-    /// A column's terms, one a row; `None` where unbound. Decoded as the iterator goes.
+    /// A column's terms, one per row; `None` where unbound. They are decoded as the iterator advances.
     pub fn terms(&self, column: usize) -> impl Iterator<Item = Result<Option<Term>>> + '_ {
         let mut column = self.column(column);
         (0..column.ids.len()).map(move |row| column.term(row))
     }
 
-    /// Hands the canonical bytes ([`decode_term`](crate::decode_term)) of any ids of this answer to `take`, in their order, with each
-    /// id's place among them. An id need not be in this batch, so a program can collect the ids of many batches and have each
-    /// term decoded once: ascending ids are the fastest. Nothing is handed over for 0, which is unbound.
+    /// Hands the canonical bytes ([`decode_term`](crate::decode_term)) of any ids of this answer to `take`, in their
+    /// order, with each id's position among them. An id need not be in this batch, so a program can collect the ids of
+    /// many batches and have each term decoded once; ascending ids are the fastest. Nothing is handed over for 0, which
+    /// is unbound.
     ///
     /// ```
     /// # let db = jindou::Database::in_memory();
@@ -104,7 +105,7 @@ impl RowBatch {
     /// ```
     ///
     /// # Errors
-    /// As [`Column::term`]; what was handed over before counts for nothing then.
+    /// As [`Column::term`]; everything handed over before is then invalid.
     pub fn decode(&self, ids: &[u32], mut take: impl FnMut(usize, &[u8])) -> Result<()> {
         let mut decoder = TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms);
         let mut place = 0;
@@ -117,19 +118,19 @@ impl RowBatch {
                 place += 1;
             }
         }
-        // Once for all of them: batches outlive their query.
+        // One check for all of them: batches outlive their query.
         self.meaning.snapshot.check_files()
     }
 
     /// One whole row. For many rows, reading column by column is faster.
     ///
     /// # Errors
-    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id that has no term: the store is damaged.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id without a term: the store is damaged.
     pub fn row(&self, row: usize) -> Result<Vec<Option<Term>>> {
         (0..self.meaning.variables.len())
             .map(|c| {
                 let mut column = self.column(c);
-                // Alone, also if it is the first one.
+                // Decodes this row alone, even if it is the first one.
                 column.group.first = usize::MAX;
                 column.term(row)
             })
@@ -137,8 +138,8 @@ impl RowBatch {
     }
 }
 
-/// Reads one column of a batch. If it is read from its first row on, terms are decoded a group at a time: ids near
-/// each other cost little, and the store's files are asked about faults once a group.
+/// Reads one column of a batch. If it is read from its first row on, terms are decoded in groups: ids near each other
+/// cost little, and the store's files are checked for faults once per group.
 pub struct Column<'b> {
     ids: &'b [u32],
     decoder: TermDecoder<'b>,
@@ -147,7 +148,7 @@ pub struct Column<'b> {
     group: Group,
 }
 
-/// Terms of some rows, whose files were whole after they were read.
+/// Terms of some rows; the files were intact after they were read.
 #[derive(Default)]
 struct Group {
     first: usize,
@@ -157,7 +158,7 @@ struct Group {
 }
 
 impl Group {
-    /// The row after the last.
+    /// The row after the last row of the group.
     fn end(&self) -> usize {
         self.first + self.ends.len()
     }
@@ -177,7 +178,7 @@ impl Group {
 }
 
 impl Column<'_> {
-    /// Decodes the row, and those after it if reading goes from row to row.
+    /// Decodes the row, and the rows after it if reading goes from row to row.
     fn decode(&mut self, row: usize) -> Result<()> {
         let goes_on = row == self.group.end();
         let to = self.ids.len().min(row + if goes_on { GROUP } else { 1 });
@@ -194,7 +195,7 @@ impl Column<'_> {
             match self.decoder.canonical(id) {
                 Ok(term) => group.bytes.extend_from_slice(term.unwrap_or(&[])),
                 Err(e) => {
-                    // Those before it are good; its own turn comes.
+                    // The rows before it are valid; the error is reported at its own row.
                     failed = group.ends.is_empty().then_some(e);
                     break;
                 }
@@ -214,12 +215,13 @@ impl Column<'_> {
     /// The term in a row; `None` where it is unbound, or there is no such row.
     ///
     /// # Errors
-    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id that has no term, and for a file that shrank or cannot be read: the store is damaged.
+    /// [`Error::Damaged`](jindou_model::Error::Damaged) for an id without a term, and for a file that shrank or cannot
+    /// be read: the store is damaged.
     pub fn term(&mut self, row: usize) -> Result<Option<Term>> {
         match self.canonical(row)?.map(term::decode) {
             None => Ok(None),
             Some(Some(term)) => Ok(Some(term)),
-            // The decoder says why.
+            // The decoder has the reason.
             Some(None) => {
                 let term = self.decoder.term(self.ids[row]);
                 self.snapshot.check_files()?;
@@ -228,8 +230,8 @@ impl Column<'_> {
         }
     }
 
-    /// The same as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation, and equal bytes are
-    /// equal terms in any store.
+    /// The term in a row as canonical bytes ([`decode_term`](crate::decode_term) makes a term of them): no allocation,
+    /// and equal bytes are equal terms in any store.
     ///
     /// # Errors
     /// As [`Self::term`].

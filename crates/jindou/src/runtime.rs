@@ -1,4 +1,4 @@
-//! Parts that all databases and queries of a process share: threads, memory, and the devices that run plans besides this CPU.
+//! Parts that all databases and queries of a process share: threads, memory, and devices in addition to this CPU.
 
 use crate::device::Devices;
 use crate::options::QueryOptions;
@@ -12,7 +12,8 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Threads, memory and devices of a process. Made once and given to all that it opens ([`OpenOptions::runtime`]); cheap to clone.
+/// Threads, memory and devices of a process. Made once and passed to all databases that it opens
+/// ([`OpenOptions::runtime`]); cheap to clone.
 ///
 /// ```no_run
 /// use jindou::{Database, OpenOptions, Runtime};
@@ -33,12 +34,12 @@ struct Inner {
     load: LoadOptions,
     memory: MemoryBudget,
     workers: Workers,
-    /// The same, as the engine knows it.
+    /// The threads, as the engine sees them.
     pool: Arc<dyn WorkerPool>,
     devices: Devices,
 }
 
-/// How to make a [`Runtime`]. What is not set is as the machine has it, which is read then.
+/// Builder of a [`Runtime`]. Unset values follow the machine, which is read at that time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RuntimeBuilder {
     threads: Option<usize>,
@@ -47,23 +48,23 @@ pub struct RuntimeBuilder {
 }
 
 impl RuntimeBuilder {
-    /// Threads that compute for heavy queries at once, of all together; all cores by default.
+    /// Threads that compute for heavy queries at once, over all queries; all cores by default.
     #[must_use]
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads.max(1));
         self
     }
 
-    /// Bytes that queries and updates may use together, and each load by itself. By default half of the memory that this
-    /// process may have, and two thirds for a load.
+    /// Bytes that queries and updates may use together, and each load by itself. The default is half of the memory that
+    /// this process may use, and two thirds for a load.
     #[must_use]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// Bytes of each GPU's memory that segments and tables may use together. By default all that is free there. Without the feature
-    /// `gpu` it means nothing.
+    /// Bytes of each GPU's memory that segments and tables may use together. The default is all memory that is free
+    /// there. Has no effect without the feature `gpu`.
     #[must_use]
     pub fn gpu_memory(mut self, bytes: u64) -> Self {
         self.gpu_memory = Some(bytes);
@@ -112,7 +113,7 @@ impl fmt::Debug for Runtime {
 }
 
 impl Runtime {
-    /// The machine's own, unless something else is set.
+    /// A builder with this machine's values as defaults.
     #[must_use]
     pub fn builder() -> RuntimeBuilder {
         RuntimeBuilder::default()
@@ -124,13 +125,13 @@ impl Runtime {
         self.inner.load.threads
     }
 
-    /// The budget of all queries and updates that have none of their own. Each has a part of it, which may be all.
+    /// The budget of all queries and updates without a budget of their own. Each gets a part of it, which may be all.
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.inner.memory
     }
 
-    /// The places in which threads compute for heavy queries, and the threads that help.
+    /// The places in which threads compute for heavy queries, and the helper threads.
     #[must_use]
     pub fn workers(&self) -> &Workers {
         &self.inner.workers
@@ -155,12 +156,12 @@ impl Runtime {
         &self.inner.devices
     }
 
-    /// The budget of a query that brings none.
+    /// The budget for a query without its own.
     fn part(&self) -> MemoryBudget {
         self.inner.memory.part(self.inner.memory.limit())
     }
 
-    /// A query's options, and the runtime's choices where they leave one.
+    /// A query's options, with the runtime's choices for everything that they leave open.
     pub(crate) fn settle<'o>(&'o self, options: &'o QueryOptions) -> Settled<'o, QueryOptions> {
         Settled {
             threads: options.threads.unwrap_or(self.threads()).max(1),
@@ -172,7 +173,7 @@ impl Runtime {
         }
     }
 
-    /// The same for an update.
+    /// An update's options, with the runtime's choices for everything that they leave open.
     pub(crate) fn settle_update<'o>(
         &'o self,
         options: &'o UpdateOptions,
@@ -188,14 +189,14 @@ impl Runtime {
     }
 }
 
-/// Options of which nothing is left open.
+/// Options with nothing left open.
 pub(crate) struct Settled<'o, O> {
     /// Threads, at least one.
     pub threads: usize,
     pub memory: MemoryBudget,
     pub pool: &'o Arc<dyn WorkerPool>,
     pub runtime: &'o Runtime,
-    /// Runs parts of queries at the shards of a store that is cut.
+    /// Runs parts of queries at the shards of a sharded store.
     pub hub: Option<&'o Hub>,
     options: &'o O,
 }
@@ -227,11 +228,11 @@ impl<O> Deref for Settled<'_, O> {
     }
 }
 
-/// The place in which this thread computes for heavy work, given back when dropped if it was taken for it.
+/// The place in which this thread computes for heavy work. It is given back on drop if it was taken by this value.
 pub(crate) struct Computing<'p>(Option<&'p dyn WorkerPool>);
 
 impl<'p> Computing<'p> {
-    /// Waits for a place, unless the thread has one.
+    /// Waits for a place, unless the thread has one already.
     ///
     /// # Errors
     /// Those of `cancel`.
@@ -242,12 +243,12 @@ impl<'p> Computing<'p> {
         Ok(Self(pool.enter(cancel)?.then_some(pool)))
     }
 
-    /// Takes a place at once, for what others wait for.
+    /// Takes a place without waiting, for work that others wait for.
     pub(crate) fn at_once(workers: &'p Workers) -> Self {
         Self(workers.enter_at_once().then_some(workers))
     }
 
-    /// None is needed.
+    /// Light work, which needs no place.
     pub(crate) fn light() -> Self {
         Self(None)
     }
@@ -275,13 +276,13 @@ mod tests {
         let (one, other) = (runtime.settle(&options), runtime.settle(&options));
         assert_eq!((one.threads, one.memory.limit()), (3, 1 << 20));
         assert!(one.memory.try_charge(600 << 10) && !other.memory.try_charge(600 << 10));
-        // The first KiB of the other is charged in advance.
+        // The first KiB of the other budget is charged in advance.
         assert_eq!(runtime.memory().used(), 601 << 10);
         drop(one);
         assert!(other.memory.try_charge(600 << 10));
         drop(other);
         assert_eq!(runtime.memory().used(), 0);
-        // What brings its own is not counted here.
+        // A query with its own budget is not counted here.
         let own = QueryOptions::default()
             .with_threads(7)
             .with_memory(MemoryBudget::new(8 << 20));

@@ -1,4 +1,4 @@
-//! Counts of a database that others may see: what VoID describes.
+//! Counts of a database for publication, as described by VoID.
 
 use crate::database::Database;
 use crate::options::QueryOptions;
@@ -9,7 +9,7 @@ use oxrdf::Term;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Counts of one snapshot, updates included; distinct subjects as of the last merge.
+/// Counts of one snapshot, including updates; distinct subjects as of the last merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -19,21 +19,22 @@ pub struct Summary {
     pub named_quads: u64,
     /// Named graphs.
     pub graphs: u64,
-    /// Distinct subjects, all graphs.
+    /// Distinct subjects in all graphs.
     pub subjects: u64,
-    /// Terms that are subject, predicate or object.
+    /// Terms that occur as subject, predicate or object.
     pub terms: u64,
-    /// Predicate IRIs with their statements (all graphs), most first.
+    /// Predicate IRIs with the number of their statements (in all graphs), the most frequent first.
     pub predicates: Vec<(String, u64)>,
-    /// Class IRIs with their instances, most first. Classes that are blank nodes are left out.
+    /// Class IRIs with the number of their instances, the most frequent first. Classes that are blank nodes are left
+    /// out.
     pub classes: Vec<(String, u64)>,
-    /// Whether queries see the union of all graphs as their default graph.
+    /// True if queries see the union of all graphs as their default graph.
     pub union_default: bool,
-    /// The number of the load; another load of other data has another.
+    /// The number of the load; a load of other data has another number.
     pub epoch: u64,
 }
 
-/// Counts of a snapshot's quads by the graphs that they are in.
+/// Counts of a snapshot's quads by the kind of their graphs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GraphCounts {
@@ -60,14 +61,14 @@ impl GraphCounts {
         counts
     }
 
-    /// True if there are quads, and none of them is in the default graph.
+    /// True if there are quads, but none in the default graph.
     #[must_use]
     pub fn only_named(&self) -> bool {
         self.default == 0 && self.named > 0
     }
 }
 
-/// For people: `all 144,426 quads are in 41 named graphs`.
+/// Text for people: `all 144,426 quads are in 41 named graphs`.
 impl fmt::Display for GraphCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let graphs = match self.graphs {
@@ -161,7 +162,7 @@ impl Database {
     }
 }
 
-/// Makes the counts of a report on a store's files those of a snapshot over them.
+/// Replaces the counts in a report on a store's files by those of a snapshot over them.
 pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
     let term = |v: u32| {
         let mut bytes = Vec::new();

@@ -6,8 +6,8 @@ use jindou_graph::Graph;
 use jindou_plan::Plan;
 use std::sync::{Arc, OnceLock};
 
-/// A view of one running query: give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and ask the other
-/// one from any thread. It shows the first query that it is given to.
+/// A view of one running query: give a clone to [`QueryOptions::with_watch`](crate::QueryOptions::with_watch), and read
+/// the other one from any thread. It shows the first query that it is given to.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, QueryWatch};
@@ -32,8 +32,8 @@ struct WatchShared {
 }
 
 impl QueryWatch {
-    /// The plan's nodes with rows and times so far, summed over threads; bytes are known at the end only. `None` until the query
-    /// is planned and runs. A part that a GPU runs shows nothing until it is done.
+    /// The plan's nodes with rows and times so far, summed over threads; bytes are known only at the end. `None` until
+    /// the query is planned and runs. A part that runs on a GPU shows nothing until it is done.
     #[must_use]
     pub fn tree(&self) -> Option<ProfileNode> {
         let (plan, _) = self.shared.plan.get()?;
@@ -44,7 +44,7 @@ impl QueryWatch {
         .ok()
     }
 
-    /// The plan in lines, as [`Database::explain`](crate::Database::explain) gives it; `None` until the query runs.
+    /// The plan as lines of text, as in [`Database::explain`](crate::Database::explain); `None` until the query runs.
     #[must_use]
     pub fn plan(&self) -> Option<&[String]> {
         self.shared.plan.get().map(|(_, text)| text.as_slice())
@@ -54,7 +54,7 @@ impl QueryWatch {
         Arc::clone(&self.shared.live)
     }
 
-    /// The plan that is run now.
+    /// Sets the plan that is run now.
     pub(crate) fn begin(&self, plan: &Plan, snapshot: &dyn Graph) {
         if self.shared.plan.get().is_some() {
             return;
@@ -63,7 +63,7 @@ impl QueryWatch {
             let text = jindou_plan::explain(plan, snapshot);
             (plan.clone(), text.lines().map(str::to_owned).collect())
         });
-        // Without a thread for a deep plan there is nothing to see.
+        // Without a thread for a deep plan there is nothing to show.
         if let Ok(made) = made {
             let _ = self.shared.plan.set(made);
         }

@@ -227,7 +227,7 @@ fn a_mapped_file_that_cannot_be_read_gives_its_name_or_the_right_answer() {
                     Err(e) => assert!(e.to_string().contains(&file), "{e}"),
                 }
             }
-            // No one else can open it, or what they get is right.
+            // Other processes cannot open it, or get correct answers.
             for verify in [Verify::Off, Verify::Eager] {
                 let options = OpenOptions::default().with_verify(verify);
                 match Database::open_with(dir, &options.with_access(Access::Read)) {

@@ -487,7 +487,7 @@ fn each_branch_of_a_wide_union_binds_its_own() {
     }
 }
 
-/// Far from done when its time is over, or when someone cancels.
+/// Far from done when its time is over, or when it is cancelled.
 #[test]
 fn deadlines_and_cancellation_end_long_texts() {
     let _turn = turn();

@@ -239,7 +239,7 @@ fn report(times: &mut [Duration], tallies: &BTreeMap<&str, Tally>) -> serde_json
     for (kind, t) in tallies {
         println!("  {:>4} of {:>4} {kind}", t.found, t.places);
         kinds.insert((*kind).to_owned(), json!([t.found, t.places]));
-        // No one can know the name of a variable that is not there yet.
+        // The name of a variable that does not exist yet cannot be known.
         if *kind != "new variable" && *kind != "variable predicate" {
             known.places += t.places;
             known.found += t.found;

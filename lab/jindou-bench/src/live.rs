@@ -24,7 +24,7 @@ pub fn run(a: &BenchLive) -> Result<ExitCode> {
     let threads = threads_or_all(a.threads);
     let folder = tempfile::tempdir().map_err(|e| Error::io("a temporary folder", e))?;
     let store = folder.path().join("live");
-    // Before it is copied: the copy's name would tell no one which one is meant.
+    // Before it is copied: the copy's name would not tell users which one is meant.
     jindou_store::directory::current(&a.store)?;
     merge::copy(&a.store, &store)?;
     let live = merge::open(&store)?.0;

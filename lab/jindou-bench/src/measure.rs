@@ -168,7 +168,7 @@ pub fn resident_memory() -> (u64, u64) {
     (field("RssAnon:"), field("RssFile:"))
 }
 
-/// Number of threads that was asked for, or one a core.
+/// Number of threads that was asked for, or one per core.
 pub fn threads_or_all(asked: Option<usize>) -> usize {
     asked
         .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub fn run(a: &BenchMerge) -> Result<ExitCode> {
     let folder = tempfile::tempdir().map_err(|e| Error::io(std::env::temp_dir(), e))?;
     let store = folder.path().join("store");
-    // Before it is copied: the copy's name would tell no one which one is meant.
+    // Before it is copied: the copy's name would not tell users which one is meant.
     jindou_store::directory::current(&a.store)?;
     copy(&a.store, &store)?;
     let options = UpdateOptions::default().with_threads(threads_or_all(a.threads));

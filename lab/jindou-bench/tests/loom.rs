@@ -2,7 +2,8 @@
 //! in every interleaving (of at most three preemptions where there are three threads). A lost wake-up is a deadlock here,
 //! since nothing wakes by time.
 //!
-//! Whoever is woken sleeps on a thread of its own that waits for nothing else: loom takes `unpark` for the end of any wait.
+//! The woken thread sleeps on a thread of its own that waits for nothing else: loom takes `unpark` for the end of any
+//! wait.
 
 #![cfg(not(sanitized))]
 

@@ -16,7 +16,7 @@ pub struct About {
     pub licence: String,
     /// Memory, threads and indexes it was given, and how its answers reached the client.
     pub how: String,
-    /// Whether the client reached it over HTTP.
+    /// True if the client reached it over HTTP.
     pub over_http: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Timed {
     pub bytes: u64,
 }
 
-/// Why a query has no time.
+/// Reason why a query has no time.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// The query took longer than it may; the engine may be busy with it still.

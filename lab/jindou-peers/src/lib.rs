@@ -34,7 +34,7 @@ pub enum Error {
     Io {
         /// Its path.
         path: String,
-        /// Why.
+        /// The reason.
         source: std::io::Error,
     },
     /// A program that failed, with the end of what it said.

@@ -109,7 +109,7 @@ impl Running {
         &self.child
     }
 
-    /// Whether it still runs.
+    /// True if it still runs.
     pub fn alive(&self) -> bool {
         matches!(lock(&self.child).try_wait(), Ok(None))
     }
@@ -201,7 +201,7 @@ impl Drop for Running {
     }
 }
 
-/// A child is plain data: whoever panicked while holding it left nothing half done.
+/// A child is plain data: a thread that panicked while holding it left nothing half done.
 pub fn lock<T>(m: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }

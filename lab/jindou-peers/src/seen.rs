@@ -36,7 +36,7 @@ pub fn read_tsv(from: impl Read) -> Result<Seen, Failure> {
     read(from, QueryResultsFormat::Tsv)
 }
 
-/// Whether a query's answer is a graph: CONSTRUCT and DESCRIBE. False for what is not SPARQL.
+/// True if a query's answer is a graph: CONSTRUCT and DESCRIBE. False for anything but SPARQL.
 #[must_use]
 pub fn gives_graph(query: &str) -> bool {
     matches!(

@@ -16,7 +16,7 @@ use std::fmt::Write;
 pub struct Schema {
     /// Table number of each predicate's IRI.
     pub predicates: HashMap<String, usize>,
-    /// Whether columns hold terms and not ids.
+    /// True if columns hold terms and not ids.
     pub text: bool,
 }
 

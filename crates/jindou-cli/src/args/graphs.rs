@@ -1,4 +1,4 @@
-//! The option that says what a query's default graph is.
+//! The option for a query's default graph.
 
 use clap::{Args as ClapArgs, ValueEnum};
 
@@ -23,14 +23,14 @@ pub enum Graphs {
 }
 
 impl Graphs {
-    /// Whether the default graph is the union of all graphs.
+    /// True if the default graph is the union of all graphs.
     pub fn is_union(self) -> bool {
         self == Self::All
     }
 }
 
 impl GraphsArg {
-    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
+    /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
     pub fn union_default(self) -> Option<bool> {
         let chosen = self.graphs.map(Graphs::is_union);
         chosen.or(self.union_default_graph.then_some(true))

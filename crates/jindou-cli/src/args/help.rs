@@ -1,8 +1,8 @@
-//! The shape of help texts: what people do first comes first, and `-h` is short.
+//! The structure of help texts: common tasks come first, and `-h` is short.
 
 use clap::Command;
 
-/// Options that `-h` lists; `--help` lists all. Commands that are not here have few options.
+/// Options that `-h` lists; `--help` lists all. Commands that are not listed here have few options.
 const SHORT: &[(&str, &[&str])] = &[
     (
         "serve",
@@ -110,7 +110,7 @@ Examples:
     ),
 ];
 
-/// The command line with its examples, and with short lists of options where `-h` asks for them.
+/// The command line with its examples, and with short lists of options for `-h`.
 pub fn shaped(command: Command) -> Command {
     command.after_help(FIRST).mut_subcommands(|mut sub| {
         let name = sub.get_name().to_owned();

@@ -1,4 +1,4 @@
-//! The command line: commands on stores in this file, the server's and the generators' in files of their own.
+//! The command line: commands on stores are in this file, those of the server and the generators in their own files.
 
 mod cluster;
 mod generate;
@@ -24,7 +24,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The version and the commit that it was built of.
+/// The version, and the commit from which it was built.
 const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("JINDOU_COMMIT"), ")");
 /// The version and commit with the target, profile and features of the build.
 const LONG_VERSION: &str = concat!(
@@ -54,7 +54,7 @@ pub struct Args {
     pub command: Command,
 }
 
-/// The whole command line, with the shape of its help texts.
+/// The whole command line, with structured help texts.
 pub fn command() -> clap::Command {
     help::shaped(Args::command())
 }
@@ -359,7 +359,7 @@ pub struct DocumentArgs {
     pub load_allow: Vec<Allowed>,
 }
 
-/// When the store's bytes are compared with their checksums.
+/// The time at which the store's bytes are compared with their checksums.
 #[derive(ClapArgs, Debug, Clone, Copy)]
 pub struct VerifyArg {
     /// When to compare the store's files with their checksums: `eager`, before the first answer;
@@ -373,7 +373,7 @@ pub struct VerifyArg {
     pub verify: Verify,
 }
 
-/// When an update counts as done.
+/// The point at which an update counts as done.
 #[derive(ClapArgs, Debug, Clone, Copy)]
 pub struct DurabilityArg {
     /// When to acknowledge an update: `batch`, once it is on disk, together with concurrent ones;
@@ -384,7 +384,7 @@ pub struct DurabilityArg {
     pub durability: Durability,
 }
 
-/// A store that is named by its place on the command line, or by an option.
+/// A store that is named by its path on the command line, or by an option.
 #[derive(ClapArgs, Debug)]
 pub struct Place {
     /// The store directory, as --store names it.
@@ -396,13 +396,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The directory, if one is named: on the command line, or by a setting.
+    /// The directory, if one is named on the command line or by a setting.
     pub fn path(&self) -> Option<&Path> {
         self.at.as_deref().or(self.store.as_deref())
     }
 }
 
-/// A size of memory. A bare number of a few bytes was meant to have a unit.
+/// Parses a size of memory. A bare number of a few bytes is refused, since a unit was probably forgotten.
 fn parse_memory(text: &str) -> Result<u64, String> {
     let bytes = parse_size(text)?;
     match text.trim().parse::<u32>() {
@@ -411,7 +411,7 @@ fn parse_memory(text: &str) -> Result<u64, String> {
     }
 }
 
-/// The format of an answer.
+/// Parses the format of an answer.
 fn parse_answer_format(text: &str) -> Result<ResultFormat, String> {
     text.parse().map_err(|_| {
         let names = ResultFormat::NAMES;
@@ -424,7 +424,7 @@ fn parse_answer_format(text: &str) -> Result<ResultFormat, String> {
     })
 }
 
-/// A number of threads, from 1 to more than any machine has cores for.
+/// Parses a number of threads, from 1 to more than any machine has cores for.
 fn parse_threads(text: &str) -> Result<usize, String> {
     const MOST: usize = 4096;
     match text.parse() {

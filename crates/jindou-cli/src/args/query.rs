@@ -84,7 +84,7 @@ pub struct Query {
     pub service_allow: Vec<Allowed>,
 }
 
-/// An absolute IRI.
+/// Parses an absolute IRI.
 fn parse_base(text: &str) -> Result<String, String> {
     match jindou::oxrdf::NamedNode::new(text) {
         Ok(iri) => Ok(iri.into_string()),

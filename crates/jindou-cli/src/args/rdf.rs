@@ -80,7 +80,7 @@ pub struct Convert {
     pub quiet: bool,
 }
 
-/// Prefixes of a document that is written.
+/// Prefixes for a document to be written.
 #[derive(ClapArgs, Debug)]
 pub struct PrefixArgs {
     /// Prefix to use in Turtle, TriG, RDF/XML and JSON-LD; repeatable. Common prefixes that the first statements use are
@@ -92,7 +92,7 @@ pub struct PrefixArgs {
     pub no_prefixes: bool,
 }
 
-/// `NAME=IRI`, also written `NAME:=IRI` or `NAME: <IRI>`.
+/// Parses `NAME=IRI`, also written `NAME:=IRI` or `NAME: <IRI>`.
 pub fn parse_prefix(text: &str) -> Result<(String, String), String> {
     let (name, iri) = text
         .split_once(['=', ' '])
@@ -110,7 +110,8 @@ pub fn parse_prefix(text: &str) -> Result<(String, String), String> {
     Ok((name.to_owned(), iri.to_owned()))
 }
 
-/// True for names that every format takes, a narrower choice than that of Turtle (`PN_PREFIX`). Those that begin with `xml` are XML's own.
+/// True for names that every format accepts, a narrower choice than that of Turtle (`PN_PREFIX`). Names that begin with
+/// `xml` are reserved by XML.
 fn is_prefix_name(name: &str) -> bool {
     let begins_with_xml = name
         .get(..3)

@@ -108,7 +108,7 @@ pub struct Serve {
     pub durability: DurabilityArg,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Whether changes are merged into segments in the background: auto or off.
+    /// Merge changes into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,
     /// Edits that start a merge (default: a million, and at least a twentieth of all quads).
@@ -149,7 +149,7 @@ pub struct Serve {
     pub log: String,
 }
 
-/// An address, or a name for one, of which IPv4's are preferred.
+/// Parses an address, or a name for one, preferring IPv4 addresses.
 pub fn parse_host(s: &str) -> Result<IpAddr, String> {
     use std::net::ToSocketAddrs;
     let bad = |e: &dyn std::fmt::Display| format!("{s} is not an address of this machine: {e}");

@@ -23,13 +23,13 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     let access = Access::Any;
     let options = OpenOptions::default().with_access(access);
     let db = Database::open_with(store, &options)?;
-    // Not before it is known that there is something to back up.
+    // Opened only once it is known that there is something to back up.
     let target = BackupTarget::folder(&a.to)?;
     let report = if db.is_writable().is_ok() {
         show_recovery(&db);
         db.backup(&target, &cancel, &progress)?
     } else {
-        // A server has it, or nothing can be written there: what lasts is taken as it is.
+        // A server has the store, or nothing can be written there: its durable data is copied as it is.
         drop(db);
         Database::backup_of(store, &target, &cancel, &progress)?
     };

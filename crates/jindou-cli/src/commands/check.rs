@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 pub fn run(a: &StoreArg) -> Result<ExitCode> {
     let report = Database::check(&a.store)?;
-    // The status says the same, also to those who read only the first line.
+    // The exit status says the same, even to a reader of the first line only.
     let mut out = std::io::stdout();
     for d in &report.damages {
         let _ = writeln!(out, "damaged: {d}");

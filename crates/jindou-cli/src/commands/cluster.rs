@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time for servers to end by themselves.
+/// Time for servers to end on their own.
 const GRACE: Duration = Duration::from_secs(10);
 
 pub fn run(a: &Cluster) -> Result<ExitCode> {
@@ -36,7 +36,7 @@ fn wrong(message: impl Into<String>) -> Error {
 
 fn status(path: &Path) -> Result<ExitCode> {
     let file = ClusterFile::read(path)?;
-    // Any server's certificate lets in.
+    // Any server's certificate is accepted.
     let has_key = |s: &&jindou::cluster::servers::ServerEntry| fs::File::open(&s.key).is_ok();
     let one = file.servers.iter().find(has_key).ok_or_else(|| {
         wrong(format!(
@@ -81,8 +81,8 @@ fn ports(first: u16, servers: usize) -> Result<Vec<u16>> {
             |i| u16::try_from(usize::from(first) + i).map_err(|_| wrong("--port is too high"));
         return (0..2 * servers).map(port).collect();
     }
-    // Below the ports that systems give to outgoing connections: one of those could be the local end of a connection
-    // before its server listens. Commands that run side by side begin at different places.
+    // They are below the ports that systems use for outgoing connections: one of those could be the local end of a
+    // connection before its server listens. Commands that run side by side start at different ports.
     let begin = std::process::id().wrapping_mul(7919) % 20_000;
     let free: Vec<u16> = (0..20_000)
         .map(|step| 12_000 + ((begin + step) % 20_000) as u16)
@@ -118,7 +118,8 @@ fn token() -> Result<String> {
     }))
 }
 
-/// Makes a cluster's authority, certificates and file; the last comes last, so that a folder with it has all.
+/// Creates a cluster's authority, certificates and file. The file is written last, so that a folder with it is
+/// complete.
 fn make(
     folder: &Path,
     shards: usize,
@@ -126,7 +127,7 @@ fn make(
     ports: &[u16],
     fabric: FabricArg,
 ) -> Result<PathBuf> {
-    // Keys and a token are in it.
+    // The folder contains keys and a token.
     let made = match folder.parent() {
         Some(parent) if parent != Path::new("") => fs::create_dir_all(parent),
         _ => Ok(()),
@@ -163,7 +164,7 @@ fn make(
         let certificate = params.signed_by(&key, &authority).map_err(cannot)?;
         put(&folder.join(format!("{name}.key")), &key.serialize_pem())?;
         put(&folder.join(format!("{name}.pem")), &certificate.pem())?;
-        // Neighbouring shards have things that belong together.
+        // Neighbouring shards hold related data.
         let mine: Vec<usize> = (i * shards / servers..(i + 1) * shards / servers).collect();
         let _ = write!(
             text,
@@ -178,7 +179,7 @@ fn make(
     Ok(path)
 }
 
-/// Servers that end with this process.
+/// Server processes that are ended together with this process.
 struct Running(Vec<(String, Child)>);
 
 impl Running {

@@ -1,4 +1,4 @@
-//! `jindou completions` and `jindou man`: made of the command line's own definition.
+//! `jindou completions` and `jindou man`: generated from the definition of the command line.
 
 use crate::args::{self, Completions, Man};
 use crate::say::say;
@@ -14,7 +14,7 @@ pub fn run(a: &Completions) -> Result<ExitCode> {
 
 pub fn man(a: &Man) -> Result<ExitCode> {
     std::fs::create_dir_all(&a.folder).map_err(|e| Error::io(&a.folder, e))?;
-    // Pages say the release, not the commit, so that they are the same for every build of it.
+    // Pages name the release, not the commit, so that they are the same for every build of it.
     let command = args::command().version(env!("CARGO_PKG_VERSION"));
     clap_mangen::generate_to(command, &a.folder).map_err(|e| Error::io(&a.folder, e))?;
     Ok(ExitCode::SUCCESS)

@@ -1,4 +1,4 @@
-//! `jindou convert`: documents of one RDF format as one of another, without a store.
+//! `jindou convert`: converts documents from one RDF format to another, without a store.
 
 use super::{cancel_on_interrupt, counted, load, runtime};
 use crate::args::Convert;
@@ -46,7 +46,7 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
     let progress = Arc::new(Progress::default());
     let read = |sink: &mut dyn QuadSink| {
         let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
-        // One worker keeps the statements in their order.
+        // A single worker keeps the statements in their order.
         sources.run(0, 1, sink, &progress)
     };
     let quads = if a.check {

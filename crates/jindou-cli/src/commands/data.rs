@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The files of `--data`, read into memory.
 ///
 /// # Errors
-/// Those of the files; [`jindou::Error::Limit`] if they do not fit the memory.
+/// The errors of reading the files; [`jindou::Error::Limit`] if they do not fit the memory.
 pub fn read(a: &Query, cancel: &CancelToken) -> Result<Database> {
     let db = Database::in_memory();
     let memory = match a.memory {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(a: &Dump) -> Result<ExitCode> {
-    // What cannot be written is said before the store is opened.
+    // A destination that cannot be written is reported before the store is opened.
     let asked = format_for(&a.out, a.to)?;
     let db = Database::open_with(
         &a.store,
@@ -26,7 +26,7 @@ pub fn run(a: &Dump) -> Result<ExitCode> {
         (None, false) => None,
     };
     let export = db.export(only.as_ref())?.with_cancel(cancel_on_interrupt());
-    // One graph is a document of triples; --keep-graph says whose they are.
+    // One graph is written as a document of triples; with --keep-graph, of quads.
     let format = asked.unwrap_or(match &only {
         Some(_) if !a.keep_graph => Format::NTriples,
         _ => Format::NQuads,

@@ -35,7 +35,7 @@ pub fn watdiv(scale: u32, seed: u64, model: Option<&Path>, out: &Path) -> Result
     write(&source, TagCase::Lower, out)
 }
 
-/// A file an instance.
+/// Writes one file per instance.
 pub fn watdiv_queries(a: &WatdivQueries) -> Result<ExitCode> {
     let model = model_of(a.model.as_deref())?;
     let templates = a

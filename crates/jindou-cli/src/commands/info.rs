@@ -16,7 +16,7 @@ pub fn run(a: &Info) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A term's canonical bytes, readable: IRIs and literals as SPARQL writes them.
+/// A term's canonical bytes in readable form: IRIs and literals as in SPARQL.
 fn text(canonical: &[u8]) -> String {
     let mut out = Vec::new();
     match jindou_workloads::ntriples::write_term(canonical, Default::default(), &mut out) {
@@ -26,7 +26,7 @@ fn text(canonical: &[u8]) -> String {
 }
 
 fn print(r: &InfoReport, a: &Info) {
-    // Of what the files hold; without a quad there is nothing to divide by.
+    // Relative to the content of the files; without quads there is nothing to divide by.
     let per_quad = |bytes: u64, digits: usize| match r.quads_in_files {
         0 => "-".to_owned(),
         n => format!("{:.digits$}", bytes as f64 / n as f64),

@@ -1,10 +1,10 @@
-//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which lies next to this one.
+//! `jindou bench` and `jindou peers`: both belong to the program `jindou-bench`, which is installed next to this one.
 
 use jindou::{Error, Result};
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 
-/// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends as it does.
+/// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends with its status.
 pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
     let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));
@@ -20,7 +20,7 @@ pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
     end_as(&mut command).map_err(|e| Error::io(&program, e))
 }
 
-/// Signals reach the other program, since it takes the place of this one.
+/// Replaces this process by the other program, so that signals reach it.
 #[cfg(unix)]
 fn end_as(command: &mut Command) -> std::io::Result<ExitCode> {
     use std::os::unix::process::CommandExt;

@@ -76,7 +76,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
                 memory: MemoryBudget::new(options.memory),
             });
         if let LoadTarget::Into(..) = to {
-            // Blank nodes of a document are its own: none of those that are there already.
+            // Blank nodes of a document are new: none of those in the store.
             builder = builder.documents_from(Database::document_number());
         }
         for path in &a.files {
@@ -114,7 +114,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
         Done::New(report) => {
             print(&a.store, &report, a.memory);
             if let (Some(dir), false) = (&a.store, a.union_default_graph) {
-                // The load is done, whatever comes of this.
+                // The load has succeeded, whatever happens here.
                 let options = OpenOptions::default().with_access(Access::Read);
                 Database::open_with(dir, &options)
                     .iter()
@@ -134,7 +134,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says so where queries without GRAPH find nothing, since all data is in named graphs.
+/// Prints a hint if queries without GRAPH find nothing, since all data is in named graphs.
 fn tell_graphs(db: &Database) {
     let counts = db.graph_counts();
     if counts.only_named() {
@@ -142,7 +142,7 @@ fn tell_graphs(db: &Database) {
     }
 }
 
-/// The address that a name is, if it is one of the web's.
+/// The web address that a name is, if it is one.
 fn web_address(path: &Path) -> Option<&str> {
     let name = path.to_str()?;
     let scheme = name.split_once("://")?.0;
@@ -152,7 +152,7 @@ fn web_address(path: &Path) -> Option<&str> {
     web.then_some(name)
 }
 
-/// Adds a document of the web, which is parsed as it comes.
+/// Adds a document from the web, which is parsed while it arrives.
 fn fetched(
     builder: SourcesBuilder,
     url: &str,
@@ -174,12 +174,13 @@ fn fetched(
     Ok(builder.charset(found.charset))
 }
 
-/// New quads from which a load folds them into the segments itself: reading this many from the log takes a third of a second at each opening.
+/// Number of new quads from which a load merges them into the segments itself: reading this many from the log takes a
+/// third of a second at each opening.
 const MANY: u64 = 100_000;
-/// New quads from which it does so where they are more than a tenth of the store.
+/// Number of new quads from which it does so if they are more than a tenth of the store.
 const MANY_OF_FEW: u64 = 10_000;
 
-/// Merges what was loaded into a store that was there, where the log would be long; what was loaded stays whatever happens.
+/// Merges loaded quads into an existing store if the log would be long; whatever happens, the quads stay loaded.
 fn fold_in(
     db: &Database,
     report: &UpdateReport,
@@ -203,7 +204,7 @@ fn fold_in(
     Ok(())
 }
 
-/// Says what a lenient load skipped: how much, and the first few.
+/// Reports the statements that a lenient load skipped: their number, and the first few.
 pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     if sources.skipped() == 0 {
         return;
@@ -242,7 +243,7 @@ pub fn show_skipped(sources: &Sources, errors: Option<&Path>) {
     }
 }
 
-/// Where the quads go.
+/// Destination of the quads.
 enum LoadTarget<'a> {
     New(&'a Path, &'a LoadOptions),
     Into(Database, Box<UpdateOptions>),
@@ -254,7 +255,7 @@ enum Done {
 }
 
 impl LoadTarget<'_> {
-    /// Quads that are there before the load.
+    /// Number of quads before the load.
     fn quads(&self) -> u64 {
         match self {
             Self::New(..) => 0,
@@ -298,7 +299,7 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
     }
 }
 
-/// `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
+/// Parses `lubm:N`, `watdiv:N`, `bsbm:N`, `sp2b:N` or `ugly:N`.
 fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
     let bad = || {
         Error::Usage(format!(

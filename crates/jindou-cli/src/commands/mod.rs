@@ -1,4 +1,4 @@
-//! One file a command.
+//! Commands, one file each.
 
 mod backup;
 mod check;
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-/// The process' threads and memory: what was asked for, or what the machine has.
+/// The process's threads and memory: the requested ones, or this machine's defaults.
 pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
     builder(threads, memory).build()
 }
@@ -45,7 +45,7 @@ fn builder(threads: Option<usize>, memory: Option<u64>) -> RuntimeBuilder {
     builder
 }
 
-/// The same for commands that may use a GPU.
+/// As [`runtime`], for commands that may use a GPU.
 pub fn runtime_with_gpu(
     threads: Option<usize>,
     memory: Option<u64>,
@@ -58,7 +58,7 @@ pub fn runtime_with_gpu(
     }
 }
 
-/// Runs what the command line asks for.
+/// Runs the command of the command line.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Load(a) => load::run(&a),
@@ -79,7 +79,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         }
         Command::Completions(a) => completions::run(&a),
         Command::Man(a) => completions::man(&a),
-        // Shown before, where the command line is known.
+        // Printed earlier, where the command line is known.
         Command::Settings(_) => Ok(ExitCode::SUCCESS),
         Command::Dump(a) => dump::run(&a),
         Command::Convert(a) => convert::run(&a),
@@ -109,7 +109,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     }
 }
 
-/// The caller of the endpoints of `--service-allow`; `None` without any.
+/// The client for the endpoints of `--service-allow`; `None` if there are none.
 pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
     if allowed.is_empty() {
         return None;
@@ -117,7 +117,7 @@ pub fn service(allowed: &[Allowed]) -> Option<Arc<dyn ServiceCaller>> {
     Some(Arc::new(HttpCaller::new(allowed.iter().cloned().collect())))
 }
 
-/// Where LOAD finds documents; nowhere without a folder or a host.
+/// The source of documents for LOAD; none without a folder or a host.
 pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>> {
     if args.load_from.is_empty() && args.load_allow.is_empty() {
         return Ok(None);
@@ -138,7 +138,7 @@ pub fn no_store() -> Error {
     Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), RDF files with --data FILE, or an endpoint with --endpoint URL".into())
 }
 
-/// Refuses the choice of a store's graphs for an endpoint, which has its own.
+/// Refuses a choice of graphs for an endpoint, which makes its own choice.
 pub fn no_graphs(graphs: GraphsArg) -> Result<()> {
     match graphs.union_default() {
         None => Ok(()),
@@ -175,7 +175,7 @@ pub fn request_text(
     }
 }
 
-/// The advice for a text that is a file's name: no SPARQL is one.
+/// Advice for a text that is a file's name, which SPARQL never is.
 fn meant_as_file(command: &str, text: &str) -> Option<String> {
     if text.contains(char::is_whitespace) || text.len() > 4096 {
         return None;
@@ -190,7 +190,7 @@ fn meant_as_file(command: &str, text: &str) -> Option<String> {
     })
 }
 
-/// The text without the mark that some editors put in front of it.
+/// The text without the byte order mark that some editors put in front of it.
 fn unmarked(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -203,7 +203,7 @@ pub fn counted(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Says what was found in a store's log, where that is worth a line.
+/// Reports the findings in a store's log, if they deserve a line.
 pub fn show_recovery(db: &Database) {
     if let Some(r) = db.recovery()
         && (r.records > 0 || r.cut.is_some() || r.read_only.is_some())

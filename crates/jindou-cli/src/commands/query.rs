@@ -20,7 +20,7 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The prefixes that a table of a query's answer is written with: those that it declares, and the common ones.
+/// The prefixes used in the table of a query's answer: those that it declares, and the common ones.
 fn prefixes_for(text: &str) -> Prefixes {
     let mut prefixes = Prefixes::common();
     prefixes.declare_of(text);
@@ -65,7 +65,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     .map_or((None, None), |(report, overlooked)| {
         (Some(report), overlooked)
     });
-    // After the answer, where they are seen.
+    // Printed after the answer, where it is noticed.
     let is_explained = overlooked.is_some();
     if let Some(overlooked) = overlooked {
         eprintln!("jindou: {overlooked}");
@@ -96,8 +96,9 @@ pub fn run(a: &Query) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs something into standard output: in the format that was asked for, or as suits what is there. On a terminal that is the first
-/// rows of a table and a line with their number, or all of them in a pager. `None` for an answer with more rows than were counted.
+/// Runs a query into standard output, in the requested format or in a default that suits the output. On a terminal that
+/// default is the first rows of a table and a line with their number, or all of them in a pager. `None` for an answer
+/// with too many rows to count.
 fn answer<T>(
     a: &Query,
     text: &str,
@@ -107,14 +108,14 @@ fn answer<T>(
     if stdout.is_terminal() && a.format.is_none() {
         return at_terminal(a, text, run);
     }
-    // A file of its own on the same descriptor: standard output's own lock and line buffering cost a lot.
+    // A separate file on the same descriptor: standard output's own lock and line buffering are expensive.
     let out = stdout
         .as_fd()
         .try_clone_to_owned()
         .map(File::from)
         .map_err(|e| Error::io("<stdout>", e))?;
     let format = a.format.unwrap_or(ResultFormat::Tsv);
-    // Graphs are written as N-Triples, unless rows were asked for.
+    // Graphs are written as N-Triples, unless rows were requested.
     let graphs = a.format.unwrap_or(ResultFormat::Table);
     let out = BufWriter::with_capacity(1 << 16, out);
     let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
@@ -155,7 +156,7 @@ fn at_terminal<T>(
     drop(writer);
     let finished = out.finish();
     let answered = match answered {
-        // Whoever leaves a pager has seen enough.
+        // A user who quits the pager has seen enough.
         Err(Error::SinkClosed) if a.all => None,
         answered => answered?,
     };
@@ -175,7 +176,7 @@ fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
     let token = a.remote.token.as_deref();
     let endpoint = Endpoint::new(url, token, a.timeout, !a.no_prefixes)?;
     let begun = Instant::now();
-    // An endpoint knows its own base only; a BASE of the text comes later and takes precedence.
+    // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
     let text = based.as_deref().unwrap_or(text);
     let rows = answer(a, text, |sink| {

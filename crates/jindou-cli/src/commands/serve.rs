@@ -15,14 +15,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 use tracing_subscriber::EnvFilter;
 
-/// Milliseconds after which mimalloc gives free pages back: `mi_option_purge_delay` of version 3's `mimalloc.h`.
+/// Delay in milliseconds after which mimalloc returns free pages: `mi_option_purge_delay` of version 3's `mimalloc.h`.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
 pub fn run(a: &Serve) -> Result<ExitCode> {
     jindou::set_up_allocator();
-    // A plan's hundreds of megabytes go back at once. With a delay they wait for the next allocation of the thread that freed them,
-    // and an idle server keeps them.
-    // SAFETY: sets a number of the allocator's, which any thread may do at any time.
+    // A plan's hundreds of megabytes must be returned at once. With a delay they wait for the next allocation of the
+    // thread that freed them, and an idle server keeps them. SAFETY: sets one of the allocator's numbers, which any
+    // thread may do at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
     let filter = EnvFilter::try_new(&a.log).map_err(|e| {
         Error::Unsupported(format!(
@@ -41,7 +41,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         log.with_ansi(ansi).init();
     }
     log::panics();
-    // On the command line clap says so; settings may come from elsewhere.
+    // On the command line clap reports this; settings may come from elsewhere.
     if a.writable && a.token_file.is_some() {
         return Err(Error::Unsupported(
             "writable (any program may write) and token-file (only holders of a token may) exclude each other: set only one".into(),
@@ -153,7 +153,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         "http"
     };
     if !tracing::enabled!(tracing::Level::WARN) {
-        // What endangers an operator's secrets is said even if the log is to be quiet.
+        // Dangers to an operator's secrets are reported even if the log is set to be quiet.
         for warning in options.warnings() {
             eprintln!("jindou: warning: {warning}");
         }
@@ -172,7 +172,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         None
     };
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
-    // Whoever started the server may not care for this line.
+    // The program that started the server may not read this line.
     let _ = writeln!(
         std::io::stdout(),
         "serving {}{} at {scheme}://{}/query",
@@ -185,7 +185,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The error of a store that is not there, with the way to begin an empty one.
+/// The error for a store that does not exist, with advice on creating an empty one.
 fn unmade(e: Error, writes: bool) -> Error {
     match e {
         Error::NoStore { path } if !writes => Error::Usage(format!(
@@ -196,7 +196,7 @@ fn unmade(e: Error, writes: bool) -> Error {
     }
 }
 
-/// Refuses a port that is taken, before a store is opened for nothing.
+/// Refuses a port that is taken, before a store is opened in vain.
 fn check_port(a: &Serve) -> Result<()> {
     if a.port == 0 {
         return Ok(());
@@ -206,12 +206,12 @@ fn check_port(a: &Serve) -> Result<()> {
             "port {} of {} is in use by another program; choose another with --port, or a free one with --port 0",
             a.port, a.host
         ))),
-        // Whatever else is wrong is said when the server starts to listen.
+        // Other problems are reported when the server starts to listen.
         _ => Ok(()),
     }
 }
 
-/// Warns where queries without GRAPH find nothing, since all data is in named graphs.
+/// Prints a warning if queries without GRAPH find nothing, since all data is in named graphs.
 fn tell_graphs(db: &Database, graphs: GraphsArg) {
     let counts = db.graph_counts();
     let options = QueryOptions::default().with_union_default(graphs.union_default());
@@ -223,7 +223,8 @@ fn tell_graphs(db: &Database, graphs: GraphsArg) {
     }
 }
 
-/// A connection is a file descriptor, and many systems allow a process 1,024 of them until it asks for more.
+/// Raises the limit on file descriptors: each connection needs one, and many systems allow a process 1,024 of them
+/// until it asks for more.
 fn raise_descriptor_limit() {
     #[cfg(unix)]
     {

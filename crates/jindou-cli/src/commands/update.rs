@@ -42,7 +42,7 @@ pub fn run(a: &Update) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says what an update did in one line.
+/// Prints the results of an update in one line.
 pub fn print(report: &UpdateReport) {
     let time = report.parse_time + report.wait_time + report.run_time + report.commit_time;
     say!(

@@ -7,8 +7,8 @@ use std::io::{self, BufWriter, Write};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
-/// An output, compressed as its name says. A file gets its name when it is whole, so that an interrupted writer leaves none, and
-/// an existing one is unchanged.
+/// An output, compressed as its name indicates. A file gets its name when it is complete, so that an interrupted writer
+/// leaves no file, and an existing one stays unchanged.
 pub struct OutFile {
     to: Encoder,
     /// The temporary and the final name of a file; `None` for standard output.
@@ -24,7 +24,7 @@ enum Encoder {
     Ended,
 }
 
-/// Levels of xz and zstd: half a minute a gigabyte, not ten.
+/// Levels of xz and zstd: half a minute per gigabyte instead of ten minutes.
 const XZ_LEVEL: u32 = 4;
 const ZSTD_LEVEL: i32 = 3;
 
@@ -32,7 +32,7 @@ impl OutFile {
     /// An output to a file, or to standard output for `-`.
     ///
     /// # Errors
-    /// [`Error::Io`] if the file cannot be made.
+    /// [`Error::Io`] if the file cannot be created.
     pub fn create(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
             let out = io::stdout().as_fd().try_clone_to_owned();
@@ -45,16 +45,16 @@ impl OutFile {
         }
         let failed = |e| Error::io(path, e);
         let there = path.metadata().ok();
-        // A device or a pipe has no other name, and is never replaced.
+        // A device or a pipe has no temporary name, and is never replaced.
         let special = there.as_ref().is_some_and(|m| !m.is_file());
-        // A link stays one, and what it leads to is replaced.
+        // A link stays a link, and its target is replaced.
         let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let mut name = whole.file_name().unwrap_or_default().to_os_string();
         name.push(format!(".part-{}", std::process::id()));
         let meanwhile = whole.with_file_name(name);
         let file = match &there {
             Some(_) if special => File::options().write(true).open(path),
-            // Whoever may not read what was there may not read what takes its place.
+            // The new file gets the permissions of the one that it replaces.
             Some(there) => File::create(&meanwhile).and_then(|file| {
                 file.set_permissions(there.permissions())?;
                 Ok(file)
@@ -83,7 +83,7 @@ impl OutFile {
         })
     }
 
-    /// Ends the output: a file is on the disk under its own name afterwards.
+    /// Completes the output: afterwards a file is on the disk under its own name.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be completed.
@@ -121,7 +121,7 @@ impl Write for OutFile {
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             Encoder::Plain(f) => f.flush(),
-            // To flush in the middle costs compression and gives nothing.
+            // Flushing in the middle would only worsen the compression.
             _ => Ok(()),
         }
     }

@@ -20,7 +20,7 @@ pub enum Compression {
     Zstd,
 }
 
-/// Format and compression that a file's name suggests.
+/// Format and compression that a file's name indicates.
 fn named(path: &Path) -> (Option<Format>, Option<Compression>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((stem, last)) = name.rsplit_once('.') else {
@@ -37,10 +37,10 @@ fn named(path: &Path) -> (Option<Format>, Option<Compression>) {
     (inner.and_then(Format::from_extension), compression)
 }
 
-/// The format to write to a file: the requested one, or the one that its name suggests.
+/// The format to write to a file: the requested one, or the one that its name indicates.
 ///
 /// # Errors
-/// [`Error::Limit`] if neither says it.
+/// [`Error::Limit`] if neither determines it.
 pub fn format_for(out: &Path, asked: Option<Format>) -> Result<Option<Format>> {
     let found = asked.or(named(out).0);
     if found.is_none() && out.as_os_str() != "-" {
@@ -52,7 +52,7 @@ pub fn format_for(out: &Path, asked: Option<Format>) -> Result<Option<Format>> {
     Ok(found)
 }
 
-/// Whether a format has named graphs.
+/// True if a format has named graphs.
 pub fn has_graphs(format: Format) -> bool {
     matches!(format, Format::NQuads | Format::TriG | Format::JsonLd)
 }

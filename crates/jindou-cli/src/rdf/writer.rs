@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// Treatment of statements of named graphs.
+/// Treatment of statements in named graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Graphs {
     /// Writes them with their graphs. In a format without named graphs the first one is an error.
@@ -22,11 +22,11 @@ pub enum Graphs {
     Drop,
 }
 
-/// Writes quads as a document, in the order in which they come. Memory: a batch.
+/// Writes quads as a document, in the order in which they arrive. Memory: a batch.
 pub struct QuadWriter {
     format: Format,
     graphs: Graphs,
-    /// Prefixes to write, those of the common ones that the first batch uses among them.
+    /// Prefixes to write, including the common ones that the first batch uses.
     prefixes: Vec<(String, String)>,
     common: bool,
     name: PathBuf,
@@ -35,7 +35,7 @@ pub struct QuadWriter {
 }
 
 enum OutputState {
-    /// Nothing is written.
+    /// Nothing has been written.
     New(OutFile),
     Lines(OutFile, Vec<u8>),
     Document(Box<WriterQuadSerializer<Returns<OutFile>>>),
@@ -43,7 +43,7 @@ enum OutputState {
 }
 
 impl QuadWriter {
-    /// A document of a format.
+    /// A writer for a document in this format.
     pub fn new(out: OutFile, path: &Path, format: Format, graphs: Graphs) -> Self {
         let name = match path.as_os_str() == "-" {
             true => PathBuf::from("<stdout>"),
@@ -74,7 +74,7 @@ impl QuadWriter {
         }
     }
 
-    /// Begins the document, with the prefixes for what this batch holds.
+    /// Begins the document, with the prefixes that this batch uses.
     fn begin(&mut self, batch: &QuadBatch) -> Result<()> {
         let OutputState::New(out) = std::mem::replace(&mut self.state, OutputState::Failed) else {
             return Err(Error::Internal("a document was started twice".into()));
@@ -104,7 +104,7 @@ impl QuadWriter {
         Ok(())
     }
 
-    /// Ends the document, and says how many quads it has.
+    /// Completes the document, and returns its number of quads.
     ///
     /// # Errors
     /// [`Error::Io`] if its end cannot be written.
@@ -197,7 +197,7 @@ impl QuadSink for QuadWriter {
     }
 }
 
-/// The quad that was decoded last: equal spans in consecutive quads are equal terms.
+/// The quad decoded last: equal spans in consecutive quads are equal terms.
 #[derive(Default)]
 struct Last(Option<([Span; 4], Quad)>);
 

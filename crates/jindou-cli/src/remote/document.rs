@@ -16,30 +16,31 @@ const ACCEPT: &str = "application/n-quads, application/n-triples;q=0.9, applicat
 pub struct Limits {
     /// Most bytes, before decompression.
     pub bytes: u64,
-    /// Ends the reading.
+    /// Token that ends the reading.
     pub cancel: CancelToken,
 }
 
 /// A document that is being fetched.
 pub struct Fetched {
-    /// Its address, redirects followed.
+    /// Its address after redirects.
     pub url: String,
-    /// The answer's body.
+    /// The body of the response.
     pub reader: Box<dyn Read + Send>,
-    /// Its length, if the server says it.
+    /// Its length, if the server states it.
     pub size: Option<u64>,
     /// Its format, by media type or by name.
     pub format: Format,
-    /// The encoding that the server says.
+    /// The encoding that the server declares.
     pub charset: Option<String>,
 }
 
-/// Asks for a document and reads the head of the answer. `format` takes precedence over what the server says.
+/// Requests a document and reads the head of the response. `format` takes precedence over the server's declaration.
 ///
 /// # Errors
-/// No URL, no connection, another status than success, too many redirects, no RDF, more bytes than allowed.
+/// For an invalid URL, a failed connection, an unsuccessful status, too many redirects, content other than RDF, and
+/// more bytes than allowed.
 pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<Fetched> {
-    // A fragment is a place in the document.
+    // A fragment denotes a place in the document.
     let mut url = url_of(address.split('#').next().unwrap_or(address))?;
     let agent = agent(None);
     for _ in 0..=HOPS {
@@ -95,7 +96,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
     )))
 }
 
-/// The format that the last part of a path suggests, leaving aside an ending of compression.
+/// The format that the last part of a path indicates, ignoring a compression extension.
 fn by_name(path: &str) -> Option<Format> {
     let name = path.rsplit('/').next()?;
     let (stem, last) = name.rsplit_once('.')?;

@@ -20,7 +20,7 @@ use ureq::http::{Method, Uri, header};
 const TABLES: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 const GRAPHS: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+xml;q=0.7, application/n-quads;q=0.6, \
                       application/trig;q=0.5, application/ld+json;q=0.3";
-/// Rows handed on at once.
+/// Number of rows handed on at a time.
 const ROWS: usize = 256;
 
 /// A SPARQL endpoint.
@@ -28,7 +28,7 @@ pub struct Endpoint {
     url: Uri,
     agent: Agent,
     token: Option<String>,
-    /// Prefixes that are sent along where a text uses them without declaring them.
+    /// True to add declarations of common prefixes that a text uses without declaring them.
     common_prefixes: bool,
 }
 
@@ -66,10 +66,11 @@ impl Endpoint {
         })
     }
 
-    /// Asks a query and writes its answer while it arrives. Returns the number of rows or triples.
+    /// Sends a query and writes its answer while it arrives. Returns the number of rows or triples.
     ///
     /// # Errors
-    /// The server's own message about a refusal; an answer that cannot be read; errors of the sink; [`Error::Cancelled`].
+    /// The server's own message about a refusal; an answer that cannot be parsed; errors of the sink;
+    /// [`Error::Cancelled`].
     pub fn query(
         &self,
         query: &str,
@@ -89,7 +90,7 @@ impl Endpoint {
         {
             return self.table(body, &media, format, sink);
         }
-        // Servers that say application/json or text/plain mean the format of the form.
+        // A server that declares application/json or text/plain means the format that belongs to the query's form.
         let plain = media.split(';').next().unwrap_or_default().trim();
         match (form, Format::from_media_type(&media), plain) {
             (Form::Table, _, "application/json" | "text/json") => {
@@ -106,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// Sends an update request, and returns what the server says of it.
+    /// Sends an update request, and returns the server's response text.
     ///
     /// # Errors
     /// The server's own message about a refusal; [`Error::Cancelled`].
@@ -125,8 +126,8 @@ impl Endpoint {
         Ok(super::visible(String::from_utf8_lossy(&all).trim()))
     }
 
-    /// The text with declarations of those prefixes that it uses and does not declare, on its own first line, so that the lines of
-    /// positions in the server's messages stay correct.
+    /// The text with declarations of those prefixes that it uses and does not declare, added to its own first line, so
+    /// that line numbers in the server's messages stay correct.
     fn with_prefixes(&self, query: &str, own: &[(String, String)]) -> String {
         let found = prefixes_of(query);
         let declared = |name: &String| found.declared.iter().any(|d| d.0 == *name);
@@ -145,7 +146,7 @@ impl Endpoint {
         text + query
     }
 
-    /// Sends a text as a form's parameter, and returns the media type and the body of the answer.
+    /// Sends a text as a form's parameter, and returns the media type and the body of the response.
     fn send(
         &self,
         parameter: &'static str,
@@ -356,11 +357,11 @@ impl Endpoint {
     }
 }
 
-/// Hands the triples of an answer on.
+/// Passes on the triples of an answer.
 struct Triples<'s> {
     sink: &'s mut dyn AnswerSink,
     count: u64,
-    /// Whether the sink refused one: the error is its own.
+    /// True if the sink refused one: the error is then the sink's.
     failed: bool,
 }
 
@@ -386,7 +387,7 @@ impl QuadSink for Triples<'_> {
     }
 }
 
-/// Whether a query asks for a graph, judged by its first such word, since the server may know extensions of SPARQL.
+/// The form of a query, judged by its first such keyword, since the server may know extensions of SPARQL.
 fn form(query: &str) -> Form {
     if let Ok(parsed) = jindou::parse_query(query) {
         use jindou::algebra::Query;

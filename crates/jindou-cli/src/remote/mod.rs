@@ -19,21 +19,21 @@ const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
 /// Most redirects.
 const HOPS: usize = 5;
-/// Bytes of a refusal that are shown.
+/// Most bytes of a refusal that are shown.
 const SHOWN: u64 = 4 << 10;
 /// Interval at which the user's interrupt is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes handed on at once, and pieces that wait.
+/// Size of the pieces handed on, in bytes, and the number of pieces that may wait.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 8;
 
-/// A failure of another machine, or on the way to it: a sentence for people.
+/// A failure of another machine, or of the connection to it, as a sentence for people.
 fn failed(message: impl Into<String>) -> Error {
     Error::external(message.into())
 }
 
-/// A client that checks certificates against this machine's roots and follows no redirect by itself. Proxies are taken from the
-/// environment (`HTTPS_PROXY`, `NO_PROXY`).
+/// A client that checks certificates against this machine's roots and does not follow redirects by itself. Proxies are
+/// taken from the environment (`HTTPS_PROXY`, `NO_PROXY`).
 fn agent(limit: Option<Duration>) -> Agent {
     Agent::config_builder()
         .http_status_as_error(false)
@@ -48,7 +48,7 @@ fn agent(limit: Option<Duration>) -> Agent {
         .into()
 }
 
-/// A URL that can be asked.
+/// Parses a URL that can be requested.
 fn url_of(text: &str) -> Result<Uri, Error> {
     if !text.contains("://") && !text.is_empty() {
         return Err(failed(format!(
@@ -71,7 +71,7 @@ fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     let to = text(answer.headers(), header::LOCATION)
         .ok_or_else(|| failed(format!("{from} redirects without naming a destination")))?;
     let bad = || failed(format!("{from} redirects to {to}, which is not a URL"));
-    // A fragment is a place in the document.
+    // A fragment denotes a place in the document.
     let to = to.split('#').next().unwrap_or_default();
     let base = jindou::oxiri::Iri::parse(from.to_string()).map_err(|_| bad())?;
     let next = base.resolve(to).map_err(|_| bad())?;
@@ -97,7 +97,7 @@ fn said(answer: &mut Response<Body>) -> String {
     let media = text(answer.headers(), header::CONTENT_TYPE).unwrap_or_default();
     let (json, html) = (media.contains("json"), media.contains("html"));
     let mut bytes = Vec::new();
-    // What it says is read as far as it comes.
+    // The explanation is read as far as it arrives.
     let _ = answer
         .body_mut()
         .as_reader()
@@ -126,7 +126,7 @@ fn said(answer: &mut Response<Body>) -> String {
     visible(all.trim())
 }
 
-/// Text without what a terminal obeys, but with its lines.
+/// Text without control characters for a terminal, but with its lines.
 fn visible(text: &str) -> String {
     let shown = |c: char| {
         if c.is_control() && c != '\n' {
@@ -138,7 +138,8 @@ fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// The body of an answer as it comes, read by a thread of its own, so that the user's interrupt and time limit are seen meanwhile.
+/// The body of a response, read by a thread of its own while it arrives, so that the user's interrupt and the time
+/// limit are noticed meanwhile.
 struct BodyPieces {
     parts: Receiver<io::Result<Vec<u8>>>,
     cancel: CancelToken,
@@ -200,7 +201,7 @@ fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     })
 }
 
-/// Waits for a thread's message, as long as nothing cancels.
+/// Waits for a thread's message until cancelled.
 fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     loop {
         cancel.check()?;
@@ -214,23 +215,23 @@ fn wait<T>(parts: &Receiver<T>, cancel: &CancelToken) -> Result<T, Error> {
     }
 }
 
-/// Sends a request on a thread of its own, and waits for the head of its answer.
+/// Sends a request on a thread of its own, and waits for the head of the response.
 fn answered(
     cancel: &CancelToken,
     ask: impl FnOnce() -> Result<Response<Body>, ureq::Error> + Send + 'static,
 ) -> Result<Result<Response<Body>, ureq::Error>, Error> {
     let (send, receive) = sync_channel(1);
     spawn(move || {
-        // No one may wait any more.
+        // The receiver may be gone.
         let _ = send.send(ask());
     })?;
     wait(&receive, cancel)
 }
 
-/// Asks a server whether it is ready, and returns what it says.
+/// Asks a server if it is ready, and returns its response.
 ///
 /// # Errors
-/// If no server answers in time, or the server says that it is not ready.
+/// If the server does not answer in time, or reports that it is not ready.
 pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     let url = url_of(&format!("{}/ready", server.trim_end_matches('/')))?;
     let answer = agent(Some(limit)).get(&url).call();
@@ -243,7 +244,7 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     }
 }
 
-/// The error after one of reading: an interrupt passes through readers as one of theirs.
+/// The original error inside a reading error: an interrupt passes through readers as one of theirs.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast::<Error>()
 }

@@ -1,4 +1,4 @@
-//! The file of settings: TOML with the names of options as keys, those of one command in a table of its name.
+//! The settings file: TOML with the names of options as keys, and tables for the options of one command.
 
 use super::{EVERYWHERE, ONE_CALL, SECRET, WITHOUT, is_setting, settings_of, wrong};
 use clap::{Arg, ArgAction, Command};
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// The settings of a file, all of them known.
+/// The settings in a file, all of which are known.
 pub struct SettingsFile {
     pub path: PathBuf,
     entries: Vec<FileSetting>,
 }
 
-/// A setting that the file has.
+/// A setting in the file.
 pub struct FileSetting {
-    /// The command that it is for; `None`: all that have the option.
+    /// The command to which it applies; `None` for all that have the option.
     command: Option<String>,
     option: String,
     pub values: Vec<String>,
@@ -26,14 +26,14 @@ pub struct FileSetting {
 }
 
 impl FileSetting {
-    /// Whether it is for every command that has the option.
+    /// True if it applies to every command that has the option.
     pub fn is_common(&self) -> bool {
         self.command.is_none()
     }
 }
 
 impl SettingsFile {
-    /// Reads a file for the options that a command has.
+    /// Reads a file of settings for a command's options.
     ///
     /// # Errors
     /// [`Error::Io`]; a sentence with file and line for invalid TOML, an unknown setting or a value that its option refuses, and
@@ -79,7 +79,7 @@ impl SettingsFile {
     }
 }
 
-/// A file of settings may have a mebibyte. What is longer is something else, a device without an end among it.
+/// Longest settings file, a mebibyte. Anything longer is not one, such as a device without an end.
 const LONGEST: u64 = 1 << 20;
 
 fn text_of(path: &Path) -> Result<String> {
@@ -137,7 +137,7 @@ impl Reader<'_> {
         before.iter().filter(|b| **b == b'\n').count() + 1
     }
 
-    /// The command of a table's name.
+    /// The command named by a table.
     fn section(&self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<&Command> {
         let name = key.get_ref().as_ref();
         let all = || {
@@ -153,7 +153,7 @@ impl Reader<'_> {
         })
     }
 
-    /// A setting at the top, with the first command that has it.
+    /// A setting at the top level, with the first command that has it.
     fn option(&self, key: &Spanned<std::borrow::Cow<'_, str>>) -> Result<&Arg> {
         let name = key.get_ref().as_ref();
         let with = |name: &str| {
@@ -224,7 +224,7 @@ impl Reader<'_> {
             }
             _ => vec![self.scalar(option, value)?],
         };
-        // What the option would say of it is said with the file and the line.
+        // Errors of the option's parser are reported with the file and the line.
         let flag = matches!(arg.get_action(), ArgAction::SetTrue);
         for value in &values {
             if flag {

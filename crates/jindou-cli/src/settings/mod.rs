@@ -1,6 +1,7 @@
-//! Settings: options of commands that are not given on the command line come from the environment, then from a file.
+//! Settings: options that are not given on the command line come from the environment, then from a file.
 //!
-//! A value of the file becomes the default of its option, so that clap's own order holds: command line, environment, file, default.
+//! A value in the file becomes the default of its option, so that clap's own order holds: command line, environment,
+//! file, default.
 
 mod file;
 mod show;
@@ -16,7 +17,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-/// Options that mean the same in every command that has them: they stand at the top of a file, and have a variable.
+/// Options with the same meaning in every command that has them: they belong at the top level of a file, and have a
+/// variable.
 const EVERYWHERE: &[&str] = &[
     "allow-url",
     "durability",
@@ -39,7 +41,7 @@ const EVERYWHERE: &[&str] = &[
     "verify",
 ];
 
-/// Options that say what one call does, and are not settings.
+/// Options that are specific to one call, and are not settings.
 const ONE_CALL: &[&str] = &[
     "at",
     "check",
@@ -81,14 +83,14 @@ const WITHOUT: &[&str] = &[
 /// Settings whose values are never shown.
 const SECRET: &[&str] = &["token"];
 
-/// Options without a variable: `JINDOU_GPU` already chooses how kernels are run in tests.
+/// Options without a variable: `JINDOU_GPU` already selects how kernels are run in tests.
 const NO_VARIABLE: &[&str] = &["gpu"];
 
 fn wrong(message: impl Into<String>) -> Error {
     Error::Usage(message.into())
 }
 
-/// Whether an option of a command is a setting.
+/// True if an option of a command is a setting.
 fn is_setting(command: &str, option: &str) -> bool {
     !WITHOUT.contains(&command) && !ONE_CALL.contains(&option)
 }
@@ -100,7 +102,7 @@ fn variable(command: &str, option: &str) -> Option<String> {
     has.then(|| format!("JINDOU_{}", option.replace('-', "_").to_uppercase()))
 }
 
-/// The settings of a command: its arguments with long names, as far as they are settings.
+/// The settings of a command: its arguments with long names that are settings.
 fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
     let name = command.get_name();
     command
@@ -108,7 +110,7 @@ fn settings_of(command: &Command) -> impl Iterator<Item = &Arg> {
         .filter(move |a| a.get_long().is_some_and(|l| is_setting(name, l)))
 }
 
-/// Gives every command's settings their variables, and what the file says as their default.
+/// Gives every command's settings their variables, and the file's values as their defaults.
 pub fn apply(command: Command, file: Option<&SettingsFile>) -> Command {
     command.mut_subcommands(|sub| {
         let name = sub.get_name().to_owned();
@@ -127,7 +129,7 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
         return arg;
     }
     let is_flag = matches!(arg.get_action(), ArgAction::SetTrue);
-    // A load's own place counts before the variable, and `--into` may stand alongside that.
+    // A load's own destination takes precedence over the variable, and `--into` may be given alongside it.
     let late = command == "load" && option == "store";
     let variable = variable(command, &option);
     if let Some(name) = &variable
@@ -159,7 +161,7 @@ pub fn variable_at_fault(fault: &clap::Error, arguments: &[OsString]) -> Option<
         Some(ContextValue::String(text)) => Some(text.as_str()),
         _ => None,
     };
-    // Such as "--memory <BYTES>".
+    // For example "--memory <BYTES>".
     let option = text(ContextKind::InvalidArg)?.strip_prefix("--")?;
     let option = option.split([' ', '=', '[']).next()?;
     let value = text(ContextKind::InvalidValue)?;
@@ -173,11 +175,11 @@ pub fn variable_at_fault(fault: &clap::Error, arguments: &[OsString]) -> Option<
     (!typed && set.to_string_lossy().contains(value)).then_some(name)
 }
 
-/// The settings' file that applies: the one of `--config`, of `$JINDOU_CONFIG` (a file, or a folder with `jindou.toml`; empty: none), or
-/// `jindou/config.toml` in the user's folder of settings, if it is there.
+/// The settings file that applies: that of `--config`, of `$JINDOU_CONFIG` (a file, or a folder with `jindou.toml`;
+/// none if empty), or `jindou/config.toml` in the user's settings folder, if it exists.
 ///
 /// # Errors
-/// If it cannot be read, or has a mistake: with file, line and what was likely meant.
+/// If it cannot be read, or has a mistake: with file, line and the likely intention.
 pub fn find(arguments: &[OsString], command: &Command) -> Result<Option<SettingsFile>> {
     let path = match named(arguments).or_else(|| std::env::var_os("JINDOU_CONFIG")) {
         Some(none) if none.is_empty() => return Ok(None),
@@ -197,7 +199,7 @@ pub fn find(arguments: &[OsString], command: &Command) -> Result<Option<Settings
     SettingsFile::read(&path, command).map(Some)
 }
 
-/// The program's folder below one that a variable names, or below the user's home.
+/// The program's folder below one given by a variable, or below the user's home.
 pub fn own_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     let set = |name| std::env::var_os(name).filter(|v| Path::new(v).is_absolute());
     let folder = match set(variable) {
@@ -207,10 +209,10 @@ pub fn own_folder(variable: &str, below_home: &str) -> Option<PathBuf> {
     Some(folder.join("jindou"))
 }
 
-/// The file of `--config` among the arguments, before clap sees them.
+/// The file of `--config` among the arguments, before clap parses them.
 fn named(arguments: &[OsString]) -> Option<OsString> {
     let mut rest = arguments.iter().skip(1);
-    // Their arguments are another program's.
+    // The arguments after these commands belong to another program.
     if arguments
         .get(1)
         .is_some_and(|a| a == "bench" || a == "peers")

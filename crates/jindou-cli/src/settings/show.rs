@@ -1,4 +1,4 @@
-//! `jindou settings`: each setting's value, and where it comes from.
+//! `jindou settings`: each setting's value, and its origin.
 
 use super::{EVERYWHERE, SECRET, SettingsFile, WITHOUT, settings_of, variable};
 use crate::args::Settings;
@@ -16,7 +16,7 @@ struct SettingLine {
     is_set: bool,
 }
 
-/// Prints the settings of a command line as it was before a file was applied.
+/// Prints the settings of a command line, given its definition before a file was applied.
 pub fn show(a: &Settings, command: &Command, file: Option<&SettingsFile>) -> Result<ExitCode> {
     let commands = || {
         let subs = command.get_subcommands();
@@ -86,7 +86,7 @@ fn line(command: &str, arg: &Arg, option: &str, file: Option<&SettingsFile>) -> 
             is_set: true,
         };
     }
-    // A setting at the top is one of every command.
+    // A setting at the top level applies to every command.
     if let Some(file) = file
         && let Some(entry) = file.get(command, option)
     {

@@ -1,4 +1,4 @@
-//! Completion with Tab, by the engine that the page's editor asks, and whether Enter ends a statement.
+//! Completion with Tab, by the same engine as the page's editor, and the test if Enter ends a statement.
 
 use super::session::{Session, Target};
 use super::{dot, statement};
@@ -13,7 +13,7 @@ use rustyline::{Context, Helper};
 /// Most proposals for one word: as many as the terminal lists without asking first.
 const MOST: usize = 100;
 
-/// Completes and validates what is typed.
+/// Completes and validates the input line.
 pub struct Assistant {
     engine: engine::Completer,
     /// Prefixes and default graph of the session's statements.
@@ -24,7 +24,7 @@ impl Assistant {
     pub fn new(session: &Session) -> Self {
         let db = match &session.target {
             Target::Store(db) => db.clone(),
-            // An endpoint's data is not known here: words, prefixes and variables are.
+            // An endpoint's data is not known here, but keywords, prefixes and variables are.
             Target::Endpoint(..) => Database::in_memory(),
         };
         Self {
@@ -33,12 +33,12 @@ impl Assistant {
         }
     }
 
-    /// Takes over the prefixes of a session.
+    /// Adopts the prefixes of a session.
     pub fn learn(&mut self, session: &Session) {
         self.options = session.completion_options();
     }
 
-    /// Where the word before the cursor begins, and what it can become.
+    /// The beginning of the word before the cursor, and its possible completions.
     fn proposals(&self, line: &str, at: usize) -> (usize, Vec<String>) {
         let (before, after) = line.split_at(at);
         let mut begin = 0;
@@ -54,14 +54,15 @@ impl Assistant {
             options: self.options.clone(),
             ..Request::new(text, after)
         });
-        // A text that is too long, or a damaged store: statements say so.
+        // The text is too long, or the store is damaged: statements report that.
         let Ok(found) = found else {
             return (at, vec![]);
         };
         let word = text.get(found.from..).unwrap_or_default();
         let all = found.items.into_iter();
         let all: Vec<String> = all.filter_map(|item| self.written(item, word)).collect();
-        // The terminal completes as far as all proposals agree. Those that only contain the word would keep it from that.
+        // The terminal completes the common beginning of all proposals. Proposals that only contain the word would
+        // prevent that.
         let begins = |p: &String| {
             let beginning = p.get(..word.len());
             beginning.is_some_and(|b| b.eq_ignore_ascii_case(word))
@@ -70,9 +71,9 @@ impl Assistant {
         (begin + found.from, if near.is_empty() { far } else { near })
     }
 
-    /// An item as the shell's statements write it, if they can.
+    /// An item as it is written in the shell's statements, if that is possible.
     fn written(&self, item: Item, word: &str) -> Option<String> {
-        // In lower case where the word was begun so.
+        // In lower case if the word began so.
         let lower = !word.is_empty() && !word.contains(char::is_uppercase);
         if lower && matches!(item.kind, Kind::Keyword | Kind::Function) {
             return Some(item.text.to_lowercase());
@@ -86,7 +87,7 @@ impl Assistant {
     }
 }
 
-/// Where a dot command begins, and the names that it can become.
+/// The beginning of a dot command, and the names that it may become.
 fn commands(before: &str) -> (usize, Vec<String>) {
     let word = before.trim_start();
     let all = dot::NAMES.iter().filter(|n| n.starts_with(word));
@@ -115,7 +116,7 @@ impl Completer for Assistant {
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
         let text = context.input();
-        // An empty line ends whatever was typed: no one is caught in a statement.
+        // An empty line ends any statement, so that users are never stuck in one.
         let gives_up = text.contains('\n')
             && text
                 .rsplit('\n')
@@ -166,11 +167,11 @@ mod tests {
             ("PREFIX : <http://e/> ASK { ?s :", 30, vec![":p"]),
             ("SELECT ?name ?n { ?s ?p ?na", 24, vec!["?name"]),
             ("SELECT * { ?s <http://e", 14, vec!["<http://e/p>"]),
-            // A word that no name begins with is one that a name has in it.
+            // A word that begins no name is completed by names that contain it.
             ("SELECT * { ?s ick", 14, vec!["foaf:nick"]),
             ("SELECT * { ?s <http://e/p> ", 27, vec!["<http://e/o>"]),
             ("SELECT * { ?s sko", 14, vec!["skos:", "skosxl:"]),
-            // Behind a `;` the subject is known, and so are its predicates.
+            // After a `;` the subject is known, and so are its predicates.
             (
                 "SELECT * { ?s foaf:name 'n' ; foaf:ni",
                 30,

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::Path;
 
-/// Names of the commands, as they are completed.
+/// Names of the commands, for completion.
 pub const NAMES: &[&str] = &[
     ".all", ".exit", ".explain", ".format", ".graphs", ".help", ".limit", ".pager", ".prefix",
     ".profile", ".quit", ".read", ".timeout", ".timing",
@@ -35,7 +35,7 @@ const HELP: &str = "\
 Enter runs a complete query or update; a `;` after it is ignored. Alt-Enter begins another line of a complete one.
 Tab completes keywords, prefixes, variables, and the store's predicates and classes. Ctrl-C cancels the running query.";
 
-/// Largest depth of files that read files.
+/// Deepest nesting of files that read files.
 const DEEPEST: usize = 16;
 
 fn wrong(message: impl Into<String>) -> Error {
@@ -124,7 +124,7 @@ pub fn run(session: &mut Session, text: &str) -> Result<Next> {
     Ok(Next::GoOn)
 }
 
-/// The new state of a switch: what is named, or else the other one.
+/// The new state of a switch: the given one, otherwise the opposite of the present one.
 fn switched(name: &str, value: Option<&str>, now: bool) -> Result<bool> {
     match value {
         None => Ok(!now),

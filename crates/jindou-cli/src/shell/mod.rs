@@ -1,4 +1,4 @@
-//! `jindou shell`: questions one after the other, typed or from a file.
+//! `jindou shell`: statements one after the other, typed or from a file.
 //!
 //! ```text
 //! lines ─► statement (statement.rs: is it whole?) ─► Session: a dot command, a query, an update ─► pages (pages.rs)
@@ -25,18 +25,18 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Bytes of the longest statement that is read from a file or a pipe. What is larger is a load.
+/// Bytes of the longest statement that is read from a file or a pipe. Larger data should be loaded.
 const LONGEST: usize = 64 << 20;
 
-/// Statements kept in the history.
+/// Most statements kept in the history.
 const HISTORY: usize = 10_000;
 
-/// The token of the running statement. Ctrl-C cancels it, and without one ends the program.
+/// The token of the running statement. Ctrl-C cancels it; without one, it ends the program.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<Mutex<Option<CancelToken>>>);
 
 impl Interrupt {
-    /// Takes Ctrl-C (SIGINT) over, and no other signal: SIGTERM and SIGHUP end the shell whatever it does.
+    /// Handles Ctrl-C (SIGINT), but no other signal: SIGTERM and SIGHUP end the shell whatever it does.
     fn install(&self) {
         let running = self.clone();
         let listen = move || {
@@ -47,13 +47,13 @@ impl Interrupt {
                 return;
             };
             runtime.block_on(async {
-                // Without the handler the default stays: Ctrl-C ends the process.
+                // Without the handler the default applies: Ctrl-C ends the process.
                 let Ok(mut signals) = signal(SignalKind::interrupt()) else {
                     return;
                 };
                 while signals.recv().await.is_some() {
                     match &*sync::lock(&running.0) {
-                        // The second one, for what does not end.
+                        // The second Ctrl-C, for statements that do not end.
                         Some(token) if token.is_cancelled() => std::process::exit(130),
                         Some(token) => token.cancel(),
                         None => std::process::exit(130),
@@ -66,7 +66,7 @@ impl Interrupt {
             .spawn(listen);
     }
 
-    /// Runs something that Ctrl-C cancels.
+    /// Runs work that Ctrl-C cancels.
     pub fn during<T>(&self, work: impl FnOnce(&CancelToken) -> T) -> T {
         let token = CancelToken::new();
         *sync::lock(&self.0) = Some(token.clone());
@@ -99,12 +99,12 @@ pub enum Outcome {
     Quit,
 }
 
-/// Runs the statements of a text. One ends at a `;` at the end of a line, at an empty line, at a line with a dot command and at the
-/// end, if it is complete there. Statements after one that fails are run as well.
+/// Runs the statements in a text. A statement ends at a `;` at the end of a line, at an empty line, before a line with
+/// a dot command, and at the end of the text, if it is complete there. Statements after a failed one are run as well.
 ///
 /// # Errors
-/// [`Error::SinkClosed`] if the reader is gone, and what reading the text fails with; a statement longer than
-/// [`LONGEST`] among that.
+/// [`Error::SinkClosed`] if the reader is gone, and errors of reading the text, including a statement longer than
+/// [`LONGEST`].
 fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<Outcome> {
     let mut pending = String::new();
     let mut outcome = Outcome::Good;
@@ -124,7 +124,7 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
     let mut line = String::new();
     loop {
         line.clear();
-        // One byte more than there is room for tells a line that is too long from one that just fits.
+        // One byte more than allowed distinguishes a line that is too long from one that just fits.
         let room = LONGEST + 1 - pending.len().min(LONGEST);
         let n = (&mut lines)
             .take(room as u64)
@@ -142,7 +142,7 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
         }
         let line = line.trim_end_matches(['\n', '\r']);
         let dot = statement::is_dot(line);
-        // A command of the shell stands between statements.
+        // A dot command stands between statements.
         if dot && statement::is_whole(&pending) && !run(session, &mut pending)? {
             return Ok(Outcome::Quit);
         }
@@ -159,7 +159,7 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
     Ok(outcome)
 }
 
-/// Asks for statements until the end.
+/// Prompts for statements until the end.
 fn interactive(session: &mut Session) -> Result<ExitCode> {
     let broken = |e: ReadlineError| match e {
         ReadlineError::Io(e) => Error::io("<terminal>", e),
@@ -170,17 +170,17 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
         .map_err(broken)?
         .history_ignore_space(true)
         .completion_type(rustyline::CompletionType::List)
-        // Where nothing is typed yet, the first Tab would only beep.
+        // On an empty line, the first Tab would otherwise only beep.
         .completion_show_all_if_ambiguous(true)
         .build();
     let mut editor: Editor<Assistant, DefaultHistory> =
         Editor::with_config(config).map_err(broken)?;
     editor.set_helper(Some(Assistant::new(session)));
-    // Another line of a statement that is whole already.
+    // Adds a line to a statement that is already complete.
     editor.bind_sequence(KeyEvent(KeyCode::Enter, Modifiers::ALT), Cmd::Newline);
     let history = history();
     if let Some(file) = &history {
-        // None is there the first time.
+        // There is no history file the first time.
         let _ = editor.load_history(file);
     }
     say!("{}", session.greeting());
@@ -197,7 +197,7 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
                 if statement.trim().is_empty() {
                     continue;
                 }
-                // History is a convenience: without it the shell goes on.
+                // The history is a convenience: the shell continues without it.
                 let _ = editor.add_history_entry(statement.trim_end());
                 if let Some(file) = &history {
                     let _ = editor.append_history(file);
@@ -211,7 +211,7 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
                     helper.learn(session);
                 }
             }
-            // Ctrl-C throws the line away.
+            // Ctrl-C discards the line.
             Err(ReadlineError::Interrupted) => {}
             Err(ReadlineError::Eof) => break ExitCode::SUCCESS,
             Err(ReadlineError::Io(e)) if e.kind() == std::io::ErrorKind::InvalidData => {
@@ -223,7 +223,7 @@ fn interactive(session: &mut Session) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The file of the history, in a folder that is made if need be; only its owner may read it.
+/// The history file, in a folder that is created if necessary; only its owner may read it.
 fn history() -> Option<PathBuf> {
     use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
     let folder = own_folder("XDG_STATE_HOME", ".local/state")?;

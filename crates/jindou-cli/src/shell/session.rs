@@ -1,4 +1,4 @@
-//! The target of a shell, its settings, and the statements that it runs.
+//! The target of a shell, its settings, and the running of statements.
 
 use super::{Interrupt, dot, statement};
 use crate::args::Shell;
@@ -19,13 +19,13 @@ use jindou_model::units::grouped;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A store, or an endpoint elsewhere.
+/// A store, or a remote endpoint.
 pub enum Target {
     Store(Database),
     Endpoint(Box<Endpoint>, String),
 }
 
-/// Whether the shell goes on.
+/// Says if the shell continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     GoOn,
@@ -40,7 +40,7 @@ pub enum RunMode {
     Profile,
 }
 
-/// Counts of a whole answer, and what is said below it.
+/// Counts of a whole answer, and the lines to print below it.
 struct Answered {
     rows: u64,
     profile: Option<String>,
@@ -51,24 +51,24 @@ struct Answered {
 /// A shell's target and its settings.
 pub struct Session {
     pub target: Target,
-    /// The store, as it was named.
+    /// The store's name as given by the user.
     name: String,
-    /// Takes over what others change in the store, as long as it lives.
+    /// Follows changes that others make to the store, as long as it lives.
     _following: Option<Following>,
     pub format: Option<ResultFormat>,
     pub timing: bool,
-    /// Rows shown.
+    /// Most rows to show.
     pub limit: Option<u64>,
-    /// `None`: answers are not paged.
+    /// `None` if answers are not paged.
     pub pager: Option<String>,
     pub timeout: Option<Duration>,
     /// Prefixes declared by `.prefix`.
     own_prefixes: Vec<(String, String)>,
     common_prefixes: bool,
     write: bool,
-    /// The token of the endpoint, for a new limit of time.
+    /// The endpoint's token, kept for when the time limit changes.
     token: Option<String>,
-    /// Whether the default graph is the union of all graphs; `None`: as the store was loaded.
+    /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
     union_default: Option<bool>,
     gpu: GpuChoice,
     service: Option<Arc<dyn ServiceCaller>>,
@@ -77,9 +77,9 @@ pub struct Session {
     typed: bool,
     lines: usize,
     columns: Option<usize>,
-    /// Shows all rows of long answers, and cells as long as they are.
+    /// True to show all rows of long answers, and whole cells.
     pub all: bool,
-    /// Files that are being read, one inside the other.
+    /// Nesting depth of the files that are being read.
     pub depth: usize,
 }
 
@@ -112,7 +112,7 @@ impl Session {
             }
             (None, None) => return Err(no_store()),
         };
-        // Whoever names a pager wants to see everything in it.
+        // A user who names a pager wants to see everything in it.
         let all = a.all || a.pager.as_ref().is_some_and(|p| !p.trim().is_empty());
         let pager = match a.no_pager {
             true => Some(String::new()),
@@ -146,7 +146,7 @@ impl Session {
         })
     }
 
-    /// The line that a shell begins with.
+    /// The first line that a shell prints.
     pub fn greeting(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         match &self.target {
@@ -162,7 +162,7 @@ impl Session {
         }
     }
 
-    /// The warning that queries overlook all data, where it is in named graphs.
+    /// The warning that queries overlook all data, if it is in named graphs.
     pub fn warning(&self) -> Option<String> {
         let Target::Store(db) = &self.target else {
             return None;
@@ -188,7 +188,7 @@ impl Session {
         self.own_prefixes.push((name, iri));
     }
 
-    /// All prefixes that are known, for names in tables.
+    /// All known prefixes, for names in tables.
     pub fn names(&self) -> Prefixes {
         let mut all = match self.common_prefixes {
             true => Prefixes::common(),
@@ -200,7 +200,7 @@ impl Session {
         all
     }
 
-    /// Sets the limit of time.
+    /// Sets the time limit.
     pub fn set_timeout(&mut self, limit: Option<Duration>) -> Result<()> {
         self.timeout = limit;
         if let Target::Endpoint(endpoint, url) = &mut self.target {
@@ -209,7 +209,7 @@ impl Session {
         Ok(())
     }
 
-    /// Chooses the default graph, or says which it is.
+    /// Chooses the default graph, or prints the present choice.
     pub fn set_graphs(&mut self, which: Option<&str>) -> Result<()> {
         let db = self.store()?;
         match which {
@@ -293,11 +293,11 @@ impl Session {
                 None => self.answer(text, cancel, how, &mut writer).map(Some),
             }
         });
-        // The pager's end comes before what is told.
+        // The pager must end before the summary is printed.
         let time = begun.elapsed();
         let finished = pages.finish();
         let answered: Option<Answered> = match done {
-            // Whoever leaves a pager has seen enough. Without a terminal the reader of all answers is gone.
+            // A user who quits the pager has seen enough. Without a terminal, the reader of all answers is gone.
             Err(Error::SinkClosed) if self.typed => return Ok(()),
             done => done?,
         };
@@ -401,7 +401,7 @@ impl Session {
         options
     }
 
-    /// The store, if it is one that is asked.
+    /// The store, unless the target is an endpoint.
     fn store(&self) -> Result<&Database> {
         match &self.target {
             Target::Store(db) => Ok(db),
@@ -443,7 +443,7 @@ impl Session {
         })
     }
 
-    /// Says what went wrong.
+    /// Prints an error.
     pub fn tell(&self, e: &Error) {
         match e {
             Error::Cancelled => eprintln!("cancelled"),

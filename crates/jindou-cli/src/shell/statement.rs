@@ -1,18 +1,19 @@
-//! Whether what was typed is a whole statement.
+//! Test if the input is a complete statement.
 
 use jindou::{DiagnosticKind, Diagnostics, Error, parse_query, parse_update, prefixes_of};
 
-/// Commands that need no dot: what ends other databases' shells, and asks for help there, does so here. No SPARQL is one of them.
+/// Commands that need no dot: words that end other databases' shells, or ask for help there, do so here. None of them
+/// is SPARQL.
 const WORDS: [(&str, &str); 3] = [("exit", ".exit"), ("quit", ".quit"), ("help", ".help")];
 
-/// The command that a line of one word is.
+/// The command for a line that consists of one word.
 pub fn lone_word(line: &str) -> Option<&'static str> {
     let line = line.trim().trim_end_matches(';').trim_end();
     let found = WORDS.iter().find(|(w, _)| w.eq_ignore_ascii_case(line));
     found.map(|(_, command)| *command)
 }
 
-/// True for a line that is a command of the shell: no SPARQL begins with a dot and a letter.
+/// True for a line with a command of the shell: SPARQL never begins with a dot and a letter.
 pub fn is_dot(line: &str) -> bool {
     if lone_word(line).is_some() {
         return true;
@@ -21,7 +22,7 @@ pub fn is_dot(line: &str) -> bool {
     chars.next() == Some('.') && chars.next().is_some_and(|c| c.is_ascii_alphabetic())
 }
 
-/// The query in a dot command that has one.
+/// The query in a dot command, if it has one.
 pub fn argument(dot: &str) -> Option<&str> {
     let text = dot.trim_start();
     let rest = [".explain", ".profile"]
@@ -31,7 +32,7 @@ pub fn argument(dot: &str) -> Option<&str> {
         .then(|| rest.trim_start())
 }
 
-/// Whether a text is a whole statement: one that can be run, or one whose mistake no further text could mend.
+/// True if a text is a complete statement: one that can be run, or one with an error that no further text can correct.
 pub fn is_whole(text: &str) -> bool {
     let text = text.trim_end();
     if text.is_empty() {
@@ -62,9 +63,9 @@ pub fn is_whole(text: &str) -> bool {
     }
 }
 
-/// Whether the text ends too early: some fault is at its end, or at a bracket that is still open.
+/// True if the text ends too early: some error is at its end, or at a bracket that is still open.
 fn at_the_end(faults: &Diagnostics, text: &str) -> bool {
-    // A long string goes over lines.
+    // A long string may span lines.
     let open = |marks| text.matches(marks).count() % 2 == 1;
     if open("\"\"\"") || open("'''") {
         return true;
@@ -86,7 +87,7 @@ pub fn is_update(text: &str) -> bool {
     }
 }
 
-/// A text with declarations of the prefixes that it uses. An unknown prefix is reported when the statement is run.
+/// A text with declarations for the prefixes that it uses. An unknown prefix is reported when the statement is run.
 fn declared(text: &str) -> String {
     let mut all = String::new();
     for name in prefixes_of(text).used {

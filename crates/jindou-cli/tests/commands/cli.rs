@@ -717,7 +717,7 @@ fn every_answer_has_a_sensible_form_in_every_format() {
     );
     is("nt", line);
     is("table", line);
-    // No one asked for rows.
+    // Rows were not requested.
     assert_eq!(out(&ask(&store, graph, &[])), line);
     assert!(out(&ask(&store, graph, &["--format", "json"])).contains("\"@id\""));
     assert!(out(&ask(&store, graph, &["--format", "xml"])).contains("rdf:RDF"));

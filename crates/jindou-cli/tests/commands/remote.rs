@@ -436,7 +436,7 @@ fn documents_of_the_web_are_loaded_when_asked_to() {
         ),
         "true\n"
     );
-    // Endpoints that are none.
+    // Addresses that are not endpoints.
     for (path, words) in [
         ("/answer", &["text/html", "SPARQL endpoint"][..]),
         ("/broken", &["cannot be read"]),

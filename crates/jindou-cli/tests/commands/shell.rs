@@ -237,7 +237,7 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
         shell.keys("SELECT ?s { ?s foaf:nick ?o }\r");
         shell.wait("PAGED");
         shell.wait("jindou> ");
-        // A line is thrown away; a query that takes for ever is cancelled; the shell lives.
+        // A line is discarded; a query that takes for ever is cancelled; the shell lives.
         shell.keys("SELECT * { \x03");
         shell.wait("jindou> ");
         shell.keys("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?g && ?c != ?l) }\r");

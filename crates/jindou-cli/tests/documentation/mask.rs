@@ -75,8 +75,8 @@ fn has_fraction(word: &str) -> bool {
     })
 }
 
-/// Whether `output` is what `expected` shows, in which a line `…` stands for any lines and `…` at a
-/// line's end for its rest; else the first lines that differ.
+/// Checks that `output` is what `expected` shows, in which a line `…` stands for any lines and `…` at a line's end for
+/// its rest; else the first lines that differ.
 pub fn compare(expected: &str, output: &str) -> Result<(), String> {
     let lines = |text: &str| -> Vec<String> { text.trim().lines().map(mask).collect() };
     let (expected, output) = (lines(expected), lines(output));

@@ -1,27 +1,27 @@
-//! Keys and bounds of lists in small packed blocks: after one look at a directory (which is small and mostly
-//! in the caches) everything about a key lies in one or two neighbouring cache lines.
+//! Keys and bounds of lists in small packed blocks: after one look at a directory (which is small and mostly cached),
+//! everything about a key is in one or two adjacent cache lines.
 //!
 //! ```text
 //! block   n 26 bits, w 6 bits; of n keys, ascending, the low 8 bits; their other bits; n + 1 fields of w bits
 //! ```
 //!
-//! A block begins at a multiple of 32 bits and belongs to a base, the first bound of its first list. The list of
-//! its key `j` has bounds `base + j + field j` and `base + j + 1 + field j + 1`: no list is empty, so fields grow
-//! by degree − 1, and where every list has one neighbour `w` is 0. Keys may be left out where something
-//! else tells `j`. Their low 8 bits lie side by side to be compared many at once: a binary search among so few costs
-//! more in mispredicted branches than a cache miss.
+//! A block begins at a multiple of 32 bits and belongs to a base, the first bound of its first list. The list of its
+//! key `j` has bounds `base + j + field j` and `base + j + 1 + field j + 1`: lists are never empty, so fields grow by
+//! degree − 1, and if every list has one neighbour `w` is 0. Keys may be left out if `j` is known otherwise. Their low
+//! 8 bits are stored next to each other so that many are compared at once: a binary search among so few costs more in
+//! mispredicted branches than a cache miss.
 
-/// Bits of `n`: keys in a block.
+/// Bits of `n`, the number of keys in a block.
 const COUNT_BITS: u32 = 26;
 /// Bits before the keys.
 const HEAD: u64 = 32;
-/// In place of a block's position: there is none.
+/// Position that stands for no block.
 pub const NONE: u32 = u32::MAX;
-/// Keys compared at once.
+/// Number of keys compared at once.
 const CHUNK: usize = 32;
-/// Keys from which on a binary search goes before.
+/// Number of keys from which a binary search is done first.
 const MANY: u64 = 128;
-/// Most bits of a key: no block then has more keys than its head can count.
+/// Most bits of a key: a block then never has more keys than its head can count.
 pub const MAX_LOW: u32 = 25;
 
 /// Bits appended one after the other.
@@ -47,7 +47,8 @@ impl Writer {
     }
 
     /// Appends the block of lists with these bounds (one more than lists, strictly ascending) and their keys of
-    /// `low_bits` each, ascending, or none at all. Gives its position; `None` if that has no number any more.
+    /// `low_bits` each, ascending, or without keys. Returns its position; `None` if the position can no longer be
+    /// expressed.
     pub fn block(&mut self, lows: &[u32], low_bits: u32, bounds: &[u32]) -> Option<u32> {
         self.bits = self.bits.next_multiple_of(32);
         let at = u32::try_from(self.bits / 32)
@@ -71,14 +72,14 @@ impl Writer {
         Some(at)
     }
 
-    /// The blocks' words and some zeros, so that reading at the end needs no care.
+    /// The blocks' words and some zeros, so that reading at the end needs no special case.
     pub fn finish(mut self) -> Vec<u64> {
         self.words.extend([0; 1 + CHUNK / 8]);
         self.words
     }
 }
 
-/// 64 bits from `bit` on; `None` after the last word but one.
+/// 64 bits starting at `bit`; `None` after the last word but one.
 #[inline]
 fn window(words: &[u64], bit: u64) -> Option<u64> {
     let at = usize::try_from(bit / 64).ok()?;
@@ -92,7 +93,7 @@ fn low(x: u64, width: u32) -> u64 {
     x & !(u64::MAX << width.min(63))
 }
 
-/// Number of keys, bits a field, and the position of the first key.
+/// Number of keys, bits per field, and the position of the first key.
 #[inline]
 fn head(words: &[u64], at: u32) -> Option<(u64, u32, u64)> {
     let bit = u64::from(at) * 32;
@@ -101,7 +102,7 @@ fn head(words: &[u64], at: u32) -> Option<(u64, u32, u64)> {
     Some((low(head, COUNT_BITS), width.min(32), bit + HEAD))
 }
 
-/// Bounds of list `j`, from the block's base, given where fields begin.
+/// Bounds of list `j` relative to the block's base, given the position of the fields.
 #[inline]
 fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> {
     if width == 0 {
@@ -114,21 +115,21 @@ fn bounds(words: &[u64], fields: u64, width: u32, j: u64) -> Option<(u64, u64)> 
     ))
 }
 
-/// The mask of the bytes that equal `byte`: bit `i` for byte `i`. Branch-free, eight at a time.
+/// A mask of the bytes that equal `byte`, with bit `i` for byte `i`. Branch-free, eight bytes at a time.
 #[inline]
 fn equal(bytes: &[u8; CHUNK], byte: u8) -> u32 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     let (words, _) = bytes.as_chunks::<8>();
     words.iter().rev().fold(0, |mask, w| {
         let x = u64::from_le_bytes(*w) ^ (u64::from(byte) * LOW);
-        // A byte's high bit: the byte is zero. Then these eight bits side by side.
+        // Sets the high bit of each zero byte, then gathers these eight bits.
         let zero = !(((x & (LOW * 0x7F)) + LOW * 0x7F) | x) & (LOW * 0x80);
         mask << 8 | ((zero >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56) as u32
     })
 }
 
-/// Bounds, from the block's base, of the list of a key of `low_bits`; `None` if it is not there. O(1) for up to
-/// `MANY` keys, else O(log keys).
+/// Bounds, relative to the block's base, of the list of a key of `low_bits`; `None` if the key does not occur. O(1) for
+/// up to `MANY` keys, else O(log keys).
 #[inline]
 #[must_use]
 pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64)> {
@@ -149,7 +150,7 @@ pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64
                 to = middle;
             }
         }
-        // As many as can have the same other bits.
+        // As many keys as can share the remaining bits.
         to = n.min(from + 256);
     }
     let bytes: &[u8] = bytemuck::cast_slice(words);
@@ -171,7 +172,7 @@ pub fn find(words: &[u64], at: u32, low_bits: u32, key: u32) -> Option<(u64, u64
     None
 }
 
-/// Bounds, from the block's base, of list `j` of a block without keys.
+/// Bounds, relative to the block's base, of list `j` of a block without keys.
 #[inline]
 #[must_use]
 pub fn nth(words: &[u64], at: u32, j: u32) -> Option<(u64, u64)> {

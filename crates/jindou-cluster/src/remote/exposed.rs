@@ -1,4 +1,4 @@
-//! A store's files and their summaries, as others read them.
+//! A store's files and their summaries, as peers read them.
 
 use super::files::StoreFiles;
 use super::summary::Summaries;
@@ -7,7 +7,7 @@ use crate::transport::{Memory, RegionDescriptor, Result, Transport};
 use jindou_model::Direction;
 use std::sync::Arc;
 
-/// The default graph's segments of one store, with what tells a reader where each list lies.
+/// The default graph's segments of one store, with the information by which a reader finds each list.
 pub struct Exposed {
     files: Arc<StoreFiles>,
     summaries: [Arc<Summaries>; 2],
@@ -32,8 +32,8 @@ unsafe impl Memory for WordMemory {
 }
 
 impl Exposed {
-    /// Summarises the segments: O(keys), about a second for 50 million. `named_edges` has the number of edges in named graphs, which readers
-    /// do not see, by dense predicate id.
+    /// Summarises the segments. O(keys), about a second for 50 million. `named_edges` has the number of edges in named
+    /// graphs, which readers do not see, by dense predicate id.
     #[must_use]
     pub fn new(files: Arc<StoreFiles>, named_edges: &[u64]) -> Self {
         let summaries = [Direction::Out, Direction::In]
@@ -41,17 +41,18 @@ impl Exposed {
         Self { files, summaries }
     }
 
-    /// Bytes of all summaries: what a reader keeps that uses every segment.
+    /// Bytes of all summaries, which is the memory of a reader that uses every segment.
     #[must_use]
     pub fn summary_bytes(&self) -> u64 {
         let words = self.summaries.iter().map(|s| s.words.len() as u64);
         8 * words.sum::<u64>()
     }
 
-    /// Lets peers read all of it in the transport's present epoch. Gives what a reader needs to know, and the numbers of the regions.
+    /// Lets peers read all of it in the transport's present epoch. Returns the catalogue for readers, and the numbers
+    /// of the regions.
     ///
     /// # Errors
-    /// The transport's, with nothing left registered.
+    /// The transport's errors; nothing is left registered.
     pub fn register(&self, transport: &dyn Transport) -> Result<(Vec<u8>, Vec<u64>)> {
         let mut catalogue = Vec::new();
         let mut regions = Vec::new();

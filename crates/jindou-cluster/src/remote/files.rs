@@ -1,4 +1,4 @@
-//! The segment files of a store directory, to be served.
+//! The segment files of a store directory, for readers on other servers.
 
 use crate::transport::Memory;
 use jindou_model::{Direction, Result};
@@ -6,8 +6,8 @@ use jindou_store::directory::{Bytes, SEGMENTS_IN, SEGMENTS_OUT, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The default graph's files, mapped a second time alongside the store's own mapping (the pages are the same):
-/// the memory that others read, and the places of arrays in it.
+/// The default graph's files, mapped a second time in addition to the store's own mapping (the pages are the same): the
+/// memory that others read, and the places of arrays in it.
 #[derive(Debug)]
 pub struct StoreFiles {
     files: [SegmentFile; 2],
@@ -15,7 +15,7 @@ pub struct StoreFiles {
 }
 
 impl StoreFiles {
-    /// Maps the files of a store directory. An error if one is missing, foreign, newer or truncated.
+    /// Maps the files of a store directory. An error if one is missing, foreign, of a newer version or truncated.
     pub fn open(directory: &Path) -> Result<Arc<Self>> {
         let paths = [SEGMENTS_OUT, SEGMENTS_IN].map(|name| directory.join(name));
         let open = |path: &Path| SegmentFile::open(Bytes::map(path)?, &path.display().to_string());

@@ -1,16 +1,16 @@
-//! Neighbour lists out of another server's memory (OSDI '16 §5.2, in-place execution).
+//! Reading neighbour lists from another server's memory (OSDI '16 §5.2, in-place execution).
 //!
-//! A list is one read because the reader already knows where it lies. It keeps, for each segment that it
-//! uses, a [`summary`] of the key finder and the offsets: up to 3 bytes a key, on average 0.3 (LUBM) to 2.5,
-//! instead of 4 to 8, exact, so that nothing is read twice and nothing too much. Neighbours themselves are never kept.
+//! A list takes a single read because the reader already knows its place. For each segment that it uses, it keeps a
+//! [`summary`] of the key finder and the offsets. A summary takes up to 3 bytes per key, on average 0.3 (LUBM) to 2.5,
+//! instead of 4 to 8, and is exact, so that nothing is read twice or in excess. Neighbours themselves are never kept.
 //!
 //! ```text
 //! key ──summary: find──► no key: empty list, no read
 //!     └──summary: offsets[k], offsets[k+1]──► one read of [a, b) of the neighbours
 //! ```
 //!
-//! Only the base of the default graph is read. Lists of segments whose summary does not fit the reader's memory limit, of
-//! named graphs, and of snapshots with patches are asked for by message ([`crate::servers`]).
+//! Only the base of the default graph is read. Other lists are requested by message ([`crate::servers`]): those of
+//! segments whose summary does not fit the reader's memory limit, of named graphs, and of snapshots with patches.
 
 pub mod blocks;
 mod exposed;

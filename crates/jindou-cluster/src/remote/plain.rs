@@ -1,18 +1,19 @@
-//! Lists of a store that does not change, without a message to its server.
+//! Lists of an unchanging store, without a message to its server.
 
 use super::reader::{RemoteStore, damaged};
 use crate::transport::{ByteRange, Moment, Result};
 use jindou_model::{Direction, PredicateId};
 
-/// Where a list lies in its file, in bytes, and how many neighbours it has; `None` for a key without one.
+/// The position of a list in its file, in bytes, and its number of neighbours; `None` for a key without a list.
 type KeyPlace = Option<(u64, u32)>;
 
 impl RemoteStore {
-    /// Appends the default graph's lists of `keys` to `values`, and where each ends to `ends`; false, with nothing appended, if a message has
-    /// to be sent: the summary does not fit the memory, or the lists have more than `most` neighbours, for which a message has pages.
+    /// Appends the default graph's lists of `keys` to `values`, and the end of each to `ends`. Returns false, with
+    /// nothing appended, if a message has to be sent: the summary does not fit the memory, or the lists have more than
+    /// `most` neighbours, which a message splits into pages.
     ///
     /// # Errors
-    /// The transport's, and for a peer that sent nonsense; what was appended counts for nothing then.
+    /// The transport's errors, and an error for a peer that sent invalid data; the appended values are then invalid.
     pub fn lists(
         &self,
         (predicate, direction): (PredicateId, Direction),
@@ -27,7 +28,7 @@ impl RemoteStore {
         let file = self.served(direction).file;
         let total: u64 = located.iter().flatten().map(|&(_, n)| u64::from(n)).sum();
         let from = values.len();
-        // So many that their bytes have a number of 32 bits.
+        // Too many for 32-bit byte counts.
         if total > u64::from(most.min(u32::MAX / 8)) {
             return Ok(false);
         }
@@ -53,8 +54,8 @@ impl RemoteStore {
         Ok(true)
     }
 
-    /// Numbers of neighbours of `keys` in the default graph, for which nothing is read once the summary is here; `None` if a message has to be
-    /// sent, which it also has where the predicate has edges in named graphs.
+    /// Numbers of neighbours of `keys` in the default graph, which need no read once the summary is present. `None` if
+    /// a message has to be sent, as always when the predicate has edges in named graphs.
     ///
     /// # Errors
     /// As [`Self::lists`].
@@ -75,7 +76,8 @@ impl RemoteStore {
         Ok(located.map(|all| all.into_iter().map(degree).collect()))
     }
 
-    /// By key: where its list lies in the segment file, and how long it is, if there is one. `None` if the summary does not fit the memory.
+    /// The place of each key's list in the segment file and its length, if it exists. `None` if the summary does not
+    /// fit the memory.
     fn places(
         &self,
         (predicate, direction): (PredicateId, Direction),
@@ -96,10 +98,10 @@ impl RemoteStore {
         }))
     }
 
-    /// Reads a few bytes here and there in a segment file, for those who measure.
+    /// Reads a few bytes at several places in a segment file, for measurements.
     ///
     /// # Errors
-    /// The transport's.
+    /// The transport's errors.
     pub fn touch(&self, places: u32, deadline: Moment) -> Result<()> {
         /// Bytes of a short list.
         const LIST: u32 = 16;

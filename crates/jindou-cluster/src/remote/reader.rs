@@ -9,7 +9,7 @@ use jindou_model::{Direction, PredicateId};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bytes of one read when summaries are fetched.
+/// Bytes per read when summaries are fetched.
 const FETCH: u64 = 1 << 20;
 
 /// A store on another server. Shared by all readers of this process; summaries are fetched on first use and
@@ -21,7 +21,7 @@ pub struct RemoteStore {
     memory_used: AtomicU64,
 }
 
-/// One direction of the served store.
+/// One direction of a remote store.
 pub(super) struct Served {
     pub(super) file: RemoteRegion,
     summaries: RemoteRegion,
@@ -29,8 +29,8 @@ pub(super) struct Served {
     kept: Vec<SummarySlot>,
 }
 
-/// Room for one summary, a cache line: what a lookup of a segment met for the first time misses first.
-/// `Some(None)`: over the memory limit, so ask.
+/// The place for one summary, a cache line, which is the first cache miss when a new segment is looked up. `Some(None)`
+/// means that it exceeds the memory limit, so lists have to be requested.
 #[derive(Default)]
 #[repr(align(64))]
 struct SummarySlot(OnceLock<Option<Summary>>);
@@ -40,11 +40,12 @@ pub(super) fn damaged(what: &str) -> TransportError {
 }
 
 impl RemoteStore {
-    /// Opens a store by the catalogue that [`Exposed::register`](super::Exposed::register) gave on the other side. Summaries take at most the
-    /// bytes that `memory_limit` makes of those of the segment files; lists of segments beyond that have to be asked for.
+    /// Opens a store by the catalogue that [`Exposed::register`](super::Exposed::register) returned on the other side.
+    /// Summaries take at most the bytes that `memory_limit` computes from those of the segment files; lists of segments
+    /// beyond that have to be requested.
     ///
     /// # Errors
-    /// The transport's, and for a damaged catalogue.
+    /// The transport's errors, and an error for a damaged catalogue.
     pub fn of_catalogue(
         peer: Arc<dyn Peer>,
         catalogue: &[u8],
@@ -94,7 +95,7 @@ impl RemoteStore {
         self.directions[0].entries.len() as u32
     }
 
-    /// The facts about a predicate's segment that are known without reading it.
+    /// The known facts about a predicate's segment, without reading it.
     #[must_use]
     pub fn entry(&self, p: PredicateId, direction: Direction) -> Option<&SegmentEntry> {
         self.directions[direction as usize]
@@ -102,7 +103,7 @@ impl RemoteStore {
             .get(p.0 as usize)
     }
 
-    /// Bytes of summaries kept now.
+    /// Bytes of the summaries kept at present.
     #[must_use]
     pub fn memory_used(&self) -> u64 {
         self.memory_used.load(Ordering::Relaxed)
@@ -116,7 +117,7 @@ impl RemoteStore {
         &self.directions[direction as usize]
     }
 
-    /// The summary of a segment with edges; `None` if it is over the memory limit.
+    /// The summary of a segment with edges; `None` if it exceeds the memory limit.
     pub(super) fn summary<'a>(
         &'a self,
         served: &'a Served,
@@ -151,7 +152,7 @@ impl RemoteStore {
         if !keep {
             self.memory_used.fetch_sub(bytes, Ordering::Relaxed);
         }
-        // When two threads came at once, the first one's stays.
+        // If two threads fetched it at once, the first result is kept.
         let made = made?;
         Ok(slot.0.get_or_init(|| made).as_ref())
     }

@@ -1,7 +1,7 @@
 //! The summary that a reader keeps of a segment.
 //!
-//! The server makes the summaries of one direction once, in words that others may read, and one
-//! [`SegmentEntry`] a predicate that says where they lie. A summary is:
+//! The server makes the summaries of one direction once, in words that others may read, and one [`SegmentEntry`] per
+//! predicate that locates them. A summary is:
 //!
 //! ```text
 //! intervals  n, n × (start | end << 32, key number of start); unless every   key sets of a few runs
@@ -12,10 +12,10 @@
 //! entry      base | block << 32
 //! ```
 //!
-//! A base is the number of edges before the first key there, a block ([`blocks`]) has the bounds of the lists, and
-//! the last entry is followed by one with the number of all edges. So a lookup reads the summary's struct, an entry
-//! and a block: cache misses are what a lookup costs, and these are few. (Elias–Fano offsets and keys take two thirds of
-//! the room on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
+//! A base is the number of edges before the first key of its entry, a block ([`blocks`]) has the bounds of the lists,
+//! and the last entry is followed by one with the number of all edges. So a lookup reads the summary's struct, an entry
+//! and a block: its cost is that of its cache misses, and these are few. (Elias–Fano offsets and keys take two thirds
+//! of the space on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
 
 use super::blocks::{self, NONE, Writer};
 use super::files::StoreFiles;
@@ -23,7 +23,7 @@ use bytemuck::{Pod, Zeroable};
 use jindou_graph::segment::{KeyFinder, Segment, prefetch};
 use jindou_model::Direction;
 
-/// The reader's table of contents: one a predicate and direction.
+/// An entry of the reader's table of contents: one per predicate and direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct SegmentEntry {
@@ -41,9 +41,9 @@ pub struct SegmentEntry {
     pub keys: u32,
     /// Longest neighbour list.
     pub max_degree: u32,
-    /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so ask.
+    /// 1: intervals, 2: bitmap, 3: buckets; 0: no edges, or too large for a summary, so lists have to be requested.
     pub finder: u32,
-    /// 1 if there are offsets after intervals.
+    /// 1 if intervals are followed by offsets.
     pub offsets: u32,
     /// Edges of named graphs, at most `u32::MAX`.
     pub named_edges: u32,
@@ -51,7 +51,7 @@ pub struct SegmentEntry {
     pub first_key: u32,
     /// Largest key.
     pub last_key: u32,
-    /// Zero.
+    /// Always zero.
     pub zero: u32,
 }
 
@@ -59,10 +59,10 @@ const INTERVALS: u32 = 1;
 const BITMAP: u32 = 2;
 const BUCKETS: u32 = 3;
 
-/// Ids a key up to which a bitmap is kept: 8 bits a key at most.
+/// Most ids per key for which a bitmap is kept: it then takes at most 8 bits per key.
 const DENSE: u64 = 4;
-/// Most keys in a bucket, on average. The directory must stay in the caches, so it should be small; a block's
-/// lines are fetched together, so it may have a few.
+/// Most keys in a bucket, on average. The directory must stay in the caches and should therefore be small; a block's
+/// lines are fetched together, so a block may have a few.
 const BUCKET: u64 = 48;
 /// Keys between two entries after intervals.
 const GROUP: u32 = 64;
@@ -77,8 +77,8 @@ pub struct Summaries {
 }
 
 impl Summaries {
-    /// Summarises the default graph's segments. O(keys); 8 bytes a key of the largest segment alongside the
-    /// result. `named_edges` has the number of edges in named graphs, by dense predicate id.
+    /// Summarises the default graph's segments. O(keys); takes 8 bytes per key of the largest segment in addition to
+    /// the result. `named_edges` has the number of edges in named graphs, by dense predicate id.
     #[must_use]
     pub fn summarise(files: &StoreFiles, named_edges: &[u64], direction: Direction) -> Self {
         let file = files.file(direction);
@@ -117,7 +117,7 @@ impl Summaries {
     }
 }
 
-/// Appends a segment's summary and gives its kind; `None` if it has more than 16 gigabytes of blocks.
+/// Appends a segment's summary and returns its kind; `None` if it has more than 16 gigabytes of blocks.
 fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
     // Bounds of the lists of keys `from .. to`.
     let bounds = |from: usize, to: usize| match segment.offsets {
@@ -197,7 +197,7 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
     Some(BUCKETS)
 }
 
-/// The entry of lists whose numbers are known otherwise. With one neighbour a key, the base says all.
+/// The entry for lists whose numbers are known otherwise. With one neighbour per key, the base suffices.
 fn numbered(writer: &mut Writer, bounds: &[u32]) -> Option<u64> {
     let single = match bounds {
         [a, .., z] => z.saturating_sub(*a) as usize == bounds.len() - 1,
@@ -211,7 +211,7 @@ fn numbered(writer: &mut Writer, bounds: &[u32]) -> Option<u64> {
     Some(entry(bounds, at))
 }
 
-/// A directory entry: the first list's first bound, and the place of the block.
+/// A directory entry: the first list's first bound, and the position of the block.
 fn entry(bounds: &[u32], at: u32) -> u64 {
     u64::from(bounds.first().copied().unwrap_or(0)) | u64::from(at) << 32
 }
@@ -220,7 +220,7 @@ fn hash(words: &[u64]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytemuck::cast_slice(words))
 }
 
-/// A segment's summary in the reader's memory. Fits a cache line, with room for what a table of them needs.
+/// A segment's summary in the reader's memory. Fits a cache line, including the overhead of a table of them.
 #[derive(Debug)]
 pub struct Summary {
     words: Box<[u64]>,
@@ -231,27 +231,27 @@ pub struct Summary {
 
 #[derive(Debug)]
 enum Finder {
-    /// Number of runs; of entries, none if every key has one neighbour.
+    /// Number of runs; number of entries, zero if every key has one neighbour.
     Intervals(u32, u32),
     /// First id and number of entries, two words each.
     Bitmap(u32, u32),
-    /// First id, log2 of ids a bucket, number of buckets.
+    /// First id, log2 of the ids per bucket, number of buckets.
     Buckets(u32, u32, u32),
 }
 
-/// Half a lookup: what the first cache miss told.
+/// Half of a lookup: the result of the first cache miss.
 #[derive(Clone, Copy, Debug)]
 struct Half {
     /// Edges before the block's first list.
     base: u64,
-    /// [`NONE`]: lists from the base on have one neighbour each.
+    /// [`NONE`] if the lists from the base on have one neighbour each.
     block: u32,
-    /// Number of the list in its block, or the key.
+    /// Number of the list in its block, or its key.
     key: u32,
 }
 
 impl Half {
-    /// The half that an entry gives for a key of its block.
+    /// The half given by an entry for a key of its block.
     #[inline]
     fn from_entry(entry: u64, key: u32) -> Self {
         Self {
@@ -263,7 +263,7 @@ impl Half {
 }
 
 impl Summary {
-    /// Takes over the words that `entry` speaks of; `None` if they are not what it says.
+    /// Takes over the words that `entry` describes; `None` if they do not match the description.
     #[must_use]
     pub fn parse(entry: &SegmentEntry, words: Box<[u64]>) -> Option<Self> {
         if words.len() as u64 != entry.summary_words || hash(&words) != entry.summary_hash {
@@ -283,7 +283,7 @@ impl Summary {
                 let &[first, n] = words.first_chunk::<2>()?;
                 let (id, shift, n) = (first as u32, (first >> 32) as u32, u32::try_from(n).ok()?);
                 let entry_words = if entry.finder == BITMAP { 2 } else { 1 };
-                // One more: the end.
+                // One more entry: the end.
                 words.get(..2 + entry_words * (n as usize + 1))?;
                 match entry.finder {
                     BITMAP => Finder::Bitmap(id, n),
@@ -301,8 +301,9 @@ impl Summary {
         })
     }
 
-    /// Where the neighbours of vertices lie, appended to `out`: byte offset in the segment file and number of neighbours, `None` for
-    /// what is not a key. No memory but the summary is touched, and the cache misses of several lookups are in flight together.
+    /// Appends the place of each vertex's neighbours to `out`: byte offset in the segment file and number of
+    /// neighbours, `None` for a vertex that is not a key. Only the summary is read, and the cache misses of several
+    /// lookups are in flight together.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
         /// Lookups in flight.
         const FLIGHT: usize = 32;
@@ -350,7 +351,7 @@ impl Summary {
         }
     }
 
-    /// The first half of a lookup; `None` if it is known by then that `v` is not a key.
+    /// The first half of a lookup; `None` if it already shows that `v` is not a key.
     #[inline]
     fn enter(&self, v: u32) -> Option<Half> {
         match self.finder {
@@ -389,7 +390,7 @@ impl Summary {
         }
     }
 
-    /// The second half: where the list lies.
+    /// The second half: the place of the list.
     #[inline]
     fn range(&self, half: Half) -> Option<(u64, u32)> {
         let words = self.words.get(self.blocks_at()..)?;

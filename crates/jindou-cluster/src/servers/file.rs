@@ -25,27 +25,28 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// A cluster file's content.
+/// The content of a cluster file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterFile {
-    /// Where it was read.
+    /// Path from which it was read.
     pub path: PathBuf,
-    /// The secret that servers show one another.
+    /// The secret by which servers authenticate each other.
     pub token: String,
     /// The carrier of requests and replies.
     pub fabric: Fabric,
-    /// Whether servers read lists out of each other's memory.
+    /// True if servers read lists from each other's memory.
     pub reads: bool,
     /// The servers in the file's order.
     pub servers: Vec<ServerEntry>,
 }
 
-/// The carrier of what servers ask one another.
+/// The carrier of requests between servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fabric {
     /// TLS.
     Tls,
-    /// UCX, which has neither authentication nor encryption; TLS for handshakes, signs of life, and while UCX does not work.
+    /// UCX, which has neither authentication nor encryption. TLS is used for handshakes and heartbeats, and while UCX
+    /// does not work.
     Ucx,
 }
 
@@ -62,23 +63,23 @@ pub struct ServerEntry {
     pub shards: Vec<u32>,
     /// PEM file of the cluster's authority.
     pub authority: PathBuf,
-    /// PEM file of its certificate.
+    /// PEM file of the server's certificate.
     pub certificate: PathBuf,
-    /// PEM file of its private key.
+    /// PEM file of the server's private key.
     pub key: PathBuf,
-    /// UCX's names of the devices that it may use.
+    /// Names of the devices that UCX may use.
     pub devices: Option<String>,
 }
 
-/// Servers that a file can name.
+/// Most servers in a file.
 const MAX_SERVERS: usize = 256;
 /// Fewest characters of a token.
 const MIN_TOKEN: usize = 16;
-/// Most of them.
+/// Most characters of a token.
 const MAX_TOKEN: usize = 512;
 
 impl ClusterFile {
-    /// Reads a file.
+    /// Reads a cluster file.
     ///
     /// # Errors
     /// [`Error::Io`] when it cannot be read; [`Error::Usage`] with file and reason for anything wrong in it.
@@ -87,7 +88,7 @@ impl ClusterFile {
         Self::parse(path, &text)
     }
 
-    /// Reads a file's text.
+    /// Parses a file's text.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -136,10 +137,10 @@ impl ClusterFile {
         })
     }
 
-    /// The server of a name.
+    /// The server with this name.
     ///
     /// # Errors
-    /// [`Error::Usage`] with the names that there are.
+    /// [`Error::Usage`] with the names of all servers if it is unknown.
     pub fn server(&self, name: &str) -> Result<&ServerEntry> {
         self.servers.iter().find(|s| s.name == name).ok_or_else(|| {
             let names: Vec<&str> = self.servers.iter().map(|s| s.name.as_str()).collect();
@@ -151,7 +152,7 @@ impl ClusterFile {
         })
     }
 
-    /// Checks that each of a store's shards is held by one server.
+    /// Checks that each of a store's shards is held by exactly one server.
     ///
     /// # Errors
     /// [`Error::Usage`] with the shard.

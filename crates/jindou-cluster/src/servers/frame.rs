@@ -11,7 +11,8 @@
 //! | 20..24 | region: 0 |
 //! | 24..32 | xxh3-64 of the body |
 //!
-//! All numbers are little-endian. A message of any length is a row of frames, so no length of a whole message is ever believed.
+//! All numbers are little-endian. A message of any length is a sequence of frames, so the length of a whole message is
+//! never taken from the peer.
 
 use super::{BEAT, CHUNK, SILENCE, ServerState};
 use std::future::poll_fn;
@@ -24,28 +25,29 @@ use tokio::time::timeout;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
-/// The protocol's version: servers speak with their own only.
+/// The protocol's version: servers only accept their own.
 pub const VERSION: u16 = 6;
 const HEADER: usize = 32;
 
-/// The meaning of a message.
+/// The kind of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameKind {
     /// A dialling server's introduction.
     Hello = 1,
-    /// Answer to a greeting that is let in: a [`ServerState`].
+    /// Acceptance of a greeting, with a [`ServerState`].
     Welcome,
-    /// Answer to a greeting that is not: the reason, in a sentence.
+    /// Refusal of a greeting, with the reason in a sentence.
     Refusal,
-    /// A sign of life.
+    /// A heartbeat.
     Beat,
     /// Requests with their shards.
     Requests,
     /// Their replies.
     Replies,
-    /// The shard that could not answer, and a sentence.
+    /// The shard that could not answer, and the reason in a sentence.
     Failure,
-    /// As its number, the one that has to stand before what is sent to this side over UCX; 0 if nothing is taken there any more.
+    /// In place of the message number, the number that must precede everything that is sent to this side over UCX; 0 if
+    /// UCX is no longer accepted here.
     Lane,
 }
 
@@ -67,7 +69,7 @@ impl FrameKind {
     }
 }
 
-/// A frame that came.
+/// A received frame.
 #[derive(Debug)]
 pub struct Frame {
     pub kind: FrameKind,
@@ -76,7 +78,7 @@ pub struct Frame {
     pub body: Vec<u8>,
 }
 
-/// A part of a message that goes out.
+/// A part of an outgoing message.
 pub struct FramePart {
     pub kind: FrameKind,
     pub number: u64,
@@ -85,7 +87,7 @@ pub struct FramePart {
     pub range: Range<usize>,
 }
 
-/// The frames of a message; one without a body for an empty one.
+/// The frames of a message; an empty message has one frame without a body.
 pub fn parts(kind: FrameKind, number: u64, message: Vec<u8>) -> impl Iterator<Item = FramePart> {
     let (message, length) = (Arc::new(message), 0);
     let total = message.len();
@@ -133,7 +135,7 @@ pub async fn send(
     to.flush().await
 }
 
-/// Fills a buffer; an error when nothing comes for too long, however much is still missing.
+/// Fills a buffer; an error when nothing arrives for too long, however much is still missing.
 async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io::Result<()> {
     while !buffer.is_empty() {
         let n = timeout(SILENCE, from.read(buffer)).await.map_err(|_| {
@@ -157,7 +159,7 @@ async fn fill(from: &mut (impl AsyncRead + Unpin), mut buffer: &mut [u8]) -> io:
 /// Reads a frame of at most `most` bytes.
 ///
 /// # Errors
-/// For anything but a frame, and when nothing comes for too long.
+/// For anything but a frame, and when nothing arrives for too long.
 pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Result<Frame> {
     let mut header = [0; HEADER];
     fill(from, &mut header).await?;
@@ -194,10 +196,10 @@ pub async fn read(from: &mut (impl AsyncRead + Unpin), most: usize) -> io::Resul
     })
 }
 
-/// Writes what comes through a channel, and signs of life meanwhile; ends with the channel.
+/// Writes the frames that come through a channel, with heartbeats in between; ends with the channel.
 ///
 /// # Errors
-/// When the other side takes nothing for too long.
+/// When the other side accepts nothing for too long.
 pub async fn write_all(
     to: &mut (impl AsyncWrite + Unpin),
     mut next: impl FnMut(&mut Context<'_>) -> Poll<Option<FramePart>>,
@@ -234,7 +236,7 @@ pub async fn write_all(
 pub struct Hello {
     /// The cluster's secret.
     pub token: String,
-    /// Identity of its store; 0 if it only asks for the state.
+    /// Identity of its store; 0 if it only asks for the server's state.
     pub identity: u64,
     /// Id epoch of its store.
     pub epoch: u64,
@@ -275,7 +277,7 @@ impl Fields<'_> {
 }
 
 impl Hello {
-    /// Its bytes.
+    /// The serialised form.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.identity.to_le_bytes());
@@ -285,7 +287,7 @@ impl Hello {
         out
     }
 
-    /// Reads its bytes.
+    /// Parses the serialised form.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let mut f = Fields(bytes);
         let found = Self {
@@ -299,7 +301,7 @@ impl Hello {
 }
 
 impl ServerState {
-    /// Its bytes.
+    /// The serialised form.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.identity.to_le_bytes());
@@ -312,7 +314,7 @@ impl ServerState {
         out
     }
 
-    /// Reads its bytes.
+    /// Parses the serialised form.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut f = Fields(bytes);
         let mut found = Self {
@@ -366,7 +368,8 @@ mod tests {
         }
     }
 
-    /// A changed bit anywhere but in kind, end and number, which whoever reads compares with what was asked, and any cut.
+    /// Any truncation is refused, and any changed bit except in kind, end and number, which the reader compares with
+    /// its request.
     #[test]
     fn damaged_frames_are_refused() {
         let bytes = bytes_of(b"some neighbours");

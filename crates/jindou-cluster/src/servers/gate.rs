@@ -1,8 +1,9 @@
-//! The gate before the handshakes: who may wait there, and who has to go when it is full.
+//! The gate before the handshakes: which connections may wait there, and which are closed when it is full.
 //!
-//! Anyone can open connections and say nothing. So newcomers are always let in, and another connection is closed for them: at first one
-//! that comes from no server's address and has said nothing yet, and of those the one that came first. A server says its first word as
-//! soon as it is connected, and is through with its handshake some milliseconds later.
+//! Any machine can open connections and send nothing. So newcomers are always let in, and another connection is closed
+//! in exchange: preferably one that has sent nothing yet and does not come from a server's address, and among those the
+//! oldest. A server sends its first byte as soon as it is connected, and completes its handshake some milliseconds
+//! later.
 
 use std::collections::{BTreeMap, HashSet};
 use std::net::IpAddr;
@@ -10,16 +11,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Connections before the end of their handshakes.
+/// Most connections before the end of their handshakes.
 const WAITING: usize = 512;
-/// Of those, handshakes that are under way.
+/// Most of them with a handshake in progress.
 const GREETING: usize = 64;
-/// Connections and handshakes from one address that belongs to no server.
+/// Most connections and handshakes from one address that does not belong to a server.
 const FROM_ONE: usize = 16;
-/// Time between looks at what the servers' names lead to.
+/// Interval at which the servers' names are resolved.
 const LOOK: Duration = Duration::from_secs(30);
 
-/// The connections that are not let in yet.
+/// The connections that have not completed their handshakes.
 #[derive(Default)]
 pub struct Gate {
     inner: Mutex<GateState>,
@@ -27,7 +28,7 @@ pub struct Gate {
 
 #[derive(Default)]
 struct GateState {
-    /// By number, in the order of their coming.
+    /// By number, in the order of arrival.
     all: BTreeMap<u64, GateWaiter>,
     last: u64,
     /// Addresses of the cluster's servers.
@@ -36,13 +37,13 @@ struct GateState {
 
 struct GateWaiter {
     from: IpAddr,
-    /// Whether its first byte has come.
+    /// True if the first byte has arrived.
     greeting: bool,
-    /// Told when it has to go.
+    /// Notified when the connection must be closed.
     away: Arc<Notify>,
 }
 
-/// A connection before its handshake ends.
+/// A connection before the end of its handshake.
 pub struct Newcomer {
     gate: Arc<Gate>,
     number: u64,
@@ -50,12 +51,12 @@ pub struct Newcomer {
 }
 
 impl Newcomer {
-    /// Ends when the connection has to make room for another one.
+    /// Completes when the connection has to make room for another one.
     pub async fn sent_away(&self) {
         self.away.notified().await;
     }
 
-    /// The connection's first byte has come.
+    /// Records that the connection's first byte has arrived.
     pub fn greets(&self) {
         let mut inner = self.gate.lock();
         let Some(waiting) = inner.all.get_mut(&self.number) else {
@@ -84,7 +85,7 @@ impl GateState {
         self.all.values().filter(|w| which(w)).count()
     }
 
-    /// Sends one of these away, but not the one that has just come.
+    /// Closes one of these connections, but not the newest.
     fn send_away(&mut self, but: u64, which: impl Fn(&GateWaiter) -> bool) {
         let rank =
             |(number, w): (&u64, &GateWaiter)| (self.known.contains(&w.from), w.greeting, *number);
@@ -103,7 +104,7 @@ impl Gate {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a connection from this address in. O(connections that wait).
+    /// Admits a connection from this address. O(waiting connections).
     pub fn enter(self: &Arc<Self>, from: IpAddr) -> Newcomer {
         let from = from.to_canonical();
         let away = Arc::new(Notify::new());
@@ -137,12 +138,12 @@ impl Gate {
         self.lock().known = addresses;
     }
 
-    /// Keeps itself told where the cluster's servers are, for ever.
+    /// Keeps the addresses of the cluster's servers up to date; never returns.
     pub async fn look_up(self: Arc<Self>, servers: Vec<String>) {
         loop {
             let mut known = HashSet::new();
             for server in &servers {
-                // A name that leads nowhere now may do so later.
+                // A name that does not resolve now may do so later.
                 if let Ok(found) = tokio::net::lookup_host(server).await {
                     known.extend(found.map(|a| a.ip().to_canonical()));
                 }
@@ -176,7 +177,7 @@ mod tests {
         assert!(waits(&server));
         assert!(!waits(&strangers[0]) && strangers.last().is_some_and(waits));
         assert_eq!(gate.lock().all.len(), WAITING);
-        // Handshakes that stall go before the server's, too.
+        // Stalled handshakes are closed before the server's, too.
         server.greets();
         for stranger in &strangers {
             stranger.greets();

@@ -1,4 +1,5 @@
-//! The answering side: connections of peers, let in after a handshake, whose requests are answered on threads of their own.
+//! The answering side: connections from peers, admitted after a handshake, whose requests are answered on threads of
+//! their own.
 
 use super::frame::{self, FrameKind, FramePart, Hello};
 use super::gate::{Gate, Newcomer};
@@ -24,16 +25,16 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// Time for the first byte of a connection: a server begins its handshake at once.
+/// Longest wait for the first byte of a connection: a server begins its handshake at once.
 const FIRST_BYTE: Duration = Duration::from_secs(1);
-/// Connections that were let in, at once.
+/// Most admitted connections at once.
 const CONNECTIONS: usize = 1024;
-/// Requests of a connection that are read and not yet answered.
+/// Most requests of a connection that were read but not answered yet.
 const IN_WORK: usize = 16;
-/// Bytes of an introduction.
+/// Most bytes of an introduction.
 const MAX_HELLO: usize = 4096;
 
-/// The shards that a server answers from, by number, and what runs parts of queries at them.
+/// A server's own shards, by number, and the runner of parts of queries at them.
 #[derive(Clone)]
 pub struct Own {
     bases: Arc<Vec<Option<Arc<Base>>>>,
@@ -62,7 +63,7 @@ impl Own {
     /// The answer of one of the shards.
     ///
     /// # Errors
-    /// [`Error::Shard`] with it.
+    /// [`Error::Shard`] with the shard's number.
     pub fn answer(&self, shard: u32, request: &Request) -> Result<Reply> {
         let failed = |message: String| Error::Shard { shard, message };
         let base = self.bases.get(shard as usize).and_then(Option::as_ref);
@@ -79,26 +80,26 @@ impl Own {
     }
 }
 
-/// Everything that connections which were let in can reach.
+/// Everything that admitted connections can access.
 #[derive(Clone)]
 pub struct Inside {
     pub own: Own,
     pub lanes: Option<Arc<lane::LaneEnd>>,
-    /// Holds the requests that come.
+    /// Budget for incoming requests.
     pub memory: MemoryBudget,
 }
 
-/// A port that peers dial.
+/// A port on which peers connect.
 pub struct Listener {
     tcp: TcpListener,
     tls: Arc<ServerConfig>,
 }
 
 impl Listener {
-    /// Takes the port of a server.
+    /// Binds the port of a server.
     ///
     /// # Errors
-    /// [`Error::Io`] when it cannot be had.
+    /// [`Error::Io`] when it cannot be bound.
     pub async fn bind(entry: &ServerEntry, tls: &Both) -> Result<(Self, SocketAddr)> {
         let cannot = |e: io::Error| {
             Error::io(
@@ -115,7 +116,7 @@ impl Listener {
         Ok((Self { tcp, tls }, address))
     }
 
-    /// Takes connections for ever. `others` are the addresses of the cluster's other servers.
+    /// Accepts connections; never returns. `others` are the addresses of the cluster's other servers.
     pub async fn run(
         self,
         inside: Inside,
@@ -129,7 +130,7 @@ impl Listener {
         let (expected, state) = (Arc::new(expected), Arc::new(state));
         loop {
             let Ok((tcp, from)) = self.tcp.accept().await else {
-                // Such as too many open files: others may be closed meanwhile.
+                // For example too many open files: others may be closed meanwhile.
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 continue;
             };
@@ -143,12 +144,12 @@ impl Listener {
                     () = newcomer.sent_away() => return,
                 };
                 drop(newcomer);
-                // Only who has a certificate and the token comes as far.
+                // Only peers with a certificate and the token get this far.
                 let Ok(_connection) = connections.try_acquire_owned() else {
                     return;
                 };
                 if let Ok(Some(stream)) = met {
-                    // Whoever dialled sees the end as well, and dials again.
+                    // The dialling side sees the end as well, and dials again.
                     let _ = serve(stream, inside).await;
                 }
             });
@@ -156,7 +157,7 @@ impl Listener {
     }
 }
 
-/// The reason to turn a server away.
+/// The reason to refuse a server.
 fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
     let Some(hello) = hello else {
         return Some("the introduction cannot be read".into());
@@ -164,7 +165,7 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
     if !bool::from(hello.token.as_bytes().ct_eq(expected.token.as_bytes())) {
         return Some("the token differs from this server's".into());
     }
-    // Only asks for the state.
+    // This peer only asks for the state.
     if hello.identity == 0 {
         return None;
     }
@@ -177,7 +178,7 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
     None
 }
 
-/// The handshake, once the first byte is there.
+/// The handshake, once the first byte has arrived.
 async fn greet(
     newcomer: &Newcomer,
     tcp: TcpStream,
@@ -190,7 +191,7 @@ async fn greet(
     timeout(SILENCE, meet(tcp, acceptor, expected, state)).await?
 }
 
-/// The handshake; `None` for a server that is turned away or wanted no more.
+/// The handshake; `None` for a server that was refused or only asked for the state.
 async fn meet(
     tcp: TcpStream,
     acceptor: TlsAcceptor,
@@ -240,7 +241,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                 }
                 (FrameKind::Lane, before) => {
                     message = before;
-                    // One at a time; 0 asks for none.
+                    // One lane at a time; 0 asks for none.
                     drop(open.take());
                     open = lanes
                         .as_ref()
@@ -284,7 +285,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                 let _ = reply(&out, FrameKind::Failure, number, failure(0, &why)).await;
                 continue;
             }
-            // Nothing more is read while much is in work; who asks reads all the time, so this ends.
+            // Reading stops while many requests are being answered. The asking side reads all the time, so this ends.
             let Ok(permit) = Arc::clone(&in_work).acquire_owned().await else {
                 return Ok(());
             };
@@ -305,14 +306,15 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
     }
 }
 
-/// A message that comes in frames, charged as it grows. One that there is no room for is read to its end and forgotten.
+/// A message that arrives in frames, charged as it grows. If there is no room for it, it is read to its end and
+/// discarded.
 struct Message {
     number: u64,
     bytes: Vec<u8>,
-    /// Bytes that have come.
+    /// Bytes received so far.
     length: usize,
     charge: Charge,
-    /// Why there is no room.
+    /// Reason why there is no room.
     refused: Option<String>,
 }
 
@@ -333,7 +335,8 @@ impl Message {
             return;
         }
         if self.length > self.bytes.capacity() {
-            // Doubled, the old one alongside the new one, and read into requests afterwards.
+            // The buffer doubles, and for a moment the old and the new one exist together; afterwards it is parsed into
+            // requests.
             let room = self.length.next_power_of_two();
             if let Err(e) = self.charge.set(2 * room as u64) {
                 self.bytes = Vec::new();
@@ -347,14 +350,14 @@ impl Message {
     }
 }
 
-/// The message that says why a shard does not answer.
+/// A message with the reason why a shard does not answer.
 pub fn failure(shard: u32, why: &str) -> Vec<u8> {
     let mut out = shard.to_le_bytes().to_vec();
     out.extend_from_slice(why.as_bytes());
     out
 }
 
-/// Sends a message part by part, so that long ones let short ones pass.
+/// Sends a message part by part, so that short messages can overtake long ones.
 async fn reply(out: &Sender<FramePart>, kind: FrameKind, number: u64, body: Vec<u8>) -> Option<()> {
     for part in frame::parts(kind, number, body) {
         out.send(part).await.ok()?;
@@ -362,7 +365,7 @@ async fn reply(out: &Sender<FramePart>, kind: FrameKind, number: u64, body: Vec<
     Some(())
 }
 
-/// The message that answers one of requests.
+/// The message that answers a message of requests.
 pub fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
     let mut out = Vec::new();
     match replies(own, bytes) {

@@ -1,8 +1,9 @@
-//! Servers that hold the shards of one store between them, over mutual TLS, and over UCX on networks that are trusted.
+//! Servers that hold the shards of one store together, connected by mutual TLS, and by UCX on trusted networks.
 //!
-//! Every server dials every other one. Requests go out on the connection that a server has dialled and their replies come back on it,
-//! so a server that answers never waits for one that asks: it reads requests only while few are in work on the connection, and who
-//! asks always reads. Queries share the connection, told apart by their requests' numbers.
+//! Every server dials every other one. A server sends requests on the connection that it has dialled and receives their
+//! replies on it, so an answering server never waits for an asking one: it reads requests only while few are in
+//! progress on the connection, and the asking side always reads. Queries share the connection, told apart by the
+//! numbers of their requests.
 //!
 //! ```text
 //! file     the cluster file: servers, addresses, shards, certificates, the token
@@ -41,16 +42,16 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A peer of which nothing was heard for so long is dead; so is one that does not end a handshake in that time.
+/// Silence after which a peer counts as dead, and time limit of a handshake.
 const SILENCE: Duration = Duration::from_millis(2500);
-/// Time between signs of life.
+/// Interval between heartbeats.
 const BEAT: Duration = Duration::from_millis(500);
-/// Bytes of a frame's body.
+/// Most bytes in a frame's body.
 const CHUNK: usize = 256 << 10;
-/// Bytes of a message that asks.
+/// Most bytes in a message of requests.
 const MAX_REQUEST: usize = 64 << 20;
 
-/// A running server's way to its peers, and theirs to it. Everything ends when it is dropped.
+/// A running server's connections to its peers, and theirs to it. Everything ends when it is dropped.
 pub struct Servers {
     own: Own,
     peers: Vec<Arc<Peer>>,
@@ -59,7 +60,7 @@ pub struct Servers {
     address: SocketAddr,
     lanes: Option<Arc<lane::LaneEnd>>,
     runtime: Option<tokio::runtime::Runtime>,
-    /// Ends the task that listens for peers; the channel is closed once it has ended.
+    /// Handle that ends the task listening for peers; the channel is closed once it has ended.
     listener: (tokio::task::AbortHandle, Mutex<Receiver<()>>),
 }
 
@@ -72,28 +73,29 @@ impl std::fmt::Debug for Servers {
     }
 }
 
-/// A server's state, as one that asked it found it.
+/// A server's state, as reported to another server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerState {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
     /// Identity of its store.
     pub identity: u64,
     /// Id epoch of its store.
     pub epoch: u64,
-    /// Port at which it takes lanes over UCX; 0 if it has none.
+    /// Port for UCX lanes; 0 if it has none.
     pub ucx: u16,
-    /// The shards that it holds.
+    /// The shards that it holds, ascending.
     pub shards: Vec<u32>,
 }
 
 impl Servers {
-    /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number; `posts` runs parts of queries
-    /// at them. Requests of peers are charged to `memory` while they come and until they are answered.
+    /// Starts to listen for peers and to dial them. `own` has the shards that this server holds, by number; `posts`
+    /// runs parts of queries at them. Requests of peers are charged to `memory` from their arrival until they are
+    /// answered.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the file does not fit the store or names no such server; [`Error::Io`] and [`Error::Usage`] for
-    /// certificates and addresses that cannot be used.
+    /// [`Error::Usage`] if the file does not fit the store or does not name this server; [`Error::Io`] and
+    /// [`Error::Usage`] for certificates and addresses that cannot be used.
     pub fn start(
         file: &ClusterFile,
         name: &str,
@@ -158,7 +160,7 @@ impl Servers {
             lanes: lanes.clone(),
             memory: memory.clone(),
         };
-        // Dropped with the task, and with it the listener.
+        // Dropped together with the task and its listener.
         let (listens, listening) = std::sync::mpsc::channel::<()>();
         let run = listener.run(inside, hello.clone(), state, others);
         let listener = runtime.spawn(async move {
@@ -194,7 +196,7 @@ impl Servers {
         })
     }
 
-    /// The number of shards of the store in a folder; `None` if it is not cut.
+    /// The number of shards of the store in a folder; `None` for an unsharded store.
     ///
     /// # Errors
     /// As [`Cluster::read`].
@@ -202,13 +204,13 @@ impl Servers {
         Ok(Cluster::read(dir)?.map(|c| c.shards.len()))
     }
 
-    /// The address at which peers reach it.
+    /// The address at which peers reach this server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// By peer: its name, and the requests that its lane over UCX took so far; `None` while it has no lane.
+    /// Name of each peer, and the number of requests that its UCX lane has accepted; `None` while it has no lane.
     #[must_use]
     pub fn lanes(&self) -> Vec<(&str, Option<u64>)> {
         self.peers
@@ -217,8 +219,9 @@ impl Servers {
             .collect()
     }
 
-    /// Lets peers with UCX read the segments of the shards that this server holds, which lie in the folder of the cut store: from some time
-    /// later on, about a second for 50 million keys. Where the cluster file says no, or that fails, they ask.
+    /// Lets peers with UCX read the segments of the shards that this server holds, in the folder of the sharded store.
+    /// It takes effect after some time, about a second for 50 million keys. If the cluster file forbids it, or it
+    /// fails, peers send requests instead.
     pub fn serve_reads(&self, store: &Path) {
         let Some(lanes) = self.lanes.as_ref().filter(|l| l.shelf().is_some()) else {
             return;
@@ -245,7 +248,8 @@ impl Servers {
         }
     }
 
-    /// By peer: its name, and the requests for lists that were read out of its memory; `None` while it cannot be read.
+    /// Name of each peer, and the number of list requests that were served by reading its memory; `None` while it
+    /// cannot be read.
     #[must_use]
     pub fn reads(&self) -> Vec<(&str, Option<u64>)> {
         self.peers
@@ -258,7 +262,7 @@ impl Servers {
             .collect()
     }
 
-    /// Ends UCX here as if it had broken, for tests.
+    /// Ends UCX on this server as if it had broken, for tests.
     #[doc(hidden)]
     pub fn break_lanes(&self) {
         if let Some(lanes) = &self.lanes {
@@ -266,10 +270,10 @@ impl Servers {
         }
     }
 
-    /// Asks each server of a file for its state, as the server `name` of it.
+    /// Asks each server of a file for its state, as the server `name` of the file.
     ///
     /// # Errors
-    /// For a file or certificates that cannot be used; a server that does not answer is an error of its own.
+    /// For a file or certificates that cannot be used; a server that does not answer appears as an error of its own.
     pub fn states(
         file: &ClusterFile,
         name: &str,
@@ -327,9 +331,9 @@ impl Drop for Servers {
 /// One peer's share of a round.
 struct Sent<'a> {
     peer: &'a Peer,
-    /// Of the first request.
+    /// Shard of the first request.
     shard: u32,
-    /// Places of the requests in the round.
+    /// Positions of the requests in the round.
     places: Vec<usize>,
     waiting: PendingReply<'a>,
 }
@@ -362,7 +366,7 @@ impl ShardClient for Servers {
         request: &Request,
         cancel: &CancelToken,
     ) -> Option<Reply> {
-        // In a cluster over TLS, at once.
+        // Returns at once in a cluster over TLS.
         self.lanes.as_ref()?.shelf()?;
         let lane = self.peer(shard).ok()?.lane()?;
         lane.reads()?.reply(blocks, shard, request, cancel)

@@ -21,14 +21,14 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Bytes of one message of replies: lists count their neighbours in 32 bits.
+/// Most bytes in one message of replies: lists count their neighbours in 32 bits.
 pub const MAX_REPLY: usize = 24 << 30;
-/// Beginning of the reason when nothing listens at a peer's address.
+/// Beginning of the error text when nothing listens at a peer's address.
 const UNREACHABLE: &str = "it cannot be reached";
-/// Time before the first and the last tries to dial again.
+/// Pauses before the first and the last attempts to dial again.
 const BACK_OFF: [Duration; 2] = [Duration::from_millis(50), Duration::from_secs(1)];
 
-/// A peer as one that asks it knows it.
+/// A peer from the asking side's point of view.
 pub struct Peer {
     entry: ServerEntry,
     state: Mutex<PeerState>,
@@ -38,20 +38,21 @@ pub struct Peer {
 enum PeerState {
     /// The first dial has not ended.
     First,
-    /// Why there is no connection.
+    /// No connection, for this reason.
     Down(String),
     Up {
-        /// Its number among the connections to this peer.
+        /// Number of this connection among those to the peer.
         link: u64,
-        /// The way out. Its length is bounded by those who wait: each thread has one round under way.
+        /// Channel of outgoing frames. Its length is bounded by the number of waiting threads: each has one round in
+        /// progress.
         out: UnboundedSender<FramePart>,
         waiting: FxHashMap<u64, Arc<ReplySlot>>,
-        /// Takes requests before TLS does, once the peer has accepted it.
+        /// Lane that takes precedence over TLS, once the peer has accepted it.
         lane: Option<Arc<Lane>>,
     },
 }
 
-/// A place for one reply, and the thread that sleeps until it is there.
+/// A place for one reply, and the thread that sleeps until it arrives.
 struct ReplySlot {
     thread: Thread,
     state: Mutex<SlotState>,
@@ -60,9 +61,9 @@ struct ReplySlot {
 enum SlotState {
     Coming(Vec<u8>),
     Done(Vec<u8>),
-    /// The peer cannot answer for one of its shards, and says why.
+    /// The peer cannot answer for one of its shards, for this reason.
     Failed(u32, String),
-    /// Why no reply can come any more.
+    /// No reply can arrive any more, for this reason.
     Lost(String),
 }
 
@@ -71,7 +72,7 @@ impl ReplySlot {
         !matches!(&*lock(&self.state), SlotState::Coming(_))
     }
 
-    /// Ends the wait. What came first stays: a reply that is there is no less good when its connection ends before it is taken.
+    /// Ends the wait. The first result is kept: a reply stays valid even if its connection ends before it is taken.
     fn end(&self, ended: SlotState) {
         let mut state = lock(&self.state);
         if matches!(*state, SlotState::Coming(_)) {
@@ -82,7 +83,7 @@ impl ReplySlot {
     }
 }
 
-/// A request under way. Dropped, its reply is thrown away.
+/// A request in progress. If it is dropped, its reply is discarded.
 pub struct PendingReply<'a> {
     peer: &'a Peer,
     number: u64,
@@ -90,7 +91,7 @@ pub struct PendingReply<'a> {
 }
 
 impl PendingReply<'_> {
-    /// Sleeps until the reply is there, and takes it.
+    /// Sleeps until the reply arrives, and takes it.
     ///
     /// # Errors
     /// [`Error::Shard`] when the peer dies or cannot answer; the token's error.
@@ -118,7 +119,7 @@ impl Drop for PendingReply<'_> {
 }
 
 impl Peer {
-    /// A peer that is not dialled yet.
+    /// A peer that has not been dialled yet.
     pub fn new(entry: &ServerEntry) -> Self {
         Self {
             entry: entry.clone(),
@@ -127,7 +128,7 @@ impl Peer {
         }
     }
 
-    /// The error of a query that needs what the peer does not give.
+    /// The error of a query that needs data which the peer cannot deliver.
     pub fn error(&self, shard: u32, why: &str) -> Error {
         Error::Shard {
             shard,
@@ -138,10 +139,11 @@ impl Peer {
         }
     }
 
-    /// Sends requests. There is a wait for a connection only until the peer is first reached, or is not within [`SILENCE`].
+    /// Sends requests. Waits for a connection only until the peer is first reached, or has not been reached within
+    /// [`SILENCE`].
     ///
     /// # Errors
-    /// [`Error::Shard`] while the peer is away; the token's error.
+    /// [`Error::Shard`] while the peer is unreachable; the token's error.
     pub fn send(
         &self,
         shard: u32,
@@ -188,12 +190,12 @@ impl Peer {
         Ok(sent)
     }
 
-    /// Its name.
+    /// The peer's name.
     pub fn name(&self) -> &str {
         &self.entry.name
     }
 
-    /// Offers a lane to the peer, that reads replies behind a number.
+    /// Offers a lane to the peer, which must put this number before replies.
     pub fn offer(&self, offered: &Arc<Lane>, number: u64) {
         if let PeerState::Up { out, lane, .. } = &mut *lock(&self.state) {
             *lane = Some(Arc::clone(offered));
@@ -201,7 +203,7 @@ impl Peer {
         }
     }
 
-    /// Sends all over TLS from now on. What was handed over to the lane and not answered fails.
+    /// Sends everything over TLS from now on. Requests that were handed over to the lane and not answered fail.
     pub fn lane_ended(&self, ended: &Lane, why: &str) {
         if let PeerState::Up { out, lane, .. } = &mut *lock(&self.state) {
             if lane.take_if(|l| std::ptr::eq(&**l, ended)).is_none() {
@@ -218,24 +220,24 @@ impl Peer {
         }
     }
 
-    /// Ends a request that can have no reply any more.
+    /// Fails a request that can no longer get a reply.
     pub fn lost(&self, number: u64, why: &str) {
         if let Some(slot) = self.slot(number) {
             slot.end(SlotState::Lost(why.to_owned()));
         }
     }
 
-    /// Requests that its lane took; `None` without one that the peer has accepted.
+    /// Number of requests that its lane accepted; `None` without a lane that the peer has accepted.
     pub fn over_lane(&self) -> Option<u64> {
         self.lane().and_then(|lane| lane.taken())
     }
 
-    /// The shards that it holds.
+    /// The shards that the peer holds.
     pub fn shards(&self) -> &[u32] {
         &self.entry.shards
     }
 
-    /// Its lane.
+    /// The peer's lane.
     pub fn lane(&self) -> Option<Arc<Lane>> {
         match &*lock(&self.state) {
             PeerState::Up { lane, .. } => lane.clone(),
@@ -246,7 +248,7 @@ impl Peer {
     /// The number of the connection. Waits for the first one.
     ///
     /// # Errors
-    /// [`Error::Shard`] while the peer is away; the token's error.
+    /// [`Error::Shard`] while the peer is unreachable; the token's error.
     pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
         loop {
             match &*lock(&self.state) {
@@ -258,14 +260,14 @@ impl Peer {
         }
     }
 
-    /// A moment's wait for the first connection.
+    /// Waits a moment for the first connection.
     fn wait_for_first(cancel: &CancelToken) -> Result<()> {
         cancel.check()?;
         std::thread::sleep(Duration::from_millis(5));
         Ok(())
     }
 
-    /// Ends the connection's state: all that waits fails at once.
+    /// Ends the connection's state: all waiting requests fail at once.
     fn down(&self, why: &str) {
         let before = std::mem::replace(&mut *lock(&self.state), PeerState::Down(why.to_owned()));
         if let PeerState::Up { waiting, .. } = before {
@@ -275,7 +277,7 @@ impl Peer {
         }
     }
 
-    /// True if something waits for the reply of a request.
+    /// True if the reply of this request is still awaited.
     pub fn waits_for(&self, number: u64) -> bool {
         match &*lock(&self.state) {
             PeerState::Up { waiting, .. } => waiting.contains_key(&number),
@@ -290,7 +292,7 @@ impl Peer {
         }
     }
 
-    /// Takes a frame of a reply; those for requests that nothing waits for any more are thrown away.
+    /// Accepts a frame of a reply; frames for requests that are no longer awaited are discarded.
     fn take(&self, frame: frame::Frame) -> io::Result<()> {
         let invalid = |what| Err(io::Error::new(io::ErrorKind::InvalidData, what));
         match (frame.kind, frame.number) {
@@ -305,7 +307,7 @@ impl Peer {
             }
             _ => {}
         }
-        // A request that went over UCX may be answered here.
+        // A request sent over UCX may be answered here.
         if frame.last
             && let Some(lane) = self.lane()
         {
@@ -338,7 +340,7 @@ impl Peer {
     /// Hands a complete reply to its waiting caller.
     ///
     /// # Errors
-    /// For a message that is none.
+    /// For an invalid message.
     pub fn finish(
         &self,
         number: u64,
@@ -362,15 +364,15 @@ impl Peer {
     }
 }
 
-/// All parts of a request in a row: whoever reads them puts one message together at a time.
+/// Puts all parts of a request in a row: the receiver assembles one message at a time.
 fn put(out: &UnboundedSender<FramePart>, number: u64, body: Vec<u8>) {
     for part in frame::parts(FrameKind::Requests, number, body) {
-        // A closed channel means that the connection has ended, which whoever ends it tells those that wait.
+        // A closed channel means that the connection has ended, which is reported to the waiting requests elsewhere.
         let _ = out.send(part);
     }
 }
 
-/// Tells the peer what has to stand before what it sends over UCX.
+/// Tells the peer which number must precede its messages over UCX.
 fn tell(out: &UnboundedSender<FramePart>, number: u64) {
     for part in frame::parts(FrameKind::Lane, number, Vec::new()) {
         let _ = out.send(part);
@@ -389,7 +391,7 @@ async fn dial(
         let tcp = TcpStream::connect(&entry.address)
             .await
             .map_err(|e| format!("{UNREACHABLE}: {e}"))?;
-        // Requests are small and waited for.
+        // Requests are small, and callers wait for them.
         let _ = tcp.set_nodelay(true);
         let name = ServerName::try_from(entry.name.clone()).map_err(|e| e.to_string())?;
         let mut stream = TlsConnector::from(Arc::clone(tls))
@@ -434,7 +436,7 @@ pub async fn state_of(
     dial(entry, tls, hello).await.map(|found| found.1)
 }
 
-/// Keeps a connection to a peer for ever.
+/// Keeps a connection to a peer up; never returns.
 pub async fn keep_up(
     peer: Arc<Peer>,
     tls: Arc<ClientConfig>,
@@ -476,7 +478,7 @@ pub async fn keep_up(
     }
 }
 
-/// Sends and takes until the connection ends; gives why it did.
+/// Sends and receives until the connection ends; returns the reason.
 async fn talk(
     peer: &Arc<Peer>,
     stream: Stream,

@@ -1,13 +1,13 @@
-//! Lists read out of another server's memory, where the fabric lets a server do so, instead of asking for them.
+//! Lists read from another server's memory, if the fabric allows it, instead of being requested.
 //!
 //! ```text
 //! owner    segment files and their summaries, registered ([`Shelf`]) ─► catalogue of each shard
 //! reader   catalogue, and the summaries of the segments that it meets ─► one read for all lists of a request ([`Reads`])
 //! ```
 //!
-//! Only what the default graph's lists tell is read. Everything else is asked for, and so is what a read does not give in time: a read that fails is
-//! no error. Whether a request is read or asked is decided by how long either took when the lane was opened, since some fabrics only
-//! pretend to read: there the other side has to help with every list.
+//! Only lists of the default graph are read. Everything else is requested, and so is any list that a read does not
+//! deliver in time: a failed read is not an error. Times measured when the lane is opened decide between reading and
+//! requesting, since some fabrics only emulate reads: there the other side has to help with every list.
 
 use super::SILENCE;
 use super::lane::{ALIVE, CATALOGUE, LaneEnd};
@@ -24,28 +24,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// The summaries that are kept of a shard take at most this part of its segments' bytes, or as much as [`LEAST`].
+/// Fraction of a shard's segment bytes that its kept summaries may take, unless [`LEAST`] is more.
 const PART: u64 = 20;
 const LEAST: u64 = 1 << 20;
-/// Nanoseconds that the other side takes for a list that it is asked for.
+/// Nanoseconds that the other side needs for a requested list.
 const A_LIST: f64 = 60.0;
-/// Times that each way is tried when a lane is opened.
+/// Number of tries of each way when a lane is opened.
 const TRIES: usize = 8;
-/// Neighbours that are read to see whether some edges are there.
+/// Most neighbours that are read to test if some edges exist.
 const LOOKED_THROUGH: u32 = 1 << 16;
-/// Lists of the longer one of two reads that are timed.
+/// Number of lists in the longer one of two timed reads.
 const MANY: u32 = 64;
 
 /// The shards of this server that peers may read.
 pub struct Shelf {
-    /// Predicates of the store, of which all shards know.
+    /// Predicates of the store, which all shards know.
     predicates: u32,
-    /// By shard: what a reader needs to know.
+    /// The catalogue for readers, by shard.
     catalogues: RwLock<FxHashMap<u32, Vec<u8>>>,
 }
 
 impl Shelf {
-    /// An empty one of a store with this many predicates.
+    /// An empty shelf for a store with this many predicates.
     pub fn new(predicates: u32) -> Self {
         Self {
             predicates,
@@ -53,7 +53,7 @@ impl Shelf {
         }
     }
 
-    /// Lets peers read the segments of a shard's folder. Takes about a second for 50 million keys.
+    /// Lets peers read the segments in a shard's folder. Takes about a second for 50 million keys.
     ///
     /// # Errors
     /// [`Error::Damaged`] and [`Error::Io`] for files that cannot be opened; [`Error::Shard`] with the fabric's reason.
@@ -71,7 +71,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// The answer to a peer that asks for a shard's catalogue: nothing as long as there is none.
+    /// The answer to a peer that asks for a shard's catalogue; empty as long as there is none.
     pub fn answer(&self, payload: &[u8], reply: &mut Vec<u8>) -> Result<(), &'static str> {
         let shard = payload.try_into().map_err(|_| "the shard is missing")?;
         if let Some(catalogue) = read(&self.catalogues).get(&u32::from_le_bytes(shard)) {
@@ -81,19 +81,19 @@ impl Shelf {
     }
 }
 
-/// Nanoseconds of the ways to get lists.
+/// Times in nanoseconds of the ways to get lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Cost {
-    /// Asking, and the answer.
+    /// A request and its answer.
     ask: f64,
     /// Reading one list.
     one: f64,
-    /// Reading each further one in the same read.
+    /// Reading each further list in the same read.
     further: f64,
 }
 
 impl Cost {
-    /// True if this many lists are sooner read than asked for.
+    /// True if reading this many lists is faster than requesting them.
     fn reads(&self, lists: usize) -> bool {
         let further = lists.saturating_sub(1) as f64;
         self.one + further * self.further < self.ask + A_LIST * lists as f64
@@ -106,15 +106,15 @@ pub struct Reads {
     /// By shard.
     stores: FxHashMap<u32, RemoteStore>,
     cost: Cost,
-    /// Requests that were read.
+    /// Number of requests served by reading.
     read: AtomicU64,
 }
 
 impl Reads {
-    /// Opens the shards that a peer has; `None` while they are not all there.
+    /// Opens the shards that a peer has; `None` until all of them are available.
     ///
     /// # Errors
-    /// The fabric's, and for a peer that sends nonsense.
+    /// The fabric's errors, and an error for a peer that sends invalid data.
     pub fn open(
         end: &Arc<LaneEnd>,
         link: &Arc<dyn transport::Peer>,
@@ -179,17 +179,17 @@ impl Reads {
         Ok(cost)
     }
 
-    /// Nanoseconds of reading a list, if that is what would be done with one.
+    /// Nanoseconds for reading one list, if a single list would be read.
     pub fn one(&self) -> Option<f64> {
         self.cost.reads(1).then_some(self.cost.one)
     }
 
-    /// Requests that were read so far.
+    /// Number of requests served by reading so far.
     pub fn count(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// The reply to a request about the default graph's edges of a shard; `None` if it is to be asked.
+    /// The reply to a request about the default graph's edges of a shard; `None` if the shard must be asked.
     pub fn reply(
         &self,
         blocks: &Blocks,
@@ -278,7 +278,7 @@ impl Reads {
     }
 }
 
-/// Leaves out what is not in an interval, of lists that are sorted.
+/// Removes ids outside an interval from sorted lists.
 fn keep([from, to]: [u32; 2], ends: &mut [u32], neighbours: &mut Vec<u32>) {
     let (mut read, mut written) = (0, 0);
     for end in ends {

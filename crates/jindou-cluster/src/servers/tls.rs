@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 /// One server's configurations.
 pub struct Both {
-    /// To dial others.
+    /// Configuration for dialling others.
     pub client: Arc<ClientConfig>,
-    /// To be dialled.
+    /// Configuration for being dialled.
     pub server: Arc<ServerConfig>,
 }
 
@@ -35,7 +35,7 @@ impl Both {
     /// Reads a server's certificates and key.
     ///
     /// # Errors
-    /// [`Error::Usage`] with the file that is not what it should be.
+    /// [`Error::Usage`] with the file that cannot be used.
     pub fn for_server(entry: &ServerEntry) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for root in certificates(&entry.authority)? {

@@ -1,4 +1,4 @@
-//! A shard's answers to the others' requests.
+//! A shard's answers to the requests of other shards.
 
 use super::{Reply, Request};
 use jindou_graph::ObjectTerms;
@@ -8,7 +8,8 @@ use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_store::Base;
 use jindou_store::shard::OwnData;
 
-/// Answers a request out of the base of one shard. O(what is asked), but for keys of chosen named graphs: O(keys).
+/// Answers a request from the base of one shard. O(size of the request), except for keys of selected named graphs:
+/// O(keys).
 ///
 /// # Errors
 /// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
@@ -18,12 +19,12 @@ pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
         message: "it is a whole store, not a shard".into(),
     })?;
     let reply = Answering { base, own }.answer(request)?;
-    // Files that failed meanwhile read as zeros.
+    // Files that fail meanwhile read as zeros.
     base.check_files()?;
     Ok(reply)
 }
 
-/// Predicates of a constant whose edges are counted when it is found.
+/// Most predicates of a constant for which edges are counted when it is looked up.
 const MOST_PREDICATES: usize = 64;
 
 struct Answering<'a> {
@@ -170,7 +171,7 @@ impl Answering<'_> {
         ids
     }
 
-    /// Ids with the numbers of edges of those that the shard owns and that have few predicates.
+    /// Ids, with the numbers of edges of those that the shard owns and that have few predicates.
     fn found(&self, ids: Vec<u32>) -> Reply {
         let (mut ends, mut predicates) = (Vec::with_capacity(ids.len()), Vec::new());
         let (mut default, mut named) = (Vec::new(), Vec::new());
@@ -202,7 +203,7 @@ impl Answering<'_> {
     }
 }
 
-/// The places of a sorted list's ids that are in the half-open interval.
+/// The positions of a sorted list's ids within the half-open interval.
 fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
     let a = list.partition_point(|&v| v < from);
     let b = list.partition_point(|&v| v < to);
@@ -235,7 +236,7 @@ fn lists(
                 column.drain(from..from + kept.start);
             }
         }
-        // The first one is whole however long it is.
+        // The first list is sent whole however long it is.
         if neighbours.len() > most && from > 0 {
             neighbours.truncate(from);
             graphs.truncate(from);
@@ -253,12 +254,13 @@ fn lists(
     }
 }
 
-/// Keys whose lists say whether runs are sent, and runs of each of them.
+/// Number of lists that decide if runs are sent, and number of their runs that are looked at.
 const LOOKED_AT: usize = 16;
-/// Neighbours of a run, in the mean, from which on runs are sent.
+/// Mean length of runs from which runs are sent.
 const LONG: usize = 4;
 
-/// Merged lists out of one segment, as runs if the first ones are long. If the others are not, they take twice the bytes of their ids.
+/// Merged lists from one segment, as runs if the first lists have long ones. If later lists do not, they take twice the
+/// bytes of their ids.
 fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: usize) -> Reply {
     let mut numbers = Vec::new();
     lists.find_many(keys, &mut numbers);
@@ -279,7 +281,8 @@ fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: u
     for (at, &number) in numbers.iter().enumerate() {
         fetch_ahead(lists, &numbers, at);
         let list = list(number);
-        // The first one is whole however long it is, and nothing else is longer than was asked for: whoever asked relies on that.
+        // The first list is sent whole however long it is, and nothing else exceeds the requested length, which the
+        // asking side relies on.
         if at > 0 && !list.is_empty() && sent + list.len() > most {
             break;
         }
@@ -302,7 +305,8 @@ fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: u
     }
 }
 
-/// The runs of a sorted list without duplicates: the first id, and how many follow one another from it on. O(log length) a run.
+/// The runs of a sorted list without duplicates: the first id, and how many follow consecutively. O(log length) per
+/// run.
 fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
     std::iter::from_fn(move || {
         let &first = list.first()?;
@@ -310,7 +314,7 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
             let id = list.get(at);
             id.is_some_and(|v| v.wrapping_sub(first) as usize == at)
         };
-        // The last id that is known to belong to the run, and a distance at which one may not.
+        // The last id known to belong to the run, and a distance at which an id may not.
         let (mut last, mut step) = (0, 1);
         while follows(last + step) {
             last += step;
@@ -327,7 +331,8 @@ fn runs(mut list: &[u32]) -> impl Iterator<Item = [u32; 2]> {
     })
 }
 
-/// Fetches what the keys after the one at `at` will read: where their lists begin, and the places of a list where searches look first.
+/// Prefetches the data for the keys after the one at `at`: the beginnings of their lists, and the positions in a list
+/// that searches read first.
 #[inline]
 fn fetch_ahead(lists: OwnLists<'_>, numbers: &[u32], at: usize) {
     const OFFSETS: usize = 16;

@@ -1,4 +1,5 @@
-//! One query's lists and counts of other shards: their names, how many are kept, and the memory that they are charged to.
+//! One query's cache of lists and counts from other shards: their names, the limits, and the memory to which they are
+//! charged.
 
 use super::session::Session;
 use super::{Graphs, Reply, Request};
@@ -8,25 +9,25 @@ use jindou_model::sync::lock;
 use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bytes of lists that are kept for the rows of a batch; when there are more, all are forgotten.
+/// Bytes of lists kept for the rows of a batch; if there are more, all are dropped.
 const KEPT: usize = 64 << 20;
-/// Keys whose numbers of edges are kept; when there are more, all are forgotten.
+/// Keys whose numbers of edges are kept; if there are more, all are dropped.
 const KEPT_DEGREES: usize = 1 << 16;
-/// Bytes of the name and the place of a list.
+/// Bytes for the name and the entry of a list.
 const NAME: usize = 96;
 
-/// Names the graphs of a list. Sets of graphs are numbered, so that a name a row is not a copy of a set.
+/// Name of a list's graphs. Sets of graphs are numbered, so that a name for each row does not copy a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum GraphsName {
     Default,
     Named(u32),
     AnyNamed,
     Union,
-    /// Its place in [`Session::sets`].
+    /// Its index in [`Session::sets`].
     Set(u32),
 }
 
-/// Names a list: predicate, direction, the graphs that were looked at, and the key.
+/// Name of a list: predicate, direction, graphs, and key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ListName {
     pub predicate: u32,
@@ -46,20 +47,20 @@ impl ListName {
     }
 }
 
-/// Lists and counts that were asked for.
+/// Lists and counts received so far.
 #[derive(Default)]
 pub(super) struct SessionCache {
     lists: FxHashMap<ListName, List>,
     bytes: usize,
     degrees: FxHashMap<FarKey, [u64; 2]>,
-    /// Vertices of which all numbers of edges are in `degrees` that are not 0.
+    /// Vertices for which `degrees` has all numbers of edges other than 0.
     counted: FxHashSet<u32>,
     terms: TermCache,
-    /// Of the bytes of the lists, once it is known who pays.
+    /// Charge for the bytes of the lists, once the budget is known.
     charge: Option<Charge>,
 }
 
-/// Terms of other shards, the last that were fetched.
+/// The most recently fetched terms of other shards.
 #[derive(Default)]
 struct TermCache {
     places: FxHashMap<u32, [u32; 2]>,
@@ -67,11 +68,12 @@ struct TermCache {
     charge: Option<Charge>,
 }
 
-/// Bytes of terms after which they are forgotten.
+/// Bytes of terms after which all are dropped.
 const KEPT_TERMS: usize = 8 << 20;
 
 impl TermCache {
-    /// Keeps terms, one an id; an unknown one is empty, and not kept. False if the ends do not fit the bytes or the ids.
+    /// Keeps terms, one per id; an unknown term is empty, and not kept. False if the ends do not fit the bytes or the
+    /// ids.
     fn insert(
         &mut self,
         ids: impl ExactSizeIterator<Item = u32>,
@@ -111,7 +113,8 @@ impl SessionCache {
         known.or_else(|| self.counted.contains(&name.key).then_some([0, 0]))
     }
 
-    /// Charges the terms to the current budget. Where there is no memory for them, they are asked for when they are needed.
+    /// Charges the terms to the current budget. If there is no memory for them, they are requested when they are
+    /// needed.
     fn charge_terms(&mut self) {
         let Some(charge) = &self.charge else {
             return;
@@ -126,7 +129,7 @@ impl SessionCache {
         }
     }
 
-    /// A term that was fetched.
+    /// A term, if it has been fetched.
     pub fn term(&self, id: u32) -> Option<&[u8]> {
         let &[from, to] = self.terms.places.get(&id)?;
         self.terms.bytes.get(from as usize..to as usize)
@@ -138,7 +141,7 @@ impl SessionCache {
 
     fn forget(&mut self) {
         self.lists = FxHashMap::default();
-        // Less is never refused.
+        // Reducing a charge is never refused.
         let _ = self.hold(0);
     }
 
@@ -150,7 +153,7 @@ impl SessionCache {
         Ok(())
     }
 
-    /// Keeps a list, and forgets the others where there is no room for all.
+    /// Keeps a list, and drops all others if there is not enough room.
     fn insert(&mut self, name: ListName, list: List) -> Result<()> {
         let bytes = list.len() * size_of::<(u32, u32)>() + NAME;
         if self.bytes + bytes > KEPT || self.hold(self.bytes + bytes).is_err() {
@@ -162,7 +165,7 @@ impl SessionCache {
     }
 }
 
-/// Names graphs row by row: a set that comes again is not looked for again.
+/// Names graphs row by row: a repeated set is not searched for again.
 pub(super) struct Naming<'a, 's> {
     session: &'a Session,
     last: Option<(&'s [u32], GraphsName)>,
@@ -174,7 +177,7 @@ impl<'s> Naming<'_, 's> {
             return self.session.graphs_name(scope);
         };
         match self.last {
-            // Both are borrowed for as long as this is, so one place is one set.
+            // Both are borrowed for the lifetime of this value, so equal addresses mean equal sets.
             Some((known, name)) if std::ptr::eq(known, set) => name,
             _ => {
                 let name = self.session.graphs_name(scope);
@@ -186,7 +189,7 @@ impl<'s> Naming<'_, 's> {
 }
 
 impl Session {
-    /// Charges what is kept to a query's memory from now on. The first budget counts.
+    /// Charges the cache to a query's memory from now on. The first budget is used.
     pub(super) fn charge_kept(&self, memory: &MemoryBudget) {
         let mut kept = lock(&self.kept);
         if kept.charge.is_none() {
@@ -222,7 +225,7 @@ impl Session {
         }
     }
 
-    /// The graphs of a name, to be sent.
+    /// The graphs of a name, in the form for requests.
     pub(super) fn graphs_of(&self, name: GraphsName) -> Graphs {
         match name {
             GraphsName::Default => Graphs::Default,
@@ -236,7 +239,7 @@ impl Session {
         }
     }
 
-    /// Keeps lists of other shards. A list that does not fit into the query's memory alone ends the query.
+    /// Keeps lists of other shards. A list that on its own does not fit the query's memory ends the query.
     pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
         let mut kept = lock(&self.kept);
         for ((_, name), list) in group.iter().zip(lists) {
@@ -249,7 +252,7 @@ impl Session {
         }
     }
 
-    /// Fetches the numbers of edges that are not kept, in one round; they may repeat.
+    /// Fetches the numbers of edges that are not kept, in one round; the argument may contain duplicates.
     pub(super) fn fetch_numbers(&self, of: &[FarKey]) {
         let mut wanted: Vec<FarKey> = {
             let kept = lock(&self.kept);
@@ -261,7 +264,7 @@ impl Session {
         self.ask_degrees(&wanted);
     }
 
-    /// Keeps the numbers of edges of a vertex of another shard: all that it has.
+    /// Keeps the numbers of edges of a vertex of another shard; they must be complete.
     pub(super) fn keep_counts(
         &self,
         shard: u32,
@@ -289,7 +292,8 @@ impl Session {
         kept.counted.insert(id);
     }
 
-    /// Fetches terms of other shards that are neither here nor kept, in one round; they may repeat.
+    /// Fetches terms of other shards that are neither local nor kept, in one round; the argument may contain
+    /// duplicates.
     pub(super) fn fetch_missing_terms(&self, ids: &[(u32, u32)]) {
         let here = self.own();
         let mut far: Vec<(u32, u32)> = {
@@ -325,7 +329,7 @@ impl Session {
         kept.charge_terms();
     }
 
-    /// Keeps terms that a shard sent unasked; those of ids that it does not own are left out.
+    /// Keeps terms that a shard sent without request; those of ids that it does not own are ignored.
     pub(super) fn keep_sent_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
         let blocks = self.blocks();
         let owns = |&id: &u32| blocks.place(id).is_some_and(|p| p.shard == shard);
@@ -336,12 +340,13 @@ impl Session {
         if kept.terms.bytes.len() > KEPT_TERMS {
             kept.terms.forget();
         }
-        // Terms that do not fit are asked for.
+        // Terms that do not fit are requested later.
         let _ = kept.terms.insert(ids.iter().copied(), ends, bytes);
         kept.charge_terms();
     }
 
-    /// Edges of a key of another shard, in the default graph and in named ones: kept, or asked for. Zeros if that fails.
+    /// Edges of a key of another shard, in the default graph and in named graphs: kept, or requested. Zeros if that
+    /// fails.
     pub(super) fn number_of_edges(&self, name: FarKey) -> [u64; 2] {
         if let Some(known) = lock(&self.kept).degree(&name) {
             return known;
@@ -350,7 +355,7 @@ impl Session {
         found.first().copied().unwrap_or_default()
     }
 
-    /// The numbers of edges of sorted keys, which are then kept; fewer if a shard fails.
+    /// Requests the numbers of edges of sorted keys, which are then kept; fewer are returned if a shard fails.
     fn ask_degrees(&self, wanted: &[FarKey]) -> Vec<[u64; 2]> {
         let same = |a: &FarKey, b: &FarKey| {
             (a.shard, a.predicate, a.direction) == (b.shard, b.predicate, b.direction)

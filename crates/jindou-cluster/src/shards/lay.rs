@@ -1,4 +1,4 @@
-//! Lists and edges of a batch of rows, as other shards send them.
+//! Lists and edges for a batch of rows, as received from other shards.
 
 use super::kept::ListName;
 use super::session::Session;
@@ -7,15 +7,16 @@ use jindou_graph::segment::Scope;
 use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
 use jindou_store::shard::PAGE;
 
-/// Keys of a batch at most whose lists may be kept.
+/// Most keys of a batch whose lists may be kept.
 const FEW: usize = 256;
 
-/// The range of a list that is not laid.
+/// Range of a list that was not placed.
 const NOT_LAID: [u32; 2] = [1, 0];
 
 impl Session {
-    /// True if runs can be the answer for this many keys and neighbours at most. Few bytes can say that there are very many neighbours: only
-    /// the first list may have more than were asked for, but no more than the predicate has edges.
+    /// True if runs can be the answer for this many keys, with this many neighbours at most. A few bytes of runs can
+    /// stand for very many neighbours: only the first list may have more than requested, but never more than the
+    /// predicate has edges.
     fn fit(
         &self,
         predicate: u32,
@@ -38,7 +39,8 @@ impl Session {
             && u32::try_from(laid as u64 + all).is_ok()
     }
 
-    /// Appends the lists of keys of one predicate and direction to `more`; gives where each is, `[1, 0]` for those without room.
+    /// Appends the lists of keys of one predicate and direction to `more`; returns the place of each, `[1, 0]` for
+    /// those without room.
     pub(super) fn lay_lists(
         &self,
         keys: &[FarKey],
@@ -61,7 +63,7 @@ impl Session {
             order.retain(|&i| match self.kept(&ListName::new(keys[i], graphs)) {
                 Some(list) if more.len() + list.len() <= MOST_LAID => {
                     let from = more.len();
-                    // An edge of several graphs is one neighbour.
+                    // An edge of several graphs counts as one neighbour.
                     let mut last = None;
                     for &(neighbour, _) in &*list {
                         if last.replace(neighbour) != Some(neighbour) {
@@ -99,7 +101,7 @@ impl Session {
             let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
             let replies = self.ask(&requests);
             if replies.is_empty() {
-                // Nothing of this query counts any more.
+                // All results of this query are invalid now.
                 places.fill([0, 0]);
                 break;
             }
@@ -150,7 +152,7 @@ impl Session {
         places
     }
 
-    /// Tells which edges of one predicate and direction are there, each at its place.
+    /// Tells for each edge of one predicate and direction if it exists, in the order of the argument.
     pub(super) fn ask_edges(
         &self,
         edges: &[(FarKey, u32, usize)],

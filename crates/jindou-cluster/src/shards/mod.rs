@@ -1,5 +1,6 @@
-//! One query's reading of a store in shards: requests for others' data ([`Request`], sent by a [`ShardClient`]), a shard's answers to them
-//! ([`answer()`]), and what a query was given so far ([`Session`]), through which one shard is explored as the whole store.
+//! One query's reading of a sharded store: requests for data of other shards ([`Request`], sent by a [`ShardClient`]),
+//! a shard's answers to them ([`answer()`]), and the data received so far ([`Session`]), through which one shard is
+//! explored as the whole store.
 //!
 //! ```text
 //! Graph, EdgeView ──► Session ──► kept: lists, numbers of edges, terms

@@ -1,4 +1,4 @@
-//! All shards of a store that are open in this process, asking one another.
+//! All shards of a store in one process, answering each other directly.
 
 use super::{Reply, Request, ShardClient, answer, post};
 use jindou_graph::shard::{Far, Posts};
@@ -32,7 +32,7 @@ impl Near {
         }
     }
 
-    /// The same shards, at which `posts` runs parts of queries.
+    /// The same shards, with `posts` running parts of queries at them.
     #[must_use]
     pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
         Self {

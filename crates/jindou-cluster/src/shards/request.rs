@@ -1,10 +1,11 @@
-//! Requests of shards to one another: batches of keys, columns of answers. Plain data, so that a wire can frame it.
+//! Requests between shards: batches of keys, and columns of answers. They are plain data, so that a protocol can
+//! serialise them.
 
 use jindou_graph::segment::Scope;
 use jindou_graph::shard::{Blocks, Far};
 use jindou_model::{CancelToken, Direction, Error, Result};
 
-/// The graphs that a request is about: a [`Scope`] that can be sent.
+/// The graphs of a request: a [`Scope`] that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Graphs {
     /// The default graph only.
@@ -45,60 +46,61 @@ impl Graphs {
     }
 }
 
-/// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; anything else is answered with an
-/// error.
+/// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; for any others the answer
+/// is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Neighbour lists of keys: [`Reply::Lists`], or [`Reply::Runs`] of merged ones.
     Lists {
         /// Dense predicate id.
         predicate: u32,
-        /// The end that is the key.
+        /// The end of the edges that is the key.
         direction: Direction,
-        /// Edges of which graphs.
+        /// Graphs of the edges.
         graphs: Graphs,
-        /// Each neighbour once, without its graph; else each (neighbour, graph).
+        /// True for each neighbour once, without its graph; false for each (neighbour, graph).
         merged: bool,
-        /// Distinct, in any order.
+        /// Distinct keys in any order.
         keys: Vec<u32>,
-        /// Neighbours from the first of these ids on and below the second; [`EVERYTHING`](jindou_graph::shard::EVERYTHING) for all.
+        /// Only neighbours from the first of these ids on and below the second;
+        /// [`EVERYTHING`](jindou_graph::shard::EVERYTHING) for all.
         within: [u32; 2],
-        /// Neighbours after which no further list is begun; the first one is always whole.
+        /// Number of neighbours after which no further list is begun; the first list is always whole.
         most: u32,
     },
-    /// Whether edges are there: [`Reply::There`].
+    /// Existence of edges: [`Reply::There`].
     Contains {
         /// Dense predicate id.
         predicate: u32,
-        /// The end that is the key.
+        /// The end of the edges that is the key.
         direction: Direction,
-        /// Edges of which graphs.
+        /// Graphs of the edges.
         graphs: Graphs,
         /// One end of each edge.
         keys: Vec<u32>,
-        /// The other end of each.
+        /// The other end of each edge.
         neighbours: Vec<u32>,
     },
     /// Numbers of edges of keys: [`Reply::Degrees`].
     Degrees {
         /// Dense predicate id.
         predicate: u32,
-        /// The end that is the key.
+        /// The end of the edges that is the key.
         direction: Direction,
-        /// Keys, each once or more.
+        /// Keys, possibly repeated.
         keys: Vec<u32>,
     },
     /// The vertices that have an edge: [`Reply::Ids`], ascending.
     Keys {
         /// Dense predicate id.
         predicate: u32,
-        /// The end that is the key.
+        /// The end of the edges that is the key.
         direction: Direction,
-        /// Edges of which graphs.
+        /// Graphs of the edges.
         graphs: Graphs,
-        /// Ids below are left out.
+        /// Smallest id to return.
         from: u32,
-        /// Ids at most.
+        /// Most ids to return.
         most: u32,
     },
     /// The predicates of vertices: [`Reply::Predicates`].
@@ -110,19 +112,19 @@ pub enum Request {
     },
     /// The canonical bytes of terms: [`Reply::Terms`].
     Terms {
-        /// Ids of terms, each once or more.
+        /// Ids of terms, possibly repeated.
         ids: Vec<u32>,
     },
     /// Ids of terms: [`Reply::Ids`], 0 for a term that the shard does not have.
     Lookup {
-        /// Where each term ends in the bytes.
+        /// End of each term in the bytes.
         ends: Vec<u32>,
         /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
     },
-    /// As [`Self::Lookup`], of the few constants of a query: [`Reply::Found`].
+    /// As [`Self::Lookup`], for the few constants of a query: [`Reply::Found`].
     Find {
-        /// Where each term ends in the bytes.
+        /// End of each term in the bytes.
         ends: Vec<u32>,
         /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
@@ -139,7 +141,7 @@ pub enum Request {
         /// The graph.
         graph: u32,
     },
-    /// The kind of terms that all of the shard's objects of a predicate belong to: [`Reply::Objects`].
+    /// The kinds of terms of the shard's objects of a predicate: [`Reply::Objects`].
     ObjectTerms {
         /// Dense predicate id.
         predicate: u32,
@@ -151,73 +153,73 @@ pub enum Request {
 /// The answer to a [`Request`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Lists, for as many of the keys as there was room for, in their order.
+    /// Lists for as many of the keys as there was room for, in their order.
     Lists {
-        /// Where each list ends.
+        /// End of each list.
         ends: Vec<u32>,
         /// Sorted in each list.
         neighbours: Vec<u32>,
-        /// The graph of each neighbour; empty if they were merged.
+        /// The graph of each neighbour; empty if the lists were merged.
         graphs: Vec<u32>,
     },
-    /// Merged lists whose neighbours mostly follow one another, for as many of the keys as there was room for, in their order.
+    /// Merged lists with mostly consecutive neighbours, for as many of the keys as there was room for, in their order.
     Runs {
-        /// Where the runs of each list end.
+        /// End of each list's runs.
         ends: Vec<u32>,
-        /// The first id, and how many follow one another from it on; ascending in each list.
+        /// The first id of a run, and how many follow consecutively; ascending in each list.
         runs: Vec<[u32; 2]>,
     },
-    /// 1 for each edge that is there, else 0.
+    /// 1 for each edge that exists, else 0.
     There(Vec<u8>),
-    /// Edges of each key.
+    /// Numbers of edges of each key.
     Degrees {
-        /// In the default graph.
+        /// Edges in the default graph.
         default: Vec<u64>,
-        /// In named graphs, an edge once for each graph.
+        /// Edges in named graphs, each counted once per graph.
         named: Vec<u64>,
     },
     /// Ids, or dense predicate ids.
     Ids {
         /// The ids.
         ids: Vec<u32>,
-        /// Whether there are more, from the last one on.
+        /// True if there are more ids after the last one.
         more: bool,
     },
     /// Ids, 0 for a term that the shard does not have, and the numbers of edges of those that it owns.
     Found {
-        /// Of each term.
+        /// The id of each term.
         ids: Vec<u32>,
-        /// Where the edges of each term end; as for the term before where they were not counted.
+        /// End of each term's edges; equal to the previous end if they were not counted.
         ends: Vec<u32>,
-        /// Twice the dense predicate id, and 1 for edges that enter.
+        /// Twice the dense predicate id, plus 1 for incoming edges.
         predicates: Vec<u32>,
         /// Edges in the default graph.
         default: Vec<u64>,
-        /// In named graphs, an edge once for each graph.
+        /// Edges in named graphs, each counted once per graph.
         named: Vec<u64>,
     },
     /// Dense predicate ids of each vertex.
     Predicates {
-        /// Where each vertex' list ends.
+        /// End of each vertex's list.
         ends: Vec<u32>,
         /// Ascending in each list.
         predicates: Vec<u32>,
     },
     /// Terms of ids.
     Terms {
-        /// Where each term ends; an unknown one, and no other, is empty.
+        /// End of each term; only an unknown term is empty.
         ends: Vec<u32>,
         /// Canonical bytes, one term after the other.
         bytes: Vec<u8>,
     },
-    /// 0 anything, 1 IRIs, blank nodes and plain texts, 2 IRIs and blank nodes.
+    /// 0: anything; 1: IRIs, blank nodes and plain texts; 2: IRIs and blank nodes.
     Objects(u8),
     /// The receiver's answer to a message.
     Post(Vec<u8>),
 }
 
 impl Request {
-    /// Bytes of the columns, for counting.
+    /// Bytes of the columns, for statistics.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         const HEAD: usize = 16;
@@ -242,7 +244,7 @@ impl Request {
 }
 
 impl Reply {
-    /// Bytes of the columns, for counting.
+    /// Bytes of the columns, for statistics.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let columns = match self {
@@ -273,18 +275,19 @@ impl Reply {
     }
 }
 
-/// The client of the other shards of a store: requests for their data, and [`Far`]'s messages.
+/// The client for the other shards of a store: requests for their data, and [`Far`]'s messages.
 pub trait ShardClient: Far {
-    /// Sends every request to its shard, and waits for all replies, which come in the order of the requests. Requests for one
-    /// shard are one message. What comes back is not trusted: whoever asked looks whether it fits. The wait ends when the query's
-    /// token says so; a shard that goes silent ends it sooner.
+    /// Sends every request to its shard, and waits for all replies, which are returned in the order of the requests.
+    /// Requests for one shard are one message. Replies are not trusted: the caller checks that they fit. The wait ends
+    /// when the query's token says so; a shard that goes silent ends it sooner.
     ///
     /// # Errors
-    /// [`Error::Shard`] with the first shard that did not answer, and why; the token's [`Error::Cancelled`] and [`Error::Timeout`].
+    /// [`Error::Shard`] with the first shard that did not answer, and the reason; the token's [`Error::Cancelled`] and
+    /// [`Error::Timeout`].
     fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>>;
 
-    /// The reply to a request, without asking the shard for it: where its memory can be read from here, and that is quicker. `None` where
-    /// it has to be asked. `blocks` are the store's.
+    /// The reply to a request without a message to the shard, if its memory can be read from here and that is faster.
+    /// `None` if it has to be asked. `blocks` are the store's.
     fn read(
         &self,
         blocks: &Blocks,
@@ -297,10 +300,10 @@ pub trait ShardClient: Far {
     }
 }
 
-/// [`Far::post`] by way of [`ShardClient::ask`], as every client has it.
+/// [`Far::post`] in terms of [`ShardClient::ask`], for every client.
 ///
 /// # Errors
-/// As [`ShardClient::ask`]; [`Error::Shard`] for replies that answer no message.
+/// As [`ShardClient::ask`]; [`Error::Shard`] for replies that do not answer a message.
 pub fn post(
     client: &impl ShardClient,
     messages: Vec<(u32, Vec<u8>)>,

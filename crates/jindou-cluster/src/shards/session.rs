@@ -1,4 +1,4 @@
-//! One query's reading of a store in shards: which requests it made, the lists it was given, and whether one failed.
+//! One query's reading of a sharded store: its requests, the lists received, and the first failure.
 
 use super::kept::{ListName, SessionCache};
 use super::{Graphs, Reply, Request, ShardClient};
@@ -17,32 +17,32 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Ids whose terms are asked for at once.
+/// Number of ids whose terms are requested at once.
 const TERMS: usize = 1 << 16;
-/// Terms that may be a query's constants, whose edges are counted while they are looked up.
+/// Most terms that count as a query's constants, whose edges are counted when they are looked up.
 const CONSTANTS: usize = 16;
 
 /// The reason why a session reads no more.
 #[derive(Clone)]
 enum SessionFailure {
-    /// A shard did not answer, or answered nonsense.
+    /// A shard did not answer, or sent an invalid answer.
     Shard(u32, String),
     Cancelled,
     Timeout(Duration),
     /// The query's memory is used up.
     Limit(Limit),
-    /// The memory of all queries together is.
+    /// The memory of all queries together is used up.
     Busy(Limit),
 }
 
-/// One shard's base and the way to the others, as one query uses them. What fails once stays failed: then [`Self::check`] says so,
-/// and what was read counts for nothing. The next query has a session of its own.
+/// One shard's base and the connections to the others, as one query uses them. A failure is permanent: [`Self::check`]
+/// then returns it, and everything read is invalid. The next query has a session of its own.
 pub struct Session {
     base: Arc<Base>,
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
     failure: Mutex<Option<SessionFailure>>,
-    /// The query's, from its beginning on; without anything that it watches, which may be this session.
+    /// The query's token, from its beginning on; without the objects that it watches, one of which may be this session.
     cancel: Mutex<CancelToken>,
     pub(super) kept: Mutex<SessionCache>,
     /// Sets of graphs, by number.
@@ -93,10 +93,10 @@ impl Session {
         }
     }
 
-    /// Ok if everything that was asked for so far was answered. One load.
+    /// Ok if all requests so far were answered. Costs one atomic load.
     ///
     /// # Errors
-    /// [`Error::Shard`] with the first shard that did not answer, for good; the token's error if it ended a wait.
+    /// [`Error::Shard`] with the first shard that did not answer, permanently; the token's error if it ended a wait.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.failed.load(Ordering::Acquire) {
@@ -113,7 +113,7 @@ impl Session {
             Some(SessionFailure::Timeout(limit)) => Error::Timeout(limit),
             Some(SessionFailure::Limit(limit)) => Error::Limit(limit),
             Some(SessionFailure::Busy(limit)) => Error::Busy(limit),
-            // A failure is noted before it is told of.
+            // A failure is recorded before it is signalled.
             None => Error::Internal("a session failed without a reason".into()),
         }
     }
@@ -127,7 +127,7 @@ impl Session {
         self.end(SessionFailure::Shard(shard, message));
     }
 
-    /// Ends the query since there is no memory for what came back.
+    /// Ends the query since there is no memory for the received data.
     pub(super) fn exceed(&self, limit: Limit, of_all: bool) {
         self.end(if of_all {
             SessionFailure::Busy(limit)
@@ -136,14 +136,14 @@ impl Session {
         });
     }
 
-    /// A reply that does not fit its request.
+    /// Records a reply that does not fit its request.
     pub(super) fn unfit(&self, shard: u32) {
         self.fail(shard, "its answer does not match its request".into());
     }
 
     /// The data of the session's own shard.
     pub(super) fn own(&self) -> OwnData<'_> {
-        // `new` makes none without it.
+        // `new` returns `None` without it.
         self.base
             .own_data()
             .expect("the base of a session is a shard")
@@ -153,13 +153,14 @@ impl Session {
         self.own().blocks()
     }
 
-    /// Replies to all requests, or nothing once one failed or the query's token ended. Requests are sorted by shard, so that each shard gets one message.
+    /// Replies to all requests, or an empty list once one has failed or the query's token has ended. Requests must be
+    /// sorted by shard, so that each shard gets one message.
     pub(super) fn ask(&self, requests: &[(u32, Request)]) -> Vec<Reply> {
         if requests.is_empty() || self.failed.load(Ordering::Acquire) {
             return Vec::new();
         }
         let cancel = lock(&self.cancel).clone();
-        // What answers at once may have more pages than there is time.
+        // A source that answers at once may have more pages than there is time.
         if let Err(e) = cancel.check() {
             self.end(failure_of(e, requests[0].0));
             return Vec::new();
@@ -189,7 +190,7 @@ impl Session {
         found.into_iter().flatten().collect()
     }
 
-    /// Replies to requests, of which there is one at least, by messages.
+    /// Sends requests, at least one, as messages, and returns the replies.
     fn send(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Vec<Reply> {
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
@@ -212,7 +213,7 @@ impl Session {
         }
     }
 
-    /// Asks all other shards the same.
+    /// Sends the same request to all other shards.
     pub(super) fn ask_others(&self, request: &Request) -> Vec<(u32, Reply)> {
         let own = self.own().number();
         let others = (0..self.blocks().shards()).filter(|&s| s != own);
@@ -221,7 +222,7 @@ impl Session {
         shards.zip(self.ask(&requests)).collect()
     }
 
-    /// Appends a term of another shard, if it is kept.
+    /// Appends a term of another shard; false if it is not kept.
     fn kept_term(&self, id: u32, out: &mut Vec<u8>) -> bool {
         let kept = lock(&self.kept);
         kept.term(id).map(|t| out.extend_from_slice(t)).is_some()
@@ -284,7 +285,7 @@ impl Session {
         }
     }
 
-    /// A list of another shard: kept, or asked for alone. Nothing if that fails.
+    /// A list of another shard: kept, or requested alone. Empty if that fails.
     fn list_of(&self, shard: u32, name: ListName) -> List {
         if let Some(list) = self.kept(&name) {
             return list;
@@ -311,7 +312,7 @@ impl Session {
         list
     }
 
-    /// Keeps the lists of a reply; gives how many there were, or `None` if it does not fit.
+    /// Keeps the lists of a reply; returns their number, or `None` if the reply does not fit.
     fn keep(&self, group: &[(u32, ListName)], reply: Reply) -> Option<usize> {
         let lists = lists_of(reply, group.len())?;
         let done = lists.len();
@@ -332,7 +333,7 @@ impl Session {
     }
 }
 
-/// One shard's base with the way to the others: the whole store, to be read.
+/// One shard's base with the connections to the others: the whole store, read-only.
 ///
 /// # Errors
 /// [`Error::Usage`] if the base is not a shard.
@@ -342,7 +343,7 @@ pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Resul
     Snapshot::of_shard(base, Arc::new(session))
 }
 
-/// The failure that an error of a round is; errors of no shard are laid to `shard`.
+/// The failure for an error of a round; errors without a shard are attributed to `shard`.
 fn failure_of(error: Error, shard: u32) -> SessionFailure {
     match error {
         Error::Shard { shard, message } => SessionFailure::Shard(shard, message),
@@ -352,7 +353,8 @@ fn failure_of(error: Error, shard: u32) -> SessionFailure {
     }
 }
 
-/// The lists of a reply to a request for `keys` of them, of which at least one must be there; `None` if it does not fit.
+/// The lists of a reply to a request for `keys` lists, at least one of which must be present; `None` if it does not
+/// fit.
 fn lists_of(reply: Reply, keys: usize) -> Option<Vec<List>> {
     let Reply::Lists {
         ends,
@@ -433,7 +435,7 @@ impl OtherShards for Session {
                 let Request::Keys { from, .. } = asked else {
                     continue;
                 };
-                // Each page is after the one before, so that a shard cannot send pages for ever.
+                // Each page must come after the one before, so that a shard cannot send pages for ever.
                 let Reply::Ids { ids, more } = reply else {
                     self.unfit(*shard);
                     return;

@@ -1,11 +1,11 @@
-//! Requests and replies as bytes: one tag a value, columns as their length and little-endian numbers. Lengths are compared with the bytes
-//! that are there before anything is allocated, and bytes that are left over are an error, so a damaged message is refused and
-//! never takes more memory than it has bytes.
+//! Requests and replies as bytes: one tag per value, and columns as their length and little-endian numbers. Lengths are
+//! compared with the available bytes before anything is allocated, and trailing bytes are an error, so a damaged
+//! message is refused and never takes more memory than it has bytes.
 
 use super::{Graphs, Reply, Request};
 use jindou_model::Direction;
 
-/// Fewest bytes of a request with its shard, and of a reply: what bounds how many a message can have.
+/// Fewest bytes of a request with its shard, and of a reply, which bounds their number in a message.
 const LEAST: usize = 1;
 
 /// Appends requests with their shards.
@@ -257,13 +257,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A number of values, and nothing after them.
+    /// A number of values, with nothing after them.
     fn whole<T>(mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()? as usize;
         if count > self.bytes.len() / LEAST {
             return None;
         }
-        // Grows as values are read: a value in memory is larger than its fewest bytes.
+        // Grows as values are read: a value in memory is larger than its smallest serialised form.
         let mut all = Vec::new();
         for _ in 0..count {
             all.push(one(&mut self)?);

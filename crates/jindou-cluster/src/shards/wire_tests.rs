@@ -134,7 +134,7 @@ proptest! {
         prop_assert_eq!(replies(&bytes), None);
     }
 
-    /// Bytes that can be read are those that would be written, whatever was changed in them.
+    /// Damaged bytes are refused, or are exactly the bytes that the decoded value would be written as.
     #[test]
     fn damage_is_refused_or_means_itself(
         all in vec((any::<u32>(), a_request()), 1..4),
@@ -168,7 +168,7 @@ proptest! {
     }
 }
 
-/// Lengths far beyond what is there, up to those that overflow.
+/// Lengths far beyond the available bytes, up to those that overflow.
 #[test]
 fn lengths_are_not_trusted() {
     for length in [5, 1 << 40, u64::MAX / 4, u64::MAX / 4 + 1, u64::MAX] {

@@ -1,27 +1,27 @@
-//! The errors that can occur between two servers.
+//! Errors of the transport between two servers.
 
 use super::Epoch;
 use std::time::Duration;
 
-/// Why an operation failed. What to do differs, so the kinds are few: try again elsewhere
-/// ([`Self::Deadline`], [`Self::PeerDead`]), fetch the placement again ([`Self::StaleEpoch`]), stop
-/// ([`Self::Closed`]), report a bug or a wrong setting ([`Self::Refused`], [`Self::Unavailable`]).
+/// Reason why an operation failed. The kinds are few and differ in the remedy: try elsewhere ([`Self::Deadline`],
+/// [`Self::PeerDead`]), fetch the placement again ([`Self::StaleEpoch`]), stop ([`Self::Closed`]), report a bug or a
+/// wrong setting ([`Self::Refused`], [`Self::Unavailable`]).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// No answer in time. The peer may be dead, stopped, cut off or slow: no one can tell.
+    /// No answer in time. The peer may be dead, stopped, cut off or slow: these cannot be told apart.
     #[error("{peer} did not answer in {waited:?}")]
     Deadline {
-        /// Its address.
+        /// Address of the peer.
         peer: String,
         /// Time from the operation's start to its end.
         waited: Duration,
     },
-    /// The peer is known to be gone, or is silent for so long that it counts as gone.
+    /// The peer is known to be gone, or has been silent for so long that it counts as gone.
     #[error("{peer} is dead: {reason}")]
     PeerDead {
-        /// Its address.
+        /// Address of the peer.
         peer: String,
-        /// How that is known.
+        /// Evidence that it is gone.
         reason: String,
     },
     /// The operation belongs to an epoch that one side has left.
@@ -43,5 +43,5 @@ pub enum TransportError {
     Unavailable(String),
 }
 
-/// Shorthand of this module.
+/// Shorthand used in this module.
 pub type Result<T, E = TransportError> = std::result::Result<T, E>;

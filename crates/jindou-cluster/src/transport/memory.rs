@@ -1,9 +1,9 @@
 //! The transport in one process, for tests: seeded delays, losses, reorderings and crashes.
 //!
-//! Time is virtual. An operation runs to its end inside the caller's call and moves the clock by what it
-//! took, so that a test with second-long deadlines takes microseconds, and one thread with one seed sees the
-//! same events each time. One-way messages wait in a queue and are delivered when the clock passes their
-//! arrival, which reorders them as their delays differ.
+//! Time is virtual. An operation runs to its end inside the caller's call and advances the clock by its duration, so
+//! that a test with second-long deadlines takes microseconds, and one thread with one seed sees the same events each
+//! time. One-way messages wait in a queue and are delivered when the clock passes their arrival, which reorders them as
+//! their delays differ.
 
 use super::{
     ByteRange, Epoch, Handler, Memory, Message, Moment, Peer, RegionDescriptor, RemoteRegion,
@@ -18,13 +18,13 @@ use std::time::Duration;
 /// The network's faults and delays.
 #[derive(Clone, Copy, Debug)]
 pub struct Faults {
-    /// Shortest time one way.
+    /// Shortest delay in one direction.
     pub delay_min: Duration,
-    /// Longest time one way.
+    /// Longest delay in one direction.
     pub delay_max: Duration,
-    /// Of 1,000 packets one way, this many are lost.
+    /// Number of packets lost in one direction out of 1,000.
     pub drop_permille: u32,
-    /// Time after a crash in which connected peers learn of it; `None`: never (a silent partition).
+    /// Time after a crash until connected peers learn of it; `None` means never (a silent partition).
     pub notice: Option<Duration>,
 }
 
@@ -39,7 +39,7 @@ impl Default for Faults {
     }
 }
 
-/// The wire, and all that hangs on it.
+/// The network, and all ends that are connected to it.
 #[derive(Clone)]
 pub struct Network {
     state: Arc<Mutex<MemoryState>>,
@@ -67,7 +67,7 @@ struct MemoryNode {
     closed: bool,
 }
 
-/// A one-way message under way; ordered by arrival.
+/// A one-way message in transit; ordered by arrival.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Parcel {
     arrival: Duration,
@@ -80,7 +80,7 @@ struct Parcel {
 }
 
 impl Network {
-    /// A wire whose faults follow from `seed`.
+    /// A network whose faults follow from `seed`.
     #[must_use]
     pub fn new(seed: u64, faults: Faults) -> Self {
         Self {
@@ -118,19 +118,19 @@ impl Network {
         })
     }
 
-    /// The end dies now: it answers nothing any more.
+    /// Kills the end: it no longer answers anything.
     pub fn crash(&self, name: &str) {
         let mut s = self.lock();
         let now = s.now;
         s.each(name, |n| n.crashed = Some(now));
     }
 
-    /// The end stops (or goes on): it answers nothing, and nothing is told.
+    /// Stops the end, or lets it continue. A stopped end answers nothing, and its peers are not told.
     pub fn stop(&self, name: &str, stopped: bool) {
         self.lock().each(name, |n| n.stopped = stopped);
     }
 
-    /// Cuts the wire between two ends, or mends it.
+    /// Cuts the connection between two ends, or restores it.
     pub fn cut(&self, a: &str, b: &str, cut: bool) {
         let mut s = self.lock();
         let (Some(a), Some(b)) = (s.find(a), s.find(b)) else {
@@ -147,20 +147,20 @@ impl Network {
         self.lock().faults = faults;
     }
 
-    /// Lets time pass, delivering what arrives meanwhile.
+    /// Lets time pass, delivering messages that arrive meanwhile.
     pub fn run(&self, wait: Duration) {
         let until = self.lock().now + wait;
         self.run_until(until);
     }
 
-    /// The events so far, a line each: equal for equal seeds and equal calls.
+    /// The events so far, one per line: equal for equal seeds and equal calls.
     #[must_use]
     pub fn trace(&self) -> Vec<String> {
         self.lock().trace.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, MemoryState> {
-        // A handler's panic in one test thread must not hide the first failure behind a second.
+        // A handler's panic in one test thread must not hide the first failure behind a second one.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -219,7 +219,7 @@ impl MemoryState {
         jindou_model::random::splitmix64(&mut self.random)
     }
 
-    /// The time of one packet one way, or `None` if it is lost.
+    /// The time of one packet in one direction, or `None` if it is lost.
     fn flight(&mut self) -> Option<Duration> {
         let f = self.faults;
         let span = f.delay_max.saturating_sub(f.delay_min).as_nanos() as u64;
@@ -250,7 +250,7 @@ struct NodeHandle {
     node: usize,
 }
 
-/// A node as another one sees it.
+/// A node as seen by another one.
 struct NodeLink {
     network: Network,
     from: usize,
@@ -393,8 +393,8 @@ impl NodeLink {
         (known || node.closed).then(|| "its connection broke".to_owned())
     }
 
-    /// One packet each way with `work` at the far end between them: moves the clock to the answer's arrival,
-    /// or to the end of waiting.
+    /// Sends one packet each way with `work` at the far end between them: advances the clock to the answer's arrival,
+    /// or to the end of the wait.
     fn round_trip<R>(
         &self,
         deadline: Moment,
@@ -423,7 +423,7 @@ impl NodeLink {
                 let result = work();
                 if let Some(end) = back.map(|d| arrival + d).filter(|&e| e <= deadline) {
                     self.network.run_until(end);
-                    // An answer that was under way when its sender died still arrives.
+                    // An answer in transit still arrives after its sender has died.
                     return result;
                 }
             }

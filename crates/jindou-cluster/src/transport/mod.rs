@@ -1,16 +1,15 @@
-//! How servers reach each other's memory and send each other messages.
+//! Transports: how servers read each other's memory and send each other messages.
 //!
-//! Three things hold for every implementation:
+//! Three properties hold for every implementation:
 //!
-//! - **Every operation has a deadline** and ends by it: with its result or with a [`TransportError`] that
-//!   says what is wrong. Nothing is written to the caller's buffer after that.
-//! - **Every message and every region descriptor carries a placement [`Epoch`].** A message of another epoch
-//!   than the receiver's is refused there; a read with a descriptor of an older epoch than the peer is known
-//!   to be in is refused here, before anything is sent. Between a peer's step to a new epoch and the moment
-//!   this side hears of it (the peer pushes the number at once) a read may still be served from the old
-//!   region. That is harmless because registered memory never changes: the reader sees the old epoch's
-//!   immutable base, as its query's snapshot promises. So a server must keep an old epoch's regions
-//!   registered until the longest deadline given out under it has passed.
+//! - **Every operation has a deadline** and ends by it, either with its result or with a [`TransportError`] that gives
+//!   the reason. Nothing is written to the caller's buffer after that.
+//! - **Every message and every region descriptor carries a placement [`Epoch`].** A message of another epoch than the
+//!   receiver's is refused there; a read with a descriptor of an older epoch than the peer is known to be in is refused
+//!   here, before anything is sent. Until this side has heard of a peer's step to a new epoch (the peer pushes the
+//!   number at once), a read may still be served from the old region. That is harmless because registered memory never
+//!   changes: the reader sees the old epoch's immutable base, as its query's snapshot promises. So a server must keep
+//!   an old epoch's regions registered until the longest deadline given out under it has passed.
 //! - **Trust**: there is neither authentication nor encryption. A client that can connect can read all registered
 //!   memory and call all handlers, and with UCX's emulated reads any address of the process. Transports are
 //!   for one administrative domain on a network that strangers cannot reach; they bind to loopback unless
@@ -27,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of a placement of partitions on servers. Only grows; the coordinator gives it out.
+/// The number of a placement of partitions on servers. It only grows, and is assigned by the coordinator.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Epoch(pub u64);
 
@@ -36,13 +35,13 @@ pub struct Epoch(pub u64);
 pub struct Moment(pub Duration);
 
 impl Moment {
-    /// The moment that much later; the last one there is, if that is past it.
+    /// The moment that much later, or the last possible moment if that is past it.
     #[must_use]
     pub fn after(self, wait: Duration) -> Self {
         Self(self.0.saturating_add(wait))
     }
 
-    /// The time from `earlier` to here; zero if it is later.
+    /// The time from `earlier` to this moment; zero if that is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
@@ -52,8 +51,9 @@ impl Moment {
 /// Memory that others may read while it is registered.
 ///
 /// # Safety
-/// Transports hand its address to other processes and to their own threads, which read without asking again. So every call
-/// gives the same address and length, and the bytes stay there unchanged as long as the value lives, wherever it is moved.
+/// Transports hand its address to other processes and to their own threads, which read without asking again. So every
+/// call must return the same address and length, and the bytes must stay there unchanged as long as the value lives,
+/// wherever it is moved.
 ///
 /// Only `unsafe` code can implement it:
 ///
@@ -69,7 +69,8 @@ pub unsafe trait Memory: Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The file that all of it is mapped from; `None` if it is not a file. Readers on the same machine may map it themselves.
+    /// The file from which all of it is mapped; `None` if it is not a file. Readers on the same machine may map it
+    /// themselves.
     fn file(&self) -> Option<&Path> {
         None
     }
@@ -83,14 +84,15 @@ unsafe impl Memory for Vec<u8> {
     }
 }
 
-/// The descriptor that a peer must hold to read a registered region. Made by [`Transport::register`], sent to others as bytes.
+/// The descriptor that a peer needs in order to read a registered region. Made by [`Transport::register`], sent to
+/// others as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegionDescriptor {
     /// Number of the region on its owner.
     pub region: u64,
     /// The epoch in which it was registered.
     pub epoch: Epoch,
-    /// The owner's address of the first byte (meaningless to others but as a base).
+    /// The owner's address of the first byte (for others meaningful only as a base).
     pub base: u64,
     /// Length in bytes.
     pub len: u64,
@@ -108,7 +110,7 @@ impl RegionDescriptor {
         out.extend_from_slice(&self.key);
     }
 
-    /// Takes a descriptor off the front of a message; `None` if it is cut short.
+    /// Takes a descriptor off the front of a message; `None` if it is truncated.
     #[must_use]
     pub fn decode(bytes: &mut &[u8]) -> Option<Self> {
         let mut number = || {
@@ -130,7 +132,7 @@ impl RegionDescriptor {
     }
 }
 
-/// A peer's region as this side holds it; made by [`Peer::attach`], valid on that peer only.
+/// A peer's region as held by this side; made by [`Peer::attach`], valid for that peer only.
 #[derive(Clone, Copy, Debug)]
 pub struct RemoteRegion {
     pub(crate) slot: u32,
@@ -140,7 +142,7 @@ pub struct RemoteRegion {
     pub len: u64,
 }
 
-/// Some bytes of a region.
+/// A range of bytes in a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteRange {
     /// First byte, from the region's start.
@@ -149,16 +151,17 @@ pub struct ByteRange {
     pub len: u32,
 }
 
-/// A message as its handler sees it. Its epoch already agreed with the receiver's.
+/// A message as its handler sees it. Its epoch has been checked against the receiver's.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     /// The kind of message; chosen by the application.
     pub kind: u16,
-    /// The placement epoch it was sent in.
+    /// The placement epoch in which it was sent.
     pub epoch: Epoch,
     /// The sender's name, for messages to people.
     pub from: &'a str,
-    /// The sender, to send to it later, over the connection that the message came on; `None` where the transport has no such way.
+    /// The sender, for later messages over the connection on which this one arrived; `None` if the transport does not
+    /// support that.
     pub peer: Option<&'a Arc<dyn Peer>>,
     /// Content.
     pub payload: &'a [u8],
@@ -178,8 +181,8 @@ impl std::fmt::Debug for Message<'_> {
 /// Answers messages of one kind. Runs on the transport's own thread: it must not block, and must not wait
 /// for another operation of the same transport.
 pub trait Handler: Send + Sync {
-    /// Appends the answer to `reply` (dropped for one-way messages), or says why not; the sender gets the
-    /// reason as [`TransportError::Refused`].
+    /// Appends the answer to `reply` (dropped for one-way messages), or returns an error, which the sender gets as
+    /// [`TransportError::Refused`].
     fn handle(&self, message: &Message<'_>, reply: &mut Vec<u8>)
     -> std::result::Result<(), String>;
 }
@@ -202,10 +205,10 @@ pub const MAX_MESSAGE: usize = 16 << 20;
 
 /// One server's (or reader's) end. All methods may be called from any thread.
 pub trait Transport: Send + Sync {
-    /// Where others can [`Self::connect`] to.
+    /// Address that others pass to [`Self::connect`].
     fn address(&self) -> String;
 
-    /// Now, on this transport's clock.
+    /// The current time on this transport's clock.
     fn now(&self) -> Moment;
 
     /// The moment `wait` from now, as a deadline.
@@ -213,47 +216,47 @@ pub trait Transport: Send + Sync {
         self.now().after(wait)
     }
 
-    /// The placement epoch this end is in.
+    /// The placement epoch of this end.
     fn epoch(&self) -> Epoch;
 
-    /// Steps to a later epoch: from here on messages of others are refused, and connected peers are told.
-    /// Refused for an earlier epoch than the present one.
+    /// Steps to a later epoch: from here on messages of other epochs are refused, and connected peers are told. Refused
+    /// for an earlier epoch than the present one.
     fn advance(&self, epoch: Epoch) -> Result<()>;
 
     /// Lets peers read `memory`, which stays alive until [`Self::release`] or [`Self::close`].
     fn register(&self, memory: Arc<dyn Memory>) -> Result<RegionDescriptor>;
 
-    /// Takes a region back. The caller must have waited for the longest deadline of any reader: a read that
-    /// is under way may fail, or (where reads are emulated in software) reach unmapped memory.
+    /// Revokes a region. The caller must have waited for the longest deadline of any reader: a read in progress may
+    /// fail, or (if reads are emulated in software) access unmapped memory.
     fn release(&self, region: u64) -> Result<()>;
 
-    /// Has messages of `kind` answered by `handler`. Refused if the kind is taken.
+    /// Registers `handler` for messages of `kind`. Refused if the kind is taken.
     fn handle(&self, kind: u16, handler: Arc<dyn Handler>) -> Result<()>;
 
     /// Connects to another end.
     fn connect(&self, address: &str, deadline: Moment) -> Result<Arc<dyn Peer>>;
 
-    /// Ends all connections; every operation under way ends with [`TransportError::Closed`].
+    /// Ends all connections; every operation in progress ends with [`TransportError::Closed`].
     fn close(&self);
 }
 
-/// Another server as this one sees it.
+/// Another server as seen by this one.
 pub trait Peer: Send + Sync {
     /// Its address.
     fn name(&self) -> &str;
 
-    /// The newest epoch it is known to be in.
+    /// The newest epoch in which it is known to be.
     fn epoch(&self) -> Epoch;
 
-    /// Why it is taken for dead, if it is. A dead peer stays dead: connect again.
+    /// The reason why it counts as dead, if it does. A dead peer stays dead: connect again.
     fn failure(&self) -> Option<String>;
 
-    /// Makes a region readable. Once a region, not once a read.
+    /// Makes a region readable. Needed once per region, not once per read.
     fn attach(&self, descriptor: &RegionDescriptor) -> Result<RemoteRegion>;
 
-    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip where the transport
-    /// can. `into` must be as long as all ranges together, and the ranges must lie in the region. When it
-    /// fails, `into` holds anything, but is not written to later. What needs no waiting at all may succeed
+    /// Reads `ranges` of `region` into `into`, one after the other, in one round trip if the transport can do so.
+    /// `into` must be as long as all ranges together, and the ranges must lie in the region. After a failure the
+    /// content of `into` is arbitrary, but it is not written to later. A read that does not need to wait may succeed
     /// although the deadline has passed.
     fn read_many(
         &self,
@@ -263,8 +266,8 @@ pub trait Peer: Send + Sync {
         deadline: Moment,
     ) -> Result<()>;
 
-    /// Sends a message and waits for the answer, which is appended to `reply`. On a deadline the handler may
-    /// have run or not.
+    /// Sends a message and waits for the answer, which is appended to `reply`. After a timeout the handler may or may
+    /// not have run.
     fn call(
         &self,
         kind: u16,
@@ -274,15 +277,15 @@ pub trait Peer: Send + Sync {
         deadline: Moment,
     ) -> Result<()>;
 
-    /// Sends a message that wants no answer. Ok means handed over, not handled: it may be lost with the
-    /// connection, and two messages may be handled in either order.
+    /// Sends a message without an answer. Ok means handed over, not handled: it may be lost with the connection, and
+    /// two messages may be handled in either order.
     fn send(&self, kind: u16, epoch: Epoch, payload: &[u8], deadline: Moment) -> Result<()>;
 
     /// Ends this connection.
     fn close(&self);
 }
 
-/// Checks what every implementation checks before a read; gives the total length.
+/// Performs the checks that every implementation needs before a read; returns the total length.
 pub(crate) fn check_read(
     peer: &dyn Peer,
     region: RemoteRegion,

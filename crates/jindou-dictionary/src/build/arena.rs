@@ -1,4 +1,4 @@
-//! The strings of an interner, one after the other, each after its id and length.
+//! The strings of an interner, one after the other, each preceded by its id and length.
 
 use jindou_model::memory::{advise_huge, prefetch_at};
 
@@ -8,16 +8,16 @@ const SLACK: usize = 16;
 /// Bytes before a record's content: id and length.
 const HEAD: usize = 8;
 
-/// Bytes that a term of this length takes.
+/// Bytes taken by a term of this length.
 pub(crate) fn record_bytes(len: usize) -> usize {
     HEAD + len.next_multiple_of(4)
 }
 
-/// Records `[id: u32][length: u32][bytes][padding to 4]`. A record's name is its offset in units of
-/// 4 bytes, so 16 GiB can be named by a `u32`; 0 is never one.
+/// Records `[id: u32][length: u32][bytes][padding to 4]`. A record's name is its offset in units of 4 bytes, so 16 GiB
+/// can be addressed by a `u32`; 0 never names a record.
 #[derive(Debug)]
 pub(crate) struct Arena {
-    /// Content up to `end`, then room.
+    /// Content up to `end`, then free space.
     bytes: Vec<u8>,
     end: usize,
 }
@@ -35,7 +35,7 @@ impl Arena {
         self.end + SLACK
     }
 
-    /// Forgets all records, keeps the memory.
+    /// Removes all records, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.end = 4;
     }
@@ -56,8 +56,8 @@ impl Arena {
         (at / 4) as u32
     }
 
-    /// Room comes in steps of an eighth, so that little is taken in vain; the allocator moves large
-    /// blocks by remapping, without copying them.
+    /// Grows in steps of an eighth, so that little memory is wasted; the allocator moves large blocks by remapping,
+    /// without copying them.
     #[cold]
     fn grow(&mut self, needed: usize) {
         let len = needed + (needed / 8).max(1 << 16);
@@ -96,8 +96,8 @@ impl Arena {
         &self.bytes[at..at + self.term_len(record)]
     }
 
-    /// 8 bytes from `depth` on in a record's term, big-endian; what lies behind the term's end
-    /// belongs to padding or the next record and must be masked by the caller.
+    /// 8 bytes from `depth` on in a record's term, big-endian; bytes after the term's end belong to padding or the next
+    /// record and must be masked by the caller.
     #[inline(always)]
     pub(crate) fn word_be(&self, record: u32, depth: usize) -> u64 {
         match self.bytes[record as usize * 4 + HEAD + depth..].first_chunk::<8>() {

@@ -1,4 +1,4 @@
-//! Interning: the terms of quads become dense numbers, one table per worker, no locks.
+//! Interning: the terms of quads become dense numbers, with one table per worker and no locks.
 //!
 //! A probe touches three places that are not in a cache when the table is large: the bucket, the
 //! candidate's record and the second line of its string. Quads are therefore taken in groups: all
@@ -14,10 +14,10 @@ use crate::spill::SpillDir;
 use jindou_model::memory::{huge_zeroed, prefetch_at};
 use jindou_model::{QuadBatch, Result, Span};
 
-/// Number that stands for the default graph in the graph place of [`Interner::intern`]'s output.
+/// Number for the default graph in the graph position of [`Interner::intern`]'s output.
 pub const LOCAL_DEFAULT_GRAPH: u32 = u32::MAX;
 
-/// Quads in a group: up to 256 prefetches, which an L1 cache holds.
+/// Quads in a group: up to 256 prefetches, which fit an L1 cache.
 const GROUP: usize = 64;
 /// Entries of the predicate cache.
 const CACHE: usize = 256;
@@ -28,12 +28,12 @@ const CLOSE_BYTES: usize = 20;
 /// Largest arena: records are named by a `u32` in units of 4 bytes.
 const MAX_ARENA: usize = (u32::MAX as usize) * 4;
 
-/// How a place of a quad gets its id.
+/// Way in which a position of a quad gets its id.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum IdRule {
     /// Already written to the output.
     Known,
-    /// The id of the row before.
+    /// The id in the row before.
     Above,
     /// From the group's next pending term.
     Pending,
@@ -48,13 +48,12 @@ struct Pending {
     candidate: u32,
 }
 
-/// Gives the terms of quads dense numbers, in order of arrival, within a bound of memory. One per
-/// worker thread.
+/// Assigns dense numbers to the terms of quads, in order of arrival, within a memory limit. One per worker thread.
 #[derive(Debug)]
 pub struct Interner {
     arena: Arena,
-    /// Open addressing, linear probing, `hash tag << 32 | record`; 0 is empty. The place is the
-    /// upper bits of the tag, so that growing moves entries in order and needs no string.
+    /// Open addressing, linear probing, `hash tag << 32 | record`; 0 is empty. The slot is given by the upper bits of
+    /// the tag, so that growing moves entries in order and reads no strings.
     table: Vec<u64>,
     bits: u32,
     len: u32,
@@ -65,8 +64,8 @@ pub struct Interner {
 }
 
 impl Interner {
-    /// An interner that keeps strings, table and what closing needs within `max_bytes`. Memory is
-    /// taken as it is needed.
+    /// An interner that keeps strings, table and the memory needed for closing within `max_bytes`. Memory is allocated
+    /// as it is needed.
     #[must_use]
     pub fn new(max_bytes: usize) -> Self {
         Self {
@@ -80,7 +79,7 @@ impl Interner {
         }
     }
 
-    /// Distinct terms so far; the next new term gets this number.
+    /// Number of distinct terms so far; the next new term gets this number.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len as usize
@@ -92,15 +91,15 @@ impl Interner {
         self.len == 0
     }
 
-    /// Bytes of the bound in use: strings, table, and what closing will take.
+    /// Bytes used of the limit: strings, table, and the memory needed for closing.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.arena.len() + self.table.len() * 8 + self.len() * CLOSE_BYTES
     }
 
-    /// Appends `[s, p, o, g]` in run-local ids for every quad, `g` = [`LOCAL_DEFAULT_GRAPH`] for the
-    /// default graph. False when the batch might not fit: then nothing was taken, and the caller
-    /// closes the run and offers the batch again. An empty interner takes any batch.
+    /// Appends `[s, p, o, g]` in run-local ids for every quad, `g` = [`LOCAL_DEFAULT_GRAPH`] for the default graph.
+    /// False when the batch might not fit: nothing was added then, and the caller must close the run and offer the
+    /// batch again. An empty interner accepts any batch.
     ///
     /// Amortised O(bytes of the batch).
     #[must_use]
@@ -127,7 +126,7 @@ impl Interner {
         true
     }
 
-    /// Whether that many more terms and bytes keep the bound, counting a table that grows.
+    /// True if this many more terms and bytes stay within the limit, including a table that grows.
     fn fits(&self, terms: usize, bytes: usize) -> bool {
         let len = self.len() + terms;
         let arena = self.arena.len() + bytes;
@@ -142,14 +141,14 @@ impl Interner {
             && arena + (table + growing) * 8 + len * CLOSE_BYTES <= self.max_bytes
     }
 
-    /// The batch's terms are an upper bound: most will repeat. The table grows ahead only when its
-    /// real content is near the limit as well; `insert` grows it otherwise.
+    /// True if the table should grow ahead of a batch. The batch's terms are an upper bound, since most will repeat; so
+    /// the table grows ahead only when its real content is near the limit as well. Otherwise `insert` grows it.
     fn worth_growing(&self, terms: usize) -> bool {
         (self.len() + terms / 4) * 3 > self.table.len() * 2
     }
 
-    /// First pass over a group: output rows are made, places filled where the id is known already,
-    /// the rest is hashed and its buckets prefetched. Returns the number of pending terms.
+    /// First pass over a group: output rows are made, positions with known ids are filled, and the others are hashed
+    /// with their buckets prefetched. Returns the number of pending terms.
     #[inline]
     fn prepare(
         &mut self,
@@ -203,7 +202,7 @@ impl Interner {
         n
     }
 
-    /// Second pass: the first entry with the same tag, its record prefetched.
+    /// Second pass: finds the first entry with the same tag, and prefetches its record.
     #[inline]
     fn probe(&self, pending: &mut [Pending]) {
         let mask = self.table.len() - 1;
@@ -228,7 +227,7 @@ impl Interner {
         }
     }
 
-    /// Third pass: candidates are compared, new terms inserted, rows completed, in the quads' order.
+    /// Third pass: candidates are compared, new terms inserted, and rows completed, in the order of the quads.
     #[inline]
     fn resolve(
         &mut self,
@@ -274,7 +273,7 @@ impl Interner {
         (record != 0 && equal(self.arena.term(record), term)).then(|| self.arena.id(record))
     }
 
-    /// The record of a term, made if need be.
+    /// The record of a term, created if necessary.
     fn find_or_insert(&mut self, hash: u64, term: &[u8]) -> u32 {
         let tag = (hash >> 32) as u32;
         let mask = self.table.len() - 1;
@@ -298,8 +297,8 @@ impl Interner {
         record
     }
 
-    /// Doubles the table. Places are the tags' upper bits, so entries move to about twice their place:
-    /// one sequential sweep over both tables.
+    /// Doubles the table. Slots are the tags' upper bits, so entries move to about twice their slot: one sequential
+    /// sweep over both tables.
     #[cold]
     fn grow(&mut self) {
         let bits = self.bits + 1;
@@ -316,13 +315,13 @@ impl Interner {
         self.bits = bits;
     }
 
-    /// Sorts the terms by canonical bytes and writes them as a run. The interner is empty and ready
-    /// for the next run afterwards; its memory is kept.
+    /// Sorts the terms by canonical bytes and writes them as a run. Afterwards the interner is empty and ready for the
+    /// next run; its memory is kept.
     ///
     /// O(bytes) plus O(n log n) on cached 7-byte keys.
     ///
     /// # Errors
-    /// Those of [`SpillDir`]'s writers.
+    /// The errors of [`SpillDir`]'s writers.
     pub fn close(&mut self, spill: &SpillDir) -> Result<ClosedRun> {
         let items = sort::sorted(&self.arena, self.len());
         let mut position = vec![0u32; self.len()];
@@ -383,7 +382,7 @@ fn same(batch: &QuadBatch, a: Span, b: Span) -> bool {
     equal(batch.term(a), batch.term(b))
 }
 
-/// A place in the predicate cache from the length and last bytes, where predicates differ.
+/// A slot in the predicate cache, from the length and last bytes, in which predicates differ.
 #[inline(always)]
 fn cache_place(term: &[u8]) -> usize {
     let tail = match term.last_chunk::<8>() {

@@ -1,39 +1,39 @@
-//! Merging runs into one vocabulary with a loser tree that knows common prefixes.
+//! Merging runs into one vocabulary with a loser tree that tracks common prefixes.
 //!
-//! Every run says how much a term shares with the run's term before it, which is the last term the
-//! merge took from that run. Of two candidates that were compared to the same last winner, the one
-//! that shares more with it is the smaller; bytes are looked at only when both share as much, and
-//! only from there on. So each byte of a term is compared about once, whatever the number of runs.
+//! Every run knows how much a term shares with the run's previous term, which is the last term that the merge took from
+//! that run. Of two candidates that were compared to the same last winner, the one that shares more with it is the
+//! smaller; bytes are compared only when both share equally much, and only from there on. So each byte of a term is
+//! compared about once, whatever the number of runs.
 
 use super::run::{RunReader, TermRun};
 use super::strings::StringsWriter;
 use crate::{TagRanges, front};
 use jindou_model::{Error, MAX_BASE_VERTICES, Resource, Result};
 
-/// One vocabulary made of many runs.
+/// A vocabulary merged from many runs.
 #[derive(Debug)]
 pub struct Merged {
     /// Number of distinct terms.
     pub terms: u32,
-    /// For every run, in the order given: index in the run → lex index. Ascending. 4 bytes a term.
+    /// For every run, in the order given: index in the run → lex index. Ascending. 4 bytes per term.
     pub maps: Vec<Vec<u32>>,
     /// The lex indexes of every tag.
     pub tag_ranges: TagRanges,
 }
 
-/// A run's state in the tree: 0 when it has ended, otherwise 1 + the length of the prefix that its
-/// current term shares with the term it lost to.
+/// A run's state in the tree: 0 when it has ended, otherwise 1 + the length of the prefix that its current term shares
+/// with the term to which it lost.
 type PrefixLength = usize;
 
 struct Tree {
     readers: Vec<RunReader>,
-    /// Losers of the inner nodes, `[1..width]`; the run and its state.
+    /// Losers of the inner nodes, `[1..width]`: the run and its state.
     losers: Vec<(usize, PrefixLength)>,
     width: usize,
 }
 
 impl Tree {
-    /// The lesser of two candidates first, the other with its new state.
+    /// Returns the smaller of two candidates first, then the other with its new state.
     #[inline(always)]
     fn play(
         &self,
@@ -48,7 +48,7 @@ impl Tree {
         }
         let (x, y) = (self.readers[a.0].term(), self.readers[b.0].term());
         let n = front::common_prefix(x, y, a.1 - 1);
-        // Equal terms: the run given first wins, the other then shares its whole length.
+        // Equal terms: the run given first wins, and the other one shares its whole length.
         let a_wins = match (x.get(n), y.get(n)) {
             (Some(x), Some(y)) => x < y,
             (None, Some(_)) => true,
@@ -79,7 +79,7 @@ impl Tree {
         Ok(winner)
     }
 
-    /// Moves the winner's run on and returns the next winner.
+    /// Advances the winner's run and returns the next winner.
     #[inline]
     fn replay(&mut self, run: usize) -> Result<(usize, PrefixLength)> {
         let state = self.readers[run].next()?.map_or(0, |shared| shared + 1);
@@ -95,9 +95,9 @@ impl Tree {
     }
 }
 
-/// Merges the runs of all workers into `strings.jd`, which is complete afterwards (not synced), and
-/// tells every run where its terms went. Memory: the maps, and 1 MiB for each run on disk; the runs'
-/// own memory is given back on the way.
+/// Merges the runs of all workers into `strings.jd`, which is complete afterwards (but not synced), and returns for
+/// every run the new positions of its terms. Memory: the maps, and 1 MiB for each run on disk; the runs' own memory is
+/// released on the way.
 ///
 /// One pass: O(total bytes + terms · log runs).
 ///

@@ -1,5 +1,5 @@
-//! Runs: the sorted terms of one interner, front-coded: `[common prefix with the term before:
-//! varint][length of the rest: varint][rest]`.
+//! Runs: the sorted terms of one interner, front-coded:
+//! `[common prefix with the previous term: varint][length of the rest: varint][rest]`.
 
 use crate::front;
 use crate::spill::{Spill, SpillDir, SpillReader, SpillWriter};
@@ -34,13 +34,13 @@ impl TermRun {
         self.spill.len()
     }
 
-    /// True when the run lies in a file.
+    /// True when the run is in a file.
     #[must_use]
     pub fn on_disk(&self) -> bool {
         self.spill.on_disk()
     }
 
-    /// Reads the terms in order; memory is given back on the way.
+    /// Reads the terms in order; memory is released on the way.
     pub(crate) fn into_reader(self) -> RunReader {
         RunReader {
             spill: self.spill.into_reader(),
@@ -66,7 +66,7 @@ impl RunWriter {
         }
     }
 
-    /// Appends a term, which is greater than the one before.
+    /// Appends a term, which must be greater than the one before.
     pub(crate) fn push(&mut self, previous: &[u8], term: &[u8]) -> Result<()> {
         let shared = front::common_prefix(previous, term, 0);
         let rest = &term[shared..];
@@ -108,8 +108,8 @@ impl RunReader {
         &self.term
     }
 
-    /// Moves to the next term and returns the length of the prefix it shares with the one before;
-    /// `None` at the end.
+    /// Moves to the next term and returns the length of the prefix that it shares with the one before; `None` at the
+    /// end.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<usize>> {
         if self.left == 0 {
@@ -129,7 +129,7 @@ impl RunReader {
         self.next_over_the_edge().map(Some)
     }
 
-    /// As `next`, where the record may lie across the edge of the buffer.
+    /// As `next`, for a record that may cross the end of the buffer.
     #[cold]
     fn next_over_the_edge(&mut self) -> Result<usize> {
         let shared = self.varint()? as usize;

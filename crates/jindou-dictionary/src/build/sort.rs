@@ -1,17 +1,17 @@
-//! Sorting the strings of a run: multikey quicksort with cached keys. Each item carries 7 bytes of
-//! its string, so that nearly all comparisons stay inside one array; strings are read once per 7
-//! bytes of the prefix they share with others, with prefetching.
+//! Sorting the strings of a run: multikey quicksort with cached keys. Each item carries 7 bytes of its string, so that
+//! nearly all comparisons stay inside one array; strings are read once per 7 bytes of the prefix that they share with
+//! others, with prefetching.
 
 use super::arena::Arena;
 
-/// Bytes of the string in a key; the key's last byte says how many of them there are.
+/// Bytes of the string in a key; the key's last byte holds their number.
 const STEP: usize = 7;
 /// Groups up to this size are sorted by direct comparison.
 const SMALL: usize = 8;
 /// Items between a prefetch and its use.
 const AHEAD: usize = 16;
 
-/// A string on its way to its place.
+/// A string that is being sorted.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SortItem {
     key: u64,
@@ -23,7 +23,7 @@ pub(crate) struct SortItem {
 
 /// All records of an arena by their terms' bytes, which are distinct.
 ///
-/// O(bytes of shared prefixes + n log n). Takes 16 bytes a string.
+/// O(bytes of shared prefixes + n log n). Takes 16 bytes per string.
 pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
     let mut items = Vec::with_capacity(n);
     for (id, record) in arena.records().enumerate() {
@@ -63,12 +63,12 @@ pub(crate) fn sorted(arena: &Arena, n: usize) -> Vec<SortItem> {
     items
 }
 
-/// Whether strings with this key have bytes after it.
+/// True if strings with this key have bytes after it.
 fn goes_on(key: u64) -> bool {
     key & 0xFF > STEP as u64
 }
 
-/// Loads the keys at `depth`; true when all are equal and go on.
+/// Loads the keys at `depth`; true when all are equal and their strings continue.
 fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
     let mut first = None;
     let mut differ = 0;
@@ -83,8 +83,8 @@ fn load_keys(arena: &Arena, group: &mut [SortItem], depth: usize) -> bool {
     differ == 0 && first.is_some_and(goes_on)
 }
 
-/// 7 bytes from `depth` on, padded with zeros, and how many of them are the string's (8 = more
-/// follow), so that a string sorts before its extensions, zero bytes included.
+/// 7 bytes from `depth` on, padded with zeros, and the number of them that belong to the string (8 = more follow), so
+/// that a string sorts before its extensions, including zero bytes.
 #[inline(always)]
 fn key(arena: &Arena, record: u32, depth: usize) -> u64 {
     let word = arena.word_be(record, depth);

@@ -1,14 +1,14 @@
-//! One vocabulary cut into several: each part a `strings.jd` of its own, for the shards of a store.
+//! Splitting one vocabulary into several: each part is a `strings.jd` of its own, for the shards of a store.
 
 use super::StringsWriter;
 use crate::{Strings, TagRanges};
 use jindou_model::{Error, Result};
 use std::path::PathBuf;
 
-/// A part while it is written.
+/// A part that is being written.
 struct ShardStrings {
     writer: StringsWriter,
-    /// The term that came last.
+    /// The last term.
     last: Vec<u8>,
     counts: [u32; 256],
     terms: u32,
@@ -27,8 +27,9 @@ impl ShardStrings {
     }
 }
 
-/// Writes `strings.jd` into every folder, in one pass over all terms: `parts_of` calls back with each folder's number that gets
-/// the term with a lex index, each once. Terms keep their order. Returns the terms of each folder.
+/// Writes `strings.jd` into every folder, in one pass over all terms: `parts_of` calls back with the number of each
+/// folder that gets the term with a lex index, once per folder. Terms keep their order. Returns the number of terms in
+/// each folder.
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Limit`]; [`Error::Internal`] when the terms cannot be read back.

@@ -6,7 +6,7 @@ use crate::{TagRanges, front};
 use jindou_model::{Error, Resource, Result};
 use std::path::Path;
 
-/// Takes the merged terms in order.
+/// Accepts the merged terms in order.
 #[derive(Debug)]
 pub struct StringsWriter {
     file: SectionWriter,
@@ -21,7 +21,7 @@ impl StringsWriter {
     /// Creates `strings.jd` in a store directory.
     ///
     /// # Errors
-    /// [`Error::Io`], also when the file exists.
+    /// [`Error::Io`], also when the file exists already.
     pub fn create(dir: &Path) -> Result<Self> {
         Self::over(SectionWriter::create(
             dir.join(STRINGS_FILE),
@@ -29,7 +29,7 @@ impl StringsWriter {
         )?)
     }
 
-    /// Writes to memory what `strings.jd` would hold.
+    /// Writes the content of a `strings.jd` to memory.
     pub(crate) fn in_memory() -> Result<Self> {
         Self::over(SectionWriter::in_memory(STRINGS_FILE, STRINGS_MAGIC)?)
     }
@@ -74,7 +74,7 @@ impl StringsWriter {
         Ok(())
     }
 
-    /// Completes it. The bytes of one in memory.
+    /// Completes the file. Returns the bytes of one in memory.
     pub(crate) fn finish(mut self, terms: u32, tags: &TagRanges) -> Result<Vec<u8>> {
         self.file.write(&self.buffer)?;
         let end = self.flushed + self.buffer.len() as u64;

@@ -1,4 +1,4 @@
-//! Value columns: the rank of every literal of a coded datatype.
+//! Value columns: the rank of every literal with a coded datatype.
 
 use crate::Strings;
 use crate::value::{Group, NAN_RANK, NO_RANK, TEMPORAL_GROUPS, approximate};
@@ -10,22 +10,22 @@ use jindou_values::{Duration, DurationKey, Exact, Number, Temporal, TemporalKind
 pub(crate) const CODED_TAGS: std::ops::RangeInclusive<u8> =
     FIRST_DATATYPE..=FIRST_DATATYPE + (DATATYPES.len() - 1) as u8;
 
-/// The columns as they are stored.
+/// The columns in their stored form.
 pub(crate) struct ValueColumns {
-    /// Per lex index from the first coded literal on.
+    /// Per lex index, starting at the first coded literal.
     pub(crate) ranks: Vec<u32>,
     /// Per numeric rank: the nearest double.
     pub(crate) numbers: Vec<f64>,
-    /// Per numeric rank: the lex index of one such literal.
+    /// Per numeric rank: the lex index of one literal with this value.
     pub(crate) number_lex: Vec<u32>,
     /// Per temporal group: sorted distinct instants.
     pub(crate) instants: Vec<Vec<i128>>,
-    /// Per rank of a duration: the lex index of one such literal.
+    /// Per rank of a duration: the lex index of one literal with this value.
     pub(crate) duration_lex: Vec<u32>,
 }
 
-/// Computes all columns. O(n log n) for n coded literals; 16 bytes a number, 32 a date, 64 a
-/// duration while it runs, and the result.
+/// Computes all columns. O(n log n) for n coded literals; takes 16 bytes per number, 32 per date and 64 per duration
+/// while it runs, in addition to the result.
 pub(crate) fn value_columns(strings: &Strings) -> Result<ValueColumns> {
     let coded = strings.tag_ranges().span(CODED_TAGS);
     let mut ranks = vec![NO_RANK; coded.len()];
@@ -96,8 +96,8 @@ impl Extended {
     }
 }
 
-/// Ranks all numbers by exact value. The nearest doubles decide nearly all of it; only among
-/// literals with the same one, some of them perhaps not equal to it, digits are compared.
+/// Ranks all numbers by exact value. The nearest doubles decide nearly all of it. Digits are compared only among
+/// literals with the same nearest double, if some of them may differ from it.
 fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>, Vec<u32>)> {
     let mut all = Vec::with_capacity(strings.tag_ranges().span(NUMERIC_TAGS).len());
     each(strings, NUMERIC_TAGS, |lex, tag, lexical| {
@@ -140,7 +140,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
                 exact.push((Extended::Finite(digits), n.lex));
             }
         }
-        // All exact ones have the same value: one of them is expanded and stands for the others.
+        // All exact ones have the same value: one of them is expanded as their representative.
         let first_exact = tie.iter().find(|n| n.exact).map(|n| n.lex);
         if let Some(lex) = first_exact {
             exact.push((Extended::of_double(value), lex));
@@ -159,7 +159,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
     Ok((numbers, number_lex))
 }
 
-/// Ranks one date or time datatype: the place among the distinct instants. Returns them.
+/// Ranks one date or time datatype by the position among the distinct instants, which are returned.
 fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Result<Vec<i128>> {
     let tag = TEMPORAL_TAGS.start() + place;
     let Some(kind) = TemporalKind::of_tag(tag) else {
@@ -182,7 +182,7 @@ fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Resul
     Ok(instants)
 }
 
-/// Ranks durations; returns a literal of each rank.
+/// Ranks durations; returns one literal of each rank.
 fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<Vec<u32>> {
     let mut all: Vec<(DurationKey, u32)> = Vec::new();
     let first = TEMPORAL_TAGS.start() + TEMPORAL_GROUPS;

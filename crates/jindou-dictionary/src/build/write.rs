@@ -17,12 +17,12 @@ use std::path::Path;
 /// Terms whose buckets are prefetched together.
 const GROUP: usize = 32;
 
-/// Writes `dictionary.jd` alongside a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id
-/// that clustering gave the term: a permutation of `1..=n`. With two threads or more the hash table
-/// and the value columns are made at the same time.
+/// Writes `dictionary.jd` next to a complete `strings.jd` (not synced). `id_of_lex[lex]` is the id that clustering
+/// assigned to the term: a permutation of `1..=n`. With two threads or more the hash table and the value columns are
+/// made at the same time.
 ///
-/// Memory besides `id_of_lex`: about 11 bytes a term, 20 more a literal with a value. About 50 ns of
-/// CPU time a term.
+/// Memory in addition to `id_of_lex`: about 11 bytes per term, and 20 more per literal with a value. About 50 ns of CPU
+/// time per term.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Damaged`] when `strings.jd` is missing or damaged, [`Error::Internal`] when
@@ -32,14 +32,14 @@ pub fn write_dictionary(dir: &Path, id_of_lex: &[u32], threads: usize) -> Result
     write_with(dir, id_of_lex, threads, bits)
 }
 
-/// `bits` as [`compact_bits`] gives them, or 0 for a dictionary that is not compact.
+/// Writes the file with `bits` as returned by [`compact_bits`], or 0 for a dictionary that is not compact.
 fn write_with(dir: &Path, id_of_lex: &[u32], threads: usize, bits: u32) -> Result<()> {
     let strings = Strings::open(dir)?;
     let file = SectionWriter::create(dir.join(DICTIONARY_FILE), DICTIONARY_MAGIC)?;
     write_to(file, &strings, id_of_lex, threads, bits).map(|_| ())
 }
 
-/// The bytes of `strings.jd` and `dictionary.jd` without a term.
+/// The bytes of `strings.jd` and `dictionary.jd` without terms.
 pub(crate) fn empty() -> Result<[Vec<u8>; 2]> {
     let none = TagRanges::from_counts(&[0; 256]);
     let bytes = StringsWriter::in_memory()?.finish(0, &none)?;
@@ -84,7 +84,7 @@ fn write_to(
     file.finish(strings.len(), [seed, strings.file_len(), bits.into(), 0])
 }
 
-/// The section `LEX`: the inverse of `id_of_lex`.
+/// Writes the section `LEX`: the inverse of `id_of_lex`.
 fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Result<()> {
     const FREE: u32 = u32::MAX;
     let mut lex_of_id = vec![FREE; id_of_lex.len() + 1];
@@ -111,15 +111,15 @@ fn write_lex(file: &mut SectionWriter, id_of_lex: &[u32], narrow: bool) -> Resul
         }
         file.write(&narrow)?;
     }
-    // So that the last one can be read as part of 4 bytes.
+    // Padding, so that the last one can be read as part of 4 bytes.
     file.write(&[0])
 }
 
 /// A bucket of either kind.
 trait BucketEntry: bytemuck::Pod + Clone {
-    /// Entries a bucket holds on average.
+    /// Average number of entries in a bucket.
     const FILL: f64;
-    /// Takes an entry, or notes that one went on to the next bucket; `bits` are an id's.
+    /// Adds an entry, or records that one overflowed to the next bucket; `bits` are an id's.
     fn put(&mut self, hash: u64, id: u32, bits: u32) -> bool;
 }
 
@@ -160,7 +160,7 @@ impl BucketEntry for CompactBucket {
     }
 }
 
-/// The section `HASH`; returns its seed.
+/// Writes the section `HASH`; returns its seed.
 fn write_hash(
     file: &mut SectionWriter,
     strings: &Strings,
@@ -191,7 +191,7 @@ fn write_table<B: BucketEntry>(
     ))
 }
 
-/// The table, or `None` when some term would lie more than `MAX_PROBE` buckets from its place.
+/// The table, or `None` if some term would be more than `MAX_PROBE` buckets from its place.
 fn hash_table<B: BucketEntry>(
     strings: &Strings,
     id_of_lex: &[u32],
@@ -262,8 +262,8 @@ mod tests {
     use crate::{Dictionary, TagRanges};
     use jindou_model::VertexId;
 
-    /// A dictionary that is too large to be compact takes too long for a test; so both kinds are made of
-    /// the same terms.
+    /// A dictionary that is too large to be compact takes too long for a test, so both kinds are made from the same
+    /// terms.
     #[test]
     fn both_kinds_of_tables_find_the_same() {
         let terms: Vec<Vec<u8>> = (0..5000)

@@ -1,4 +1,4 @@
-//! An index's file while it is written and when it is read, and the terms that it is made of.
+//! An index's file while it is written and when it is read, and the terms from which it is built.
 
 use crate::backing::Residence;
 use crate::format::{SectionWriter, Sections};
@@ -8,10 +8,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 const MAGIC: [u8; 8] = *b"JDVINDEX";
-/// Terms between two looks at whether the load goes on.
+/// Terms between two checks if the load continues.
 const CHECK: u32 = 4096;
 
-/// All terms of a base that is being made, for those who index them.
+/// All terms of a base that is being made, for building indexes.
 pub struct Terms<'a> {
     strings: &'a Strings,
     id_of_lex: &'a [u32],
@@ -43,7 +43,7 @@ impl<'a> Terms<'a> {
         self.strings.len()
     }
 
-    /// True without a term.
+    /// True if there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()
@@ -55,11 +55,11 @@ impl<'a> Terms<'a> {
         self.strings.tag_ranges()
     }
 
-    /// Calls `f` with id and canonical bytes of the terms with these lex indexes, in the order of their bytes. About 10 ns a
-    /// term; may be called again.
+    /// Calls `f` with id and canonical bytes of the terms with these lex indexes, in the order of their bytes. About 10
+    /// ns per term; may be called again.
     ///
     /// # Errors
-    /// The first of `f`; `Cancelled`; [`Error::Damaged`] where `strings.jd` cannot be read.
+    /// The first error of `f`; `Cancelled`; [`Error::Damaged`] if `strings.jd` cannot be read.
     pub fn for_each(
         &self,
         range: Range<u32>,
@@ -88,23 +88,23 @@ impl<'a> Terms<'a> {
         Ok(())
     }
 
-    /// The memory that building may take. A load has other things in memory as well: where it does not suffice, data goes
-    /// through files ([`crate::spill`]).
+    /// The memory that building may use. A load has other data in memory as well; if this memory is not enough, data
+    /// goes through files ([`crate::spill`]).
     #[must_use]
     pub fn memory(&self) -> &MemoryBudget {
         &self.memory
     }
 
-    /// The folder of the store that is being made, for files without a name.
+    /// The folder of the store that is being made, for unnamed temporary files.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder
     }
 
-    /// Ok to go on.
+    /// Ok if the load continues.
     ///
     /// # Errors
-    /// `Cancelled`.
+    /// `Cancelled` if the load was cancelled.
     pub fn check(&self) -> Result<()> {
         self.cancel.check()
     }
@@ -122,7 +122,7 @@ impl IndexWriter {
         Ok(Self { file, version })
     }
 
-    /// Begins a section, at a multiple of 64 bytes; the one before ends. At most 16 sections.
+    /// Begins a section, at a multiple of 64 bytes, which ends the one before. At most 16 sections.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -160,7 +160,7 @@ impl IndexWriter {
     }
 }
 
-/// An index's file, mapped. What is read of it is within its bounds, and may be anything else.
+/// An index's file, mapped. Reads stay within its bounds, but may return arbitrary content.
 #[derive(Debug)]
 pub struct IndexFile {
     file: Sections,
@@ -184,25 +184,25 @@ impl IndexFile {
         self.file.range(section, |_| true).unwrap_or(0..0)
     }
 
-    /// A section; empty if there is none of this number.
+    /// A section; empty if there is none with this number.
     #[must_use]
     pub fn bytes(&self, section: u32) -> &[u8] {
         self.file.bytes(&self.range(section))
     }
 
-    /// A section of numbers; empty if it is not one.
+    /// A section as numbers; empty if its length does not fit.
     #[must_use]
     pub fn u32s(&self, section: u32) -> &[u32] {
         self.file.array(&self.range(section))
     }
 
-    /// A section of numbers; empty if it is not one.
+    /// A section as numbers; empty if its length does not fit.
     #[must_use]
     pub fn u64s(&self, section: u32) -> &[u64] {
         self.file.array(&self.range(section))
     }
 
-    /// Its bytes.
+    /// Its length in bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.file.file_len()
@@ -217,14 +217,14 @@ impl IndexFile {
         self.file.check_file()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// True if [`Self::check_file`] would succeed. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.file.is_whole()
     }
 
-    /// The error that says what is wrong with it.
+    /// An error that reports damage in this file.
     #[must_use]
     pub fn damaged(&self, what: &str) -> Error {
         self.file.damaged(what)

@@ -1,4 +1,4 @@
-//! Indexes of terms: which terms fulfil a condition, without looking at each.
+//! Indexes of terms, which find the terms that satisfy a condition without looking at each.
 //!
 //! ```text
 //! load, reclustering   Index::build ─► index-NAME.jd          all terms, in the order of their bytes
@@ -7,12 +7,12 @@
 //!                                                              true, false, error or unsettled for ids, a batch at a time
 //! ```
 //!
-//! An index speaks of the terms of a base only. Terms that updates brought, those that a query makes, and whatever else a probe
-//! leaves unsettled are judged by the expression itself: so nothing has to be done at an update or a merge, which leave a base's
-//! terms as they are, and a store without the file of an index gives the same answers. A reclustering makes a new base, with
-//! every index that the database was opened with.
+//! An index covers only the terms of a base. Terms added by updates, those made by a query, and any others that a probe
+//! leaves unsettled are decided by the expression itself. So updates and merges, which leave a base's terms as they
+//! are, need not maintain it, and a store without the file of an index gives the same answers. A reclustering makes a
+//! new base, with every index that the database was opened with.
 //!
-//! The value ranks of `dictionary.jd` are an index, too: [`ValueRanks`], the one that every store has.
+//! The value ranks of `dictionary.jd` are an index, too: [`ValueRanks`], which every store has.
 
 mod file;
 mod open;
@@ -26,7 +26,7 @@ pub use question::{Call, MAX_PARTS, Question, QuestionPart, Relation};
 pub use ranks::ValueRanks;
 pub use registry::{Indexes, file_of, name_of};
 
-// Their types stand in signatures.
+// Their types appear in signatures.
 pub use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
 use std::sync::Arc;
@@ -36,25 +36,25 @@ pub trait Index: Send + Sync {
     /// Its name: lower-case letters, digits and hyphens, 40 bytes at most. The file is `index-NAME.jd`.
     fn name(&self) -> &str;
 
-    /// Version of what [`Self::build`] writes. A file of another version is passed over, as if it were not there.
+    /// Version of the output of [`Self::build`]. A file of another version is ignored, as if it did not exist.
     fn version(&self) -> u32 {
         1
     }
 
-    /// False for an index that needs nothing but the dictionary: it is not built, and opened without a file.
+    /// False for an index that needs only the dictionary: it is not built, and is opened without a file.
     fn has_file(&self) -> bool {
         true
     }
 
-    /// Writes the index of a base's terms. Memory is charged to [`Terms::memory`] before it is taken. The same terms should
-    /// give the same bytes.
+    /// Writes the index of a base's terms. Memory must be charged to [`Terms::memory`] before it is allocated. The same
+    /// terms should give the same bytes.
     ///
     /// # Errors
-    /// Those of [`Terms::for_each`] and of the writer, `Limit` for memory. Any of them ends the load.
+    /// The errors of [`Terms::for_each`] and of the writer, `Limit` for memory. Any of them ends the load.
     fn build(&self, terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()>;
 
-    /// The index in its file, or without one. The file is one that this kind wrote in this version for this dictionary, as far
-    /// as its head says; the rest may be damaged. O(1): what is wrong deep inside is for [`OpenIndex::check`] to find.
+    /// The index in its file, or without one. According to its head, the file was written by this kind in this version
+    /// for this dictionary; the rest may be damaged. O(1): damage deeper inside is left to [`OpenIndex::check`].
     ///
     /// # Errors
     /// [`IndexFile::damaged`].
@@ -65,21 +65,21 @@ pub trait Index: Send + Sync {
     ) -> Result<Box<dyn OpenIndex>>;
 }
 
-/// An index that was opened. Damage in its file may make it answer wrongly, and never fault or loop without end.
+/// An opened index. Damage in its file may make it answer wrongly, but it must never fault or loop for ever.
 pub trait OpenIndex: Send + Sync {
-    /// The answer to a question, if the index knows anything of it. Asked once by the planner, by EXPLAIN, and by each thread
-    /// that runs the query: some microseconds are fine, lists are read later.
+    /// The answer to a question, if the index can contribute to it. Called once by the planner, by EXPLAIN, and by each
+    /// thread that runs the query: some microseconds are fine, lists are read later.
     fn probe<'a>(
         &'a self,
         question: &Question<'_>,
         dictionary: &'a Dictionary,
     ) -> Option<Box<dyn Probe + 'a>>;
 
-    /// Calls `damage` with whatever is wrong inside, for those who check a store and have the kind. The file's bytes were compared
-    /// with their hashes already.
+    /// Calls `damage` with every fault found inside, when a store is checked by a program that has this kind. The
+    /// file's bytes have been compared with their hashes already.
     fn check(&self, _dictionary: &Dictionary, _damage: &mut dyn FnMut(String)) {}
 
-    /// A few words on what it holds, for reports on a store.
+    /// A few words about its content, for reports on a store.
     fn describe(&self) -> String {
         String::new()
     }
@@ -87,18 +87,19 @@ pub trait OpenIndex: Send + Sync {
 
 /// An index's answer to one question, for one thread.
 pub trait Probe: Send {
-    /// How many terms of the base fulfil it.
+    /// Number of terms of the base that satisfy the condition.
     fn estimate(&self) -> Estimate;
 
-    /// The words after the condition in EXPLAIN, such as "by index words (12 terms)".
+    /// The text after the condition in EXPLAIN, such as "by index words (12 terms)".
     fn explain(&self) -> String;
 
-    /// The verdict on each id, in as many places of `out`. Any id may come: those of updates and of the query, and 0 for an
-    /// unbound variable, too. One call a batch: no allocation but of what is kept for the next.
+    /// Writes the verdict on each id to the same position in `out`. Any id may occur: those of updates and of the
+    /// query, and also 0 for an unbound variable. Called once per batch; must not allocate except for data kept for the
+    /// next call.
     fn test_many(&mut self, ids: &[u32], out: &mut [Verdict]);
 
-    /// All ids of the base that are true or unsettled, or more, in any order; `None` where they are not known or may be more
-    /// than `limit`. Exploring starts at them where that is cheap.
+    /// All ids of the base that are true or unsettled, possibly with others, in any order; `None` if they are unknown
+    /// or may be more than `limit`. Exploration starts from them if that is cheap.
     fn ids(&mut self, _limit: usize) -> Option<Vec<u32>> {
         None
     }
@@ -109,9 +110,9 @@ pub trait Probe: Send {
 pub struct Estimate {
     /// Terms of the base that satisfy the condition, or may.
     pub passing: u64,
-    /// Terms that the index knows of.
+    /// Number of terms that the index covers.
     pub of: u64,
-    /// Exactly `passing` are true; else about this many.
+    /// True if exactly `passing` terms satisfy the condition; false if about this many do.
     pub exact: bool,
 }
 
@@ -123,7 +124,7 @@ pub enum Verdict {
     False = 0,
     /// The condition is true.
     True = 1,
-    /// Computing it gives an error, as SPARQL has them.
+    /// Computing it gives an error in the sense of SPARQL.
     Error = 2,
     /// Unknown to the index: the expression must be evaluated.
     #[default]

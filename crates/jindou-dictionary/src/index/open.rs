@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Builds every kind that has a file, alongside a complete `strings.jd` (not synced), within this much memory each. Gives the
-/// names of the files. `id_of_lex` as in [`crate::write_dictionary`].
+/// Builds every kind that has a file, next to a complete `strings.jd` (not synced), within this much memory each.
+/// Returns the names of the files. `id_of_lex` as in [`crate::write_dictionary`].
 ///
 /// # Errors
-/// The first kind's that fails; [`Error::Internal`] for one that panics.
+/// The error of the first kind that fails; [`Error::Internal`] for one that panics.
 pub fn build_indexes(
     dir: &Path,
     kinds: &Indexes,
@@ -52,9 +52,9 @@ struct MappedIndex {
 /// The indexes of a base that were opened with it.
 pub struct OpenIndexes {
     kinds: Indexes,
-    /// The value ranks are the first.
+    /// The opened indexes; the value ranks are the first.
     open: Vec<MappedIndex>,
-    /// Name and state of each that is not in `open`.
+    /// Name and state of each index that is not in `open`.
     left_out: Vec<(String, &'static str)>,
 }
 
@@ -69,7 +69,7 @@ impl OpenIndexes {
     /// Opens those kinds whose file is among the names of a base's files, and those without a file.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a file whose head is damaged, and what [`Index::open`] gives; [`Error::Io`].
+    /// [`Error::Damaged`] for a file whose head is damaged, and the errors of [`Index::open`]; [`Error::Io`].
     pub fn open<'n>(
         dir: &Path,
         files: impl Iterator<Item = &'n str>,
@@ -135,7 +135,8 @@ impl OpenIndexes {
         self.open.len() <= 1
     }
 
-    /// The first answer to a question: of the kind that was registered last, and of the value ranks if no other has any.
+    /// The first answer to a question: the kinds are asked from the last registered one to the first, which is the
+    /// value ranks.
     #[must_use]
     pub fn probe<'a>(
         &'a self,
@@ -146,7 +147,7 @@ impl OpenIndexes {
         all.find_map(|o| o.index.probe(question, dictionary))
     }
 
-    /// Ok if everything that was read of the files so far is what they had when they were opened.
+    /// Ok if everything read from the files so far is unchanged since they were opened.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file, once one has shrunk or could not be read.
@@ -156,7 +157,7 @@ impl OpenIndexes {
         files.try_for_each(IndexFile::check_file)
     }
 
-    /// True if [`Self::check_files`] has nothing to say. A few instructions a file.
+    /// True if [`Self::check_files`] would succeed. A few instructions per file.
     #[inline]
     #[must_use]
     pub fn are_files_whole(&self) -> bool {
@@ -164,7 +165,7 @@ impl OpenIndexes {
         files.all(IndexFile::is_whole)
     }
 
-    /// Calls `damage` with the file's name and what is wrong in it, for each index that has a file.
+    /// Calls `damage` with the file's name and the fault found in it, for each index that has a file.
     pub fn check(&self, dictionary: &Dictionary, damage: &mut dyn FnMut(&str, String)) {
         for o in self.open.iter().filter(|o| o.file.is_some()) {
             let name = file_of(o.kind.name());
@@ -176,7 +177,8 @@ impl OpenIndexes {
         }
     }
 
-    /// Name and state of every index with a file: those that were opened, those that lack a file, and files of other kinds.
+    /// Name and state of every index with a file: the opened ones, those whose file is missing, and files of unknown
+    /// kinds.
     #[must_use]
     pub fn states(&self) -> Vec<(String, String)> {
         let opened = self.open.iter().filter(|o| o.file.is_some());

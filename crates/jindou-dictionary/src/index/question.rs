@@ -1,15 +1,15 @@
-//! The conditions that an index is asked about.
+//! Conditions that an index can be asked about.
 
-/// Parts of a call at most, in all levels together.
+/// Most parts of a call, over all levels.
 pub const MAX_PARTS: usize = 32;
 
-/// A condition on one variable. An index answers those that it knows.
+/// A condition on one variable. An index answers those that it supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Question<'a> {
-    /// The variable against a literal of a datatype with an order, given by its canonical bytes.
+    /// A comparison of the variable with a literal of an ordered datatype, given by its canonical bytes.
     Compare(Relation, &'a [u8]),
-    /// The call's effective boolean value is true.
+    /// A call whose effective boolean value is true.
     Holds(&'a Call),
 }
 
@@ -30,10 +30,10 @@ pub enum Relation {
     GreaterOrEqual,
 }
 
-/// A call of a function of which one variable, in one place or several, and constants are all arguments.
+/// A function call whose arguments are all constants or one and the same variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// SPARQL's keyword in capitals (`CONTAINS`, `STR`), one of `=`, `<`, `<=`, `>` and `>=`, or a function's IRI.
+    /// A SPARQL keyword in capitals (`CONTAINS`, `STR`), one of `=`, `<`, `<=`, `>` and `>=`, or a function's IRI.
     pub name: String,
     /// The arguments in order.
     pub arguments: Vec<QuestionPart>,
@@ -45,14 +45,14 @@ pub struct Call {
 pub enum QuestionPart {
     /// The variable.
     Variable,
-    /// A term's canonical bytes.
+    /// A constant term's canonical bytes.
     Constant(Vec<u8>),
-    /// The value of a call.
+    /// The value of another call.
     Call(Call),
 }
 
 impl Call {
-    /// Bytes on the heap, about.
+    /// Approximate number of bytes on the heap.
     #[must_use]
     pub fn heap_bytes(&self) -> u64 {
         let (mut bytes, mut open) = (0, vec![self]);

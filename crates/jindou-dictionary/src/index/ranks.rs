@@ -1,4 +1,4 @@
-//! The value ranks as an index: `?x < constant` and the like, settled without reading a term.
+//! The value ranks as an index: `?x < constant` and the like, decided without reading a term.
 
 use super::{
     Estimate, Index, IndexFile, IndexWriter, OpenIndex, Probe, Question, Relation, Terms, Verdict,
@@ -12,9 +12,9 @@ use jindou_values::{Number, NumericKind, Temporal, TemporalKind};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The index that every store has. It lies in `dictionary.jd`, whose writer makes it ([`crate::write_dictionary`]), and answers
-/// [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms of other datatypes than the
-/// constant's where SPARQL has more to say than "not equal".
+/// The index that every store has. It is part of `dictionary.jd`, written with it ([`crate::write_dictionary`]), and
+/// answers [`Question::Compare`] with literals. It leaves unsettled: ill-typed literals, durations, and terms of other
+/// datatypes than the constant's unless SPARQL simply defines them as "not equal".
 #[derive(Clone, Copy, Debug)]
 pub struct ValueRanks;
 
@@ -52,19 +52,19 @@ impl OpenIndex for ValueRanks {
     }
 }
 
-/// The constant.
+/// The constant side of a comparison.
 enum Right {
-    /// Ranks by kind of number, and those for all kinds if they are the same.
+    /// Ranks by kind of number, and the common ranks if they are the same for all kinds.
     Number(NumericBounds, Option<Range<u32>>),
     /// Lex indexes of the strings for which the relation holds.
     String(Range<u32>),
     /// Lex indexes of the terms of its datatype, and the ranks for which the relation holds.
     Temporal(Range<u32>, Range<u32>),
-    /// Nothing is known by rank.
+    /// Ranks decide nothing.
     Other,
 }
 
-/// Ids that are judged together.
+/// Number of ids that are decided together.
 const PART: usize = 1024;
 
 struct RankProbe<'a> {
@@ -80,11 +80,11 @@ struct RankProbe<'a> {
     blanks: Range<u32>,
 }
 
-/// The rank of a lex index, as [`Dictionary::value_rank`].
+/// The rank of a lex index, as in [`Dictionary::value_rank`].
 #[derive(Clone, Copy)]
 struct Ranks<'a> {
     column: &'a [u32],
-    /// Lex index of the first.
+    /// The first lex index with a rank.
     first: u32,
 }
 
@@ -97,7 +97,7 @@ impl Ranks<'_> {
 }
 
 impl<'a> RankProbe<'a> {
-    /// `None` where the constant is not a literal. O(log terms).
+    /// `None` if the constant is not a literal. O(log terms).
     fn new(relation: Relation, constant: &[u8], d: &'a Dictionary) -> Option<Self> {
         if let [term::IRI | term::BLANK | term::TRIPLE, ..] | [] = constant {
             return None;
@@ -144,7 +144,7 @@ impl<'a> RankProbe<'a> {
         })
     }
 
-    /// Terms of another kind than the constant: never equal, not comparable.
+    /// The verdict on terms of another kind than the constant, which are never equal to it and not comparable.
     fn unlike(&self) -> Verdict {
         match self.relation {
             Relation::Equal => Verdict::False,
@@ -154,7 +154,7 @@ impl<'a> RankProbe<'a> {
     }
 }
 
-/// `equal` as the relation has it.
+/// The verdict of `=` or `!=`, given equality.
 #[inline(always)]
 fn equality(equal: bool, negated: bool) -> Verdict {
     if equal != negated {
@@ -183,7 +183,7 @@ impl Probe for RankProbe<'_> {
         } else {
             inside
         };
-        // A rank is a value, and several terms may have it.
+        // A rank is a value, which several terms may have.
         Estimate {
             passing: passing as u64,
             of: of as u64,
@@ -225,7 +225,7 @@ impl RankProbe<'_> {
                     if numeric.contains(&lex) {
                         match ranks.rank(lex) {
                             NO_RANK => Verdict::Unsettled,
-                            // True of nothing but `!=`.
+                            // True only for `!=`.
                             NAN_RANK => equality(false, negated),
                             rank => match inside(lex, rank) {
                                 Some(inside) => equality(inside, negated),
@@ -243,7 +243,7 @@ impl RankProbe<'_> {
                 if strings.contains(&lex) {
                     equality(bounds.contains(&lex), negated)
                 } else if langs.contains(&lex)
-                    // A numeric value; never equal to a string.
+                    // A numeric value is never equal to a string.
                     || (numeric.contains(&lex) && ranks.rank(lex) != NO_RANK)
                 {
                     unlike
@@ -264,8 +264,8 @@ impl RankProbe<'_> {
         }
     }
 
-    /// Writes the verdict on each id; `f` has those on literals and triple terms of the dictionary, by lex index. `ranked`: it
-    /// reads their ranks.
+    /// Writes the verdict on each id; `f` decides literals and triple terms of the dictionary, by lex index. `ranked`
+    /// says that it reads their ranks.
     #[inline(always)]
     fn each(
         &self,

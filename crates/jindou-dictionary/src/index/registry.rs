@@ -1,4 +1,4 @@
-//! Kinds of indexes that a program gives to loads and to databases.
+//! Kinds of indexes that a program registers for loads and databases.
 
 use super::{Index, ValueRanks};
 use jindou_model::{Error, Result};
@@ -10,8 +10,8 @@ const MAX_NAME: usize = 40;
 /// Most kinds.
 const MAX_KINDS: usize = 64;
 
-/// The kinds of indexes that a store is loaded or opened with: the value ranks, and what the program registers. Cheap to clone. A
-/// database in memory has none but the ranks: all of its terms are those of updates.
+/// The kinds of indexes with which a store is loaded or opened: the value ranks, and those that the program registers.
+/// Cheap to clone. A database in memory uses only the ranks, since all of its terms come from updates.
 #[derive(Clone)]
 pub struct Indexes {
     kinds: Arc<Vec<Arc<dyn Index>>>,
@@ -57,7 +57,7 @@ impl Indexes {
         Ok(())
     }
 
-    /// With one more kind.
+    /// The same kinds and one more.
     ///
     /// # Errors
     /// As [`Self::register`].
@@ -85,7 +85,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && name.bytes().all(plain)
 }
 
-/// The file's name of an index.
+/// The name of an index's file.
 #[must_use]
 pub fn file_of(name: &str) -> String {
     format!("index-{name}.jd")

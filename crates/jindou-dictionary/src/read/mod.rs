@@ -1,4 +1,4 @@
-//! The mapped files of a dictionary, and terms that came after them.
+//! The mapped files of a dictionary, and the terms that were added later.
 
 mod strings;
 mod table;
@@ -28,7 +28,7 @@ pub struct Dictionary {
     strings: Strings,
     file: Sections,
     seed: u64,
-    /// Bits of an id when hash table and lex column are compact, else 0.
+    /// Bits of an id if hash table and lex column are compact, else 0.
     bits: u32,
     lex: Range<usize>,
     hash: Range<usize>,
@@ -52,7 +52,7 @@ impl Dictionary {
         Self::open_as(dir, Residence::Mapped)
     }
 
-    /// As [`Dictionary::open`], or with the files read into memory: then O(bytes).
+    /// As [`Dictionary::open`], optionally with the files read into memory: then O(bytes).
     ///
     /// # Errors
     /// As [`Dictionary::open`].
@@ -62,10 +62,10 @@ impl Dictionary {
         Self::over(strings, Sections::open(&path, DICTIONARY_MAGIC, residence)?)
     }
 
-    /// A dictionary without a term, in memory. O(1).
+    /// A dictionary without terms, in memory. O(1).
     ///
     /// # Errors
-    /// [`jindou_model::Error::Damaged`] if what this crate writes is not what it reads.
+    /// [`jindou_model::Error::Damaged`] if this crate cannot read its own output.
     pub fn empty() -> Result<Self> {
         let [strings, dictionary] = empty()?;
         let file = Sections::from_bytes(&dictionary, DICTIONARY_FILE, DICTIONARY_MAGIC)?;
@@ -123,7 +123,7 @@ impl Dictionary {
         })
     }
 
-    /// Ok if everything that was read from the files so far is what they had when they were opened.
+    /// Ok if everything read from the files so far is unchanged since they were opened.
     ///
     /// # Errors
     /// [`jindou_model::Error::Damaged`] with the file, once one has shrunk or could not be read.
@@ -133,7 +133,7 @@ impl Dictionary {
         self.file.check_file()
     }
 
-    /// True if [`Self::check_files`] has nothing to say. A few instructions a file.
+    /// True if [`Self::check_files`] would succeed. A few instructions per file.
     #[inline]
     #[must_use]
     pub fn are_files_whole(&self) -> bool {
@@ -146,7 +146,7 @@ impl Dictionary {
         self.strings.len()
     }
 
-    /// True without a term.
+    /// True if there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.strings.is_empty()
@@ -193,7 +193,7 @@ impl Dictionary {
         }
     }
 
-    /// The lex index of a term; `None` for ids that are not of this dictionary. One cache miss.
+    /// The lex index of a term; `None` for ids that are not in this dictionary. One cache miss.
     #[inline]
     #[must_use]
     pub fn lex(&self, id: VertexId) -> Option<u32> {
@@ -203,14 +203,14 @@ impl Dictionary {
         self.lex_of_id().get(id.0)
     }
 
-    /// Appends the lex index of every id; [`NO_LEX`] where there is none.
+    /// Appends the lex index of every id; [`NO_LEX`] if there is none.
     pub fn lex_many(&self, ids: &[u32], out: &mut Vec<u32>) {
         let from = out.len();
         out.resize(from + ids.len(), NO_LEX);
         self.lex_into(ids, &mut out[from..]);
     }
 
-    /// Writes the lex index of every id to as many places; [`NO_LEX`] where there is none.
+    /// Writes the lex index of every id to the same position in `out`; [`NO_LEX`] if there is none.
     pub fn lex_into(&self, ids: &[u32], out: &mut [u32]) {
         let lex = self.lex_of_id();
         for (i, (&id, out)) in ids.iter().zip(out).enumerate() {
@@ -228,20 +228,21 @@ impl Dictionary {
         self.strings.tag_ranges().range(tag)
     }
 
-    /// The lex indexes of the terms whose tag is in an interval, for instance `NUMERIC_TAGS`.
+    /// The lex indexes of the terms whose tag is in an interval, for example `NUMERIC_TAGS`.
     #[must_use]
     pub fn tag_span(&self, tags: RangeInclusive<u8>) -> Range<u32> {
         self.strings.tag_ranges().span(tags)
     }
 
-    /// All intervals of tags.
+    /// The intervals of all tags.
     #[must_use]
     pub fn tag_ranges(&self) -> &TagRanges {
         self.strings.tag_ranges()
     }
 
-    /// The id of a term by its canonical bytes; `None` when the store does not have it. About
-    /// one cache miss when it is absent (1.6 neighbouring buckets on average, 2.2 when compact), four when it is there: bucket, lex index, block offset, block. No allocation.
+    /// The id of a term by its canonical bytes; `None` if the store does not have it. Costs about one cache miss if it
+    /// is absent (1.6 neighbouring buckets on average, 2.2 when compact), four if it is present: bucket, lex index,
+    /// block offset, block. No allocation.
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         self.probe(canonical, stored_hash(canonical, self.seed))
@@ -270,8 +271,8 @@ impl Dictionary {
         None
     }
 
-    /// Appends the id of every term, [`NO_VERTEX`] where there is none. Cache misses of different
-    /// terms overlap, so a term costs several times less than by [`Dictionary::lookup`].
+    /// Appends the id of every term, [`NO_VERTEX`] if there is none. Cache misses of different terms overlap, so a term
+    /// costs several times less than with [`Dictionary::lookup`].
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         const GROUP: usize = 32;
         let table = self.table();
@@ -306,8 +307,8 @@ impl Dictionary {
         }
     }
 
-    /// Appends the canonical bytes of a term; false for ids that are not of this dictionary. About
-    /// three cache misses and half a block of short copies; no allocation but `out`'s.
+    /// Appends the canonical bytes of a term; false for ids that are not in this dictionary. About three cache misses
+    /// and half a block of short copies; no allocation except for `out`.
     pub fn term(&self, id: VertexId, out: &mut Vec<u8>) -> bool {
         self.lex(id).is_some_and(|lex| self.strings.term(lex, out))
     }
@@ -322,8 +323,8 @@ impl Dictionary {
     }
 }
 
-/// Decodes terms into one buffer and goes on where it stands when the next term lies behind in the
-/// same block; ids in lexicographic order cost some nanoseconds each.
+/// Decodes terms into one buffer. Continues from its position if the next term comes later in the same block; ids in
+/// lexicographic order cost some nanoseconds each.
 #[derive(Debug)]
 pub struct Decoder<'a> {
     dictionary: &'a Dictionary,
@@ -331,7 +332,7 @@ pub struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// The canonical bytes of a term; `None` for ids that are not of this dictionary.
+    /// The canonical bytes of a term; `None` for ids that are not in this dictionary.
     #[inline(always)]
     pub fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         let lex = self.dictionary.lex(id)?;

@@ -9,8 +9,8 @@ use std::cmp::Ordering;
 use std::ops::Range;
 use std::path::Path;
 
-/// The vocabulary without ids: lex index ↔ canonical bytes. Open it between [`merge_runs`] and
-/// [`write_dictionary`] (clustering needs to find `rdf:type`), or take it from a [`Dictionary`].
+/// The vocabulary without ids: lex index ↔ canonical bytes. Open it between [`merge_runs`] and [`write_dictionary`]
+/// (clustering needs to find `rdf:type`), or get it from a [`Dictionary`].
 ///
 /// [`merge_runs`]: crate::merge_runs
 /// [`write_dictionary`]: crate::write_dictionary
@@ -41,7 +41,7 @@ impl Strings {
         )?)
     }
 
-    /// Over the bytes of a `strings.jd` that is not a file.
+    /// Reads the bytes of a `strings.jd` that is not a file.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::over(Sections::from_bytes(bytes, STRINGS_FILE, STRINGS_MAGIC)?)
     }
@@ -62,7 +62,7 @@ impl Strings {
         })
     }
 
-    /// Ok if everything that was read from the file so far is what it had when it was opened.
+    /// Ok if everything read from the file so far is unchanged since it was opened.
     ///
     /// # Errors
     /// [`jindou_model::Error::Damaged`] with the file, once it has shrunk or could not be read.
@@ -71,7 +71,7 @@ impl Strings {
         self.file.check_file()
     }
 
-    /// True if [`Self::check_file`] has nothing to say. A few instructions.
+    /// True if [`Self::check_file`] would succeed. A few instructions.
     #[inline]
     #[must_use]
     pub fn is_whole(&self) -> bool {
@@ -84,7 +84,7 @@ impl Strings {
         self.file.terms
     }
 
-    /// True without a term.
+    /// True if there are no terms.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.file.terms == 0
@@ -127,7 +127,7 @@ impl Strings {
         self.file.bytes(&self.blocks).get(start..end)
     }
 
-    /// Prefetches the place where a block's offset lies.
+    /// Prefetches the offset of a term's block.
     #[inline]
     pub(crate) fn prefetch_offset(&self, lex: u32) {
         prefetch_at(
@@ -136,7 +136,7 @@ impl Strings {
         );
     }
 
-    /// Prefetches the first lines of the block of a term.
+    /// Prefetches the first lines of a term's block.
     #[inline]
     pub(crate) fn prefetch_block(&self, lex: u32) {
         if let Some(at) = self.offset((lex / BLOCK) as usize) {
@@ -147,9 +147,8 @@ impl Strings {
         }
     }
 
-    /// Appends the canonical bytes of a term; false when there is no such term or its block is
-    /// damaged (`out` is then as before). At most 16 short copies; two cache misses and those of the
-    /// block.
+    /// Appends the canonical bytes of a term; false if there is no such term or its block is damaged (`out` is then
+    /// unchanged). At most 16 short copies; two cache misses and those of the block.
     pub fn term(&self, lex: u32, out: &mut Vec<u8>) -> bool {
         let mut cursor = Cursor::default();
         match cursor.seek(self, lex) {
@@ -161,14 +160,14 @@ impl Strings {
         }
     }
 
-    /// Whether the term at `lex` is this one, without decoding it. No allocation.
+    /// True if the term at `lex` is this one, decided without decoding it. No allocation.
     #[inline]
     #[must_use]
     pub fn is(&self, lex: u32, canonical: &[u8]) -> bool {
         self.compare(lex, canonical) == Some(Ordering::Equal)
     }
 
-    /// The order of the term at `lex` and these bytes; `None` without such a term.
+    /// The order of the term at `lex` relative to these bytes; `None` if there is no such term.
     fn compare(&self, lex: u32, canonical: &[u8]) -> Option<Ordering> {
         if lex >= self.len() {
             return None;
@@ -191,7 +190,7 @@ impl Strings {
     /// The first lex index whose term is not below these bytes; `len()` when all are. O(log n).
     #[must_use]
     pub fn lower_bound(&self, canonical: &[u8]) -> u32 {
-        // The last block whose head is not above them: the answer lies in it or right after it.
+        // The last block whose head is not above them: the answer is in it or right after it.
         let (mut low, mut high) = (0, self.len().div_ceil(BLOCK));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -222,8 +221,8 @@ impl Strings {
         last
     }
 
-    /// Calls `f` with every term of an interval in order; false when a block is damaged or the
-    /// interval goes beyond the last term (the calls before it were right). About 10 ns a term.
+    /// Calls `f` with every term of an interval in order; false if a block is damaged or the interval goes beyond the
+    /// last term (the calls before were correct). About 10 ns per term.
     pub fn for_each(&self, range: Range<u32>, mut f: impl FnMut(u32, &[u8])) -> bool {
         let mut cursor = Cursor::default();
         for lex in range {
@@ -244,7 +243,7 @@ struct BlockWalk<'a> {
     /// Length of the common prefix of the current term and the target.
     matched: usize,
     len: usize,
-    /// Order of the current term and the target where they differ after the prefix.
+    /// Order of the current term relative to the target at the first difference after the prefix.
     order: Ordering,
 }
 
@@ -296,7 +295,7 @@ impl<'a> BlockWalk<'a> {
 /// Suffixes up to this length are copied at this length.
 const SHORT: usize = 16;
 
-/// Decodes terms; going on inside a block does not start at its head again.
+/// Decodes terms; continuing inside a block does not start at its head again.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     term: Vec<u8>,
@@ -308,8 +307,8 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// The canonical bytes of a term; `None` when there is none or its block is damaged.
-    // Calls of this and of what calls it for every term of an answer are a tenth of decoding one.
+    /// The canonical bytes of a term; `None` if there is none or its block is damaged.
+    // Calls of this function and of its callers for every term of an answer are a tenth of the cost of decoding one.
     #[inline(always)]
     pub(crate) fn seek(&mut self, strings: &Strings, lex: u32) -> Option<&[u8]> {
         if lex >= strings.len() {
@@ -366,8 +365,8 @@ impl Cursor {
         }
         self.at = end;
         self.term.truncate(shared);
-        // Most suffixes are short. Copying a fixed number of bytes and cutting off what is too much is a few instructions, where
-        // copying as many as there are is a call.
+        // Most suffixes are short. Copying a fixed number of bytes and truncating takes a few instructions, whereas
+        // copying the exact number is a call.
         match block[from..].first_chunk::<SHORT>() {
             Some(rest) if len <= SHORT => {
                 self.term.extend_from_slice(rest);

@@ -1,4 +1,4 @@
-//! The two columns that every lookup touches, as stored: term → id, id → lex index.
+//! The two columns that every lookup reads, in their stored form: term → id, id → lex index.
 
 use crate::format::{
     Bucket, COMPACT_SLOTS, CompactBucket, NARROW_LEX, SLOTS, compact_entry, print_of,
@@ -6,17 +6,17 @@ use crate::format::{
 use jindou_model::NO_VERTEX;
 use jindou_model::memory::prefetch_at;
 
-/// The stored hash table; which kind is said once in the file's head.
+/// The stored hash table; the file's head says which kind it is.
 #[derive(Clone, Copy)]
 pub(super) enum HashTable<'a> {
-    /// 12 ids and one-byte fingerprints a bucket.
+    /// 12 ids and one-byte fingerprints per bucket.
     Wide(&'a [Bucket]),
-    /// 16 ids a bucket that share their words with the fingerprints; ids of this many bits.
+    /// 16 ids per bucket that share their words with the fingerprints; ids of this many bits.
     Compact(&'a [CompactBucket], u32),
 }
 
 impl HashTable<'_> {
-    /// Buckets.
+    /// Number of buckets.
     #[inline(always)]
     pub(super) fn len(self) -> usize {
         match self {
@@ -33,7 +33,7 @@ impl HashTable<'_> {
         }
     }
 
-    /// Bit `i` is set when fingerprint `i` of bucket `at` matches and the place is taken.
+    /// Bit `i` is set if fingerprint `i` of bucket `at` matches and the slot is used.
     #[inline(always)]
     pub(super) fn matching(self, at: usize, hash: u64) -> u32 {
         let mut mask = 0;
@@ -62,7 +62,7 @@ impl HashTable<'_> {
         mask
     }
 
-    /// The id in a place.
+    /// The id in a slot.
     #[inline(always)]
     pub(super) fn id(self, at: usize, slot: u32) -> u32 {
         match self {

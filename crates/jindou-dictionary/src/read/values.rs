@@ -13,21 +13,21 @@ use jindou_values::{Duration, Number, NumericKind, Temporal, TemporalKind, Value
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Key that ORDER BY sorts by: first the class, then the rank in it. Blank nodes < IRIs < literals <
-/// triple terms, as SPARQL asks; among literals numbers come first (NaN last of them), then strings,
-/// language-tagged strings (by tag, then text), booleans, each date and time datatype, durations,
-/// and all others by datatype and lexical form. Equal values have equal keys.
+/// Sort key of ORDER BY: first the class, then the rank within it. Blank nodes < IRIs < literals < triple terms, as
+/// SPARQL requires; among literals numbers come first (NaN last of them), then strings, language-tagged strings (by
+/// tag, then text), booleans, each date and time datatype, durations, and all others by datatype and lexical form.
+/// Equal values have equal keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SortKey {
-    /// The class; 0 = no such term (unbound sorts first).
+    /// The class; 0 for an unbound variable, which sorts first.
     pub class: u8,
-    /// The place in the class.
+    /// The rank within the class.
     pub rank: u32,
 }
 
 impl SortKey {
-    /// As [`Dictionary::place`] in a dictionary without terms: the class says all but for the few values that every dictionary
-    /// ranks alike.
+    /// As [`Dictionary::place`] in a dictionary without terms: the class decides everything except for the few values
+    /// that every dictionary ranks alike.
     #[must_use]
     pub fn alone(bytes: &[u8]) -> (Self, bool) {
         let key = |class, rank, known| (Self { class, rank }, known);
@@ -41,13 +41,13 @@ impl SortKey {
         }
     }
 
-    /// True for triple terms, of which the rank follows the bytes: ORDER BY looks at their parts instead.
+    /// True for triple terms, whose rank follows their bytes: ORDER BY compares their components instead.
     #[must_use]
     pub fn is_triple(self) -> bool {
         self.class == class::TRIPLE
     }
 
-    /// The key as one number with the same order.
+    /// The key as a single number with the same order.
     #[must_use]
     pub fn packed(self) -> u64 {
         u64::from(self.class) << 32 | u64::from(self.rank)
@@ -112,7 +112,7 @@ impl Dictionary {
         })
     }
 
-    /// The rank of a lex index inside its [`Group`]; [`NO_RANK`] for terms without a value.
+    /// The rank of a lex index within its [`Group`]; [`NO_RANK`] for terms without a value.
     #[inline]
     #[must_use]
     pub fn value_rank(&self, lex: u32) -> u32 {
@@ -131,7 +131,7 @@ impl Dictionary {
         (self.file.array(&self.ranks), self.coded.start)
     }
 
-    /// The group in which a term's rank counts; `None` for terms without ranks.
+    /// The group to which a term's rank belongs; `None` for terms without ranks.
     #[must_use]
     pub fn value_group(&self, id: VertexId) -> Option<Group> {
         Group::of_tag(self.tag(id)?)
@@ -170,10 +170,9 @@ impl Dictionary {
         key(class, lex)
     }
 
-    /// The rank of a number; `None` for other terms and for ill-typed literals; [`NAN_RANK`] for
-    /// NaN. Ranks order numbers by exact value. Between two numbers of different
-    /// [`NumericKind`] SPARQL rounds before it compares: there, compare [`Dictionary::numeric_value`]
-    /// (or use [`Dictionary::numeric_bounds`] against a constant).
+    /// The rank of a number; `None` for other terms and for ill-typed literals; [`NAN_RANK`] for NaN. Ranks order
+    /// numbers by exact value. Between two numbers of different [`NumericKind`], SPARQL rounds before it compares: in
+    /// that case compare [`Dictionary::numeric_value`] (or use [`Dictionary::numeric_bounds`] for a constant).
     #[inline]
     #[must_use]
     pub fn numeric_rank(&self, id: VertexId) -> Option<u32> {
@@ -184,13 +183,12 @@ impl Dictionary {
         Some(self.value_rank(lex)).filter(|&r| r != NO_RANK)
     }
 
-    /// Appends the numeric rank of every id; [`NO_RANK`] where there is none, [`NAN_RANK`] for NaN.
+    /// Appends the numeric rank of every id; [`NO_RANK`] if there is none, [`NAN_RANK`] for NaN.
     pub fn numeric_rank_many(&self, ids: &[u32], out: &mut Vec<u32>) {
         self.rank_many(ids, self.tag_span(NUMERIC_TAGS), out);
     }
 
-    /// Appends the rank of every id whose lex index lies in `range` (the tags of one group);
-    /// [`NO_RANK`] elsewhere.
+    /// Appends the rank of every id whose lex index is in `range` (the tags of one group); [`NO_RANK`] for others.
     pub fn rank_many(&self, ids: &[u32], range: Range<u32>, out: &mut Vec<u32>) {
         let from = out.len();
         self.lex_many(ids, out);
@@ -211,14 +209,13 @@ impl Dictionary {
         }
     }
 
-    /// How a numeric term compares; `None` for other terms.
+    /// The kind of a numeric term, which determines its comparisons; `None` for other terms.
     #[must_use]
     pub fn numeric_kind(&self, id: VertexId) -> Option<NumericKind> {
         NumericKind::of_tag(self.tag(id)?)
     }
 
-    /// The value of a numeric literal, read from its lexical form; `None` for others and ill-typed
-    /// ones.
+    /// The value of a numeric literal, read from its lexical form; `None` for other terms and ill-typed literals.
     #[must_use]
     pub fn numeric_value(&self, id: VertexId) -> Option<Number> {
         let lex = self.lex(id)?;
@@ -236,7 +233,7 @@ impl Dictionary {
         number_of(&term)
     }
 
-    /// The double nearest to the number with this rank; `None` when no number has it.
+    /// The double nearest to the number with this rank; `None` if no number has it.
     #[inline]
     #[must_use]
     pub fn numeric_f64(&self, rank: u32) -> Option<f64> {
@@ -247,9 +244,8 @@ impl Dictionary {
         self.file.array(&self.numbers)
     }
 
-    /// The ranks of the numbers `n` of which `n ∘ bound` is true. O(log n), some tens of
-    /// nanoseconds, and some string reads when the bound is next to numbers with the same nearest
-    /// double. NaN as bound: none.
+    /// The ranks of the numbers `n` for which `n ∘ bound` is true. O(log n), some tens of nanoseconds, and some string
+    /// reads when the bound is next to numbers with the same nearest double. Empty if the bound is NaN.
     #[must_use]
     pub fn numeric_bounds(&self, comparison: Comparison, bound: &Number) -> NumericBounds {
         let numbers = self.numbers();
@@ -269,7 +265,7 @@ impl Dictionary {
             }
         };
         let double = by_double(rounded);
-        // A float meets a double as a double, and everything else as a float.
+        // A float is compared with a double as a double, and with everything else as a float.
         let float = match bound.kind() {
             NumericKind::Exact => by_double(f64::from(bound.to_f32())),
             _ => double.clone(),
@@ -279,7 +275,7 @@ impl Dictionary {
             float,
             double,
         };
-        // Kinds that do not occur follow one that does.
+        // Kinds that do not occur copy one that does.
         let doubles = !self.tag_range(DOUBLE_TAG).is_empty();
         let floats = !self.tag_range(FLOAT_TAG).is_empty();
         let all = self.tag_span(NUMERIC_TAGS).len();
@@ -312,7 +308,7 @@ impl Dictionary {
             .copied()
             .unwrap_or(f64::INFINITY);
         let float = near as f32;
-        // Rounded twice it may be the wrong one, next to the middle between two floats.
+        // Rounding twice may give the wrong one, next to the middle between two floats.
         if near.next_up() as f32 == float && near.next_down() as f32 == float {
             return float;
         }
@@ -329,7 +325,7 @@ impl Dictionary {
         let n = numbers.len() as u32;
         let lexes: &[u32] = self.file.array(&self.number_lex);
         let at = |rank: u32| numbers.get(rank as usize).copied().unwrap_or(f64::INFINITY);
-        // Only in here the digits are needed.
+        // The digits are needed only within this range.
         let first = partition(0, n, |r| at(r) < rounded);
         let last = partition(first, n, |r| at(r) <= rounded);
         comparison.interval(n, |rank| {
@@ -346,7 +342,7 @@ impl Dictionary {
         })
     }
 
-    /// The ranks of the values `v` of the datatype of `bound` of which `v ∘ bound` is true. O(log n).
+    /// The ranks of the values `v` of `bound`'s datatype for which `v ∘ bound` is true. O(log n).
     #[must_use]
     pub fn temporal_bounds(&self, comparison: Comparison, bound: Temporal) -> Range<u32> {
         let instants = self.instants(bound.kind());
@@ -365,15 +361,16 @@ impl Dictionary {
         }
     }
 
-    /// The instant of a date's or time's rank (`Temporal::instant`); `None` when no such literal has it.
+    /// The instant for a date's or time's rank (`Temporal::instant`); `None` if no such literal has it.
     #[inline]
     #[must_use]
     pub fn instant(&self, kind: TemporalKind, rank: u32) -> Option<i128> {
         self.instants(kind).get(rank as usize).copied()
     }
 
-    /// Where a term that the dictionary does not have stands between its terms: the key of the first that is not before it, and
-    /// whether that has an equal value. For terms of the dictionary its own key. Canonical bytes; O(log n) reads.
+    /// Position of a term that the dictionary does not have among its terms: the key of the first term that does not
+    /// precede it, and true if that has an equal value. For terms of the dictionary, their own key. Takes canonical
+    /// bytes; O(log n) reads.
     #[must_use]
     pub fn place(&self, bytes: &[u8]) -> (SortKey, bool) {
         let key = |class, rank| SortKey { class, rank };
@@ -419,8 +416,7 @@ impl Dictionary {
         }
     }
 
-    /// The lex indexes of the simple strings `s` of which `s ∘ bound` is true (by code point).
-    /// O(log n) block heads.
+    /// The lex indexes of the simple strings `s` for which `s ∘ bound` is true (by code point). O(log n) block heads.
     #[must_use]
     pub fn string_bounds(&self, comparison: Comparison, lexical: &str) -> Range<u32> {
         let all = self.tag_range(STRING);
@@ -438,7 +434,7 @@ impl Dictionary {
         }
     }
 
-    /// Whether a rank stands for NaN.
+    /// True if a rank stands for NaN.
     #[must_use]
     pub fn is_nan(rank: u32) -> bool {
         rank == NAN_RANK

@@ -9,7 +9,7 @@ pub enum Group {
     Numeric,
     /// `xsd:boolean`: false has rank 0, true 1.
     Boolean,
-    /// A date or time datatype, by its tag's place in `TEMPORAL_TAGS` (0 = `dateTime` … 7 = `gDay`).
+    /// A date or time datatype, by its tag's position in `TEMPORAL_TAGS` (0 = `dateTime` … 7 = `gDay`).
     Temporal(u8),
     /// `xsd:duration` and the two types derived from it. Ranks extend the partial order.
     Duration,

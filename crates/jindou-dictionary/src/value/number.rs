@@ -8,13 +8,13 @@ pub(crate) const FLOAT_TAG: u8 = FIRST_DATATYPE + 3;
 const INTEGER_TAG: u8 = FIRST_DATATYPE;
 const DECIMAL_TAG: u8 = FIRST_DATATYPE + 1;
 
-/// A number as ranking wants it: the nearest double, and whether that is the exact value for sure.
+/// A number in the form used for ranking: the nearest double, and true if that is known to be the exact value.
 pub(crate) struct Approximate {
     pub(crate) value: f64,
     pub(crate) exact: bool,
 }
 
-/// The approximation of a numeric lexical form; `None` when ill-typed. No allocation for up to 15 digits.
+/// The approximation of a numeric lexical form; `None` if it is ill-typed. No allocation for up to 15 digits.
 pub(crate) fn approximate(tag: u8, lexical: &str) -> Option<Approximate> {
     if NumericKind::of_tag(tag)? == NumericKind::Exact
         && let Some(short) = short(tag, lexical)
@@ -30,7 +30,7 @@ pub(crate) fn approximate(tag: u8, lexical: &str) -> Option<Approximate> {
     Some(Approximate { value, exact })
 }
 
-/// Of up to 15 digits, in a type without bounds: a double holds them and the powers of ten.
+/// For up to 15 digits, in a type without bounds: a double represents them and the powers of ten exactly.
 fn short(tag: u8, lexical: &str) -> Option<Approximate> {
     if !matches!(tag, INTEGER_TAG | DECIMAL_TAG) || lexical.len() > 17 {
         return None;
@@ -57,7 +57,7 @@ fn short(tag: u8, lexical: &str) -> Option<Approximate> {
     }
     let places = places.unwrap_or(0);
     let value = m as f64 / 10u64.pow(places) as f64;
-    // m / 10^k ends in binary if and only if 5^k divides m.
+    // m / 10^k is finite in binary if and only if 5^k divides m.
     let exact = m % 5u64.pow(places) == 0;
     // Adding 0 turns the negative zero into the positive one.
     let value = if negative { -value + 0.0 } else { value };

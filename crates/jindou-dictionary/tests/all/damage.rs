@@ -22,7 +22,7 @@ fn terms() -> Vec<Vec<u8>> {
     terms
 }
 
-/// Calls everything that reads.
+/// Calls every reading function.
 fn read_all(d: &Dictionary, terms: &[Vec<u8>]) {
     let mut out = vec![];
     let mut decoder = d.decoder();

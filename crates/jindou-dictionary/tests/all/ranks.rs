@@ -17,7 +17,7 @@ const RELATIONS: [Relation; 6] = [
     Relation::GreaterOrEqual,
 ];
 
-/// By the values alone.
+/// The verdict by the values alone.
 fn specified(a: &[u8], relation: Relation, b: &[u8]) -> Verdict {
     let (x, y) = (value(a).unwrap(), value(b).unwrap());
     let ordered = |f: fn(Ordering) -> bool| order(&x, &y).map(|o| o.is_some_and(f));
@@ -87,7 +87,7 @@ fn literals() -> Vec<Vec<u8>> {
     all
 }
 
-/// Whether reading the term again would be a waste: both have values of one kind that has ranks.
+/// True if reading the term again would be a waste: both have values of one kind that has ranks.
 fn must_be_settled(a: &[u8], b: &[u8]) -> bool {
     match (value(a), value(b)) {
         (Some(Value::Number(_)), Some(Value::Number(n))) => !n.to_f64().is_nan(),

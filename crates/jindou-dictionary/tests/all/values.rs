@@ -1,5 +1,5 @@
-//! Ranks and bounds against arithmetic done otherwise: big fractions by digits for numbers, XSD's
-//! types for times, the standard order for strings.
+//! Ranks and bounds against independent arithmetic: big fractions by digits for numbers, XSD's types for times, the
+//! standard order for strings.
 
 use crate::common;
 use common::dictionary;
@@ -157,8 +157,8 @@ proptest! {
     }
 }
 
-/// The order by XPath's promotion rules; `None` where the two sides are one exact and one float and
-/// rounding twice (exact to double to float) could matter, and for what oxsdatatypes cannot hold.
+/// The order by XPath's promotion rules; `None` if one side is exact and the other a float such that rounding twice
+/// (exact to double to float) could matter, and for values that oxsdatatypes cannot represent.
 fn sparql_order(a: (u8, &str), b: (u8, &str)) -> Option<Ordering> {
     let kind = |t: u8| match t {
         0x82 => 2,
@@ -240,7 +240,7 @@ proptest! {
 fn check_times<T: PartialOrd>(tag: u8, texts: &[String], parse: impl Fn(&str) -> T) {
     let terms: Vec<Vec<u8>> = texts.iter().map(|t| coded(tag, t)).collect();
     let (_tmp, d, ids) = build(&terms);
-    // Without a zone, a value is UTC's.
+    // Without a zone, a value is taken as UTC.
     let zoned = |t: &str| t.contains(['Z', '+']) || t.ends_with("-14:00");
     let utc = |t: &String| if zoned(t) { t.clone() } else { format!("{t}Z") };
     let values: Vec<T> = texts.iter().map(|t| parse(&utc(t))).collect();
@@ -317,7 +317,7 @@ fn what_has_no_value_has_no_rank() {
     );
 }
 
-/// A term that the dictionary does not have stands where it would stand if it had it.
+/// A term that the dictionary does not have gets the position that it would have there.
 #[test]
 fn places_of_other_terms_are_those_of_the_dictionary_with_them() {
     let mut terms = vec![

@@ -81,7 +81,7 @@ pub fn merge(workers: Vec<Worker>, dir: &Path, threads: usize) -> (Merged, Vec<[
     (merged, quads)
 }
 
-/// A permutation of `1..=n` that depends on nothing but `n`.
+/// A permutation of `1..=n` that depends only on `n`.
 pub fn permutation(n: u32) -> Vec<u32> {
     let mut ids: Vec<u32> = (1..=n).collect();
     let mut x = 88_172_645_463_325_252u64;

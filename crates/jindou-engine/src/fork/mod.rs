@@ -2,7 +2,7 @@
 //! has the next edges, and from the last step to the query's coordinator.
 //!
 //! ```text
-//! coordinator ── Begin, Start ──► parts (one a shard)
+//! coordinator ── Begin, Start ──► parts (one per shard)
 //!                                 start ─► step ─► step ─► … rows whose next edges are elsewhere ── Rows ──► another part
 //! coordinator ◄── Report: rows that went through all steps; messages that were worked off and sent ──┘
 //! ```

@@ -19,7 +19,7 @@ pub(crate) enum EndSpec<'a, 's> {
     Output(&'a [Slot], &'s dyn SinkFactory),
     /// Rows in memory, held by an operator of this name.
     RowBuffer(Holder),
-    /// Whether there is a row.
+    /// Tells if there is a row.
     Any,
     Count(&'a [Slot], &'a [Count]),
     Group(&'a [Slot], &'a [Aggregate]),

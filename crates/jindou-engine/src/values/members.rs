@@ -83,7 +83,7 @@ impl Members {
         }
     }
 
-    /// Whether the value equals one of them; `None` if it equals none and comparing with one is an error.
+    /// True if the value equals one of them; `None` if it equals none and comparing with one is an error.
     pub(crate) fn have(
         &self,
         machine: &mut Machine,

@@ -18,7 +18,7 @@ struct Failing {
     plan: Plan,
     rows: usize,
     error: fn() -> Error,
-    /// Whether it runs whole plans.
+    /// True if it runs whole plans.
     whole: bool,
 }
 

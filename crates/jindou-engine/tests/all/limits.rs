@@ -78,7 +78,7 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
             ..ExecOptions::default()
         };
         assert_eq!(count(&plan, &snapshot, &options).unwrap(), rows);
-        // Two bytes a row and level of the batch, of which the batches themselves are the greater part.
+        // Two bytes per row and level of the batch, of which the batches themselves are the greater part.
         assert!(memory.peak() < 1 << 20, "{}", memory.peak());
         assert_eq!(memory.used(), 0);
     }

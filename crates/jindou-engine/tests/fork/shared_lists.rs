@@ -165,7 +165,8 @@ fn ids_that_follow_one_another_are_sent_as_runs() {
     assert!(degrees.1 > 10_000, "{degrees:?}");
 }
 
-/// Of several keys only the first one's list may be longer than was asked for, though it is empty: whoever asked refuses more.
+/// Of several keys only the first one's list may be longer than requested, even if it is empty: the asking side refuses
+/// more.
 #[test]
 fn no_list_but_the_first_is_longer_than_was_asked_for() {
     let data = Data {

@@ -1,8 +1,8 @@
-//! Steps with a predicate variable, as two or three parts: first the predicates that a vertex has (or that there
-//! are) become rows, then each row reads the segment of its own predicate.
+//! Steps with a predicate variable, as two or three parts: first the predicates of a vertex (or all predicates) become
+//! rows, then each row reads the segment of its own predicate.
 //!
 //! Characteristic sets are exact for unpatched vertices, so each row of the first part makes at least one of the
-//! second, unless its far end is known: what is written between them is no more than the result.
+//! second, unless its far end is known: the intermediate rows are no more than the result.
 
 use super::{
     CompiledStep, Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, StepWork, scope_of,
@@ -12,7 +12,7 @@ use jindou_plan::{FarEnd, Operand, PredicateRef, Step, StepKind};
 use std::sync::Arc;
 
 impl<'a> Compiler<'a> {
-    /// The last part of an `ExpandAny` or `ScanAll`; those before it go to `parts`.
+    /// Returns the last part of an `ExpandAny` or `ScanAll`; the parts before it are appended to `parts`.
     pub(super) fn any(
         &mut self,
         step: &Step,

@@ -1,13 +1,13 @@
-//! Conditions that ids alone decide, as parts of a step: `sameTerm`, its negation, and any combination of tests of
-//! one slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and expressions are left
-//! to the CPU, and so are comparisons inside of OR and NOT.
+//! Conditions that ids alone decide, as parts of a step: `sameTerm`, its negation, and any combination of tests of one
+//! slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and
+//! expressions are left to the CPU, and so are comparisons inside OR and NOT.
 
 use super::{CompiledStep, Compiler, DeviceWithin, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
 
-/// Intervals at most that a set of ids may be.
+/// Most intervals in a set of ids.
 const MOST_INTERVALS: usize = 4096;
 /// All ids. Slots of an exploration are bound, so id 0 does not occur.
 const ALL: [u32; 2] = [1, u32::MAX];
@@ -28,7 +28,7 @@ pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
 }
 
 impl<'a> Compiler<'a> {
-    /// Appends the parts that keep the rows on which a condition is true.
+    /// Appends the parts that keep the rows for which a condition is true.
     pub(super) fn condition(
         &mut self,
         c: &Condition,
@@ -86,8 +86,8 @@ fn same<'a>(left: Operand, right: Operand, negate: bool) -> CompiledStep<'a> {
     (work, if negate { "not same" } else { "same" }.into())
 }
 
-/// The ids of `slot` for which a condition that reads nothing else is true; `slot` becomes known at the first
-/// test. These tests are never an error for a bound slot, so logic has two values.
+/// The ids of `slot` for which a condition that reads no other slot is true; `slot` is set by the first test. These
+/// tests are never an error for a bound slot, so two-valued logic applies.
 fn ids(c: &Condition, slot: &mut Option<Slot>) -> Option<Intervals> {
     match c {
         Condition::Same(Operand::Slot(s), Operand::Const(v))
@@ -100,7 +100,7 @@ fn ids(c: &Condition, slot: &mut Option<Slot>) -> Option<Intervals> {
         Condition::Bound(s) => (*slot.get_or_insert(*s) == *s).then(|| vec![ALL]),
         Condition::Not(c) => Some(complement(&ids(c, slot)?)),
         Condition::Or(list) => union(list, slot),
-        // All of them, by De Morgan.
+        // The conjunction, by De Morgan.
         Condition::And(list) => {
             let not: Vec<Condition> = list
                 .iter()

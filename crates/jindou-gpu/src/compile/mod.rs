@@ -1,4 +1,4 @@
-//! From a plan to what the device does: segments brought, constants looked up, columns laid out.
+//! Compilation of a plan for the device: segments are uploaded, constants looked up, columns laid out.
 
 mod any;
 mod conditions;
@@ -27,21 +27,21 @@ pub(crate) use tree::{Wanted, compile_tree, may_run};
 pub(crate) struct DeviceList {
     pub segment: Arc<ResidentSegment>,
     pub anchor: Operand,
-    /// Start and length in the device's neighbours, where the anchor is a constant.
+    /// Start and length in the device's neighbours, if the anchor is a constant.
     pub constant: Option<(u32, u32)>,
 }
 
 /// Values that start a table.
 pub(crate) enum DeviceSource<'a> {
-    /// One row without a value.
+    /// One row without values.
     Unit,
-    /// A column as it lies in device memory.
+    /// A column in device memory.
     Column { at: u64, rows: u64, owner: Owner },
     /// The ids of intervals.
     Intervals(DeviceWithin),
     /// Keys in intervals.
     Runs { segment: Arc<ResidentSegment> },
-    /// Keys in a bitmap; host's blocks, for cutting.
+    /// Keys in a bitmap; the host's blocks are for cutting.
     Bits {
         segment: Arc<ResidentSegment>,
         blocks: &'a [RankBlock],
@@ -49,7 +49,7 @@ pub(crate) enum DeviceSource<'a> {
 }
 
 impl DeviceSource<'_> {
-    /// How many rows it starts.
+    /// Number of rows that it starts.
     pub fn rows(&self) -> u64 {
         match self {
             Self::Unit => 1,
@@ -62,7 +62,7 @@ impl DeviceSource<'_> {
     }
 }
 
-/// Keeps a column's memory alive.
+/// Owner that keeps a column's memory alive.
 #[derive(Clone)]
 pub(crate) enum Owner {
     Segment(#[allow(dead_code)] Arc<ResidentSegment>),
@@ -73,14 +73,14 @@ pub(crate) enum Owner {
 #[derive(Clone)]
 pub(crate) struct DeviceWithin {
     pub params: crate::params::Within,
-    /// Ids before each interval, for starts.
+    /// Number of ids before each interval, for starts.
     pub before: u64,
     pub ids: u64,
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
 impl DeviceWithin {
-    /// An empty list of intervals means "no id"; a missing one "every id".
+    /// An empty list of intervals means "no id", a missing one "every id".
     fn new(device: &Arc<Device>, intervals: Option<&[[u32; 2]]>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
         let (mut before, mut ids, mut owner) = (0, 0, None);
@@ -95,7 +95,7 @@ impl DeviceWithin {
             params.count = list.len() as u32;
             params.start = list[0][0];
             params.end = list[0][1];
-            // A test of one interval needs nothing but the parameters.
+            // A test of one interval only needs the parameters.
             if list.len() > 1 || start {
                 let mut packed = Packer::default();
                 let (table, firsts) = (packed.add(list), packed.add(&starts));
@@ -137,44 +137,44 @@ pub(crate) enum StepWork<'a> {
         slot: Slot,
         within: DeviceWithin,
     },
-    /// Rows whose operands are the same id; or are not.
+    /// Keeps rows whose operands are the same id, or are not.
     Same {
         left: Operand,
         right: Operand,
         negate: bool,
     },
-    /// As `Expand` along one list, of the predicate in a column.
+    /// As `Expand` along one list, for the predicate in a column.
     ExpandAny {
         to: Slot,
         anchor: Operand,
         predicate: Slot,
         catalog: Arc<Catalog>,
     },
-    /// As `Check`, of the predicate in a column.
+    /// As `Check`, for the predicate in a column.
     CheckAny {
         anchor: Operand,
         predicate: Slot,
         other: Operand,
         catalog: Arc<Catalog>,
     },
-    /// Rows whose number compares as wanted.
+    /// Keeps rows whose number satisfies a comparison.
     Compare {
         slot: Slot,
         ranks: DeviceRanks,
     },
-    /// Rows whose id no row before had, by this number of a set.
+    /// Keeps rows whose id no earlier row had, according to the set with this number.
     Distinct {
         slot: Slot,
         set: usize,
     },
-    /// The steps up to `end` over each row, and what becomes of it then.
+    /// Runs the steps up to `end` for each row, and treats the row according to the outcome.
     Apply {
         kind: ApplyKind,
         end: usize,
-        /// The column of the rows' numbers, and the interval of all numbers.
+        /// The column for the rows' numbers, and the interval of all numbers.
         number: Slot,
         numbers: DeviceWithin,
-        /// The columns that those steps read, and those that they add.
+        /// The columns that these steps read, and those that they add.
         reads: Vec<Slot>,
         new: Vec<Slot>,
     },
@@ -214,7 +214,7 @@ impl StepWork<'_> {
         }
     }
 
-    /// Slots that it reads besides those it carries.
+    /// Slots that it reads besides those that it carries.
     fn needs(&self) -> Vec<Slot> {
         let mut out = Vec::new();
         let mut operand = |o: &Operand| {
@@ -229,7 +229,7 @@ impl StepWork<'_> {
             Self::Restrict { slot, .. }
             | Self::Compare { slot, .. }
             | Self::Distinct { slot, .. } => out.push(*slot),
-            // What their steps read is those steps' own.
+            // The slots that their steps read belong to those steps.
             Self::Apply { .. } | Self::EndApply { .. } => {}
             Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
             Self::ExpandAny {
@@ -258,7 +258,7 @@ pub(crate) struct DeviceStep<'a> {
     pub work: StepWork<'a>,
     pub keep: Vec<Slot>,
     pub name: String,
-    /// Number of the plan's step that it is part of.
+    /// Number of the plan's step of which it is a part.
     pub plan_step: usize,
 }
 
@@ -266,17 +266,17 @@ pub(crate) struct DeviceStep<'a> {
 pub(crate) struct Program<'a> {
     pub steps: Vec<DeviceStep<'a>>,
     pub segment_bytes: u64,
-    /// Steps of the plan that it covers.
+    /// Number of plan steps that it covers.
     pub covered: usize,
-    /// Why it ends before the plan does.
+    /// Reason why it ends before the plan does.
     pub stopped: Option<Error>,
     /// True if the program ends because segments do not fit in the memory.
     pub is_short: bool,
-    /// The blocks that steps read, where segments come and go.
+    /// The blocks that steps read, if segments are paged.
     pub paging: Option<Paging<'a>>,
     /// Sets of ids that steps fill, without their memory.
     pub sets: Vec<params::Bits>,
-    /// Result rows that are passed by, and that leave the device at most.
+    /// Number of result rows to skip, and most rows to return.
     pub slice: (u64, Option<u64>),
 }
 
@@ -284,7 +284,7 @@ impl Program<'_> {
     /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
-    /// An error unless it covers the whole plan.
+    /// Returns an error unless the program covers the whole plan.
     pub fn whole(self) -> Result<Self> {
         match self.stopped {
             Some(why) => Err(why),
@@ -300,7 +300,7 @@ struct Compiler<'a> {
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a dyn Graph,
-    /// Where segments come and go by blocks.
+    /// The pager, if segments are paged.
     pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
     /// Slots that some step so far binds.
@@ -320,7 +320,7 @@ fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
 }
 
 impl<'a> Compiler<'a> {
-    /// The segment of a predicate: whole, or its addresses.
+    /// The segment of a predicate: uploaded as a whole, or only its addresses.
     fn segment(
         &mut self,
         predicate: PredicateId,
@@ -357,7 +357,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// An error if the blocks that a step reads cannot all be there.
+    /// Returns an error if the blocks that a step reads do not fit together.
     fn fits(&self, steps: &[DeviceStep<'_>]) -> Result<()> {
         let fits = |pager: &Pager| steps.iter().all(|s| pager.fit(&pages_of(s)));
         if self.pager.is_none_or(fits) {
@@ -369,7 +369,7 @@ impl<'a> Compiler<'a> {
         ))
     }
 
-    /// The condition in device memory: exact intervals, whatever updates touched.
+    /// The condition in device memory: exact intervals, regardless of updates.
     fn within(&self, within: Option<&IdFilter>, start: bool) -> Result<DeviceWithin> {
         match within {
             Some(w) if !w.is_exact() => {
@@ -432,7 +432,7 @@ impl<'a> Compiler<'a> {
                     },
                     KeyFinder::Intervals(_) => DeviceSource::Runs { segment },
                     KeyFinder::Bitmap { blocks, .. } => DeviceSource::Bits { segment, blocks },
-                    // The device has a directory of those that fold.
+                    // The device has a directory for folded ones.
                     KeyFinder::Directory { .. }
                     | KeyFinder::FoldedBitmap { .. }
                     | KeyFinder::FoldedDirectory { .. } => DeviceSource::Column {
@@ -448,7 +448,7 @@ impl<'a> Compiler<'a> {
         })
     }
 
-    /// Appends the parts of a plan's step number `number`. Columns that only its conditions read stay if
+    /// Appends the parts of the plan's step with this number. Columns that only its conditions read stay if
     /// `keep_tested`, as they do on the CPU.
     fn step(
         &mut self,
@@ -573,7 +573,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-/// The segments of a step that come and go, each once.
+/// The paged segments of a step, without duplicates.
 fn pages_of(step: &DeviceStep<'_>) -> Vec<Arc<PagedSegment>> {
     let mut pages: Vec<Arc<PagedSegment>> = step
         .work
@@ -596,11 +596,12 @@ fn source_name(source: &StartSource) -> &'static str {
     }
 }
 
-/// Brings what the first steps need and lays them out: as many steps as the device runs, which may be none.
-/// The first step must be a start. With a pager, segments are brought by blocks before each step, and not here.
+/// Uploads the data for the first steps and lays it out: as many steps as the device runs, possibly none. The first
+/// step must be a start. With a pager, segments are uploaded in blocks before each step instead.
 ///
 /// # Errors
-/// Errors that keep the device from running anything, such as a broken driver's; `Internal` for a malformed plan.
+/// Errors that keep the device from running anything, such as those of a broken driver; `Internal` for a malformed
+/// plan.
 pub(crate) fn compile<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
     pager: Option<&'a Pager>,

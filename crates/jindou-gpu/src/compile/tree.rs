@@ -1,4 +1,5 @@
-//! Operators above patterns as steps: a chain of them down to one exploration, each going on from the rows of the one below.
+//! Operators above patterns as steps: a chain of them down to one exploration, each continuing with the rows of the one
+//! below.
 //!
 //! ```text
 //! operator            steps
@@ -10,7 +11,7 @@
 //! Reduced             nothing
 //! ```
 //!
-//! Which columns a step keeps follows from what later steps and the result read.
+//! The columns that a step keeps are those that later steps and the result read.
 
 use super::{
     CompiledStep, Compiler, DeviceStep, DeviceWithin, Program, StepWork, conditions, pages_of,
@@ -26,11 +27,11 @@ use jindou_plan::operator::Apply;
 use jindou_plan::{ApplyKind, Condition, FIRST_HIDDEN, Operator, Slot};
 use std::sync::Arc;
 
-/// Operators above each other at most.
+/// Most operators above each other.
 const MAX_DEPTH: usize = 64;
-/// The step of a plan that parts of operators belong to: none.
+/// Plan step of parts that belong to operators: none.
 const NO_STEP: usize = usize::MAX;
-/// All ids but that of an unbound value.
+/// All ids except that of an unbound value.
 const BOUND: [u32; 2] = [1, u32::MAX];
 /// The id of an unbound value.
 const UNBOUND: [u32; 2] = [0, 1];
@@ -39,8 +40,8 @@ fn unsupported(what: &str) -> Error {
     Error::Unsupported(format!("{what} on the GPU"))
 }
 
-/// True if an operator may be one that the device runs with all below it; false also for a mere exploration. Looks at the shape
-/// alone. O(operators), of which there are few.
+/// True if an operator may be one that the device runs together with everything below it; false also for a mere
+/// exploration. Only considers its shape. O(operators), of which there are few.
 pub(crate) fn may_run(op: &Operator) -> bool {
     let mut open = vec![(op, false, 0)];
     let mut explores = false;
@@ -79,7 +80,7 @@ fn is_decided(c: &Condition) -> bool {
     }
 }
 
-/// True if a condition asks somewhere whether a slot is bound.
+/// True if a condition anywhere tests if a slot is bound.
 fn asks_for_bound(c: &Condition) -> bool {
     match c {
         Condition::Bound(_) => true,
@@ -96,15 +97,15 @@ pub(crate) enum Wanted<'a> {
     Columns(&'a [Slot]),
     /// The number of rows.
     Number,
-    /// The number of those in which a slot is bound.
+    /// The number of rows in which a slot is bound.
     Bound(Slot),
-    /// The number of different ids in a slot.
+    /// The number of distinct ids in a slot.
     Different(Slot),
 }
 
 impl<'a> Compiler<'a> {
-    /// Appends the steps of an operator and of all below it; the slots of its rows. `outer`: those of the rows around the inner part of
-    /// an `Apply`.
+    /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` has those of
+    /// the rows around the inner part of an `Apply`.
     fn operator(
         &mut self,
         op: &Operator,
@@ -212,7 +213,7 @@ impl<'a> Compiler<'a> {
         let inner = self.operator(&a.inner, Some(&rows), level, out)?;
         let made = out[begin + 1..].iter().filter_map(|s| s.work.binds());
         if made.into_iter().any(|s| rows.contains(&s)) {
-            // Both sides find it, so it would have to be compared.
+            // Both sides bind it, so the values would have to be compared.
             return Err(unsupported(
                 "a variable that both parts of an OPTIONAL bind",
             ));
@@ -270,7 +271,7 @@ impl<'a> Compiler<'a> {
             }
             _ => {}
         }
-        // The condition is an error where one is unbound, so the row goes.
+        // The condition is an error if a slot is unbound, so such rows are dropped.
         for slot in slots {
             out.push(self.restrict(slot, &[BOUND])?);
         }
@@ -285,7 +286,7 @@ impl<'a> Compiler<'a> {
         ))
     }
 
-    /// Steps of what is wanted of the rows; the columns that leave the device.
+    /// Appends the steps for the wanted part of the rows; returns the columns that leave the device.
     fn wanted(
         &mut self,
         wanted: Wanted<'_>,
@@ -332,7 +333,7 @@ fn add(to: &mut Vec<Slot>, slots: impl IntoIterator<Item = Slot>) {
 fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     let mut needed: Vec<Slot> = Vec::new();
     add(&mut needed, output.iter().copied());
-    // What is needed after the applies whose inner parts are looked at.
+    // Slots needed after the applies whose inner parts are being examined.
     let mut around: Vec<Vec<Slot>> = Vec::new();
     for k in (0..steps.len()).rev() {
         if let StepWork::EndApply { begin } = steps[k].work {
@@ -364,10 +365,11 @@ fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     }
 }
 
-/// Brings what an operator and all below it need and lays it out.
+/// Uploads the data for an operator and everything below it, and lays it out.
 ///
 /// # Errors
-/// `Unsupported` where the device does not run all of it; as [`super::compile`]. If segments do not fit, the program is short.
+/// `Unsupported` if the device cannot run all of it; as [`super::compile`]. If segments do not fit, the program is
+/// short.
 pub(crate) fn compile_tree<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
     pager: Option<&'a Pager>,
@@ -429,7 +431,7 @@ pub(crate) fn compile_tree<'a>(
     Ok((program, output))
 }
 
-/// A name for a kind, for profiles.
+/// The name of a kind, for profiles.
 trait KindName {
     fn kind_name(&self) -> &'static str;
 }

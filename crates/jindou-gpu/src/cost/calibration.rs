@@ -1,28 +1,28 @@
-//! A device's speeds, as measured or as its maker says.
+//! A device's speeds, measured or from its data sheet.
 
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A device's speeds. Bytes and seconds.
+/// A device's speeds, in bytes and seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
-    /// Bytes a second that kernels read and write in order.
+    /// Bytes per second that kernels read and write sequentially.
     pub stream: f64,
-    /// Bytes a second in sectors of 32 without order, by the size of the memory that they lie in; ascending.
+    /// Bytes per second in sectors of 32 bytes at random, by the size of the accessed memory; ascending.
     pub random: Vec<(f64, f64)>,
     /// Seconds that one more kernel in the queue takes.
     pub launch: f64,
-    /// Seconds from the last kernel's end until the host knows a number that it left.
+    /// Seconds from the last kernel's end until the host knows a number that it has written.
     pub sync: f64,
-    /// Bytes a second from the host's arrays to the device, staging included.
+    /// Bytes per second from the host's arrays to the device, including staging.
     pub upload: f64,
-    /// Bytes a second from the device to pinned memory.
+    /// Bytes per second from the device to pinned memory.
     pub download: f64,
 }
 
 impl Calibration {
-    /// An H200's figures: copying as measured on one, the link as on its data sheet (PCIe 5, of which staging by one core leaves
-    /// a part); sectors without order, launches and waits are estimates until a card has given its own.
+    /// Figures of an H200: copying as measured on one, the link as on its data sheet (PCIe 5, of which staging by one
+    /// core leaves a part); random sectors, launches and waits are estimates until a card has been measured.
     #[must_use]
     pub fn h200() -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Calibration {
         }
     }
 
-    /// A device that takes no time: every heavy plan is worth it. For tests of what comes after that question.
+    /// A device that takes no time: every heavy plan is worth it. For tests of the code after that decision.
     #[must_use]
     pub fn ideal() -> Self {
         let most = f64::MAX;
@@ -49,8 +49,8 @@ impl Calibration {
         }
     }
 
-    /// Bytes a second of sectors in this much memory: between two measured sizes, on the straight line through them over the
-    /// logarithm of the size.
+    /// Bytes per second for sectors in this much memory: linear interpolation between measured sizes over the logarithm
+    /// of the size.
     #[must_use]
     pub fn random_in(&self, footprint: f64) -> f64 {
         let points = &self.random;
@@ -68,7 +68,7 @@ impl Calibration {
         }
     }
 
-    /// The document that is kept.
+    /// The document in which it is stored.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let random: Vec<Value> = self.random.iter().map(|p| json!([p.0, p.1])).collect();
@@ -78,7 +78,7 @@ impl Calibration {
         })
     }
 
-    /// From a document; `None` unless every figure is there and can be one.
+    /// Parses a document; `None` unless every figure is present and plausible.
     #[must_use]
     pub fn from_json(v: &Value) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite());
@@ -103,7 +103,7 @@ impl Calibration {
         })
     }
 
-    /// The calibration of the device that calls itself `identity`, from a file of them by identity.
+    /// The calibration of the device with this `identity`, from a file with calibrations by identity.
     #[must_use]
     pub fn load(file: &Path, identity: &str) -> Option<Self> {
         let text = std::fs::read_to_string(file).ok()?;
@@ -111,7 +111,7 @@ impl Calibration {
         Self::from_json(all.get(identity)?)
     }
 
-    /// Keeps it in the file, with those of other devices that are there.
+    /// Stores it in the file, keeping those of other devices.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -122,7 +122,7 @@ impl Calibration {
             .filter(Value::is_object)
             .unwrap_or_else(|| json!({}));
         all[identity] = self.to_json();
-        // Another process sees the old file or the new one.
+        // Another process sees either the old file or the new one.
         let mut new = file.as_os_str().to_owned();
         new.push(format!(".{}", std::process::id()));
         std::fs::write(&new, format!("{all:#}\n"))?;

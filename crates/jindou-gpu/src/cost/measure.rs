@@ -1,4 +1,4 @@
-//! Measuring a device's speeds, in little time.
+//! Quick measurement of a device's speeds.
 
 use super::Calibration;
 use crate::backend::{Kernel, Mark};
@@ -11,16 +11,17 @@ use jindou_model::{CancelToken, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Look-ups that one measurement of sectors makes: enough to fill the largest card for some tens of microseconds.
+/// Look-ups in one measurement of sectors: enough to keep the largest card busy for some tens of microseconds.
 const LOOK_UPS: u32 = 1 << 20;
-/// Kernels that are queued at once to time one.
+/// Number of kernels that are queued at once to time one.
 const QUEUED: u32 = 64;
-/// Sizes of memory in which sectors are read without order: inside a card's cache, outside, and what pages take.
+/// Sizes of memory in which random sectors are read: within a card's cache, beyond it, and large
+/// enough to show the cost of address translation.
 const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 16 << 30];
 
 impl Calibration {
-    /// Measures a device that nothing else uses meanwhile. After `budget` no further measurement begins; those that are missing are taken
-    /// from the ones there are.
+    /// Measures a device that is otherwise idle. After `budget` no further measurement begins; missing ones are derived
+    /// from the others.
     ///
     /// # Errors
     /// Errors of the device.
@@ -28,7 +29,7 @@ impl Calibration {
         let began = Instant::now();
         let (free, _) = device.memory()?;
         let (launch, sync) = launches(device, cancel)?;
-        // Copies in steps, each longer than the one before until it takes long enough to be timed.
+        // Copies of increasing size, until one takes long enough to be timed.
         let most = (free / 8).clamp(1 << 20, 256 << 20) as usize;
         let mut bytes = 1 << 20;
         let (mut upload, mut download) = (0.0, 0.0);
@@ -69,7 +70,7 @@ impl Calibration {
     }
 }
 
-/// The least seconds that one of `times` runs of queued work takes, on the device's clock.
+/// The shortest of `times` runs of queued work in seconds, by the device's clock.
 fn least_of(
     device: &Arc<Device>,
     cancel: &CancelToken,
@@ -96,7 +97,7 @@ fn wait_between(device: &Device, from: &Mark, to: &Mark, cancel: &CancelToken) -
     device.between(from, to)
 }
 
-/// Seconds of one more kernel in the queue, and of waiting for a number that the last one left.
+/// Seconds for one more kernel in the queue, and for waiting for a number that the last one has written.
 fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     let table = DeviceBuffer::with(device, &[[1u32, 2], [0, 0]])?;
     let out = DeviceBuffer::new(device, 256)?;
@@ -132,7 +133,7 @@ fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     Ok((launch, (one - launch).max(1e-9)))
 }
 
-/// Bytes a second to the device and from it.
+/// Bytes per second to the device and from it.
 fn link(
     device: &Arc<Device>,
     buffer: &DeviceBuffer,
@@ -158,12 +159,12 @@ fn link(
     Ok((rate(there), rate(back)))
 }
 
-/// Bytes a second of sectors that look-ups without order read in memory of this size.
+/// Bytes per second of sectors that random look-ups read in memory of this size.
 fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -> Result<f64> {
     let edges = (size / 4) as u32;
     let neighbours = DeviceBuffer::new(device, size as usize)?;
     neighbours.clear()?;
-    // Consecutive keys with a neighbour each: finding one reads nothing.
+    // Consecutive keys with one neighbour each: finding one reads nothing.
     let mut p: params::ExpandOne = bytemuck::Zeroable::zeroed();
     p.segment.kind = FinderKind::Intervals as u32;
     p.segment.table_len = 1;
@@ -189,7 +190,7 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
         unsafe { device.launch(Kernel::ExpandOne, grid, bytemuck::bytes_of(&p)) }
     })?;
     let looked = f64::from(LOOK_UPS);
-    // Anchors and outputs pass by in order.
+    // Anchors and outputs are accessed sequentially.
     let alone = (seconds - 8.0 * looked / stream).max(seconds / 8.0);
     Ok(32.0 * looked / alone)
 }

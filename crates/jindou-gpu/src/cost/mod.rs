@@ -1,4 +1,4 @@
-//! Whether a plan is worth a device: the time that it would take there, and on the CPU.
+//! Decision if a plan is worth a device: the predicted times there and on the CPU.
 //!
 //! ```text
 //! T_gpu = wait + bring + Σ steps [ (ordered / stream + Σ 32 · sectors / random(segment)) · factor + launches · t_l + syncs · t_s ]
@@ -6,13 +6,15 @@
 //! T_cpu = the planner's nanoseconds for the same steps / threads
 //! ```
 //!
-//! A plan goes to the device if `1.3 · T_gpu < T_cpu`. What both take (operators above, rows decoded) is in neither.
+//! A plan goes to the device if `1.3 · T_gpu < T_cpu`. Costs that both have (operators above, decoding of rows) are in
+//! neither.
 //!
-//! - Speeds are those of a [`Calibration`]: measured in the background when the first heavy plan asks, which runs on the CPU
-//!   meanwhile. With `JINDOU_GPU_CALIBRATION` naming a file they are kept there, by device, driver and kernels.
-//! - `bring` is the transfer of segments that are not there yet, less what plans refused for that alone would have saved: a segment
-//!   comes when the time lost without it reaches the time it takes.
-//! - `factor` follows measured over predicted times of runs.
+//! - Speeds are those of a [`Calibration`], measured in the background when the first heavy plan asks for it, which
+//!   runs on the CPU meanwhile. If `JINDOU_GPU_CALIBRATION` names a file, they are stored there, by device, driver and
+//!   kernels.
+//! - `bring` is the transfer of missing segments, less the time that plans refused for that reason alone would have
+//!   saved: a segment is transferred when the time lost without it reaches the time of its transfer.
+//! - `factor` follows the ratio of measured to predicted times of runs.
 
 mod calibration;
 mod measure;
@@ -26,14 +28,14 @@ use rustc_hash::FxHashMap;
 use std::fmt;
 use std::sync::Mutex;
 
-/// How much less a device must take.
+/// Factor by which the device must be faster.
 const MARGIN: f64 = 1.3;
-/// Weight of the newest run in the moving average over runs.
+/// Weight of the newest run in the moving average.
 const NEWEST: f64 = 0.2;
-/// The bounds of the factor: beyond them it is not the kernels that the prediction is wrong about.
+/// Bounds of the factor: beyond them, the prediction is wrong for other reasons than the kernels.
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
-/// A device's speeds and its runs so far, from which the cost of plans to come follows.
+/// A device's speeds and its runs so far, from which the costs of future plans are predicted.
 pub(crate) struct Model {
     pub calibration: Calibration,
     learnt: Mutex<Learnt>,
@@ -41,11 +43,11 @@ pub(crate) struct Model {
 
 #[derive(Default)]
 struct Learnt {
-    /// Logarithm of measured over predicted times.
+    /// Logarithm of the ratio of measured to predicted times.
     factor: f64,
-    /// Seconds that a query has the device for, in the mean of the last ones.
+    /// Mean seconds for which recent queries occupied the device.
     run: f64,
-    /// Seconds that plans lost because a segment was not there, by epoch and segment.
+    /// Seconds that plans lost because a segment was missing, by epoch and segment.
     lost: FxHashMap<(u64, SegmentName), f64>,
 }
 
@@ -58,17 +60,17 @@ pub struct Prediction {
     pub cpu: f64,
     /// The threads of the CPU.
     pub threads: usize,
-    /// Seconds in line for the device.
+    /// Seconds of waiting for the device.
     pub wait: f64,
-    /// Seconds to bring segments that are not there, less what was lost without them so far.
+    /// Seconds for transferring missing segments, less the time lost without them so far.
     pub bring: f64,
-    /// Bytes of those.
+    /// Bytes of the missing segments.
     pub cold: f64,
     /// Seconds in kernels, launches and waits for counts.
     pub compute: f64,
     /// Seconds for rows that leave the device.
     pub back: f64,
-    /// The segments that are not there, with the seconds that each takes.
+    /// The missing segments, with the seconds that each takes.
     pub(crate) missing: Vec<(SegmentName, f64)>,
 }
 
@@ -85,7 +87,7 @@ impl Prediction {
         MARGIN * self.gpu() < self.cpu
     }
 
-    /// Seconds that the plan would have saved if its segments had been there; 0 where it was not for them.
+    /// Seconds that the plan would have saved if its segments had been present; 0 if they are not the reason.
     fn lost(&self) -> f64 {
         let warm = self.gpu() - self.bring;
         if self.is_worth_it() || MARGIN * warm >= self.cpu {
@@ -135,7 +137,7 @@ impl Model {
         }
     }
 
-    /// Seconds in kernels as the calibration alone says, and in launches and waits.
+    /// Seconds in kernels according to the calibration alone, and in launches and waits.
     fn parts(&self, work: &WorkEstimate) -> (f64, f64) {
         let c = &self.calibration;
         let sectors = work
@@ -146,7 +148,7 @@ impl Model {
         (kernels, work.launches * c.launch + work.syncs * c.sync)
     }
 
-    /// The times of work, where this many queries are in line and `is_there` says which segments are on the device.
+    /// The predicted times of work, with this many queries in line; `is_there` says which segments are on the device.
     pub fn predict(
         &self,
         device: String,
@@ -181,7 +183,7 @@ impl Model {
         p
     }
 
-    /// Notes that a plan ran on the CPU: what it lost counts for the segments that were missing, each by its part.
+    /// Records that a plan ran on the CPU: its loss is distributed over the missing segments in proportion.
     pub fn refused(&self, p: &Prediction, epoch: u64) {
         let (lost, all) = (p.lost(), p.missing.iter().map(|m| m.1).sum::<f64>());
         if lost <= 0.0 || all <= 0.0 {
@@ -195,13 +197,13 @@ impl Model {
         }
     }
 
-    /// Notes how long a run took that did this work, without the transfers of segments.
+    /// Records the duration of a run that did this work, without the transfers of segments.
     pub fn ran(&self, work: &WorkEstimate, seconds: f64) {
         let (kernels, asked) = self.parts(work);
         let mut learnt = sync::lock(&self.learnt);
         learnt.run += NEWEST * (seconds - learnt.run);
         let back = work.leaving / self.calibration.download;
-        // Where kernels are the smaller part, the rest's error would be taken for theirs.
+        // If kernels are the smaller part, the error of the rest would be attributed to them.
         if kernels > asked + back && kernels.is_finite() {
             let (least, most) = FACTORS;
             let ratio = ((seconds - asked - back) / kernels).clamp(least, most).ln();
@@ -209,7 +211,7 @@ impl Model {
         }
     }
 
-    /// Measured over predicted times, as learnt.
+    /// The learnt ratio of measured to predicted times.
     #[cfg(test)]
     fn factor(&self) -> f64 {
         sync::lock(&self.learnt).factor.exp()
@@ -224,7 +226,7 @@ mod tests {
     const A: SegmentName = (PredicateId(1), Direction::Out);
     const B: SegmentName = (PredicateId(2), Direction::In);
 
-    /// A heavy query: 100 MB in order, 10 M look-ups in a segment of 400 MB, 50 ms on one core.
+    /// A heavy query: 100 MB sequentially, 10 M look-ups in a segment of 400 MB, 50 ms on one core.
     fn heavy() -> WorkEstimate {
         WorkEstimate {
             ordered: 1e8,
@@ -256,7 +258,7 @@ mod tests {
     fn the_times_are_those_of_the_formula() {
         let m = Model::new(slow());
         let p = m.predict("a card".into(), &heavy(), 2, 3, 7, &|s| s == A);
-        // 100 MB at 50 GB/s; 320 MB at the speed on the line between 30 MB and 1 GB.
+        // 100 MB at 50 GB/s; 320 MB at the interpolated speed between 30 MB and 1 GB.
         let share = (4e8f64 / 30e6).ln() / (1e9f64 / 30e6).ln();
         let kernels = 1e8 / 50e9 + 3.2e8 / (20e9 - 16e9 * share);
         assert!((p.compute - (kernels + 1e-4 + 2.4e-4)).abs() < 1e-9, "{p}");
@@ -270,7 +272,7 @@ mod tests {
         let (fast, slow) = (Model::new(Calibration::h200()), Model::new(slow()));
         assert!(predict(&fast, &heavy(), 2, true).is_worth_it());
         assert!(!predict(&slow, &heavy(), 2, true).is_worth_it());
-        // A light query costs an H200 more than the CPU: counts to wait for.
+        // A light query costs an H200 more than the CPU, because of waiting for counts.
         let light = WorkEstimate {
             ordered: 1e5,
             sectors: vec![(4e8, 1e3)],
@@ -307,12 +309,12 @@ mod tests {
             refused += 1;
             assert!(refused < 100);
         }
-        // 40 ms to bring it, some 24 saved by each query: what is left must come below the query's own gain.
+        // 40 ms for the transfer, some 24 ms saved by each query: the rest must become less than the query's own gain.
         assert!(
             refused >= 1 && lost < bring + 0.025,
             "{refused} refused, {lost} s lost"
         );
-        // Another load's segments begin again, and a plan that would not gain has no say.
+        // Another load's segments start from zero, and a plan without a gain does not count.
         assert!(
             !m.predict(String::new(), &heavy(), 2, 0, 8, &|_| false)
                 .is_worth_it()

@@ -1,4 +1,4 @@
-//! The work of a plan's steps on a device, as far as estimates tell it before anything is brought there.
+//! Estimate of the work of a plan's steps on a device, before anything is transferred.
 
 use crate::compile;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
@@ -11,46 +11,46 @@ use jindou_plan::{
 };
 use rustc_hash::FxHashMap;
 
-/// A segment, whatever its version: predicate and direction.
+/// A segment in any version: predicate and direction.
 pub(crate) type SegmentName = (PredicateId, Direction);
 
-/// Nanoseconds that the planner takes for a look-up in a hash table, and for a row that a part is run for.
+/// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
-/// Share of the rows that a FILTER above an exploration leaves, where nothing is known of it.
+/// Assumed share of the rows that pass a FILTER above an exploration.
 const UNKNOWN_SHARE: f64 = 0.5;
 
 /// The work of steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkEstimate {
-    /// Bytes read and written in order.
+    /// Bytes read and written sequentially.
     pub ordered: f64,
-    /// Sectors of 32 bytes read without order, by the size of the segment that they lie in.
+    /// Random sectors of 32 bytes, by the size of the segment that they are in.
     pub sectors: Vec<(f64, f64)>,
     /// Kernels, and fills with zeros.
     pub launches: f64,
-    /// Times the host waits for a number.
+    /// Number of times that the host waits for a number.
     pub syncs: f64,
     /// The segments read, with their bytes.
     pub segments: FxHashMap<SegmentName, f64>,
     /// Bytes of rows that leave the device.
     pub leaving: f64,
-    /// The planner's nanoseconds for the same on one core.
+    /// The planner's nanoseconds for the same work on one core.
     pub cpu_ns: f64,
 }
 
-/// Work that a look-up in a segment takes.
+/// Work of a look-up in a segment.
 struct Lookup {
-    /// Sectors that finding a key reads, and then its list's bounds.
+    /// Sectors read to find a key, and then its list's bounds.
     sectors: f64,
-    /// Mean neighbours of a key.
+    /// Mean number of neighbours of a key.
     degree: f64,
     bytes: f64,
-    /// One neighbour a key, and no patch.
+    /// True if every key has one neighbour and there is no patch.
     one: bool,
 }
 
-/// Sectors of the last probes of a search in a list, which lie together; those before come from cache.
+/// Sectors of the last, adjacent probes of a search in a list; earlier probes hit the cache.
 fn search(degree: f64) -> f64 {
     1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
@@ -64,7 +64,8 @@ fn scope_of(graph: &GraphRef) -> Option<Scope<'_>> {
 }
 
 impl WorkEstimate {
-    /// The work of all explorations of a plan, as far as the device runs their steps, and of operators above them that it has.
+    /// The work of all explorations of a plan, as far as the device runs their steps, and of the operators above them
+    /// that it supports.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
         let mut open = vec![&plan.root];
@@ -83,7 +84,7 @@ impl WorkEstimate {
         work
     }
 
-    /// This work and that of an operator which the device runs with all below it; `None` for others.
+    /// This work and that of an operator which the device runs together with everything below it; `None` for others.
     fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
         let mut work = self.clone();
         match op {
@@ -109,7 +110,8 @@ impl WorkEstimate {
         Some(work)
     }
 
-    /// Adds the work of an operator and of all below it, which [`compile::may_run`] knows not to be deep; its rows and their columns, about.
+    /// Adds the work of an operator and of everything below it, which [`compile::may_run`] has found not to be deep;
+    /// returns approximate numbers of its rows and their columns.
     fn operator(&mut self, op: &Operator, outer: f64, snapshot: &dyn Graph) -> Option<(f64, f64)> {
         match op {
             Operator::Explore(e) => {
@@ -150,7 +152,7 @@ impl WorkEstimate {
             }
             Operator::Apply(a) => {
                 let (rows, columns) = self.operator(&a.input, outer, snapshot)?;
-                // Numbers written, bits cleared.
+                // Numbers are written, bits cleared.
                 self.ordered += 4.0 * rows;
                 self.launches += 2.0;
                 let (inner, new) = self.operator(&a.inner, rows, snapshot)?;
@@ -162,7 +164,7 @@ impl WorkEstimate {
                     ApplyKind::Semi => (found, 0.0),
                     ApplyKind::Anti | ApplyKind::Mark(_) => (rows - found, 0.0),
                 };
-                // Bits set and read, columns gathered.
+                // Bits are set and read, columns gathered.
                 self.ordered += 8.0 * inner + joined * (4.0 + 8.0 * columns);
                 self.launches += 2.0;
                 self.compact(rows, 4.0, alone, columns);
@@ -172,7 +174,7 @@ impl WorkEstimate {
         }
     }
 
-    /// A DISTINCT of one column: each row asks for its bit.
+    /// Adds a DISTINCT of one column: each row tests its bit.
     fn distinct(&mut self, rows: f64, columns: f64, snapshot: &dyn Graph) {
         self.compact(rows, 4.0, rows, columns);
         self.launches += 1.0;
@@ -181,7 +183,7 @@ impl WorkEstimate {
         self.cpu_ns += DISTINCT_NS * rows;
     }
 
-    /// The work of steps of which each is known to have made this many rows.
+    /// The work of steps that are known to have made these numbers of rows.
     pub fn of_steps(steps: &[Step], rows: &[u64], snapshot: &dyn Graph) -> Option<Self> {
         let mut work = Self::default();
         let mut before = 1.0;
@@ -204,7 +206,7 @@ impl WorkEstimate {
             self.cpu_ns += step.cost;
             covered += 1;
         }
-        // A start alone does not go there, and gives nothing back.
+        // A start alone is not run there, and has no result.
         if covered > 0 {
             self.leaving += 4.0 * rows * columns as f64;
         }
@@ -232,7 +234,7 @@ impl WorkEstimate {
             Some(o) => (1.0, 4.0 * o.len() as f64),
             None => (0.0, 0.0),
         };
-        // Who has a patch reads the word that says so.
+        // With a patch, the word that marks patched keys is read as well.
         let patch = f64::from(u8::from(view.patch().is_some()));
         let edges = s.neighbours.len() as f64;
         let bytes = finder + offsets + 4.0 * edges;
@@ -254,7 +256,7 @@ impl WorkEstimate {
         )
     }
 
-    /// A kernel that keeps rows by what it reads of each.
+    /// Adds a kernel that filters rows by the data that it reads for each.
     fn compact(&mut self, rows: f64, read: f64, kept: f64, columns: f64) {
         self.ordered += rows * read + 8.0 * kept * columns;
         self.launches += 1.0;
@@ -285,9 +287,9 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Lists that are measured and expanded: `outputs` before any test.
+    /// Adds the measuring and expansion of lists, with `outputs` before any test.
     fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
-        // Anchor, start and prefix written; both read; ids read and written with the columns that go along.
+        // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
         self.ordered +=
             rows * (4.0 + 8.0 + 8.0 + 4.0 * columns) + 4.0 * outputs + made * (4.0 + 4.0 * columns);
         // The scan's state is cleared, lists are measured, rows made.
@@ -295,7 +297,7 @@ impl WorkEstimate {
         self.syncs += 1.0;
     }
 
-    /// The segments of all predicates, each read at `sectors` a row in the mean.
+    /// Adds access to the segments of all predicates, each read at an average of `sectors` per row.
     fn any(
         &mut self,
         direction: Direction,
@@ -321,7 +323,7 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// A step over `rows` rows that makes `made`; `None` where the device does not run it.
+    /// Adds a step over `rows` rows that makes `made`; `None` if the device does not run it.
     fn step(&mut self, step: &Step, rows: f64, made: f64, snapshot: &dyn Graph) -> Option<()> {
         let columns = step.live.len() as f64;
         if step.live.len() > MAX_COLUMNS {

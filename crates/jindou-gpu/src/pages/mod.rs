@@ -1,5 +1,5 @@
-//! Segments larger than the device's memory together: each has addresses of its own, of which only some are backed by
-//! memory (ATC '18 §4.1, §4.2).
+//! Paging of segments that together exceed the device's memory: each has addresses of its own, of which only some are
+//! backed by memory (ATC '18 §4.1, §4.2).
 //!
 //! ```text
 //! addresses of a segment   | finder, keys, offsets | neighbours |      reserved once, so that kernels see arrays as ever
@@ -7,12 +7,13 @@
 //! pages                    mapped before a step that reads the segment, unmapped when others need the room
 //! ```
 //!
-//! Blocks come on a queue of their own alongside the kernels, which wait for those of their step (pipelining). While a step computes, blocks of
-//! the steps after it come, as far as there is room that no step in between wants.
+//! Blocks are uploaded on a queue of their own alongside the kernels, which wait for the blocks of their step
+//! (pipelining). While a step computes, blocks of later steps are uploaded, as far as there is room that no step in
+//! between needs.
 //!
-//! A plan comes here only where its segments do not fit whole. Before each step, the blocks of the segments that it reads are
-//! brought as far as they are missing; [`policy`] says which others go for that. Blocks stay between steps and plans. A step whose own segments
-//! do not fit, a segment with a patch and predicate variables are left to the CPU.
+//! This is used only for plans whose segments do not fit whole. Before each step, the missing blocks of its segments
+//! are uploaded; [`policy`] decides which others are removed for that. Blocks stay between steps and plans. A step
+//! whose own segments do not fit, a segment with a patch, and predicate variables are left to the CPU.
 
 mod policy;
 mod transfers;
@@ -32,10 +33,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Part of the memory that blocks may take; the rest is for tables.
+/// Share of the memory for blocks; the rest is for tables.
 const SHARE: f64 = 0.75;
 
-/// The segment, at one generation, that blocks belong to.
+/// The segment, at one generation, to which blocks belong.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Name {
     epoch: u64,
@@ -55,14 +56,14 @@ impl Name {
     }
 }
 
-/// The parts of ATC '18 §4 that are in use: for measurements, and to find what one of them is to blame for.
+/// The parts of ATC '18 §4 that are in use: for measurements, and for isolating the effect of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagingOptions {
-    /// Bring blocks of the steps to come while one computes.
+    /// True to upload blocks of later steps while one computes.
     pub prefetch: bool,
-    /// Keep a part of a segment's index and the same part of its neighbours together.
+    /// True to keep a part of a segment's index and the same part of its neighbours together.
     pub pairwise: bool,
-    /// Keep what the plan's next steps read; else only what was used last.
+    /// True to keep the blocks that the plan's next steps read; otherwise the most recently used ones are kept.
     pub look_ahead: bool,
 }
 
@@ -76,7 +77,7 @@ impl Default for PagingOptions {
     }
 }
 
-/// Reserved addresses. No page is mapped in them when they go.
+/// Reserved addresses. No page may be mapped in them when they are released.
 struct Addresses {
     device: Arc<Device>,
     at: u64,
@@ -85,7 +86,7 @@ struct Addresses {
 
 impl Drop for Addresses {
     fn drop(&mut self) {
-        // SAFETY: reserved with this length, once; whoever mapped pages unmapped them.
+        // SAFETY: reserved with this length, once; all mapped pages were unmapped.
         unsafe { self.device.unreserve(self.at, self.bytes) };
     }
 }
@@ -94,10 +95,10 @@ impl Drop for Addresses {
 pub(crate) struct PagedSegment {
     number: u32,
     name: Name,
-    /// The segment as kernels get it.
+    /// The segment in the form of kernel parameters.
     pub params: params::Segment,
     addresses: Addresses,
-    /// Pages of the index, which come first, and of the neighbours.
+    /// Number of pages of the index, which come first, and of the neighbours.
     index: u64,
     neighbours: u64,
     page: usize,
@@ -131,7 +132,7 @@ impl PagedSegment {
         self.pages_of(number).map(|r| r.end - r.start).iter().sum()
     }
 
-    /// Addresses that its blocks take, mapped or not.
+    /// Addresses of its blocks, mapped or not.
     pub fn bytes(&self) -> u64 {
         (self.index + self.neighbours) * self.page as u64
     }
@@ -139,9 +140,9 @@ impl PagedSegment {
 
 /// Copies of blocks that no step's kernels have waited for yet.
 struct Copies {
-    /// Numbers of the segments that they are of.
+    /// Numbers of their segments.
     segments: Vec<u32>,
-    /// When they are done.
+    /// Moment when they are done.
     mark: Mark,
 }
 
@@ -154,12 +155,12 @@ struct PagingState {
     next: u32,
 }
 
-/// Bytes that came to the device and that went from it, for blocks.
+/// Bytes of blocks that were uploaded and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub come: u64,
     pub gone: u64,
-    /// Blocks that came.
+    /// Number of blocks uploaded.
     pub blocks: u64,
 }
 
@@ -169,7 +170,7 @@ pub(crate) struct Pager {
     page: usize,
     pub options: PagingOptions,
     state: Mutex<PagingState>,
-    /// Plans that run over blocks.
+    /// Number of plans that use blocks.
     running: AtomicU64,
 }
 
@@ -191,11 +192,11 @@ impl Pager {
         })
     }
 
-    /// Begins a plan: if no other one runs, sets how much of the memory blocks may take from now on.
+    /// Begins a plan. If no other plan runs, determines how much of the memory blocks may use from now on.
     pub fn begin(&self) -> Result<Running<'_>> {
         let mut state = locked(&self.state);
         if self.running.fetch_add(1, Ordering::Relaxed) == 0 {
-            // Counted down where that fails.
+            // Decremented if this fails.
             let running = Running(self);
             let (free, _) = self.device.memory()?;
             let all = free + state.policy.pages() * self.page as u64;
@@ -211,17 +212,17 @@ impl Pager {
         Ok(Running(self))
     }
 
-    /// Memory that blocks may take and do not yet.
+    /// Memory that blocks may use but do not use yet.
     pub fn unmapped(&self) -> u64 {
         let state = locked(&self.state);
         (state.policy.capacity() - state.policy.pages()) * self.page as u64
     }
 
-    /// Gives all memory back, unless plans run over it.
+    /// Releases all memory, unless plans are using it.
     pub fn clear(&self) {
         let mut state = locked(&self.state);
         if self.running.load(Ordering::Relaxed) == 0 {
-            // A device that fails to wait says so to the next query.
+            // If waiting for the device fails, the next query will notice.
             let _ = self.empty(&mut state);
         }
     }
@@ -242,7 +243,7 @@ impl Pager {
         Ok(())
     }
 
-    /// The addresses of a segment, reserved if it has none. `Unsupported` where blocks cannot hold it.
+    /// The addresses of a segment, reserved if it has none. `Unsupported` if it cannot be divided into blocks.
     pub fn segment(
         &self,
         snapshot: &dyn Graph,
@@ -300,17 +301,17 @@ impl Pager {
         Ok(paged)
     }
 
-    /// True if a step that reads these segments can have them all.
+    /// True if all of these segments fit at the same time, for a step that reads them.
     pub fn fit(&self, segments: &[Arc<PagedSegment>]) -> bool {
         let pages: u64 = segments.iter().map(|s| s.index + s.neighbours).sum();
         pages <= locked(&self.state).policy.capacity()
     }
 
-    /// Brings the blocks of these segments that are missing, and has work that is queued from here on wait for them. `next`: after how many steps
-    /// of this plan a segment is read again.
+    /// Uploads the missing blocks of these segments, and makes work that is queued from here on wait for them. `next`
+    /// returns the number of steps until this plan reads a segment again.
     ///
     /// # Errors
-    /// `Limit` if they do not fit, those of the device, and of `cancel` while it is waited for.
+    /// `Limit` if they do not fit, the device's errors, and those of `cancel` while waiting.
     pub fn page_in(
         &self,
         segments: &[Arc<PagedSegment>],
@@ -356,11 +357,11 @@ impl Pager {
         Ok(moved)
     }
 
-    /// Brings blocks of segments that a later step reads, as far as there is room that no step wants, while kernels run. True if all of them are
-    /// there then.
+    /// Uploads blocks of segments that a later step reads, as far as there is room that no step needs, while kernels
+    /// run. True if all of them are then present.
     ///
     /// # Errors
-    /// Those of the device. That there is too little memory is none.
+    /// The device's errors. A lack of memory is not an error.
     fn bring_early(
         &self,
         segments: &[Arc<PagedSegment>],
@@ -374,7 +375,7 @@ impl Pager {
         let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
         let (change, all) = policy.early(&blocks_of(segments), &next);
         let mut moved = Moved::default();
-        // Whatever read them is done; but blocks that came early for another plan may still be on their way.
+        // All work that read them is done, but blocks uploaded early for another plan may still be in transit.
         let is_on_its_way =
             |c: &Copies| change.gone.iter().any(|b| c.segments.contains(&b.segment));
         if state.copies.iter().any(is_on_its_way) {
@@ -391,7 +392,7 @@ impl Pager {
         Ok((moved, all))
     }
 
-    /// Brings blocks; their bytes. Where one fails, it and those after it are not there.
+    /// Uploads blocks; returns their bytes. If one fails, it and those after it are not present.
     fn bring_all(
         &self,
         state: &mut PagingState,
@@ -414,7 +415,7 @@ impl Pager {
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // No one could wait for them.
+                    // Otherwise nothing could wait for them.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -426,7 +427,7 @@ impl Pager {
         brought.map(|()| bytes)
     }
 
-    /// Has work that is queued from here on begin after the copies of these segments.
+    /// Makes work that is queued from here on begin after the copies of these segments.
     fn wait_for_copies(
         &self,
         state: &mut PagingState,
@@ -436,7 +437,7 @@ impl Pager {
         let Some(last) = state.copies.iter().rposition(is_of) else {
             return Ok(());
         };
-        // Copies come in their order.
+        // Copies complete in order.
         self.device.after(&state.copies[last].mark)?;
         for copies in state.copies.drain(..=last) {
             self.device.unmark(copies.mark);
@@ -444,12 +445,12 @@ impl Pager {
         Ok(())
     }
 
-    /// Notes that all kernels are done that read blocks so far.
+    /// Records that all kernels that read blocks so far are done.
     pub fn done(&self) {
         locked(&self.state).policy.done();
     }
 
-    /// Unmaps a block; its bytes. The policy need not know it any more.
+    /// Unmaps a block; returns its bytes. The policy may have forgotten it already.
     fn unmap(&self, state: &mut PagingState, block: Block) -> u64 {
         state.policy.forget(block);
         let Some(s) = state.by_number.get(&block.segment) else {
@@ -465,7 +466,7 @@ impl Pager {
         bytes
     }
 
-    /// Maps a block and copies its content there; its bytes. If that fails, nothing is mapped.
+    /// Maps a block and copies its content there; returns its bytes. If that fails, nothing is mapped.
     fn bring(&self, state: &PagingState, block: Block, snapshot: &dyn Graph) -> Result<u64> {
         let s = state
             .by_number
@@ -499,7 +500,7 @@ impl Pager {
                 unsafe { self.device.upload_packed(at, &slices, CopyLane::Aside) }
             });
         if let Err(e) = done {
-            // Copies to the pages before it may be under way; a device that does not finish them is lost.
+            // Copies to earlier pages may be in progress; a device that does not finish them is lost.
             let _ = self.device.wait_for_all(&CancelToken::new());
             for at in mapped {
                 // SAFETY: just mapped, and nothing reads there.
@@ -541,14 +542,14 @@ fn blocks_of(segments: &[Arc<PagedSegment>]) -> Vec<(Block, u64)> {
     segments.iter().flat_map(of).collect()
 }
 
-/// Takes blocks out of the policy that did not come.
+/// Removes blocks from the policy that could not be uploaded.
 fn forget(state: &mut PagingState, blocks: &[Block]) {
     for &block in blocks {
         state.policy.forget(block);
     }
 }
 
-/// A plan that runs over blocks.
+/// A plan that uses blocks.
 pub(crate) struct Running<'p>(&'p Pager);
 
 impl Drop for Running<'_> {
@@ -557,7 +558,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// The segments of each step of a program, which are brought before it runs.
+/// The segments of each step of a program, which are uploaded before it runs.
 pub(crate) struct Paging<'a> {
     pub pager: &'a Pager,
     pub snapshot: &'a dyn Graph,
@@ -566,13 +567,13 @@ pub(crate) struct Paging<'a> {
 }
 
 impl Paging<'_> {
-    /// After how many steps after `step` a segment is read again.
+    /// Number of steps after `step` until a segment is read again.
     fn next(&self, step: usize, of: &PagedSegment) -> Option<usize> {
         let reads = |s: &Vec<Arc<PagedSegment>>| s.iter().any(|o| o.number == of.number);
         self.steps.get(step + 1..)?.iter().position(reads)
     }
 
-    /// Brings what a step reads.
+    /// Uploads the blocks that a step reads.
     pub fn page_in(&self, step: usize, cancel: &CancelToken) -> Result<Moved> {
         let Some(segments) = self.steps.get(step).filter(|s| !s.is_empty()) else {
             return Ok(Moved::default());
@@ -581,7 +582,7 @@ impl Paging<'_> {
         self.pager.page_in(segments, &next, self.snapshot, cancel)
     }
 
-    /// Brings what steps after this one read, while its kernels run.
+    /// Uploads blocks for the steps after this one, while its kernels run.
     pub fn ahead(&self, step: usize) -> Result<Moved> {
         let mut moved = Moved::default();
         if !self.pager.options.prefetch {
@@ -607,14 +608,14 @@ impl Paging<'_> {
     }
 }
 
-/// The arrays of a segment as a device gets them, and where they will lie.
+/// The arrays of a segment in the form for a device, and their future places.
 pub(crate) struct Described<'a> {
-    /// Addresses are missing.
+    /// Parameters without addresses.
     pub params: params::Segment,
     pub table: &'a [u8],
     pub keys: &'a [u32],
     pub offsets: &'a [u32],
-    /// The arrays were made for the device: the store has others.
+    /// True if the arrays were made for the device, since the store has different ones.
     pub is_made: bool,
 }
 
@@ -641,7 +642,7 @@ impl<'a> Described<'a> {
         ]
     }
 
-    /// The parameters for arrays that lie there; 0 for an empty one.
+    /// The parameters for arrays at these addresses; 0 for an empty one.
     pub fn at(&self, index: u64, neighbours: u64) -> params::Segment {
         let mut p = self.params;
         let [table, keys, offsets, _] = self.places();

@@ -1,39 +1,40 @@
-//! The choice of the blocks of segments that are in the device's memory, and of those that go when others come (ATC '18 §4.2).
+//! The choice of the blocks in the device's memory, and of those that are removed for others (ATC '18 §4.2).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A block: a part of a segment's index and the same part of its neighbours, which come and go together (pairwise caching).
+/// A block: a part of a segment's index and the same part of its neighbours, which are uploaded and removed together
+/// (pairwise caching).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
     /// The segment's number.
     pub segment: u32,
-    /// The block's place in it.
+    /// The block's index in it.
     pub number: u32,
 }
 
 #[derive(Clone, Copy)]
 struct HeldBlock {
     pages: u64,
-    /// When a step last wanted it.
+    /// Time when a step last wanted it.
     used: u64,
 }
 
-/// Blocks that come and go for a step.
+/// Blocks that are uploaded and removed for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockChange {
-    /// In the order in which they go.
+    /// Blocks to remove, in this order.
     pub gone: Vec<Block>,
-    /// In the order in which they are wanted.
+    /// Blocks to upload, in the order in which they are wanted.
     pub come: Vec<Block>,
 }
 
-/// The blocks that are there: this many pages at most.
+/// The blocks that are present, with at most this many pages.
 pub(crate) struct Policy {
     capacity: u64,
     pages: u64,
     there: FxHashMap<Block, HeldBlock>,
     clock: u64,
-    /// Blocks that were used at this time or before are read by no kernel any more.
+    /// Blocks last used at this time or before are no longer read by any kernel.
     done: u64,
 }
 
@@ -48,27 +49,27 @@ impl Policy {
         }
     }
 
-    /// Pages that blocks may have together.
+    /// Most pages of all blocks together.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Pages that they have.
+    /// Pages of all present blocks.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The blocks that are there.
+    /// The present blocks.
     pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.there.keys().copied()
     }
 
-    /// Makes room for the blocks that a step wants, with their pages. `next` says after how many steps of the same plan a
-    /// segment is wanted again.
+    /// Makes room for the blocks that a step wants, with their pages. `next` returns the number of steps until the same
+    /// plan wants a segment again.
     ///
-    /// Free pages are taken first. Then those blocks go that no following step wants, the least recently used first; then those of the
-    /// farthest step (look-ahead). `None`, and nothing changes, if the step wants more than there can be.
-    /// O(wanted), and O(n log n) of the blocks there where some must go.
+    /// Free pages are used first. Then blocks are removed that no following step wants, the least recently used first;
+    /// then those of the farthest step (look-ahead). `None`, without any change, if the step wants more than the
+    /// capacity. O(wanted), and O(n log n) of the present blocks if some must be removed.
     pub fn want(
         &mut self,
         wanted: &[(Block, u64)],
@@ -119,13 +120,14 @@ impl Policy {
         Some(change)
     }
 
-    /// Notes that nothing reads any more what steps have wanted so far.
+    /// Records that the blocks wanted so far are no longer read.
     pub fn done(&mut self) {
         self.done = self.clock;
     }
 
-    /// Makes room for blocks that a later step wants, as far as that takes no block that any step wants, or that may still be read: coming
-    /// early moves no byte that coming late would not. `next` as in [`Self::want`]. Says also whether all of them are there then.
+    /// Makes room for blocks that a later step wants, without removing a block that any step wants, or that may still
+    /// be read: early uploads move no byte that late ones would not. `next` as in [`Self::want`]. Also returns true if
+    /// all of them are then present.
     pub fn early(
         &mut self,
         wanted: &[(Block, u64)],
@@ -173,7 +175,7 @@ impl Policy {
         (change, all)
     }
 
-    /// Forgets a block that is not there after all.
+    /// Forgets a block that is not present after all.
     pub fn forget(&mut self, block: Block) {
         if let Some(held) = self.there.remove(&block) {
             self.pages -= held.pages;
@@ -186,11 +188,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// One step of a plan: the segments that it reads.
+    /// The segments that each step of a plan reads.
     type Steps = Vec<Vec<u32>>;
 
-    /// The paper's policy in its own words, one victim at a time: a free block, else one that no following step uses with the
-    /// highest LRU score, else one of the farthest step. Blocks moved in by each step.
+    /// The paper's policy in its own terms, one victim at a time: a free block, else one that no following step uses
+    /// with the highest LRU score, else one of the farthest step. Returns the blocks moved in by each step.
     struct Simulator {
         capacity: usize,
         /// From the least to the most recently used.
@@ -230,7 +232,7 @@ mod tests {
                 }
                 moved.push(b);
             }
-            // A block that comes makes room for itself at most.
+            // A new block makes room for itself at most.
             assert!(self.cache.len() + wanted.len() <= self.capacity);
             self.cache.extend(wanted);
             Some(moved)
@@ -238,7 +240,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same blocks come as the simulator says, plan after plan, and never more are there than fit.
+        /// The same blocks are moved as in the simulator, plan after plan, and the capacity is never exceeded.
         #[test]
         fn the_policy_moves_what_a_simulator_moves(
             sizes in prop::collection::vec(1u32..6, 1..6),
@@ -294,14 +296,14 @@ mod tests {
             2 => Some(1),
             _ => None,
         };
-        // Kernels may read 0, whose step is not done; 1 is wanted no more.
+        // Kernels may read 0, whose step is not done; 1 is no longer wanted.
         let (change, there) = p.early(&all(2, 3), &next);
         let gone: Vec<u32> = change.gone.iter().map(|b| b.segment).collect();
         assert_eq!(
             (gone.as_slice(), change.come.len(), there),
             (&[1, 1][..], 2, false)
         );
-        // What came early is there when it is wanted, and the rest takes the room of 0.
+        // Blocks uploaded early are present when they are wanted, and the rest takes the room of 0.
         p.done();
         let change = p.want(&all(2, 3), &none).unwrap();
         assert_eq!((change.gone.len(), change.come.len()), (1, 1));
@@ -334,7 +336,7 @@ mod tests {
         assert_eq!(gone(&mut p, 4, 1), [1]);
         assert_eq!(gone(&mut p, 5, 2), [2, 4]);
         assert_eq!(gone(&mut p, 6, 3), [5, 5, 3]);
-        // More than there is room for changes nothing.
+        // A request beyond the capacity changes nothing.
         assert!(p.want(&all(7, 5), &next).is_none());
         assert_eq!(p.pages(), 4);
     }

@@ -1,4 +1,5 @@
-//! The bytes that plans move, counted without their kernels: blocks come and go as they would before and during each step.
+//! The bytes that plans move, computed without running kernels: blocks are moved as they would be before and during
+//! each step.
 
 use super::{PagedSegment, describe};
 use crate::compile::compile;
@@ -10,18 +11,19 @@ use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
 use jindou_plan::Plan;
 use std::sync::Arc;
 
-/// Bytes of segments that a plan wants, and that runs of it move.
+/// Bytes of segments that a plan wants, and that its runs move.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
-    /// All segments that the plan reads, each once.
+    /// All segments that the plan reads, without duplicates.
     pub query: u64,
     /// By step of the device.
     pub steps: Vec<u64>,
-    /// Bytes that came in each run, and the blocks that they were in; nothing where a step does not fit, so that the CPU runs the plan.
+    /// Bytes uploaded in each run, and their number of blocks; empty if a step does not fit, so that the CPU runs the
+    /// plan.
     pub runs: Vec<(u64, u64)>,
 }
 
-/// The bytes of segments, each once.
+/// The bytes of segments, without duplicates.
 fn bytes_of<'s>(segments: impl Iterator<Item = &'s Arc<PagedSegment>>) -> u64 {
     let mut all: Vec<(u32, u64)> = segments.map(|s| (s.number, s.bytes())).collect();
     all.sort_unstable();
@@ -47,10 +49,11 @@ impl GpuExecutor {
         Ok(bytes)
     }
 
-    /// The bytes that a plan of one exploration wants, and that this many runs of it one after the other move, each step over one table.
+    /// The bytes that a plan of one exploration wants, and those that this many consecutive runs of it move, with each
+    /// step over one table.
     ///
     /// # Errors
-    /// `Unsupported` for other plans and devices that map no pages; those of the device.
+    /// `Unsupported` for other plans and for devices that do not map pages; the device's errors.
     pub fn transfers(&self, plan: &Plan, snapshot: &dyn Graph, runs: usize) -> Result<Transfers> {
         let unsupported = || Error::Unsupported("transfers of this plan".into());
         let exploration = plan.exploration().ok_or_else(unsupported)?;
@@ -73,7 +76,7 @@ impl GpuExecutor {
             let (mut bytes, mut blocks) = (0, 0);
             for k in 0..paging.steps.len() {
                 let came = paging.page_in(k, &CancelToken::new())?;
-                // Kernels would run meanwhile. No one waits for the first rows.
+                // Kernels would run meanwhile. The first rows are not waited for.
                 let early = paging.ahead(k)?;
                 if k > 0 {
                     paging.pager.done();

@@ -16,7 +16,7 @@ impl Checker {
         self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)
     }
 
-    /// Runs of ids with one set each, measured and expanded.
+    /// Checks runs of ids with one set each, measured and expanded.
     pub(super) fn sets(&mut self, rows: u32) -> Result<()> {
         for runs in [1u32, 2, 45] {
             let sets: Vec<Vec<u32>> = (0..9)
@@ -95,7 +95,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Segments of every shape, the one of a row told by a column of predicates.
+    /// Checks segments of every shape, where a column of predicates determines each row's segment.
     pub(super) fn any(&mut self, rows: u32) -> Result<()> {
         for gaps in [false, true] {
             let models = [

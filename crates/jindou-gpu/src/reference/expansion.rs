@@ -1,4 +1,4 @@
-//! Measuring, expansion and intersection, whole and in strips.
+//! Checks of measuring, expansion and intersection, whole and in strips.
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
@@ -17,13 +17,13 @@ pub(super) struct Expansion<'a> {
     pub kernel: Kernel,
     pub rows: u32,
     pub prefix: u64,
-    /// Of [`Kernel::ExpandAny`]: the lists' addresses.
+    /// For [`Kernel::ExpandAny`]: the lists' addresses.
     pub starts: u64,
     pub neighbours: u64,
     pub lists: u32,
     pub ranges: [ListRange; params::MAX_LISTS],
     pub intervals: &'a [[u32; 2]],
-    /// Bytes a row besides carried columns, and of the tests of a candidate.
+    /// Bytes per row besides carried columns, and of the tests of a candidate.
     pub row_bytes: u64,
     pub test_bytes: &'a dyn Fn(usize, u32) -> u64,
     pub keep: &'a dyn Fn(usize, u32) -> bool,
@@ -192,10 +192,10 @@ impl Checker {
             let m = Model::new(&mut self.random, shape, rows / 4 + 9, one, patched)?;
             let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
             let mut anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
-            // Long stretches without neighbours: tiles that hold row ends only.
+            // Long stretches without neighbours: tiles with row ends only.
             let empty = anchors.len() / 3..anchors.len() / 3 * 2;
             anchors[empty].fill(0);
-            // And one list longer than a tile.
+            // Also one list longer than a tile.
             if let Some(hub) = m.lists.iter().max_by_key(|l| l.1.len()) {
                 anchors[0] = *hub.0;
             }
@@ -310,7 +310,7 @@ impl Checker {
             }
             self.launch(Kernel::MeasureMany, u64::from(rows), &p, bytes)?;
             let list = |i: usize, row: usize| models[i].list(anchors[i][row]);
-            // The first of the shortest drives.
+            // The first of the shortest lists drives.
             let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
             let lengths: Vec<u32> = (0..rows as usize)
                 .map(|r| list(driver(r), r).len() as u32)

@@ -1,7 +1,7 @@
-//! Every kernel against plain Rust on random data: the tests run it over the shim, `bench/gpu.sh` over a GPU.
+//! Every kernel against plain Rust on random data: the tests run it on the shim, `bench/gpu.sh` on a GPU.
 //!
-//! Each launch is recorded with the bytes that the kernel's comment says it moves, so that a test can compare
-//! them with what the shim counted.
+//! Each launch is recorded with the bytes that the kernel's comment states, so that a test can compare them with those
+//! counted by the shim.
 
 mod any;
 mod expansion;
@@ -20,7 +20,7 @@ use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
-/// Runs kernels and keeps what they should have moved.
+/// Runs kernels and records the bytes that they should have moved.
 pub struct Checker {
     device: Arc<Device>,
     random: Random,
@@ -42,7 +42,7 @@ pub const GROUPS: [&str; 10] = [
     "operators",
 ];
 
-/// One check failed.
+/// The error of a failed check.
 fn wrong(what: impl Into<String>) -> Error {
     Error::Internal(what.into())
 }
@@ -59,7 +59,7 @@ impl Checker {
         }
     }
 
-    /// All checks at tables of about `rows` rows. The error names the kernel and what differs.
+    /// Runs all checks with tables of about `rows` rows. The error names the kernel and the difference.
     pub fn all(&mut self, rows: u32) -> Result<()> {
         GROUPS.into_iter().try_for_each(|g| self.group(g, rows))
     }
@@ -122,7 +122,7 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     rows
 }
 
-/// Probes of a search in a list of `n`, in bytes.
+/// Bytes of the probes of a search in a list of `n`.
 fn search_bytes(n: usize) -> u64 {
     if n == 0 {
         0

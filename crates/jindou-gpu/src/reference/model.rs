@@ -1,4 +1,4 @@
-//! Random segments and what they hold, kept apart from the segment's own code.
+//! Random segments and their content, kept apart from the segment's own code.
 
 use super::search_bytes;
 use crate::random::Random;
@@ -9,7 +9,7 @@ use jindou_graph::segment::{
 use jindou_model::Result;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How keys lie.
+/// The distribution of keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A few runs.
@@ -33,7 +33,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
+    /// A model with `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
     pub fn new(r: &mut Random, shape: Shape, keys: u32, one: bool, patched: bool) -> Result<Self> {
         let mut key = 1 + r.below(100);
         let mut truth: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
@@ -76,7 +76,7 @@ impl Model {
         })
     }
 
-    /// Random edits, applied to `truth` as they come.
+    /// Makes random edits, and applies them to `truth`.
     fn edit(r: &mut Random, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
         let mut b = PatchBuilder::default();
         let mut touched = BTreeSet::new();
@@ -93,7 +93,7 @@ impl Model {
                 Some(&n) if i % 3 != 0 => (n, false),
                 _ => (1 + r.below(4000), true),
             };
-            // A patch has one edit of an edge: a second one is left out.
+            // A patch has at most one edit per edge: a second one is left out.
             if added == list.contains(&neighbour) || !touched.insert((key, neighbour)) {
                 continue;
             }
@@ -134,12 +134,12 @@ impl Model {
         self.lists.get(&v).map_or(&[], Vec::as_slice)
     }
 
-    /// A vertex, most often a key.
+    /// A vertex, usually a key.
     pub fn probe(&self, r: &mut Random) -> u32 {
         r.below(self.end)
     }
 
-    /// Bytes that finding the key of `v` reads, and its number if it is a key of the base.
+    /// Bytes read for finding the key of `v`, and its number if it is a key of the base.
     pub fn find_bytes(&self, v: u32) -> (u64, Option<u32>) {
         let s = self.arrays.view();
         let k = s.finder.find(v);
@@ -167,7 +167,7 @@ impl Model {
         (bytes, (k < s.key_count).then_some(k))
     }
 
-    /// Bytes that looking up the list of `v` reads.
+    /// Bytes read for looking up the list of `v`.
     pub fn lookup_bytes(&self, v: u32) -> u64 {
         let mut bytes = 0;
         if let Some(p) = &self.patch {

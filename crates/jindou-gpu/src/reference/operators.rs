@@ -1,4 +1,4 @@
-//! Kernels of operators above patterns: comparisons by rank, sets of ids and of rows, columns by row number.
+//! Checks of kernels for operators above patterns: comparisons by rank, sets of ids and of rows, columns by row number.
 
 use super::{Checker, wrong};
 use crate::backend::Kernel;
@@ -6,10 +6,10 @@ use crate::params::{self, Columns, NO_KEY, Operand, RANK_SHIFT};
 use jindou_model::{FIRST_TAIL_ID, Result};
 use std::collections::BTreeSet;
 
-/// Ids of a page of ranks.
+/// Number of ids in a page of ranks.
 const PAGE: u32 = 1 << RANK_SHIFT;
 
-/// The bit of an id, in plain words.
+/// The bit of an id, computed plainly.
 fn bit_of(b: &params::Bits, id: u32) -> Option<usize> {
     if id < b.dense {
         return Some(id as usize);
@@ -23,7 +23,7 @@ fn is_set(words: &[u32], bit: Option<usize>) -> bool {
 }
 
 impl Checker {
-    /// Ids below `dense`, some of updates, and few that nothing has.
+    /// Ids below `dense`, some of updates, and a few that do not exist.
     fn ids(&mut self, rows: u32, dense: u32, tail: u32) -> Vec<u32> {
         let id = |r: &mut super::Random| match r.below(40) {
             0 => dense + r.below(50),
@@ -60,7 +60,7 @@ impl Checker {
 
     fn comparisons(&mut self, rows: u32) -> Result<()> {
         for (start, end, pages) in [(10, 200, 4), (0, 300, 1), (250, 251, 6), (7, 7, 3)] {
-            // Every other page has numbers, and half of its ids are some.
+            // Every other page has numbers, for half of its ids.
             let (mut table, mut ranks): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
             for page in 0..pages {
                 if page % 2 == 1 {

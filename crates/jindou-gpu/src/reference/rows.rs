@@ -1,4 +1,4 @@
-//! Starts, filters, one-neighbour expansions and checksums.
+//! Checks of starts, filters, one-neighbour expansions and checksums.
 
 use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
@@ -38,7 +38,7 @@ impl Carried {
 }
 
 impl Checker {
-    /// `width` columns of these values; room for `room` rows of output.
+    /// `width` columns with these values, and room for `room` rows of output.
     pub(super) fn carried(&self, from: Vec<Vec<u32>>, room: u64) -> Result<Carried> {
         let inputs = from.iter().map(|c| self.upload(c)).collect::<Result<_>>()?;
         let outputs = from
@@ -66,7 +66,7 @@ impl Checker {
             .collect()
     }
 
-    /// Device form; the buffer must outlive its use.
+    /// The intervals in device form; the buffer must outlive their use.
     pub(super) fn within(&self, intervals: &[[u32; 2]]) -> Result<(params::Within, DeviceBuffer)> {
         let table = self.upload(intervals)?;
         let first = intervals.first().copied().unwrap_or_default();
@@ -119,7 +119,7 @@ impl Checker {
             (Shape::Intervals, Kernel::StartRuns),
             (Shape::Bitmap, Kernel::StartBits),
         ] {
-            // Fewer keys than this would be intervals.
+            // With fewer keys the finder would be intervals.
             let m = Model::new(&mut self.random, shape, rows.max(200), true, false)?;
             let keys = m.base_keys();
             let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
@@ -278,7 +278,7 @@ impl Checker {
                 let anchors: Vec<u32> = (0..rows)
                     .map(|_| fixed.unwrap_or_else(|| m.probe(&mut self.random)))
                     .collect();
-                // Half of the questions have the answer yes: first, last and other entries of the list.
+                // Half of the tests succeed: with first, last and other entries of the list.
                 let others: Vec<u32> = anchors
                     .iter()
                     .map(|&a| match (m.list(a), self.random.below(4)) {

@@ -35,7 +35,7 @@ pub(super) enum DeviceWork {
         at: u64,
         bytes: usize,
     },
-    /// Moment of the other queue after which what comes after it in its own begins.
+    /// Moment of the other queue after which the following work in this queue begins.
     After {
         moment: u64,
     },
@@ -51,10 +51,10 @@ pub(super) enum ShimQueue {
     Aside,
 }
 
-/// The bit of a moment that tells whose it is.
+/// The bit of a moment that identifies its queue.
 const ASIDE: u64 = 1 << 63;
 
-/// The queue that a moment is of.
+/// The queue to which a moment belongs.
 pub(super) fn lane_of(moment: u64) -> ShimQueue {
     if moment & ASIDE == 0 {
         ShimQueue::Ordered
@@ -67,18 +67,18 @@ pub(super) fn lane_of(moment: u64) -> ShimQueue {
 struct Queue {
     /// Work, and the host's time when it was queued.
     waiting: VecDeque<(DeviceWork, f64)>,
-    /// Pieces that were ever queued, and that were taken.
+    /// Numbers of pieces ever queued, and ever taken.
     queued: u64,
     taken: u64,
 }
 
-/// Work that waits for someone who must know that it is done.
+/// Work that waits until its completion matters.
 #[derive(Default)]
 pub(super) struct Delayed {
     queues: [Queue; 2],
-    /// Questions whether a moment has come.
+    /// Number of queries if a moment has come.
     pub asked: u64,
-    /// Moments that later work was told to wait for.
+    /// Number of moments that later work was told to wait for.
     pub ordered: u64,
 }
 
@@ -98,7 +98,7 @@ impl Delayed {
         }
     }
 
-    /// The next piece of a queue that must be done before this moment of it, and when it was queued.
+    /// The next piece of a queue that must be done before this moment of it, and the time when it was queued.
     pub fn next_before(&mut self, moment: u64) -> Option<(DeviceWork, f64)> {
         let queue = &mut self.queues[lane_of(moment) as usize];
         if queue.taken >= moment & !ASIDE {
@@ -125,39 +125,39 @@ impl Delayed {
     }
 }
 
-/// Speeds of a device that there is only in thought.
+/// Speeds of an imaginary device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speeds {
-    /// Bytes a second over the link.
+    /// Bytes per second over the link.
     pub link: f64,
-    /// Bytes a second that kernels move.
+    /// Bytes per second that kernels move.
     pub memory: f64,
 }
 
-/// Seconds that a launch and a copy take besides their bytes.
+/// Seconds that a launch or a copy takes in addition to its bytes.
 const START: f64 = 3e-6;
 
-/// Times of a device that there is only in thought.
+/// Times of an imaginary device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
-    /// Seconds in which copies to the device were under way.
+    /// Seconds in which copies to the device were in progress.
     pub copying: f64,
     /// Seconds in which kernels ran.
     pub computing: f64,
-    /// Seconds in which both did.
+    /// Seconds in which both were in progress.
     pub both: f64,
     /// Seconds from the first work to the end of the last.
     pub all: f64,
 }
 
-/// The time line of such a device: work begins when its queue has come to it, and the host has queued it.
+/// The time line of such a device: work begins when its queue has reached it, and the host has queued it.
 #[derive(Default)]
 pub(super) struct Clock {
-    /// The host's time: it goes on when the host waits.
+    /// The host's time, which advances when the host waits.
     pub host: f64,
-    /// When each queue is done with what was taken from it.
+    /// Time when each queue is done with the work taken from it.
     free: [f64; 2],
-    /// When the pieces of the queue aside were done, by their number.
+    /// Times when the pieces of the queue aside were done, by number.
     aside: Vec<f64>,
     copies: Vec<(f64, f64)>,
     kernels: Vec<(f64, f64)>,
@@ -188,7 +188,7 @@ impl Clock {
         self.kernels.push(span);
     }
 
-    /// Work in order begins after this moment of the other queue.
+    /// Makes ordered work begin after this moment of the other queue.
     pub fn after(&mut self, moment: u64) {
         let at = self.at(moment);
         let free = &mut self.free[ShimQueue::Ordered as usize];
@@ -205,7 +205,7 @@ impl Clock {
         }
     }
 
-    /// The host waited for a moment, which has come.
+    /// Records that the host waited for a moment, which has come.
     pub fn waited(&mut self, moment: u64) {
         self.host = self.host.max(self.at(moment));
     }
@@ -232,7 +232,7 @@ impl Clock {
     }
 }
 
-/// Takes spans of time out, those that meet as one.
+/// Takes the spans of time, merging those that meet.
 fn joined(spans: &mut Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut all = std::mem::take(spans);
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));

@@ -10,7 +10,7 @@ use crate::run::{ProgramRun, Stop};
 use crate::table::Table;
 use jindou_plan::{Operand, Slot};
 
-/// Mean bytes that the bounds of a list take.
+/// Mean bytes of the bounds of a list.
 fn offset_bytes(s: &ResidentSegment) -> f64 {
     if s.params.offsets == 0 { 0.0 } else { 8.0 }
 }

@@ -1,12 +1,12 @@
-//! The last step of a query that wants nothing but the number of its rows: lengths of lists, and no row made.
+//! The last step of a query that only wants the number of its rows: lengths of lists are added, and no row is made.
 
 use crate::compile::{DeviceStep, StepWork};
 use crate::run::{ProgramRun, Stop};
 use crate::table::Table;
 
 impl ProgramRun<'_, '_, '_> {
-    /// How many rows the step makes of a table, where that alone is wanted and lengths tell it; `None` where the step must
-    /// run: it tests its rows, or makes no more than it reads.
+    /// Number of rows that the step makes of a table, if only that is wanted and lengths determine it; `None` if the
+    /// step must run, because it tests its rows or makes no more than it reads.
     pub(crate) fn counted(
         &mut self,
         k: usize,

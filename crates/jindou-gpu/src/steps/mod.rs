@@ -17,23 +17,23 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// The output of an expansion to come: the prefix sums of its rows' lengths and where the lists begin.
+/// The output of a future expansion: the prefix sums of its rows' lengths, and the beginnings of the lists.
 pub(crate) struct Measured {
     /// Outputs before any test.
     total: u64,
     /// `rows + 1` words.
     prefix: u64,
-    /// `rows` words; one list only, else 0.
+    /// `rows` words; with one list only, else 0.
     starts: u64,
-    /// One list: its neighbours. Several: 0.
+    /// The neighbours of the only list; 0 with several.
     neighbours: u64,
     ranges: [params::ListRange; params::MAX_LISTS],
     lists: u32,
-    /// `rows` addresses; lists of many segments only, else 0.
+    /// `rows` addresses; only for lists of many segments, else 0.
     addresses: u64,
-    /// Holds the arrays.
+    /// Owner of the arrays.
     _scratch: DeviceBuffer,
-    /// Holds a source's column.
+    /// Owner of a source's column.
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
@@ -59,7 +59,7 @@ impl ProgramRun<'_, '_, '_> {
                     columns: Vec::new(),
                 });
             }
-            // Blocks go while their ids are still rows.
+            // Blocks may be removed while their ids are still rows.
             DeviceSource::Column {
                 at,
                 owner: Owner::Segment(s),
@@ -131,7 +131,7 @@ impl ProgramRun<'_, '_, '_> {
                     first_block: first as u32,
                     blocks: count,
                 };
-                // A block of threads handles one rank block a thread, TILE / 8 in all.
+                // A block of threads handles one rank block per thread, TILE / 8 in all.
                 let read = 16.0 * f64::from(count);
                 // SAFETY: rows outside `out` are not written; blocks lie in the segment's table.
                 unsafe {
@@ -144,7 +144,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(new.finish(rows))
     }
 
-    /// Room for the first rows.
+    /// Allocates a table for the first rows.
     fn first_table(&self, slot: Slot, rows: u32) -> Result<NewTable> {
         self.new_table(vec![slot], u64::from(rows))
             .map_err(|s| match s {
@@ -156,7 +156,7 @@ impl ProgramRun<'_, '_, '_> {
             })
     }
 
-    /// The rows that a compacting kernel kept, each of which read and wrote these bytes more.
+    /// The rows that a compacting kernel kept; each of them read and wrote this many bytes more.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<Table> {
         let kept = self.read_counter()?;
         let rows = f64::from(kept);
@@ -287,8 +287,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) and after it arrays of this many words, all in one
-    /// allocation; their addresses.
+    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) followed by arrays of this many words, all
+    /// in one allocation; returns their addresses.
     fn scratch<const N: usize>(
         &mut self,
         rows: u32,
@@ -419,7 +419,7 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
-    /// A product with a source: every row has the whole source as its list.
+    /// Measures a product with a source: every row has the whole source as its list.
     pub(crate) fn measure_cross(
         &mut self,
         table: &Table,

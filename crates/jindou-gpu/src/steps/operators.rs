@@ -1,4 +1,5 @@
-//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts that go on from numbered rows.
+//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts that continue with
+//! numbered rows.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -12,7 +13,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, Operand, Slot};
 use std::sync::Arc;
 
-/// The work of an `Apply`, as its two steps need it.
+/// The work of an `Apply`, in the form that its two steps need.
 struct ApplyWork<'p> {
     kind: ApplyKind,
     end: usize,
@@ -49,7 +50,7 @@ fn too_small(left: u64) -> Error {
 }
 
 impl<'a> ProgramRun<'a, '_, '_> {
-    /// Rows whose number compares as wanted.
+    /// Keeps rows whose number satisfies a comparison.
     pub(crate) fn compare(
         &mut self,
         step: &DeviceStep<'_>,
@@ -74,7 +75,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Rows whose id none before had.
+    /// Keeps rows whose id no earlier row had.
     pub(crate) fn distinct(
         &mut self,
         step: &DeviceStep<'_>,
@@ -103,7 +104,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Runs the inner part of an `Apply` over the numbers of a table's rows, and goes on with those of its rows that are wanted alone.
+    /// Runs the inner part of an `Apply` over the numbers of a table's rows, and continues with those of its rows that
+    /// are wanted on their own.
     pub(crate) fn apply(&mut self, k: usize, step: &DeviceStep<'_>, table: &Table) -> Result<()> {
         let (bits, inner) = match self.numbered(step, table) {
             Ok(made) => made,
@@ -126,7 +128,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.alone(k, &outer, &bits, 0, outer.rows)
     }
 
-    /// A bit for each row, and the columns that the inner part reads with the rows' numbers.
+    /// A bit for each row, and the columns that the inner part reads together with the rows' numbers.
     fn numbered(
         &mut self,
         step: &DeviceStep<'_>,
@@ -165,7 +167,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok((bits, inner))
     }
 
-    /// Goes on with the outer rows `from .. to` that had, or had no, inner ones.
+    /// Continues with the outer rows `from .. to` that had inner rows, or had none.
     fn alone(
         &mut self,
         k: usize,
@@ -183,7 +185,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         self.cancel.check()?;
         self.queue.at_step(k);
-        // Those of the new columns that are read later.
+        // The new columns that are read later.
         let read = |s: &Slot| steps.get(end).is_some_and(|e| e.keep.contains(s));
         let new: Vec<Slot> = new.iter().copied().filter(read).collect();
         match self.marked(outer, bits, (from, to), want, &new) {
@@ -202,7 +204,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// The rows whose bit is as wanted, with columns of unbound values after their own.
+    /// The rows whose bit has the wanted value, with columns of unbound values after their own.
     fn marked(
         &mut self,
         outer: &Table,
@@ -242,7 +244,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(new.finish(kept))
     }
 
-    /// The end of an inner part: notes which outer rows have inner ones, and where those are wanted goes on with both together.
+    /// The end of an inner part: records which outer rows have inner ones, and continues with the combined rows if
+    /// these are wanted.
     pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &Table) -> Result<()> {
         let steps = self.steps;
         let ApplyWork {
@@ -272,7 +275,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.run(k + 1, next)
     }
 
-    /// The outer rows' columns, by the numbers that inner rows have of them.
+    /// Gathers the outer rows' columns, by the row numbers in the inner rows.
     fn gather(&mut self, frame: &Frame, table: &Table, number: Slot, to: &NewTable) -> Result<()> {
         let columns: Columns = to.columns(frame.outer.columns.iter());
         if columns.count == 0 {
@@ -297,7 +300,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// Sets the bits of the outer rows that rows have the numbers of; with lengths, of those whose list is not empty.
+    /// Sets the bits of the outer rows whose numbers occur in rows; with lengths, of those whose list is not empty.
     fn mark(&mut self, frame: &Frame, table: &Table, number: Slot, prefix: u64) -> Result<()> {
         let p = params::Mark {
             bits: rows_of(frame.bits, frame.outer.rows),
@@ -315,8 +318,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// True if step `k` was the last of an inner part whose rows are only looked for, and the lengths of its lists said which outer rows
-    /// have one: no row is made.
+    /// True if step `k` was the last of an inner part that only tests for rows, and the lengths of its lists showed
+    /// which outer rows have one: no row is made.
     pub(crate) fn sought(
         &mut self,
         k: usize,
@@ -367,7 +370,7 @@ fn rows_of(words: u64, rows: u32) -> params::Bits {
     }
 }
 
-/// The sets of a run, one bit an id each, empty.
+/// The sets of a run, one bit per id each, empty.
 pub(crate) fn sets_of(
     memory: &crate::buffer::Memory,
     sets: &[params::Bits],

@@ -45,7 +45,7 @@ impl ProgramRun<'_, '_, '_> {
         // Units of merge path: a strip of this many makes at most as many rows.
         let units = u64::from(table.rows) + m.total;
         let row_bytes = 4 * slots.len() as u64;
-        // The last step may fill what is left; one before others leaves room for their tables.
+        // The last step may fill the remaining memory; an earlier one leaves room for the tables of later steps.
         let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
         let slack = 64 * 1024;
         let fit = share.saturating_sub(slack) / row_bytes / TILE * TILE;
@@ -58,7 +58,7 @@ impl ProgramRun<'_, '_, '_> {
             let end = (begin + most.min(self.next_few().max(TILE))).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
-            // The steps after it may have taken its blocks.
+            // The steps after it may have removed its blocks.
             self.page_in(k)?;
             let room = measured.total.min(end - begin);
             let next =
@@ -80,7 +80,7 @@ impl ProgramRun<'_, '_, '_> {
             self.cuts += u64::from(begin > 0);
             begin = end;
             if begin >= units {
-                // The table and its sums are not needed any more: their memory goes to the steps after.
+                // The table and its sums are no longer needed: their memory becomes available to later steps.
                 table = None;
             }
             self.run(k + 1, next)?;
@@ -101,12 +101,12 @@ impl ProgramRun<'_, '_, '_> {
         within: &params::Within,
     ) -> Result<Table, Stop> {
         let carried = slots.len() - 1;
-        // How many rows end before the strip and up to its end lies behind the columns.
+        // The numbers of rows that end before the strip and up to its end are stored after the columns.
         let columns = slots.len();
         let new = self.new_table_and(slots, room, 8)?;
         let bounds = new.at(columns);
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
-        // Rows of this strip: all, or about their share.
+        // Rows of this strip: all, or approximately their share.
         let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
         let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
         let columns = new.columns(table.kept(&step.keep));
@@ -172,7 +172,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(new.finish(made))
     }
 
-    /// Outputs of an expansion that keeps all.
+    /// Number of outputs of an expansion that keeps all.
     fn made_by(
         &mut self,
         whole: bool,
@@ -188,7 +188,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Outputs of a strip that keeps all: its units less the rows that end in it.
+    /// Number of outputs of a strip that keeps all: its units less the rows that end in it.
     fn outputs_of(&mut self, bounds: u64, begin: u64, end: u64) -> Result<u32> {
         // SAFETY: two words lie there.
         let rows = unsafe { self.read_words([bounds, bounds + 4])? };

@@ -103,7 +103,7 @@ pub fn ring(n: u32, reach: u32) -> (tempfile::TempDir, Snapshot) {
     (folder, Snapshot::of_base(base))
 }
 
-/// The folder `part` of the shared inputs, or `None` with a word about it.
+/// The folder `part` of the shared inputs, or `None` with a message.
 pub fn shared(part: &str) -> Option<PathBuf> {
     let root = std::env::var_os("JINDOU_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),

@@ -1,7 +1,7 @@
-//! `src/cuda.rs` over a stand-in for the driver's library (`fake_cuda.cpp`), which the CPU shim's kernels run behind: every call that
-//! is made, made to fail in turn.
+//! `src/cuda.rs` over a stand-in for the driver's library (`fake_cuda.cpp`), backed by the CPU shim's kernels: every
+//! call is made to fail in turn.
 //!
-//! The bindings look for the library once a process, by `LD_LIBRARY_PATH`, so each test runs itself again as a child.
+//! The bindings look for the library once per process, by `LD_LIBRARY_PATH`, so each test runs itself again as a child.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 const MARKER: &str = "JINDOU_FAKE_CUDA";
 
-/// Runs the test again with the library made with `flags`; false where this is that run, or none can be made.
+/// Runs the test again with the library built with `flags`; false if this is that run, or if it cannot be built.
 fn is_parent(test: &str, flags: &[&str]) -> bool {
     if std::env::var_os(MARKER).is_some() {
         return false;
@@ -182,7 +182,7 @@ impl Fake {
         unsafe { change(&mut **control) };
     }
 
-    /// Waits until a lost context was released, which a thread of its own does.
+    /// Waits until a lost context has been released, which happens on a thread of its own.
     fn released(&self) {
         let began = Instant::now();
         while self.now().contexts > 0 {
@@ -209,7 +209,7 @@ fn options() -> GpuOptions {
     }
 }
 
-/// A plan, what it is asked of, and its rows.
+/// A plan, its snapshot, and its rows.
 type Case = (Plan, Snapshot, Vec<Vec<u32>>);
 
 fn cases() -> (tempfile::TempDir, Vec<Case>) {
@@ -249,7 +249,7 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
         "{held:?}"
     );
     assert!(held.host_bytes > 0 && held.events > 0, "{held:?}");
-    // Idle, the pool gives back what is not used.
+    // When idle, the pool releases unused memory.
     let began = Instant::now();
     while fake.now().reserved_bytes > fake.now().device_bytes {
         assert!(
@@ -274,7 +274,7 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
     assert_eq!(shim().holdings().device, 0);
 }
 
-/// Wrong arguments are the query's trouble; a failed launch loses the context, after which no call is made but the one that
+/// Wrong arguments only fail the query; a failed launch loses the context, after which the only call is the one that
 /// releases it, and the next opening works.
 #[test]
 fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
@@ -302,7 +302,7 @@ fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
         assert_eq!(&run(plan, snapshot).unwrap().0, want);
         let calls = fake.now().calls;
         assert!(calls > 80, "{calls} calls");
-        // Launch failed, invalid value, out of memory; the last two for the shorter query alone, since this takes its time.
+        // Launch failed, invalid value, out of memory; the last two only for the shorter query, since this takes long.
         let codes = [(719, 1), (1, 0), (2, 0)];
         for (code, sticky) in codes.into_iter().take(if number == 0 { 3 } else { 1 }) {
             for at in 1..=calls {
@@ -326,7 +326,7 @@ fn every_call_that_fails_is_an_error_and_lost_contexts_are_left_alone() {
                 fake.released();
                 let c = fake.now();
                 assert_eq!(c.calls_after_loss, 0, "{case}");
-                // What could not be given back was given back with the context.
+                // Handles that could not be released were released with the context.
                 assert_eq!((c.device_bytes, c.contexts), (0, 0), "{case}");
                 assert_eq!(shim().holdings().device, 0, "{case}");
                 fake.set(|c| c.fail_at = 0);

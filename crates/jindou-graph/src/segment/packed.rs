@@ -11,9 +11,8 @@
 //!           base + j + (field j of the words from `place` on), fields as wide as the block has words
 //! ```
 //!
-//! Most subjects have few edges of a predicate, so a field is the small number of edges beyond one a key:
-//! about 6 bits a key in all, in place of 32. A block with a vertex of a million edges gets wider fields
-//! and no other does.
+//! Most subjects have few edges of a predicate, so a field is the small number of edges beyond one per key: about 6 bits
+//! per key in all, in place of 32. A block with a vertex of a million edges gets wider fields and no other does.
 
 use super::finder::{self, FinderArrays, KeyFinder, NO_KEY};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Several appenders on a disk that fails and a process that dies at random instants, again and again: whatever was
-//! acknowledged is there, the rest whole or not at all and only as a prefix, and nothing else is ever served.
+//! Several appenders on a failing disk and a process that dies at random moments, again and again: acknowledged records
+//! are always there, of the others only a prefix, each complete, and nothing else is ever returned.
 
 use jindou_log::{
     Crash, Damage, Durability, Faults, Faulty, Files, Log, Options, Recovery, check, check_for,
@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// A record says which attempt it is, and which one came before it in the history that it was made in.
+/// A record contains its attempt, and the previous one in the history in which it was made.
 fn record(number: u32, attempt: u32, parent: u32, random: &mut Random, old: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in [number, attempt, parent] {
@@ -63,7 +63,7 @@ struct Model {
     durable: u32,
     /// All records up to this one must be there if only the process dies.
     acknowledged: u32,
-    /// Someone was told of these: by a ticket, or by an opening that could write.
+    /// Records reported to a caller: by a ticket, or by an opening that could write.
     told: u32,
     /// The base holds these.
     base: u32,
@@ -93,7 +93,7 @@ impl Model {
     }
 }
 
-/// Reads the log and holds it against the model.
+/// Reads the log and compares it with the model.
 fn open(
     files: &Faulty,
     model: &mut Model,
@@ -147,11 +147,11 @@ fn open(
     for (number, bytes) in (base + 1..).zip(&read) {
         model.must.insert(number, word(bytes, 4));
     }
-    // What is there now stays, unless it could not be made durable.
+    // Present records stay, unless they could not be made durable.
     model.acknowledged = last;
     model.told = match found.read_only {
         None => last,
-        // Whoever was told of more was told before a crash that may have taken it.
+        // A caller that was told of more was told before a crash that may have taken it.
         Some(_) => model.told.min(least),
     };
     model.durable = match found.read_only {
@@ -166,13 +166,13 @@ struct Head {
     attempt: u32,
     /// Counts resets.
     generation: u32,
-    /// True if all that is acknowledged is durable.
+    /// True if all acknowledged records are durable.
     batch: bool,
     model: Model,
     random: Random,
 }
 
-/// One process: opens the log, several appenders, faults that come and go, its end.
+/// One process: opens the log, runs several appenders with changing faults, and ends.
 fn session(
     files: &Faulty,
     model: Model,
@@ -219,7 +219,7 @@ fn session(
                 Crash::Kill
             };
             files.crash(next);
-            // What only a cache held is gone, and stays so.
+            // Data that only a cache held is gone, and stays gone.
             return (model, if crash == Crash::Power { crash } else { next });
         }
         Err(e) => {
@@ -250,7 +250,7 @@ fn session(
                 }
             });
         }
-        // Faults come and go meanwhile, and the base follows.
+        // Faults change meanwhile, and the base follows.
         let mut faults = 0;
         while appended.load(Ordering::Relaxed) < many && !files.is_dead() {
             std::thread::sleep(Duration::from_micros(random.below(300)));
@@ -302,7 +302,7 @@ fn session(
             stop.store(true, Ordering::Relaxed);
         }
     });
-    // Whatever happened, the log takes records again by itself once the disk does.
+    // Whatever happened, the log accepts records again once the disk does.
     if !files.is_dead() {
         files.set(Faults::default());
         let before = head.lock().expect("lock").model.acknowledged;
@@ -381,12 +381,12 @@ fn append(log: &Log, head: &Mutex<Head>, attempts: &AtomicU32) {
 fn reset(log: &Log, h: &mut Head) {
     h.generation += 1;
     let acknowledged = log.status().acknowledged;
-    // The attempt of that record: tickets of others may not have been looked at yet.
+    // The attempt of that record: tickets of others may not have been checked yet.
     while h.next > acknowledged + 1 {
         h.next -= 1;
         h.attempt = word(&h.model.attempts[&h.attempt], 8);
     }
-    // Those that an opening read but could not make durable are among them, and no caller was told of those.
+    // Records that an opening read but could not make durable are among them, and no caller was told of those.
     let told = h.model.told;
     h.model.acknowledge(acknowledged, h.attempt);
     h.model.told = told;
@@ -407,7 +407,8 @@ fn run(seed: u64) {
     flips(&files, model, &mut random, crash);
 }
 
-/// Opens copies of the disk that lack one of the log's files: it is said, unless no caller was told of anything in it.
+/// Opens copies of the disk that lack one of the log's files: this is reported, unless no caller was told of anything
+/// in it.
 fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));
@@ -451,7 +452,7 @@ fn show(files: &Faulty, d: &Damage) {
     eprintln!("{d}; of {} bytes: {:02x?}", bytes.len(), &bytes[from..to]);
 }
 
-/// Opens copies of the disk in which one bit is another one.
+/// Opens copies of the disk with one bit flipped.
 fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
     let report = check(files).expect("a disk without faults");
     report.damages.iter().for_each(|d| show(files, d));
@@ -507,8 +508,9 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             Err(e) => panic!("{e}"),
             Ok((_, found)) => {
                 if found.last < least {
-                    // The one case that cannot be told from a crash: the last group, which nothing proves to have been
-                    // durable, with zeros where it changed. If all of it is zero, it is as if it had never been.
+                    // The one case that cannot be distinguished from a crash: the last group, which nothing proves to
+                    // have been durable, with zeros where it changed. If all of it is zero, it is as if it had never
+                    // existed.
                     assert_eq!(name, names.last().expect("a file"));
                     let whole = copy.read(name, u64::MAX).expect("read");
                     match found.cut {
@@ -554,7 +556,7 @@ fn nothing_acknowledged_is_lost() {
     runs(1, 150);
 }
 
-/// `JINDOU_RUNS` and `JINDOU_SEED` for others.
+/// `JINDOU_RUNS` and `JINDOU_SEED` select others.
 #[test]
 #[ignore = "minutes"]
 fn nothing_acknowledged_is_lost_in_ten_thousand_runs() {

@@ -1,4 +1,4 @@
-//! Files that are cut or changed anywhere: a prefix of the records is read, or damage is named; nothing else.
+//! Files that are truncated or changed anywhere: a prefix of the records is read, or damage is reported; nothing else.
 
 use jindou_log::{Crash, Faulty, Files, Log, Options, check};
 use jindou_model::Error;
@@ -28,7 +28,7 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
             .collect();
         tickets.iter().for_each(|t| t.wait().expect("wait"));
     }
-    // No clean end: what a process that was killed leaves.
+    // No clean end: the state left by a killed process.
     files.set(jindou_log::Faults {
         die_after: Some(0),
         ..Default::default()
@@ -38,7 +38,7 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
     files
 }
 
-/// Names of the log's files, without the one that says which is the newest.
+/// Names of the log's files, without the one that records the newest.
 fn log_files(files: &Faulty) -> Vec<String> {
     let mut names = files.list().expect("list");
     names.retain(|n| n.ends_with(".log"));

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const EPOCH: u64 = 3;
-/// Tells this program to be the child, and where.
+/// Environment variable that makes this program the child, and gives its folder.
 const CHILD: &str = "JINDOU_LOG_TEST_DIRECTORY";
 
 fn open(
@@ -93,7 +93,7 @@ fn kills(count: u32) {
             let mut last = 0u32;
             let mut opened = 0;
             for line in BufReader::new(out).lines().map_while(|l| l.ok()) {
-                // Lines of several threads, each whole, with what the test harness says before them.
+                // Lines of several threads, each complete, preceded by output of the test harness.
                 if let Some((_, n)) = line.split_once("opened ") {
                     opened = n.parse().expect("a number");
                 }
@@ -194,7 +194,7 @@ fn a_file_that_is_removed_in_use_is_noticed() {
     let again = log.append(2, vec![2]).expect("append").wait();
     assert!(again.is_err(), "what was lost is not forgotten");
     log.reset(2).expect("reset");
-    // Once the base has what was lost, the log goes on.
+    // Once the base has the lost records, the log continues.
     log.truncate(1).expect("truncate");
     log.append(2, vec![2])
         .expect("append")
@@ -247,7 +247,7 @@ fn a_missing_file_is_named() {
     assert_eq!(found.last, 19);
 }
 
-/// A directory whose newest file is not listed the first times, as if it were made right after.
+/// A directory whose newest file is not listed the first times, as if it were created right afterwards.
 struct Late {
     inner: Directory,
     newest: String,
@@ -323,9 +323,9 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
         .map(|_| records)
     };
     assert_eq!(read(0).expect("all"), [1, 2, 3, 4, 5, 6]);
-    // Listed too early, there when it is looked for.
+    // Listed too early, but found when it is looked for.
     assert_eq!(read(1).expect("a beginning"), [1, 2, 3]);
-    // Not there.
+    // Not found.
     let error = read(u32::MAX).expect_err("a file that is missing");
     assert!(
         matches!(&error, Error::Damaged { message, .. } if message.contains("the file is missing")),
@@ -344,7 +344,7 @@ fn a_directory_that_cannot_be_written_is_read() {
     log.close().expect("close");
     let (log, found, _) = open(directory.path(), 0, Options::default()).expect("open");
     assert_eq!((found.last, found.read_only), (1, None));
-    // A directory in the place of the file that the next record would make: what any user meets, root included.
+    // A directory in place of the file that the next record would create: this affects any user, including root.
     let temporary = directory
         .path()
         .join(format!("{EPOCH:016x}-{:016x}.log.tmp", 2));

@@ -3,7 +3,7 @@ use crate::{Resource, Tracked};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Of all unit tests of this crate.
+/// Allocator of all unit tests of this crate.
 #[global_allocator]
 static ALLOCATOR: Tracked = Tracked::new();
 
@@ -17,7 +17,7 @@ fn bytes(n: u64) -> Vec<u8> {
     black_box(Vec::with_capacity(n as usize))
 }
 
-/// True if `n` is what was asked for, but for the allocator's own bytes.
+/// True if `n` is the requested number, except for the allocator's own bytes.
 fn about(n: u64, asked: u64) -> bool {
     (asked..asked + 64).contains(&n)
 }
@@ -80,7 +80,7 @@ fn what_was_taken_elsewhere_may_be_freed_inside() {
     let before = bytes(5 * MIB);
     scope.run(|| drop(before));
     assert_eq!((scope.bytes(), budget.used()), (0, MIB));
-    // It stands against what is taken then.
+    // The charge is offset against later allocations.
     let kept = scope.run(|| bytes(6 * MIB));
     assert_eq!(budget.used(), MIB + scope.bytes());
     assert!(scope.bytes() <= MIB);
@@ -116,7 +116,7 @@ fn a_panic_leaves_the_scope() {
     }));
     assert!(died.is_err() && Scope::current().is_none());
     let after = bytes(30 * MIB);
-    // The payload was made inside and is still there.
+    // The payload was made inside and still exists.
     assert!(budget.used() < 100, "{}", budget.used());
     drop((after, died));
 }
@@ -134,7 +134,7 @@ fn what_does_not_fit_is_charged_and_ends_the_work() {
         assert!(was_over() && is_over());
         assert!(matches!(look(), Err(Error::Limit(_))));
         drop(kept);
-        // Not any more, but what was left out stays left out.
+        // The memory suffices again, but skipped work stays skipped.
         assert!(is_over());
         Ok(())
     });
@@ -147,7 +147,7 @@ fn what_does_not_fit_is_charged_and_ends_the_work() {
     );
     assert!(budget.peak() >= 3 * MIB && budget.used() == 0);
     assert!(scope.make(|| Ok(())).is_err());
-    // Others see what is really taken.
+    // Other parts see the actual use.
     let other = whole.part(20 * MIB);
     let large = super::tests::scope(&other);
     let kept = large.run(|| bytes(9 * MIB));
@@ -181,7 +181,7 @@ fn work_ends_with_its_token() {
     let scope = Scope::new(Holder::Text, &budget, &late);
     scope.run(|| {
         assert!(!was_over());
-        // Given back at once, but allocating took time.
+        // Freed at once, but allocating took time.
         (0..20).for_each(|_| drop(bytes(100 << 10)));
         assert!(was_over() && is_over());
         assert!(matches!(look(), Err(Error::Timeout(_))));
@@ -207,7 +207,7 @@ fn threads_join_a_scope() {
             let threads: Vec<_> = (0..4u64)
                 .map(|n| {
                     s.spawn(carry(move || {
-                        // Some give back what others took.
+                        // Some threads free what others allocated.
                         let mut kept = vec![];
                         for i in 0..2000 {
                             kept.push(bytes((n + 1) * 1000));
@@ -226,7 +226,7 @@ fn threads_join_a_scope() {
     let real: u64 = kept.iter().flatten().map(|v| v.capacity() as u64).sum();
     assert!(scope.bytes() >= real && scope.bytes() < real + MIB);
     assert_eq!(budget.used(), scope.bytes());
-    // Taken and given back by different threads at once: never more is released than was charged.
+    // Threads allocate and free at the same time: never more is released than was charged.
     std::thread::scope(|s| {
         let (send, receive) = std::sync::mpsc::channel::<Vec<u8>>();
         let scope = &scope;
@@ -262,7 +262,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
     let (kept, charge, forgotten) = scope.run(|| {
         let mut charge = Charge::new(Holder::HashJoin, &budget);
         charge.set(60 * MIB).unwrap();
-        // Neither refused for a moment, since it fits once only.
+        // Neither is refused for a moment, although it fits only once.
         let kept = bytes(60 * MIB);
         assert!(
             !was_over() && budget.peak() <= 61 * MIB,
@@ -283,7 +283,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
             .contains(limit)
     };
     assert!(name("hash join would hold 60 MiB"));
-    // Wherever both are given back, the scope's own stays.
+    // Wherever both are freed, the scope's own bytes stay.
     drop((kept, charge));
     assert!(about(budget.used(), 20 * MIB), "{}", budget.used());
     let again = scope.run(|| {
@@ -293,7 +293,7 @@ fn what_is_charged_by_itself_is_not_charged_twice() {
         (charge, kept)
     });
     scope.run(|| drop((again, forgotten)));
-    // Of the first piece the allocator's own bytes.
+    // The allocator's own bytes of the first piece.
     assert!(budget.used() < 64, "{}", budget.used());
     drop(scope);
     assert_eq!(whole.used(), first);

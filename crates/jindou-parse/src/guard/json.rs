@@ -8,7 +8,7 @@ pub(super) struct Json {
     depth: usize,
     in_string: bool,
     escape: bool,
-    /// Values and keys since someone asked.
+    /// Values and keys since the last query.
     pub(super) tokens: u64,
 }
 

@@ -1,7 +1,7 @@
-//! Stands between a document's bytes and the parser of a nesting format (Turtle, TriG, JSON-LD),
-//! because those parsers build, drop or walk nested things recursively or in quadratic
-//! time. It looks at the text just enough to know how deep it nests and refuses what is absurd, and
-//! it keeps the last stretch of text, so that an error can show the line it is in.
+//! A guard between a document's bytes and the parser of a nesting format (Turtle, TriG, JSON-LD), because those parsers
+//! build, drop or walk nested structures recursively or in quadratic time. It scans the text just enough to know its
+//! nesting depth and refuses absurd nesting, and it keeps the last stretch of text, so that an error message can show
+//! its line.
 
 mod json;
 mod turtle;
@@ -15,21 +15,21 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use turtle::Turtle;
 
-/// How deep JSON values may nest.
+/// Deepest nesting of JSON values.
 const MAX_DEPTH: usize = 1000;
-/// How much text is kept behind for messages: more than the parsers read ahead.
+/// Bytes of text that are kept for messages: more than the parsers read ahead.
 const KEPT: usize = 1 << 19;
 
-/// Why the guard stopped, and where.
+/// Reason why the guard stopped, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Refused {
     /// Byte position in the document.
     pub(crate) offset: u64,
-    /// "…, expected …".
+    /// Message of the form "…, expected …".
     pub(crate) message: String,
 }
 
-/// The last text that was read.
+/// The text that was read last.
 #[derive(Default)]
 pub(crate) struct Tail {
     text: Vec<u8>,
@@ -37,7 +37,7 @@ pub(crate) struct Tail {
     start: u64,
     /// Line ends before `text`.
     lines: LineCounter,
-    /// Set when the guard stopped the reading.
+    /// Set when the guard has stopped the reading.
     pub(crate) refused: Option<Refused>,
 }
 
@@ -52,7 +52,7 @@ impl Tail {
         self.text.extend_from_slice(bytes);
     }
 
-    /// Line number from 1, that line's text and the offset's byte position in it, if still known.
+    /// Line number from 1, that line's text and the offset's byte position in it, if the text is still kept.
     pub(crate) fn line_at(&self, offset: u64) -> Option<(u64, &[u8], usize)> {
         let at = usize::try_from(offset.checked_sub(self.start)?)
             .ok()?
@@ -65,7 +65,7 @@ impl Tail {
         Some((lines.lines + 1, &self.text[from..to], at - from))
     }
 
-    /// Text of a line (from 1), if still known.
+    /// Text of a line (from 1), if it is still kept.
     pub(crate) fn line(&self, number: u64) -> Option<&[u8]> {
         let mut skip = number.checked_sub(self.lines.lines + 1)?;
         let mut rest = self.text.as_slice();
@@ -79,7 +79,7 @@ impl Tail {
     }
 }
 
-/// Reads through, watching.
+/// Reads through, watching the nesting.
 pub(crate) struct Guard<R> {
     inner: R,
     watch: Watch,
@@ -98,7 +98,7 @@ impl<R: Read> Guard<R> {
     ) -> Self {
         let watch = match format {
             Format::JsonLd => Watch::Json(Json::default()),
-            // RDF/XML has a reader that looks itself, and is not guarded.
+            // RDF/XML has a reader with checks of its own, and is not guarded.
             _ => Watch::Turtle(Turtle::default()),
         };
         let tail = Tail {

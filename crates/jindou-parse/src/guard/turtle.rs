@@ -3,23 +3,23 @@
 use super::Seen;
 use crate::line::MAX_NESTING;
 
-/// Longest IRI that Turtle's relative @base directives may grow to: each IRI of the document may begin with it.
+/// Longest base IRI that Turtle's relative @base directives may build up: each IRI of the document may begin with it.
 const MAX_BASE: usize = 1 << 16;
 
-/// Depth of `<<( … )>>`, with just enough of a lexer not to be fooled by strings, IRIs, comments.
+/// Depth of `<<( … )>>`, with just enough of a lexer not to be misled by strings, IRIs and comments.
 #[derive(Default)]
 pub(super) struct Turtle {
     state: TurtleState,
-    /// Of triple terms.
+    /// Depth of triple terms.
     depth: usize,
-    /// Of all brackets: a parser keeps each level.
+    /// Depth of all brackets: a parser keeps each level.
     pub(super) open: usize,
-    /// The last letters, lower case, if nothing but white space is after them.
+    /// The last letters in lower case, if only white space follows them.
     word: [u8; 4],
     letters: usize,
     spaced: bool,
     iri: Iri,
-    /// Bytes of the base that relative directives made at most.
+    /// Largest length of the base that relative directives have built up.
     base: usize,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Turtle {
 struct Iri {
     /// True if the IRI is a new base.
     is_base: bool,
-    /// Nothing but letters, digits, `+`, `-`, `.` before: it may have a scheme.
+    /// True if only letters, digits, `+`, `-`, `.` came before, so that it may have a scheme.
     may_be_scheme: bool,
     absolute: bool,
     len: usize,
@@ -63,7 +63,7 @@ enum TurtleState {
     Iri,
     /// After a `)`, and after `)>`.
     Close(u8),
-    /// After a `>` of its own.
+    /// After a separate `>`.
     Greater,
     /// After one or two opening quotes of this kind.
     Open(u8, u8),
@@ -83,7 +83,7 @@ impl Turtle {
         self.letters += 1;
     }
 
-    /// The end of an IRI, which may be a new base. A relative one may add its whole length to the base before.
+    /// The end of an IRI, which may be a new base. A relative one may add its whole length to the previous base.
     fn based(&mut self) -> Result<(), String> {
         if self.iri.is_base {
             if self.iri.absolute {
@@ -158,7 +158,7 @@ impl Turtle {
                     if b != b'(' {
                         continue; // `<<` and then something of its own
                     }
-                    // Its `)` counts by itself, as that of a collection does.
+                    // Its `)` counts by itself, like that of a collection.
                     self.open += 1;
                     self.depth += 1;
                     if self.depth > MAX_NESTING {

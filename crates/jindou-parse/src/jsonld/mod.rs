@@ -1,8 +1,9 @@
-//! Some numbers' values, which `oxjsonld` gets wrong and which are put right around it.
+//! Corrections for the values of some numbers that `oxjsonld` gets wrong.
 //!
-//! JSON-LD 1.1 makes a number without a fraction an `xsd:integer` below 10^21, the parser only below 10^20; and it drops the sign of a zero that is coerced to
-//! `xsd:double`. Only the parser knows what a context coerces a number to, so [`NumberReader`] lets it see other numbers, of its liking, in
-//! their place, and puts the literals that it makes of them right.
+//! In JSON-LD 1.1 a number without a fraction is an `xsd:integer` below 10^21, but in the parser only below 10^20; and
+//! it drops the sign of a zero that is coerced to `xsd:double`. Only the parser knows to which type a context coerces a
+//! number. So [`NumberReader`] shows it other numbers that it handles correctly, and corrects the literals that it
+//! makes of them.
 
 mod stand_ins;
 mod token;
@@ -15,21 +16,21 @@ use std::io::{self, Read};
 use std::rc::Rc;
 use token::JsonNumber;
 
-/// Bytes that are read at once.
+/// Bytes that are read at a time.
 const PIECE: usize = 1 << 16;
 
-/// Reads JSON through, with other numbers in place of those that the parser gets wrong.
+/// Reads JSON through, with stand-ins for the numbers that the parser gets wrong.
 pub(crate) struct NumberReader<R> {
     inner: R,
     state: JsonState,
-    /// The number that is being read.
+    /// The number being read.
     token: Vec<u8>,
-    /// Bytes that were read last.
+    /// The bytes that were read last.
     piece: Vec<u8>,
-    /// Text for the parser, which got the first `given` bytes of it.
+    /// Text for the parser, which has received the first `given` bytes of it.
     ready: Vec<u8>,
     given: usize,
-    /// Bytes of the document before `piece`, and of what the parser was given for them.
+    /// Bytes of the document before `piece`, and the number of bytes given to the parser for them.
     read: u64,
     made: u64,
     ended: bool,
@@ -60,12 +61,13 @@ impl<R: Read> NumberReader<R> {
         }
     }
 
-    /// The numbers that stand for others, which are more with each read.
+    /// The stand-ins, of which there are more with each read.
     pub(crate) fn stand_ins(&self) -> SharedStandIns {
         Rc::clone(&self.shared)
     }
 
-    /// Copies the first `n` bytes of the piece, numbers exchanged, to what is ready. A number that may go on waits.
+    /// Copies the first `n` bytes of the piece, with numbers replaced, to the ready text. A number that may continue is
+    /// held back.
     fn exchange(&mut self, n: usize) -> io::Result<()> {
         let mut i = 0;
         while i < n {
@@ -113,7 +115,7 @@ impl<R: Read> NumberReader<R> {
         Ok(())
     }
 
-    /// The end of a number, `end` bytes into the piece.
+    /// Processes the end of a number, `end` bytes into the piece.
     fn number(&mut self, end: usize) -> io::Result<()> {
         self.state = JsonState::Plain;
         let value = JsonNumber::from_token(&self.token);
@@ -126,7 +128,7 @@ impl<R: Read> NumberReader<R> {
             return Ok(());
         };
         self.ready.extend_from_slice(&stand_in);
-        // Blanks keep the places of what follows, where there is room.
+        // Blanks preserve the positions of the following text, if there is room.
         let blanks = self.token.len().saturating_sub(stand_in.len());
         self.ready.resize(self.ready.len() + blanks, b' ');
         if self.token.len() < stand_in.len() {

@@ -1,4 +1,4 @@
-//! Numbers that stand for others while the parser has them.
+//! Stand-ins for numbers while the parser handles them.
 
 use super::token::JsonNumber;
 use crate::limits::Limits;
@@ -12,25 +12,26 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::rc::Rc;
 
-/// The stand-ins of a document, for its reader and for what reads the parser's literals.
+/// The stand-ins of a document, shared by its reader and the code that receives the parser's literals.
 pub(crate) type SharedStandIns = Rc<RefCell<StandIns>>;
 
-/// Digits of a stand-in. With fewer than 21 the parser takes it for an integer.
+/// Number of digits of a stand-in. With fewer than 21 the parser treats it as an integer.
 const DIGITS: usize = 20;
-/// Digits that it begins with.
+/// Number of digits in its prefix.
 const PREFIX: usize = 6;
-/// Digits of its number. With the prefix there are 15, as many as the nearest number of 64 bits keeps: canonical JSON shows them all.
+/// Number of digits in its number. Together with the prefix there are 15, as many as the nearest 64-bit number
+/// preserves: canonical JSON shows them all.
 const PLACE: usize = 9;
-/// Bytes of a value in both tables.
+/// Bytes that a value takes in both tables.
 const ENTRY: u64 = 128;
-/// Values that are not charged.
+/// Number of values that are not charged.
 const FREE: usize = 1 << 10;
-/// How far behind the parser places are wanted: more than it reads ahead.
+/// Distance behind the parser for which positions are kept: more than it reads ahead.
 const BEHIND: u64 = 1 << 20;
 
-/// The values that numbers of a document stand for. A stand-in has a prefix, drawn for this document, a value's place in a list, and five
-/// zeros. Numbers that have the prefix are stood in for themselves, so that none is taken for another. A string could be, if it guessed
-/// the prefix and a place that is in use.
+/// The values for which numbers of a document stand. A stand-in consists of a prefix drawn for this document, a value's
+/// index in a list, and five zeros. Numbers that already have the prefix are replaced by a stand-in as well, so that
+/// none is mistaken for another. A string could be mistaken, if it guessed the prefix and an index in use.
 pub(crate) struct StandIns {
     prefix: String,
     values: Vec<JsonNumber>,
@@ -38,7 +39,7 @@ pub(crate) struct StandIns {
     charge: Charge,
     /// Set when there is no room for more values.
     failed: Option<Error>,
-    /// Places behind stand-ins that are longer than their numbers: in the text made, and in the document.
+    /// Positions after stand-ins that are longer than their numbers: in the generated text, and in the document.
     shifts: VecDeque<(u64, u64)>,
 }
 
@@ -57,7 +58,7 @@ impl StandIns {
         }
     }
 
-    /// The number to write for a value; `None` for itself.
+    /// The number to write for a value; `None` for the value itself.
     pub(super) fn stand_in(&mut self, value: JsonNumber) -> io::Result<Option<Vec<u8>>> {
         if let JsonNumber::Integer(n) = value
             && n.unsigned_abs() < 10u128.pow(DIGITS as u32)
@@ -88,12 +89,12 @@ impl StandIns {
         ))
     }
 
-    /// Why there was no room.
+    /// The reason why there was no room.
     pub(crate) fn failure(&mut self) -> Option<Error> {
         self.failed.take()
     }
 
-    /// Notes that `made` bytes were made of `read` bytes, from here on.
+    /// Records that `made` bytes were generated from `read` bytes, from here on.
     pub(super) fn shift(&mut self, made: u64, read: u64) {
         self.shifts.push_back((made, read));
         while self.shifts.get(1).is_some_and(|s| s.0 + BEHIND < made) {
@@ -101,7 +102,7 @@ impl StandIns {
         }
     }
 
-    /// The document's byte that is at this place of the text made.
+    /// The document's byte at this position of the generated text.
     pub(crate) fn place(&self, made: u64) -> u64 {
         let n = self.shifts.partition_point(|s| s.0 <= made);
         match n.checked_sub(1).map(|n| self.shifts[n]) {
@@ -110,12 +111,12 @@ impl StandIns {
         }
     }
 
-    /// Whether places differ at all.
+    /// True if positions differ at all.
     pub(crate) fn shifted(&self) -> bool {
         !self.shifts.is_empty()
     }
 
-    /// The literal that the document means, if this one was made of a stand-in.
+    /// The literal that the document means, if this one was made from a stand-in.
     pub(crate) fn meant(&self, term: &Term) -> Option<Literal> {
         let Term::Literal(literal) = term else {
             return None;
@@ -136,7 +137,7 @@ impl StandIns {
         Some(Literal::new_typed_literal(meant, literal.datatype()))
     }
 
-    /// A text with the numbers that are meant, as canonical JSON has them.
+    /// A text with the intended numbers, in the form of canonical JSON.
     pub(crate) fn restored(&self, text: String) -> String {
         match self.values.is_empty() {
             true => text,
@@ -163,7 +164,7 @@ impl StandIns {
         self.as_integer(&format!("{first}{rest:0<width$}", width = DIGITS - 1))
     }
 
-    /// The text with other numbers in place of stand-ins, if there are any.
+    /// The text with stand-ins replaced, if there are any.
     fn spelled(&self, text: &str) -> Option<String> {
         let (mut out, mut from) = (Cow::Borrowed(""), 0);
         for at in memchr::memmem::find_iter(text.as_bytes(), &self.prefix) {

@@ -1,7 +1,7 @@
 use super::*;
 use std::io::Cursor;
 
-/// Gives one byte at a time, or as many as are wanted.
+/// Returns one byte at a time, or as many as requested.
 struct Slowly(Cursor<Vec<u8>>, usize);
 
 impl Read for Slowly {

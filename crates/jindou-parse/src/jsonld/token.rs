@@ -1,12 +1,12 @@
-//! The value of a JSON number, as far as it matters which one it is.
+//! The value of a JSON number, for those numbers whose value matters here.
 
-/// Digits of an integer that the parser gets wrong.
+/// Number of digits of an integer that the parser gets wrong.
 const WRONG: i64 = 21;
 
-/// A value that the parser gets wrong, or that a stand-in could be taken for.
+/// A value that the parser gets wrong, or that could be mistaken for a stand-in.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum JsonNumber {
-    /// Zero with a sign.
+    /// Negative zero.
     MinusZero,
     /// An integer of 20 or 21 digits.
     Integer(i128),
@@ -31,7 +31,7 @@ impl JsonNumber {
             return negative.then_some(Self::MinusZero);
         };
         let significant = number.digits().skip(first);
-        // The number of digits before the point once it is written without an exponent.
+        // The number of digits before the point in the form without an exponent.
         let whole = number.exponent.checked_add(number.integer.len() as i64)? - first as i64;
         if whole != WRONG && whole != WRONG - 1 {
             return None;
@@ -50,7 +50,7 @@ impl JsonNumber {
         Some(Self::Integer(if negative { -value } else { value }))
     }
 
-    /// As an `xsd:integer` is written.
+    /// The value in the form of an `xsd:integer`.
     pub(super) fn integer(self) -> String {
         match self {
             Self::MinusZero => "0".into(),
@@ -58,7 +58,7 @@ impl JsonNumber {
         }
     }
 
-    /// As the parser writes an `xsd:double`: canonical, with all digits that there are.
+    /// The value in the form in which the parser writes an `xsd:double`: canonical, with all of its digits.
     pub(super) fn double(self) -> String {
         let Self::Integer(n) = self else {
             return "-0.0E0".into();
@@ -71,7 +71,8 @@ impl JsonNumber {
         format!("{sign}{}.{fraction}E{exponent}", &digits[..1])
     }
 
-    /// As JSON in canonical form has it: the nearest number of 64 bits, in as few digits as tell it from others (RFC 8785).
+    /// The value in canonical JSON: the nearest 64-bit number, in the fewest digits that distinguish it from others
+    /// (RFC 8785).
     pub(super) fn json(self) -> String {
         match self {
             Self::MinusZero => "0".into(),
@@ -127,7 +128,7 @@ impl<'a> Number<'a> {
     }
 }
 
-/// The digits in front, at least one, and what follows them.
+/// The leading digits, at least one, and the text after them.
 fn digits(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let len = text.iter().take_while(|b| b.is_ascii_digit()).count();
     (len > 0).then(|| text.split_at(len))

@@ -1,9 +1,8 @@
 //! The tokeniser of N-Triples and N-Quads (1.1, and 1.2's triple terms and base directions).
 //!
-//! It works on a block of whole lines and copies nothing that already has canonical form: an IRI
-//! and a plain literal are spans of the block itself. It accepts and produces what `oxttl` does
-//! (tests compare the two on valid, broken and mutated input), with one limit of our own: triple
-//! terms nest at most [`MAX_NESTING`] deep.
+//! It works on a block of whole lines and copies nothing that already has canonical form: an IRI and a plain literal
+//! are spans of the block itself. It accepts and produces the same as `oxttl` (tests compare the two on valid, broken
+//! and mutated input), with one limit of its own: triple terms nest at most [`MAX_NESTING`] deep.
 
 mod terms;
 mod text;
@@ -15,20 +14,20 @@ use terms::DatatypeCache;
 pub(crate) use text::LineError;
 use text::{blanks, fail, found, line_end, span};
 
-/// Levels of triple terms within each other in a document.
+/// Deepest nesting of triple terms in a document.
 pub(crate) const MAX_NESTING: usize = term::MAX_TRIPLE_NESTING;
 
 /// Parses blocks of lines of one document. Keep one per worker and document: it owns buffers.
 pub(crate) struct LineParser<'a> {
     quads: bool,
     labels: &'a LabelScope,
-    /// Canonical bytes of the graph of statements that name none; empty for the default graph.
+    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
     graph: &'a [u8],
-    /// Terms that are not in the block's text; moved after it at the end.
+    /// Terms that are not in the block's text; they are moved after it at the end.
     extra: Vec<u8>,
     scratch: Vec<u8>,
     datatypes: DatatypeCache,
-    /// Length of the block's text: where `extra` will start.
+    /// Length of the block's text, and future position of `extra`.
     text_len: usize,
     /// False when some byte of the block is not UTF-8; then each token is checked by itself.
     utf8: bool,
@@ -48,8 +47,8 @@ impl<'a> LineParser<'a> {
         }
     }
 
-    /// Parses the lines in `batch.bytes[begin..]` and fills `batch.quads`. A bad line is given to
-    /// `on_error`, with the text; when that returns `Ok` the line is skipped.
+    /// Parses the lines in `batch.bytes[begin..]` and fills `batch.quads`. A bad line is passed to `on_error`, with the
+    /// text; if that returns `Ok` the line is skipped.
     pub(crate) fn parse(
         &mut self,
         batch: &mut QuadBatch,
@@ -101,7 +100,7 @@ impl<'a> LineParser<'a> {
                 continue;
             }
             let extra_len = self.extra.len();
-            // An IRI's text ends with `>`, so equal text is the equal term, whatever follows.
+            // An IRI's text ends with `>`, so equal text means the equal term, whatever follows.
             let known =
                 !subject_text.is_empty() && text[at..].starts_with(&text[subject_text.clone()]);
             let parsed = if known {
@@ -128,7 +127,7 @@ impl<'a> LineParser<'a> {
         }
     }
 
-    /// Predicate, object, graph, dot and line end.
+    /// Parses predicate, object, graph, dot and line end.
     #[inline]
     fn after_subject(
         &mut self,

@@ -12,7 +12,7 @@ use oxrdf::vocab::rdf;
 enum Lexical {
     /// Bytes of the block.
     Plain(usize, usize),
-    /// Escapes were resolved into [`LineParser::scratch`].
+    /// Escapes were decoded into [`LineParser::scratch`].
     Unescaped,
 }
 
@@ -25,7 +25,7 @@ impl LineParser<'_> {
         }
     }
 
-    /// An IRI that needs the full check.
+    /// Parses an IRI that needs the full check.
     #[inline(never)]
     fn any_iri(&mut self, text: &[u8], at: usize) -> Result<(Span, usize), LineError> {
         let mut scratch = std::mem::take(&mut self.scratch);
@@ -311,7 +311,7 @@ impl LineParser<'_> {
             self.push_lexical(text, lexical);
             return Ok((self.extra_span(start), iri_at + len));
         }
-        // Escapes in the literal are in `scratch`, which an escaped datatype IRI needs as well.
+        // Decoded escapes of the literal are in `scratch`, which an escaped datatype IRI needs as well.
         let kept = std::mem::take(&mut self.scratch);
         let undo = self.extra.len();
         let iri = self.iri(text, iri_at);

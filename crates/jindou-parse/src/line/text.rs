@@ -1,17 +1,17 @@
-//! Small things of the tokeniser: errors, blanks, escapes, characters.
+//! Helpers of the tokeniser: errors, blanks, escapes, characters.
 
 use jindou_model::{Result, Span};
 
-/// A fault in a line, and its place in the block.
+/// An error in a line, and its place in the block.
 #[derive(Clone, Debug)]
 pub(crate) struct LineError {
     /// Byte offset into the block.
     pub(crate) at: usize,
-    /// "…, expected …".
+    /// Message of the form "…, expected …".
     pub(crate) message: String,
 }
 
-/// Makes the error; out of line so that the hot path stays small.
+/// Creates the error; out of line so that the hot path stays small.
 #[cold]
 #[inline(never)]
 pub(super) fn fail<T>(at: usize, message: impl Into<String>) -> Result<T, LineError> {
@@ -66,7 +66,7 @@ pub(super) fn decode_char(bytes: &[u8]) -> Option<char> {
     }
 }
 
-/// Resolves the escape at the backslash `at` into `out`; returns the position after it.
+/// Decodes the escape at the backslash `at` into `out`; returns the position after it.
 pub(super) fn unescape(
     text: &[u8],
     at: usize,
@@ -141,7 +141,7 @@ pub(super) fn found(text: &[u8], at: usize) -> String {
     }
 }
 
-/// At most 80 characters of a long token.
+/// The first 80 characters of a long token.
 pub(super) fn shorten(s: &str) -> String {
     if s.chars().count() <= 80 {
         s.to_owned()

@@ -8,7 +8,7 @@ use jindou_xml::{Attribute, Start};
 /// Namespace of the Internationalization Tag Set, which has the base direction of text.
 const ITS: &str = "http://www.w3.org/2005/11/its";
 
-/// The syntax attributes of an element, as they are written.
+/// The syntax attributes of an element, as written.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Attributes<'a> {
     pub(super) id: Option<&'a str>,
@@ -20,7 +20,7 @@ pub(super) struct Attributes<'a> {
     pub(super) annotation: Option<&'a str>,
     pub(super) annotation_node: Option<&'a str>,
     pub(super) class: Option<&'a str>,
-    /// How many are properties.
+    /// Number of attributes that are properties.
     pub(super) properties: usize,
 }
 
@@ -41,7 +41,7 @@ enum Role {
     Direction,
     Property,
     Ignored,
-    /// With the reason.
+    /// Refused, with the reason.
     Refused(&'static str),
 }
 
@@ -75,7 +75,7 @@ fn role(a: &Attribute<'_>) -> Role {
         },
         ITS if matches!(local, "dir") => Role::Direction,
         ITS if matches!(local, "version") => Role::Ignored,
-        // RDF/XML 6.1.4: these names are those of RDF without a prefix as well.
+        // RDF/XML 6.1.4: these names belong to RDF even without a prefix.
         "" => match local {
             "about" => Role::About,
             "resource" => Role::Resource,
@@ -91,19 +91,19 @@ fn role(a: &Attribute<'_>) -> Role {
     }
 }
 
-/// Names that begin with `xml` in any case are XML's own.
+/// True for names that begin with `xml` in any case, which XML reserves.
 fn is_xml(name: &str) -> bool {
     name.get(..3)
         .is_some_and(|start| start.eq_ignore_ascii_case("xml"))
 }
 
-/// Whether an attribute is a property.
+/// True if an attribute is a property.
 pub(super) fn is_property(a: &Attribute<'_>) -> bool {
     matches!(role(a), Role::Property)
 }
 
 impl StatementState<'_, '_> {
-    /// Sorts an element's attributes, and finds what it hands down.
+    /// Sorts an element's attributes, and finds the properties that it passes to its children.
     pub(super) fn attributes<'a>(
         &mut self,
         start: &Start<'a>,

@@ -2,24 +2,24 @@
 
 use super::terms::Term;
 
-/// An element's part in the grammar.
+/// An element's role in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ElementKind {
-    /// `rdf:RDF`, in which nodes stand.
+    /// `rdf:RDF`, which contains nodes.
     Root,
-    /// A node, or a property that is one (`parseType="Resource"`), in which properties stand.
+    /// A node, or a property that is one (`parseType="Resource"`), which contains properties.
     Node,
-    /// A property with text or a node.
+    /// A property that contains text or a node.
     Property,
-    /// A property whose value is said by its attributes.
+    /// A property whose value is given by its attributes.
     Empty,
-    /// A property with nodes that are a list.
+    /// A property that contains nodes, which form a list.
     Collection,
-    /// A property with XML.
+    /// A property that contains XML.
     Literal,
-    /// A property with the statement of a triple term.
+    /// A property that contains the statement of a triple term.
     Triple,
-    /// A property that says nothing: a triple term in a document of version 1.1.
+    /// A property without meaning: a triple term in a document of version 1.1.
     Ignored,
 }
 
@@ -30,15 +30,15 @@ pub(super) enum Direction {
     Rtl,
 }
 
-/// Properties that elements hand down to those in them.
+/// Properties that elements pass to their children.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope {
-    /// How many bases are in scope.
+    /// Number of bases in scope.
     pub(super) bases: usize,
-    /// The language tag; none for the absent term.
+    /// The language tag; absent if there is none.
     pub(super) language: Term,
     pub(super) direction: Option<Direction>,
-    /// Whether the document, or the element, is of RDF 1.2.
+    /// True if the document, or the element, uses RDF 1.2.
     pub(super) is_1_2: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Scope {
 pub(super) struct ElementFrame {
     pub(super) kind: ElementKind,
     pub(super) scope: Scope,
-    /// Of a node: itself. Of a property: the subject it belongs to.
+    /// Of a node: itself. Of a property: its subject.
     pub(super) subject: Term,
     /// Of a property.
     pub(super) predicate: Term,
@@ -55,12 +55,12 @@ pub(super) struct ElementFrame {
     pub(super) last: Term,
     pub(super) reifier: Reifier,
     pub(super) datatype: Term,
-    /// Of a node: how many `rdf:li` were in it.
+    /// Of a node: the number of `rdf:li` in it.
     pub(super) items: u64,
-    /// Of a property: whether a node was in it, and whether text was.
+    /// Of a property: whether it has contained a node, and whether text.
     pub(super) has_node: bool,
     pub(super) has_text: bool,
-    /// Of a literal: elements open in it.
+    /// Of a literal: number of elements open in it.
     pub(super) depth: usize,
     /// Lengths when the element began: of terms and of text in bytes, of the bases, of the invalid terms.
     pub(super) mark: usize,
@@ -69,7 +69,7 @@ pub(super) struct ElementFrame {
     pub(super) bads: usize,
 }
 
-/// Names that a property's statement has.
+/// Names given to a property's statement.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reifier {
     /// `rdf:ID`: a statement in the sense of RDF 1.0.

@@ -1,4 +1,4 @@
-//! XML literals: exclusive canonical XML with comments, written as the XML is read.
+//! XML literals: exclusive canonical XML with comments, written while the XML is read.
 
 use jindou_xml::Start;
 
@@ -6,9 +6,9 @@ use jindou_xml::Start;
 #[derive(Default)]
 pub(super) struct Canonical {
     out: String,
-    /// Prefixes and namespaces that are declared in the output here, the innermost last.
+    /// Prefixes and namespaces declared at this point of the output, the innermost last.
     declared: Vec<(Box<str>, Box<str>)>,
-    /// How many were declared around each open element.
+    /// Number of declarations around each open element.
     open: Vec<usize>,
 }
 
@@ -17,7 +17,7 @@ impl Canonical {
         self.out.len() + self.declared.len() * 64
     }
 
-    /// The text, which begins again.
+    /// Takes the text and starts a new one.
     pub(super) fn take(&mut self) -> String {
         self.declared.clear();
         self.open.clear();

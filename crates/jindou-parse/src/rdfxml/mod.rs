@@ -1,7 +1,8 @@
-//! RDF/XML 1.1 and 1.2 on [`jindou_xml`]: elements in, statements out, nothing but open elements held.
+//! RDF/XML 1.1 and 1.2 on top of [`jindou_xml`]: elements in, statements out, holding only open elements.
 //!
-//! A frame is an open element, and what it means stands in the specification's grammar: nodes and properties by turns. Terms are canonical
-//! bytes in one buffer that grows and shrinks with the frames, so that a statement costs no allocation.
+//! A frame is an open element, whose meaning is given by the specification's grammar: nodes and properties alternate.
+//! Terms are canonical bytes in one buffer that grows and shrinks with the frames, so that a statement costs no
+//! allocation.
 
 mod attributes;
 mod frames;
@@ -23,18 +24,18 @@ use oxiri::Iri;
 use std::io::{self, Read};
 use terms::{Ids, Term};
 
-/// Most elements within each other.
+/// Deepest nesting of elements.
 const MAX_DEPTH: usize = 1000;
-/// Most attributes of an element, declarations of namespaces included.
+/// Most attributes of an element, including namespace declarations.
 const MAX_ATTRIBUTES: usize = 1000;
-/// Bytes of text and terms that may be held for nothing.
+/// Bytes of text and terms that may be held without a charge.
 const FREE: usize = 1 << 20;
 
-/// The end of a document.
+/// The way in which a document ended.
 pub(crate) enum End {
     /// All of it was read, or another worker stopped the run.
     Whole,
-    /// The text from this byte on cannot be understood.
+    /// The text from this byte on cannot be interpreted.
     GivenUp(u64),
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn read(
     }
 }
 
-/// Bytes that end with the run.
+/// A stream of bytes that ends with the run.
 struct Cancelled<'a> {
     bytes: Box<dyn Read + Send>,
     run: &'a ReadContext<'a>,
@@ -103,34 +104,34 @@ impl Read for Cancelled<'_> {
     }
 }
 
-/// A statement, attribute or element that cannot be understood.
+/// A statement, attribute or element that cannot be interpreted.
 #[derive(Clone)]
 struct BadElement {
     message: String,
-    /// Its place, once it is known, and its byte there.
+    /// Its place, once it is known, and its byte offset.
     at: Option<(BadStatement, u64)>,
 }
 
-/// An element that has no meaning here: what follows cannot be understood.
+/// An element that has no meaning here, so that the following text cannot be interpreted.
 struct Stray(String);
 
 type Meaning<T> = std::result::Result<T, Stray>;
 
-/// Everything about the statements of a document. What it does with an event knows nothing of places.
+/// The state of a document's statements. Processing of an event here does not depend on places.
 struct StatementState<'a, 'e> {
     out: &'a mut Emitter<'e>,
     frames: Vec<ElementFrame>,
-    /// Terms that open elements hold.
+    /// Terms held by open elements.
     arena: Vec<u8>,
     /// Text of open elements.
     text: String,
     /// The bases in scope; that of the document first, if it has one.
     bases: Vec<std::result::Result<Iri<String>, u32>>,
-    /// Invalid terms that statements may still ask for.
+    /// Invalid terms that later statements may refer to.
     bads: Vec<BadElement>,
-    /// How many of those have their place already.
+    /// Number of them whose places are already known.
     new_bads: usize,
-    /// Statements that are lost, by what was not valid in them.
+    /// Statements that are lost, by the invalid term that caused it.
     lost: Vec<u32>,
     ids: Ids,
     /// Statements of open properties whose value is a triple term.
@@ -139,11 +140,11 @@ struct StatementState<'a, 'e> {
     /// The object of the next statement.
     scratch: Vec<u8>,
     resolved: String,
-    /// Whether the run was not stopped.
+    /// True unless the run was stopped.
     goes_on: bool,
 }
 
-/// The statements that a triple term is made of: there must be one.
+/// The statements inside a triple term: there must be exactly one.
 #[derive(Default)]
 struct Capture {
     statements: usize,
@@ -197,7 +198,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Says where what is not valid stands, and which statements are lost for it.
+    /// Reports the place of invalid terms, and the statements that are lost because of them.
     #[cold]
     fn lose(&mut self, reader: &Reader<'_>) -> Result<()> {
         let state = &mut self.state;
@@ -209,7 +210,7 @@ impl Parser<'_, '_> {
         }
         let lost = match self.run.lenient {
             true => std::mem::take(&mut state.lost),
-            // Whether a statement needs it or not.
+            // Whether a statement needs them or not.
             false => (state.new_bads as u32..state.bads.len() as u32).collect(),
         };
         state.new_bads = state.bads.len();
@@ -235,7 +236,7 @@ impl Parser<'_, '_> {
         self.charge.set(held)
     }
 
-    /// The end of a document that is not well-formed, cannot be understood, or may not be read any further.
+    /// The end of a document that is not well-formed, cannot be interpreted, or may not be read any further.
     #[cold]
     fn ended(&self, e: jindou_xml::Error) -> Result<End> {
         match e {
@@ -274,7 +275,7 @@ fn said(document: &Document, fault: &Fault) -> BadStatement {
 }
 
 impl StatementState<'_, '_> {
-    /// Bytes that open elements and seen names hold.
+    /// Bytes held by open elements and by the names seen.
     fn held(&self) -> usize {
         self.arena.len()
             + self.text.len()
@@ -283,7 +284,7 @@ impl StatementState<'_, '_> {
             + self.frames.len() * size_of::<ElementFrame>()
     }
 
-    /// Notes what is not valid; its place is found once the event is through.
+    /// Records something invalid; its place is found once the event has been processed.
     #[cold]
     fn bad(&mut self, message: impl Into<String>) -> Term {
         let number = self.bads.len() as u32;
@@ -294,7 +295,7 @@ impl StatementState<'_, '_> {
         Term::Bad(number)
     }
 
-    /// Notes an attribute that has no meaning. It is left out.
+    /// Records an attribute that has no meaning. It is left out.
     #[cold]
     fn refuse(&mut self, message: impl Into<String>) {
         if let Term::Bad(number) = self.bad(message) {
@@ -410,7 +411,7 @@ impl StatementState<'_, '_> {
         self.arena.truncate(frame.mark);
         self.text.truncate(frame.text);
         self.bases.truncate(frame.outer_bases);
-        // What is not valid outside of an element was noted before it.
+        // Invalid content outside an element was recorded before it.
         if self.lost.is_empty() && self.new_bads == self.bads.len() {
             self.bads.truncate(frame.bads);
             self.new_bads = self.bads.len();
@@ -418,7 +419,7 @@ impl StatementState<'_, '_> {
         Ok(meaning)
     }
 
-    /// Says a statement, or keeps it for a triple term.
+    /// Emits a statement, or keeps it for a triple term.
     fn statement(&mut self, subject: Term, predicate: Term, object: Object) -> Result<()> {
         let lost = [subject, predicate]
             .into_iter()
@@ -458,7 +459,7 @@ impl StatementState<'_, '_> {
     }
 }
 
-/// Where a statement's object is.
+/// Location of a statement's object.
 #[derive(Clone, Copy)]
 enum Object {
     Term(Term),

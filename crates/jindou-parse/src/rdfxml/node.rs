@@ -1,4 +1,4 @@
-//! Nodes: the document's root, descriptions, what stands in properties.
+//! Nodes: the document's root, descriptions, and the content of properties.
 
 use super::attributes::{Attributes, is_property};
 use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
@@ -7,7 +7,7 @@ use super::{Meaning, Object, StatementState, Stray};
 use jindou_model::Result;
 use jindou_xml::Start;
 
-/// Takes the value, or ends this function with what has no meaning.
+/// Takes the value, or returns from the function with the element that has no meaning.
 macro_rules! meant {
     ($meaning:expr) => {
         match $meaning {
@@ -18,7 +18,7 @@ macro_rules! meant {
 }
 pub(super) use meant;
 
-/// Names of RDF's own that no node may have.
+/// True for names reserved by RDF that no node may have.
 fn is_no_node(local: &str) -> bool {
     matches!(
         local,
@@ -37,7 +37,7 @@ fn is_no_node(local: &str) -> bool {
 }
 
 impl StatementState<'_, '_> {
-    /// The scope that the innermost element hands down.
+    /// The scope that the innermost element passes on.
     pub(super) fn scope(&self) -> Scope {
         match self.frames.last() {
             Some(frame) => frame.scope,
@@ -50,7 +50,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// A frame that begins here, with nothing said yet.
+    /// A frame that begins here, without any statement yet.
     pub(super) fn frame(&self, kind: ElementKind) -> ElementFrame {
         ElementFrame {
             kind,
@@ -71,7 +71,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// The document's first element: `rdf:RDF`, or a node.
+    /// Processes the document's first element: `rdf:RDF`, or a node.
     pub(super) fn root(&mut self, start: &Start<'_>) -> Result<Meaning<()>> {
         let name = start.name();
         if !(name.namespace == RDF && name.local == "RDF") {
@@ -194,7 +194,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// Says an element's class and properties that are attributes.
+    /// Emits the statements of an element's class and of properties that are attributes.
     pub(super) fn attribute_properties(
         &mut self,
         start: &Start<'_>,
@@ -221,13 +221,13 @@ impl StatementState<'_, '_> {
         Ok(Ok(()))
     }
 
-    /// A new cell of a collection, which becomes its last one.
+    /// Adds a cell to a collection, as its last one.
     fn next_cell(&mut self, parent: &ElementFrame) -> Result<Meaning<Term>> {
         let mut cell = meant!(self.fresh());
         match parent.last {
             Term::At { start, .. } => {
                 self.statement(parent.last, word::REST, Object::Term(cell))?;
-                // In place of the one before, so that long lists hold no more than short ones.
+                // It overwrites the previous one, so that long lists hold no more memory than short ones.
                 if let Term::At { start: new, len } = cell {
                     let from = new as usize..(new + len) as usize;
                     self.arena.copy_within(from, start as usize);
@@ -243,7 +243,7 @@ impl StatementState<'_, '_> {
         Ok(Ok(cell))
     }
 
-    /// Says that a statement is lost for something that is not valid.
+    /// Records that a statement is lost because of something invalid.
     #[cold]
     pub(super) fn lose_statement(&mut self, number: u32) {
         match self.captures.last_mut() {
@@ -256,7 +256,7 @@ impl StatementState<'_, '_> {
     }
 }
 
-/// Why no node may begin in an element, if so.
+/// The reason why a node may not begin in an element, if there is one.
 fn refused(parent: &ElementFrame) -> Option<&'static str> {
     match parent.kind {
         ElementKind::Property if parent.has_text => {

@@ -1,4 +1,4 @@
-//! Properties: what their attributes and content say.
+//! Properties: the meaning of their attributes and content.
 
 use super::attributes::Attributes;
 use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
@@ -11,7 +11,7 @@ use std::io::Write;
 
 const XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral";
 
-/// Names of RDF's own that no property may have.
+/// True for names reserved by RDF that no property may have.
 fn is_no_property(local: &str) -> bool {
     matches!(
         local,
@@ -125,7 +125,7 @@ impl StatementState<'_, '_> {
         Ok(reifier)
     }
 
-    /// A property with `rdf:parseType`.
+    /// Processes a property with `rdf:parseType`.
     fn parsed(&mut self, kind: &str, mut frame: ElementFrame) -> Result<Meaning<()>> {
         frame.kind = match kind {
             "Resource" => {
@@ -142,16 +142,16 @@ impl StatementState<'_, '_> {
                 self.captures.push(Capture::default());
                 ElementKind::Triple
             }
-            // Version 1.2 says that this means nothing in documents of version 1.1.
+            // According to version 1.2 this has no meaning in documents of version 1.1.
             "Triple" => ElementKind::Ignored,
-            // Every other value means the same as this one.
+            // Every other value has the same meaning as this one.
             _ => ElementKind::Literal,
         };
         self.frames.push(frame);
         Ok(Ok(()))
     }
 
-    /// Says a property's statement, and what names it.
+    /// Emits a property's statement, and those of its reifier.
     pub(super) fn link(&mut self, property: &ElementFrame, object: Object) -> Result<()> {
         let ElementFrame {
             subject,
@@ -190,7 +190,7 @@ impl StatementState<'_, '_> {
         Ok(())
     }
 
-    /// Says the statement of a property that ends, where its content says it.
+    /// Emits the statement of a property that ends, if its content determines it.
     pub(super) fn end_property(&mut self, frame: &ElementFrame) -> Result<Meaning<()>> {
         match frame.kind {
             ElementKind::Property if !frame.has_node => {

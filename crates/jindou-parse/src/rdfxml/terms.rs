@@ -1,4 +1,4 @@
-//! Terms of a document: IRIs against their base, languages, blank nodes, as canonical bytes.
+//! Terms of a document as canonical bytes: IRIs resolved against their base, languages, blank nodes.
 
 use super::frames::{Direction, Scope};
 use super::{Meaning, StatementState, Stray, too_deep};
@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 
 pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
-/// A term that an open element holds.
+/// A term held by an open element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Term {
     Absent,
@@ -20,9 +20,9 @@ pub(super) enum Term {
         start: u32,
         len: u32,
     },
-    /// A word of RDF's own.
+    /// A word of the RDF vocabulary.
     Word(&'static str),
-    /// Not valid, by its number.
+    /// An invalid term, by its number.
     Bad(u32),
 }
 
@@ -51,7 +51,7 @@ impl Term {
     }
 }
 
-/// Words of RDF's own, as canonical bytes.
+/// Words of the RDF vocabulary, as canonical bytes.
 pub(super) mod word {
     use super::Term;
 
@@ -74,7 +74,7 @@ pub(super) mod word {
     }
 }
 
-/// Values of `rdf:ID` so far, as 128 bits of each that no one outside can choose.
+/// Values of `rdf:ID` so far, as 128-bit hashes that cannot be chosen from outside.
 #[derive(Default)]
 pub(super) struct Ids {
     seen: HashSet<(u64, u64)>,
@@ -82,7 +82,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Whether an IRI comes for the first time.
+    /// True if an IRI occurs for the first time.
     fn is_new(&mut self, iri: &[u8]) -> bool {
         let (one, two) = &self.keys;
         self.seen.insert((one.hash_one(iri), two.hash_one(iri)))
@@ -94,7 +94,7 @@ impl Ids {
 }
 
 impl StatementState<'_, '_> {
-    /// Where a term that is appended to the arena begins.
+    /// Position at which a term appended to the arena begins.
     fn begin(&self) -> usize {
         self.arena.len()
     }
@@ -112,7 +112,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// An IRI that is written as a reference, against the base in scope.
+    /// An IRI written as a reference, resolved against the base in scope.
     pub(super) fn iri(&mut self, written: &str, scope: &Scope) -> Meaning<Term> {
         let start = self.begin();
         if chars::is_plain_iri(written.as_bytes()) {
@@ -125,7 +125,7 @@ impl StatementState<'_, '_> {
             Some(Ok(base)) => base
                 .resolve_into(written, &mut self.resolved)
                 .map_err(|e| e.to_string()),
-            // What is absolute does not need its base.
+            // An absolute IRI does not need its base.
             base => match (oxiri::Iri::parse(written), base) {
                 (Ok(_), _) => {
                     self.resolved.push_str(written);
@@ -149,7 +149,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// An IRI that a name is short for.
+    /// The IRI that a qualified name abbreviates.
     pub(super) fn name(&mut self, name: &jindou_xml::Name<'_>) -> Meaning<Term> {
         let start = self.begin();
         self.arena.push(term::IRI);
@@ -181,7 +181,7 @@ impl StatementState<'_, '_> {
         }
     }
 
-    /// The IRI of an `rdf:ID`, which may be used once for each base.
+    /// The IRI of an `rdf:ID`, which may be used once per base.
     pub(super) fn id(&mut self, id: &str, scope: &Scope) -> Meaning<Term> {
         if !jindou_xml::is_ncname(id) {
             return Ok(self.bad(format!(
@@ -214,14 +214,14 @@ impl StatementState<'_, '_> {
         self.since(start)
     }
 
-    /// A blank node that nothing else is.
+    /// A new blank node.
     pub(super) fn fresh(&mut self) -> Meaning<Term> {
         let start = self.begin();
         self.out.labels.push_fresh(&mut self.arena);
         self.since(start)
     }
 
-    /// A language tag, not as a term but as it stands in literals.
+    /// A language tag, not as a term but in the form used in literals.
     pub(super) fn language(&mut self, tag: &str) -> Meaning<Term> {
         if tag.is_empty() {
             return Ok(Term::Absent);
@@ -239,7 +239,7 @@ impl StatementState<'_, '_> {
         self.since(start)
     }
 
-    /// Makes a literal in the scratch buffer; what is not valid in it is its end.
+    /// Makes a literal in the scratch buffer; invalid content ends it.
     pub(super) fn literal_of(
         &mut self,
         text: Text<'_>,

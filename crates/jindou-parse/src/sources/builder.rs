@@ -1,4 +1,4 @@
-//! The list of inputs, and the options they are read with.
+//! The list of inputs, and the options with which they are read.
 
 use super::{Document, Sources};
 use crate::folder::folder;
@@ -13,14 +13,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// One thing to load, with what differs from the builder's defaults.
+/// One input, with its deviations from the builder's defaults.
 #[derive(Clone, Debug, Default)]
 pub struct Input {
     /// A file, a folder, or `-` for standard input.
     pub path: PathBuf,
-    /// Its syntax, whatever its name says. For a folder it is not looked at.
+    /// Its syntax, whatever its name indicates. Ignored for a folder.
     pub format: Option<Format>,
-    /// IRI of the graph that its statements go to when they name none.
+    /// IRI of the graph for its statements that name none.
     pub graph: Option<String>,
 }
 
@@ -37,7 +37,7 @@ pub struct SourcesBuilder {
     all_labels: bool,
 }
 
-/// An input, with what was said of it.
+/// An input with its options.
 #[derive(Clone, Debug)]
 struct Chosen {
     wanted: Wanted,
@@ -76,7 +76,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// Adds text in memory (it may be compressed); `name` is shown in errors.
+    /// Adds text in memory (which may be compressed); `name` is shown in errors.
     #[must_use]
     pub fn text(
         mut self,
@@ -93,8 +93,8 @@ impl SourcesBuilder {
         self
     }
 
-    /// Adds a document that is read once as it comes, plain or compressed; `size` is its length in bytes as it comes, if known. Its
-    /// IRI is its base, and what errors show.
+    /// Adds a document that is read once, as it arrives, plain or compressed; `size` is its length in bytes as
+    /// transferred, if known. Its IRI is its base, and is shown in errors.
     #[must_use]
     pub fn stream(
         mut self,
@@ -114,8 +114,8 @@ impl SourcesBuilder {
         self
     }
 
-    /// Says the encoding that the input added last came with, such as HTTP's `charset`: for RDF/XML it counts more than what the document declares. The
-    /// other formats are in UTF-8 always.
+    /// Sets the encoding declared with the last added input, such as HTTP's `charset`: for RDF/XML it takes precedence
+    /// over the document's own declaration. The other formats are always in UTF-8.
     #[must_use]
     pub fn charset(mut self, charset: Option<String>) -> Self {
         if let Some(last) = self.inputs.last_mut() {
@@ -124,57 +124,55 @@ impl SourcesBuilder {
         self
     }
 
-    /// The format of inputs that have none of their own: it overrides names, except in folders,
-    /// where the names decide.
+    /// The format of inputs without one of their own: it overrides names, except in folders, where the names decide.
     #[must_use]
     pub fn format(mut self, format: Option<Format>) -> Self {
         self.format = format;
         self
     }
 
-    /// IRI of the graph of statements that name none, for inputs without a graph of their own.
+    /// IRI of the graph for statements that name none, for inputs without a graph of their own.
     #[must_use]
     pub fn graph(mut self, graph: Option<String>) -> Self {
         self.graph = graph;
         self
     }
 
-    /// Base IRI of relative IRIs. The default is the `file://` URL of each file.
+    /// Base IRI for relative IRIs. The default is the `file://` URL of each file.
     #[must_use]
     pub fn base_iri(mut self, base: Option<String>) -> Self {
         self.base = base;
         self
     }
 
-    /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line
-    /// formats a bad line is skipped; in Turtle everything to the next line that ends in a dot, or to the end of the line
-    /// if a string in it does not end; in RDF/XML the statements that have an IRI, language tag or
-    /// attribute that is not valid, and the rest of the document if it is not well-formed; in TriG the
-    /// rest of the document; in JSON-LD a bad value, or the rest when the JSON itself is broken. Statements
-    /// before the error stay.
+    /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line formats a bad line
+    /// is skipped; in Turtle everything to the next line that ends in a dot, or to the end of the line if a string in
+    /// it does not end; in RDF/XML the statements that have an IRI, language tag or attribute that is not valid, and
+    /// the rest of the document if it is not well-formed; in TriG the rest of the document; in JSON-LD a bad value, or
+    /// the rest when the JSON itself is broken. Statements before the error are kept.
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
         self.lenient = lenient;
         self
     }
 
-    /// Ends the reading when its time is over, and charges what a parser has to hold of a long token or line.
+    /// Ends the reading when its time is over, and charges the memory that a parser needs for a long token or line.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Numbers the documents from here, for labels of blank nodes that must differ from those of an
-    /// earlier load; labels then are never kept as they are.
+    /// Numbers the documents from here on, for labels of blank nodes that must differ from those of an earlier load;
+    /// labels are then never kept unchanged.
     #[must_use]
     pub fn documents_from(mut self, first: u64) -> Self {
         self.first_document = Some(first);
         self
     }
 
-    /// Keeps all labels of blank nodes as they are: for a document that is only handed on. Nodes without a label get one with a number that is drawn
-    /// here.
+    /// Keeps all labels of blank nodes unchanged: for a document that is only passed on. Nodes without a label get one
+    /// with a number that is drawn here.
     #[must_use]
     pub fn all_labels(mut self) -> Self {
         self.all_labels = true;
@@ -182,7 +180,7 @@ impl SourcesBuilder {
         self
     }
 
-    /// Looks at names and folders; opens nothing yet.
+    /// Resolves names and folders; opens nothing yet.
     ///
     /// # Errors
     /// A path that does not exist, a file whose format is unknown, an invalid IRI, no input at all.
@@ -272,7 +270,7 @@ impl SourcesBuilder {
                 }
             })
             .collect();
-        // Whole documents first and the long ones of them first, then what all workers share.
+        // Whole documents come first, the long ones of them first; then those that all workers share.
         let mut order: Vec<usize> = (0..documents.len()).collect();
         order.sort_by_key(|&i| {
             let d = &documents[i];
@@ -329,7 +327,7 @@ fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
     }
 }
 
-/// The `file://` URL of a file, the address of a stream.
+/// The `file://` URL of a file, or the address of a stream.
 fn own_url(origin: &Origin) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
     let path = match origin {

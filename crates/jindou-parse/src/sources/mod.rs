@@ -1,4 +1,4 @@
-//! The front door: a list of inputs becomes a [`QuadSource`].
+//! The crate's main entry: a list of inputs becomes a [`QuadSource`].
 
 mod builder;
 
@@ -24,27 +24,27 @@ pub(crate) struct Document {
     pub(crate) number: u64,
     pub(crate) origin: Origin,
     pub(crate) format: Format,
-    /// Compression that its name says.
+    /// Compression indicated by its name.
     pub(crate) compression: Option<Compression>,
-    /// Canonical bytes of the graph of statements that name none; empty for the default graph.
+    /// Canonical bytes of the graph for statements that name none; empty for the default graph.
     pub(crate) graph: Vec<u8>,
     pub(crate) base: Option<String>,
-    /// The encoding that it came with.
+    /// The encoding declared with it.
     pub(crate) charset: Option<String>,
     bytes: u64,
 }
 
 /// Files, folders, standard input and text, as one source of quads.
 ///
-/// Line formats (N-Triples, N-Quads) are parsed by all workers at once, a plain file without any
-/// lock; compressed ones are decompressed by whoever needs the next block. Documents of the other
-/// formats are spread over the workers, one document on one worker.
+/// Line formats (N-Triples, N-Quads) are parsed by all workers at once, a plain file without any lock; a compressed one
+/// is decompressed by the worker that needs the next block. Documents of the other formats are spread over the workers,
+/// one worker per document.
 ///
-/// A source can be run again when all workers of the last run returned; it then delivers the same
-/// quads with the same blank node labels. (Standard input can be read only once.)
+/// A source can be run again once all workers of the last run have returned; it then delivers the same quads with the
+/// same blank node labels. (Standard input can be read only once.)
 pub struct Sources {
     documents: Vec<Document>,
-    /// The order in which documents are begun.
+    /// The order in which documents are started.
     order: Vec<usize>,
     keep_labels: Keep,
     lenient: bool,
@@ -57,7 +57,7 @@ pub struct Sources {
     stdin: Mutex<Option<Arc<SharedQueue>>>,
 }
 
-/// A run of the source by several workers.
+/// One run of the source by several workers.
 struct Round {
     workers: usize,
     entered: usize,
@@ -78,25 +78,25 @@ enum SourceState {
 }
 
 impl Sources {
-    /// Begins a list of inputs.
+    /// Starts a list of inputs.
     #[must_use]
     pub fn builder() -> SourcesBuilder {
         SourcesBuilder::default()
     }
 
-    /// How many documents there are.
+    /// Number of documents.
     #[must_use]
     pub fn documents(&self) -> usize {
         self.documents.len()
     }
 
-    /// Warnings about what was found in folders and not taken, one sentence each.
+    /// Warnings about files in folders that were skipped, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Bad statements that a lenient run skipped so far.
+    /// Number of bad statements that a lenient run has skipped so far.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped.total()
@@ -108,12 +108,12 @@ impl Sources {
         self.skipped.rest()
     }
 
-    /// Writes every statement that a lenient run skips to a file or the like, as it meets them.
+    /// Writes every statement that a lenient run skips to a file or the like, as it occurs.
     pub fn write_errors_to(&self, out: impl std::io::Write + Send + 'static) {
         self.skipped.write_to(Box::new(out));
     }
 
-    /// Ends what [`Self::write_errors_to`] began.
+    /// Ends the output that [`Self::write_errors_to`] started.
     ///
     /// # Errors
     /// [`Error::Io`] if the last of them cannot be written.
@@ -122,7 +122,7 @@ impl Sources {
         flushed.map_err(|e| Error::io("the error file", e))
     }
 
-    /// The first (up to ten) of them in the order of the input.
+    /// The first (up to ten) of the skipped statements in the order of the input.
     #[must_use]
     pub fn first_skipped(&self) -> Vec<BadStatement> {
         self.skipped.first()
@@ -198,7 +198,7 @@ impl Sources {
         Ok(())
     }
 
-    /// Parses blocks of a line document until there are none.
+    /// Parses blocks of a line document until there are no more.
     #[expect(clippy::too_many_arguments, reason = "a worker's whole context")]
     fn lines(
         &self,
@@ -281,7 +281,7 @@ fn open_blocks(document: &Document, run: &ReadContext<'_>, workers: usize) -> Re
     Ok(Blocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
-/// Says where a bad line is; counts the lines of a file up to it.
+/// Reports the place of a bad line; counts the lines of a file up to it.
 #[cold]
 fn bad_line(
     document: &Document,
@@ -347,7 +347,7 @@ impl QuadSource for Sources {
         result
     }
 
-    /// Bytes of all inputs as they lie there; `None` with standard input.
+    /// Stored bytes of all inputs; `None` with standard input.
     fn size_hint(&self) -> Option<u64> {
         self.size
     }

@@ -1,5 +1,6 @@
-//! Documents of every syntax, plain and compressed, cut at every byte: an error, or what stands before the cut is a whole document itself, as lines
-//! of N-Quads and statements of Turtle are. Never half a term, never fewer statements than there are.
+//! Documents of every syntax, plain and compressed, truncated at every byte: an error, or the text before the cut is a
+//! whole document itself, as with lines of N-Quads and statements of Turtle. Never half a term, never fewer statements
+//! than there are.
 
 use crate::common;
 use crate::documents;
@@ -42,7 +43,7 @@ fn plain(documents: Vec<(Format, String)>) {
                 is_all || may_end(format, before),
                 "{format}, {before:?}: {quads:?}"
             );
-            // Each is one of the whole document's, nodes without labels aside.
+            // Each is one of the whole document's, except for nodes without labels.
             for quad in quads.iter().filter(|q| !q.contains("_:d")) {
                 assert!(whole.contains(quad), "{format}, {before:?}: {quad}");
             }
@@ -81,7 +82,7 @@ fn compressed(documents: Vec<(Format, String)>) {
             zstd(text.as_bytes()),
         ] {
             assert_eq!(read(&packed, format).unwrap(), whole, "{format}");
-            // Nothing at all is a document without statements in some syntaxes.
+            // An empty text is a document without statements in some syntaxes.
             for cut in 1..packed.len() {
                 let result = read(&packed[..cut], format);
                 assert!(

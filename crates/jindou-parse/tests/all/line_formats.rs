@@ -1,5 +1,5 @@
-//! Our tokeniser of N-Triples and N-Quads against `oxttl`: same verdict, same terms, on valid lines
-//! and on mutations of them.
+//! This crate's tokeniser of N-Triples and N-Quads against `oxttl`: same verdict, same terms, on valid lines and on
+//! mutations of them.
 
 use crate::common;
 use common::{Random, parse};
@@ -23,7 +23,7 @@ fn oracle(text: &[u8], format: Format) -> Result<Vec<Quad>, String> {
     }
 }
 
-/// Compares the two; returns whether the text was valid.
+/// Compares the two; returns true if the text was valid.
 fn same(text: &[u8], format: Format) -> bool {
     let shown = String::from_utf8_lossy(text);
     match (oracle(text, format), parse(text, format)) {
@@ -67,7 +67,7 @@ const GRAPHS: &[&str] = &[
     "_:a <http://e/p> \"x\"@en _:g.\n",
     "<http://e/s> <http://e/p> \"x\"<http://e/g>.\n",
 ];
-/// Pieces that mutations put in.
+/// Pieces that mutations insert.
 const PIECES: &[&str] = &[
     "<",
     ">",

@@ -1,5 +1,5 @@
-//! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with what it says in `NAME.nt`, or with a piece of the error in `NAME.error`.
-//! The base is `http://b/d/f`. A new document is two files.
+//! RDF/XML by small documents in `tests/rdfxml`: `NAME.rdf` with its statements in `NAME.nt`, or with a part of the
+//! error in `NAME.error`. The base is `http://b/d/f`. A new document is two files.
 
 use crate::common;
 use common::collect;
@@ -205,7 +205,7 @@ fn a_cut_document_is_an_error_wherever_it_is_cut() {
     }
 }
 
-/// A lenient reading: what it says, and where what it left out stands, by line.
+/// A lenient parse: its statements, and the places of those that it skipped, by line.
 fn lenient(bytes: &[u8], format: Format) -> (Vec<String>, Vec<u64>, u64) {
     let sources = Sources::builder()
         .text("text", bytes.to_vec(), format)
@@ -238,10 +238,10 @@ fn a_lenient_reading_loses_the_statements_that_are_not_valid_and_no_others() {
         "<http://e/d> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <http://e/T>",
     ];
     assert_eq!(said, expected);
-    // A statement each, where what is not valid in it stands.
+    // One statement each, which contains something invalid.
     assert_eq!(lines, [2, 2, 2, 4, 4, 5, 5, 5, 6, 7]);
     assert_eq!(rest, 0);
-    // The same document read strictly ends at the first of them.
+    // The same document parsed strictly ends at the first of them.
     assert!(
         read(document.as_bytes())
             .unwrap_err()
@@ -281,7 +281,7 @@ fn a_lenient_reading_says_which_turtle_statements_it_left_out() {
     }
 }
 
-/// A random node or its content, of what both readers know.
+/// Random nodes or content that both readers support.
 fn random_node(next: &mut impl FnMut(usize) -> usize, depth: usize, out: &mut String) {
     let name = ["rdf:Description", "e:C", "e:D"][next(3)];
     *out += &format!("<{name}");
@@ -358,7 +358,7 @@ fn random_documents_are_the_graphs_that_another_reader_sees() {
             .collect();
         let ours = read(document.as_bytes()).unwrap_or_else(|e| panic!("{document}: {e}"));
         statements += ours.len();
-        // The other reader declares all namespaces in XML literals; that is judged by the suites.
+        // The other reader declares all namespaces in XML literals; that is checked by the suites.
         let of = |quads: &[Quad]| {
             let mut rest: Vec<Quad> = quads.to_vec();
             rest.retain(|q| !q.object.to_string().contains("XMLLiteral"));

@@ -1,5 +1,5 @@
-//! Real data sets of the project's shared folder: what is valid loads, what is broken is named.
-//! Long, so ignored by default: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
+//! Real data sets of the project's shared folder: valid data loads, broken data is reported. Long, so ignored by
+//! default: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
 
 use crate::common;
 use common::shared;

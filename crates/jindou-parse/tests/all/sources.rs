@@ -1,4 +1,4 @@
-//! Files, folders, compression, workers, labels, errors: everything round the parsers.
+//! Files, folders, compression, workers, labels, errors: everything around the parsers.
 
 use crate::common;
 use common::{collect, collect_on, parse};
@@ -110,7 +110,7 @@ fn archives_of_several_members_decode_wholly_whatever_their_name() {
                     let made = Sources::builder().path(&path).lenient(lenient).build();
                     let e = collect(&made.unwrap()).unwrap_err();
                     assert!(matches!(e, Error::Syntax { .. }), "{name} {kind}: {e}");
-                    // Changed bytes may make a bad statement before the checksum is there.
+                    // Changed bytes may make a bad statement before the checksum is reached.
                     let named = e.to_string().contains("byte ");
                     assert!(named || name == "flipped" && !lenient, "{e}");
                 }
@@ -261,7 +261,7 @@ fn lenient_turtle_goes_on_behind_the_statement() {
         let lines: Vec<u64> = sources.first_skipped().iter().map(|b| b.at.line).collect();
         assert_eq!((sources.skipped(), lines), (3, vec![3, 5, 8]));
     }
-    // Formats without a way back keep what came before the error.
+    // Formats without recovery keep the statements before the error.
     let trig = "<http://e/g> { <http://e/s> <http://e/p> 1 . <http://e/s> <http://e/p> oops . } <http://e/x> <http://e/y> 1 .";
     let sources = Sources::builder()
         .text("t", trig.as_bytes().to_vec(), Format::TriG)
@@ -659,7 +659,7 @@ fn foreign_files_of_a_folder_are_summarised_by_extension() {
     }
     let page = compress("gz", b"<html/>");
     std::fs::write(dir.path().join("page.xml.gz"), page).unwrap();
-    // A strict load takes what is RDF.
+    // A strict load skips files that are not RDF.
     let sources = source(dir.path());
     assert_eq!(collect(&sources).unwrap().len(), 2);
     let warnings = sources.warnings();
@@ -675,7 +675,7 @@ fn foreign_files_of_a_folder_are_summarised_by_extension() {
             .filter(|w| w.contains(count) && w.contains(what));
         assert_eq!(one.count(), 1, "{what}: {warnings:?}");
     }
-    // One that is named is meant.
+    // A file that is named explicitly is intended.
     let named = source(&dir.path().join("pom.xml"));
     assert!(collect(&named).is_err());
 }
@@ -725,7 +725,7 @@ fn what_is_lost_behind_an_error_is_counted_and_all_errors_can_be_had() {
     assert_eq!(sources.skipped(), 2 + 1000);
     let rest = sources.rest();
     assert_eq!(rest.documents, 1);
-    // The error is in an attribute of the 41st property: 59 descriptions of two elements are after it, and `<broken`.
+    // The error is in an attribute of the 41st property: 59 descriptions of two elements follow, and `<broken`.
     assert_eq!(rest.elements, 1 + 2 * 59, "{rest:?}");
     let behind = xml.len() - xml.find("<broken").unwrap();
     assert!(

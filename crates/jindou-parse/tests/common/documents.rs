@@ -1,4 +1,4 @@
-//! Documents to be cut off anywhere, of every syntax.
+//! Documents of every syntax, to be truncated anywhere.
 
 use jindou_parse::Format;
 
@@ -86,7 +86,7 @@ pub fn documents(count: usize) -> Vec<(Format, String)> {
     all
 }
 
-/// Whether a document may end here: the text before is whole statements, by the forms of the documents above.
+/// True if a document may end here: the text before consists of whole statements, by the forms of the documents above.
 pub fn may_end(format: Format, before: &str) -> bool {
     let end = before.trim_end();
     let end = end.rsplit_once('\n').map_or(end, |(head, last)| {

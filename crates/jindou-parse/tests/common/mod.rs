@@ -1,4 +1,4 @@
-//! Helpers that the tests share: collecting quads as `oxrdf` terms, finding the shared inputs.
+//! Shared test helpers: collecting quads as `oxrdf` terms, finding the shared inputs.
 #![allow(dead_code, missing_docs)]
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, term};
@@ -84,7 +84,7 @@ pub fn parse(text: &[u8], format: Format) -> Result<Vec<Quad>, Error> {
     )
 }
 
-/// The folder of inputs shared by the project's tests; prints and returns `None` without it.
+/// The folder of inputs shared by the project's tests; prints a message and returns `None` without it.
 pub fn shared(what: &str) -> Option<PathBuf> {
     let root = std::env::var_os("JINDOU_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),

@@ -24,12 +24,12 @@ fn ours(bytes: &[u8]) -> Result<Vec<Quad>, String> {
     collect(&sources).map_err(|e| e.to_string())
 }
 
-/// Jena's readers. The first is the one of twenty years; each of the others has faults of its own.
+/// Jena's readers. The first is the traditional one; each of the others has bugs of its own.
 const READERS: [&str; 4] = ["ARP", "StAX events", "StAX", "SAX"];
 
 type Answers = [Result<String, String>; READERS.len()];
 
-/// The N-Triples of each document, or its error, by each reader; or why there is no Jena.
+/// The N-Triples of each document, or its error, by each reader; or the reason why Jena is not available.
 fn theirs(documents: &[String]) -> Result<Vec<Answers>, String> {
     let jars = std::env::var("JINDOU_JENA").map_err(|_| "JINDOU_JENA is not set")?;
     let judge = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jena/Judge.java");
@@ -145,7 +145,7 @@ fn jena_sees_the_same() {
     assert!(same > count / 3 && refused > count / 50);
 }
 
-/// The graph with the characters of XML literals in their order: which attribute stands first does not count.
+/// The graph with the characters of XML literals sorted, since the order of attributes does not matter.
 fn loose(quads: &[Quad]) -> Dataset {
     let sorted = quads.iter().cloned().map(|mut q| {
         if let Term::Literal(l) = &q.object
@@ -161,8 +161,9 @@ fn loose(quads: &[Quad]) -> Dataset {
     canonical(&sorted.collect::<Vec<_>>())
 }
 
-/// Whether Jena is known to see a document otherwise. ARP orders attributes in XML literals by their qualified names; canonical XML has those without a
-/// namespace first, then by namespace and local name. Names in `rdf:ID` and `rdf:nodeID` that are not XML names are warnings there; the grammar has none.
+/// True if Jena is known to differ for a document. ARP orders attributes in XML literals by their qualified names;
+/// canonical XML has those without a namespace first, then by namespace and local name. Names in `rdf:ID` and
+/// `rdf:nodeID` that are not XML names are warnings there; the grammar does not allow them.
 fn is_known(ours: &Result<Vec<Quad>, String>, theirs: &Answers) -> bool {
     match (ours, &theirs[0]) {
         (Ok(ours), Ok(theirs)) => loose(ours) == loose(&graph(theirs)),
@@ -173,7 +174,7 @@ fn is_known(ours: &Result<Vec<Quad>, String>, theirs: &Answers) -> bool {
     }
 }
 
-/// The statements that only one of both has, blank nodes aside.
+/// The statements that only one of both has, apart from blank nodes.
 fn differences(ours: &Result<Vec<Quad>, String>, theirs: &Result<String, String>) -> String {
     let unlabelled = |line: &str| -> String {
         let mut parts = line.split("_:");

@@ -1,4 +1,4 @@
-//! Random documents in RDF/XML, most of them right.
+//! Random documents in RDF/XML, most of them valid.
 
 /// A small generator of numbers (xorshift).
 pub struct Random(pub u64);
@@ -80,12 +80,12 @@ const DATATYPES: &[&str] = &[
     "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral",
 ];
 
-/// A document under way.
+/// A document under construction.
 struct Writer<'r> {
     r: &'r mut Random,
     out: String,
     ids: usize,
-    /// Whether mistakes are made.
+    /// True if mistakes are made.
     wrong: bool,
 }
 
@@ -164,7 +164,7 @@ impl Writer<'_> {
         self.out += &format!("{space}{name}={quote}{value}{quote}");
     }
 
-    /// A name that was not there yet.
+    /// A name that has not been used yet.
     fn id(&mut self) -> String {
         if self.mistake() {
             return self.r.one(&["1", "a b", "i0", "", "x:y"]).to_owned();

@@ -178,7 +178,7 @@ struct Translator {
     functions: Functions,
     /// First fault of the query itself.
     fault: Option<String>,
-    /// Why a limit was exceeded.
+    /// Reason why a limit was exceeded.
     refused: Option<Error>,
 }
 

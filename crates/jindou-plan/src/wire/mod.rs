@@ -5,8 +5,8 @@
 //! invalid message is refused. Lengths are compared with the remaining bytes before anything is allocated, and bytes
 //! that are left over are an error.
 //!
-//! Whether the steps fit the columns that they are given, and whether a start is in a valid position, is for the engine
-//! to check. [`Step::why`] is not sent: it is for EXPLAIN, which the planning server answers.
+//! The engine checks that the steps fit the columns that they are given, and that a start is in a valid position.
+//! [`Step::why`] is not sent: it is for EXPLAIN, which the planning server answers.
 
 mod check;
 mod code;

@@ -251,7 +251,7 @@ fn bytes_of(all: &[Step]) -> Vec<u8> {
     bytes
 }
 
-/// Whether the bytes were read: then they are what would be written.
+/// True if the bytes were read, in which case they are what would be written.
 fn is_read(bytes: &[u8]) -> bool {
     let read = steps(bytes);
     if let Some(read) = &read {

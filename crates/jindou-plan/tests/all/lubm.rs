@@ -23,7 +23,7 @@ fn lubm_plans_have_the_shapes_that_are_fast() {
             continue;
         }
         if i == 1 && e.empty.is_some() {
-            // No one in LUBM(1) has a degree from its only university.
+            // In LUBM(1) there is no person with a degree from its only university.
             continue;
         }
         assert!(e.empty.is_none(), "q{i}: {words}");

@@ -235,7 +235,7 @@ class CancelToken:
         """Ends all calls that have this token, at their next batch of rows."""
     @property
     def cancelled(self) -> bool:
-        """Whether `cancel` was called."""
+        """True if `cancel` was called."""
 
 @final
 class UpdateReport:
@@ -304,7 +304,7 @@ class Profile:
         """Seconds of running, decoding and writing."""
     @property
     def plan_cached(self) -> bool:
-        """Whether the plan was there already."""
+        """True if the plan was in the cache."""
     @property
     def tree(self) -> Optional[dict[str, Any]]:
         """The steps as nested dicts: `name`, `place`, `rows_in`, `rows_out`, `seconds`, `bytes`, `inputs`."""
@@ -338,7 +338,7 @@ class Transaction:
         """Forgets all of it."""
     @property
     def is_open(self) -> bool:
-        """Whether it was neither committed nor rolled back."""
+        """True if it was neither committed nor rolled back."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: Optional[type[BaseException]], _value: Optional[BaseException], _trace: Optional[TracebackType]
@@ -394,7 +394,7 @@ class Database:
     def explain(self, text: str, **keywords: Any) -> str:
         """How a query would run, step by step, with estimates; it is not run. Keywords as of `query`."""
     def why_empty(self, text: str, **keywords: Any) -> list[dict[str, Any]]:
-        """Why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`,
+        """Reasons why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`,
         `column` (`None` where it has no place) and `suggestions`. An empty list for a query that has rows."""
     def profile(self, text: str, **keywords: Any) -> Profile:
         """Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten."""
@@ -418,7 +418,7 @@ class Database:
         """The store's directory; `None` in memory."""
     @property
     def writable(self) -> bool:
-        """Whether it can be changed."""
+        """True if it can be changed."""
     def __contains__(self, quad: QuadLike, /) -> bool: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...

@@ -8,7 +8,7 @@ const BITS_A_ROW: usize = 64;
 
 /// The distinct ids of a column, ascending, without 0.
 pub enum Distinct {
-    /// A bit for each id up to the largest, and the number of ones before each word: 1.5 bits an id.
+    /// A bit for each id up to the largest, and the number of ones before each word: 1.5 bits per id.
     Bits { words: Vec<u64>, before: Vec<u32> },
     /// Few ids, or ids far apart.
     Table(FxHashMap<u32, u32>),

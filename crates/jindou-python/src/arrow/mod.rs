@@ -384,7 +384,7 @@ impl Stream {
     }
 }
 
-/// The capsule of a stream with one batch: whoever reads it takes the arrays over as they lie.
+/// The capsule of a stream with one batch: its reader takes the arrays over without copying.
 pub fn capsule(py: Python<'_>, batch: Batch) -> PyResult<Bound<'_, PyCapsule>> {
     let schema = batch.schema();
     let reader = RecordBatchIterator::new([Ok(batch)], schema);

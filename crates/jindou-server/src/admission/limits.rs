@@ -1,32 +1,33 @@
-//! Decides which queries are let in: bounds of the queues, shares of clients, and an end to waiting before it begins.
+//! Admission of queries: bounds on the queues, fair shares for clients, and early refusal of queries that would wait
+//! too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// How much work a query is expected to be.
+/// Expected amount of work of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// Microseconds on one thread.
     Light,
-    /// The others: cut into morsels and held to few workers.
+    /// All other queries: cut into morsels and held to few workers.
     Heavy,
 }
 
-/// Bounds.
+/// Bounds of admission.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Light queries that wait or run.
+    /// Light queries that may wait or run at a time.
     pub light: usize,
-    /// Heavy queries that wait or run.
+    /// Heavy queries that may wait or run at a time.
     pub heavy: usize,
-    /// Longest time that a light query is expected to wait when it is let in.
+    /// Longest expected wait with which a light query is still let in.
     pub light_wait: Duration,
-    /// The same of a heavy one.
+    /// Longest expected wait with which a heavy query is still let in.
     pub heavy_wait: Duration,
-    /// Threads that serve light queries: what waiting times are told from.
+    /// Threads that serve light queries; expected waits are computed from this number.
     pub light_workers: usize,
-    /// Heavy queries that run at once.
+    /// Heavy queries that may run at once.
     pub heavy_workers: usize,
 }
 
@@ -43,14 +44,14 @@ impl Default for Limits {
     }
 }
 
-/// Why a query was not let in.
+/// Reason why a query was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// The queue of its class is full.
     Full,
     /// The query would wait too long.
     Slow,
-    /// Its client has its share of a queue that many want.
+    /// Its client already has its share of a contended queue.
     Share,
 }
 
@@ -62,22 +63,22 @@ pub enum Reason {
     Reason::Share => "this client already has its share of the queue",
 })]
 pub struct Refused {
-    /// Why.
+    /// Reason for the refusal.
     pub reason: Reason,
-    /// When the queue is expected to be empty: a good time to come back.
+    /// Time until the queue is expected to be empty, after which a retry makes sense.
     pub retry_after: Duration,
 }
 
-/// Counts who is in, without locks.
+/// Lock-free counter of the queries that were let in.
 #[derive(Debug)]
 pub struct Admission {
     limits: Limits,
-    /// `[Light, Heavy]`
+    /// State of each class, in the order `[Light, Heavy]`.
     classes: [ClassState; 2],
     begin: Instant,
-    /// Number of the window that times are counted in.
+    /// Number of the window in which times are being counted.
     window: AtomicU64,
-    /// Light workers that are at heavy queries.
+    /// Light workers that are busy with heavy queries.
     away: AtomicUsize,
 }
 
@@ -90,21 +91,21 @@ struct Apart<T>(T);
 struct ClassState {
     within: Apart<AtomicUsize>,
     served: Apart<[Served; 2]>,
-    /// Mean time of its queries in nanoseconds, as far as is known; 0: not yet.
+    /// Mean time of the class's queries in nanoseconds, as far as it is known; 0 until then.
     mean: Apart<AtomicU64>,
-    /// Clients that have queries in, or had in this window or the last.
+    /// Clients that have queries let in, or had some in this window or the last.
     present: Apart<AtomicUsize>,
-    /// Queries that are in, by a hash of their client, and whether that is among those present.
+    /// Number of queries let in, by a hash of their client, and whether that client counts as present.
     clients: Clients,
 }
 
-/// A counter a client. Two clients in some thousands have one together, and one share.
+/// One counter per client. With some thousands of clients, two may share a counter, and with it one share.
 #[derive(Debug)]
 struct Clients(Box<[AtomicU32]>);
 
-/// Counters of clients: a power of two.
+/// Number of client counters: a power of two.
 const SLOTS: usize = 4096;
-/// Alongside a client's count: it is among those present.
+/// Flag in a client's counter: the client counts as present.
 const PRESENT: u32 = 1 << 31;
 
 impl Default for Clients {
@@ -123,7 +124,7 @@ impl Clients {
         (self.slot(client).load(Ordering::Relaxed) & !PRESENT) as usize
     }
 
-    /// Counts one more; true if the client was not among those present.
+    /// Counts one more query; true if the client did not count as present before.
     fn add(&self, client: u64) -> bool {
         let slot = self.slot(client);
         slot.fetch_add(1, Ordering::Relaxed) & PRESENT == 0
@@ -134,7 +135,7 @@ impl Clients {
         self.slot(client).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Forgets who has no queries in; how many those are. O(slots).
+    /// Forgets present clients without queries; returns how many those were. O(slots).
     fn forget(&self) -> usize {
         let gone = |slot: &&AtomicU32| {
             slot.load(Ordering::Relaxed) == PRESENT
@@ -146,8 +147,9 @@ impl Clients {
     }
 }
 
-/// Queries that were served in one window of time, and how long. Two of them take turns: a mean of the last one or two windows
-/// holds what seldom happens as well (a worker that lost its core to another process), which one of the last few queries does not.
+/// Number and total time of the queries that were served in one window. Two windows take turns: the mean over the last
+/// one or two windows also holds rare events (a worker that lost its core to another process), which the mean over the
+/// last few queries would not.
 #[derive(Debug, Default)]
 struct Served {
     nanoseconds: AtomicU64,
@@ -155,7 +157,7 @@ struct Served {
 }
 
 impl ClassState {
-    /// The mean again, of what both windows have.
+    /// Recomputes the mean from both windows.
     fn told(&self) {
         let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
             let both = self.served.0.iter();
@@ -169,17 +171,17 @@ impl ClassState {
 
 /// A window's length in nanoseconds.
 const WINDOW: u64 = 100_000_000;
-/// Time in nanoseconds that a light and a heavy query are taken to need before any is known: without it, a burst right after
+/// Assumed times in nanoseconds of a light and a heavy query before any is measured. Without them, a burst right after
 /// the start would be let in whole.
 const GUESS: [u64; 2] = [100_000, 10_000_000];
-/// The clock is looked at once in this many queries.
+/// Number of queries between two looks at the clock.
 const LOOK: u64 = 8;
 
-/// Shares count from this part of the bound on: below, whoever comes may have all.
+/// Fraction of the bound from which shares apply; below it, one client may use everything.
 const SHARED_FROM: f64 = 0.5;
 
 impl Admission {
-    /// With these bounds.
+    /// Admission with these bounds.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         Self {
@@ -191,7 +193,7 @@ impl Admission {
         }
     }
 
-    /// Takes note that a worker which serves light queries goes to a heavy one, or comes back.
+    /// Records that a worker serving light queries goes to a heavy one, or comes back.
     pub fn go_away(&self, goes: bool) {
         if goes {
             self.away.fetch_add(1, Ordering::Relaxed);
@@ -200,8 +202,8 @@ impl Admission {
         }
     }
 
-    /// Mean time of a class' queries in the last one or two windows; the last that is known, if there were none; a guess
-    /// before the first one is over.
+    /// Mean time of a class's queries in the last one or two windows; the last known mean if there were none; a guess
+    /// before the first window is over.
     fn mean(&self, class: Class) -> u64 {
         match self.class(class).mean.0.load(Ordering::Relaxed) {
             0 => GUESS[usize::from(class == Class::Heavy)],
@@ -213,13 +215,13 @@ impl Admission {
         &self.classes[usize::from(class == Class::Heavy)]
     }
 
-    /// Queries of a class that are in.
+    /// Number of queries of a class that were let in and are not over.
     #[must_use]
     pub fn within(&self, class: Class) -> usize {
         self.class(class).within.0.load(Ordering::Relaxed)
     }
 
-    /// The time that all queries of a class that are in will take, as far as earlier ones tell.
+    /// Time that all admitted queries of a class are expected to take, judged by earlier ones.
     #[must_use]
     pub fn expected_wait(&self, class: Class) -> Duration {
         let c = self.class(class);
@@ -234,7 +236,7 @@ impl Admission {
         Duration::from_nanos(all / workers.max(1) as u64)
     }
 
-    /// Lets a client's query in or not. `client` is any number that is the client's own.
+    /// Lets a client's query in, or refuses it. `client` is any number that belongs to this client alone.
     ///
     /// # Errors
     /// [`Refused`].
@@ -249,7 +251,7 @@ impl Admission {
         }
     }
 
-    /// [`Self::enter`] of a query that can wait for `most` at the longest.
+    /// [`Self::enter`] for a query that can wait for `most` at the longest.
     ///
     /// # Errors
     /// [`Refused`].
@@ -272,7 +274,7 @@ impl Admission {
         if wait > longest {
             return Err(refused(Reason::Slow));
         }
-        // What is left to share is the smaller of places and waiting time.
+        // The smaller of free places and waiting time is what remains to be shared.
         let busy = (within as f64 / bound as f64)
             .max(wait.as_secs_f64() / longest.as_secs_f64().max(1e-9));
         if busy > SHARED_FROM {
@@ -289,7 +291,7 @@ impl Admission {
         Ok(())
     }
 
-    /// The query is over; `served`: how long it computed.
+    /// Records that the query is over; `served` is the time that it computed.
     pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
         self.gone(class, client);
         self.left(class, 1);
@@ -298,22 +300,22 @@ impl Admission {
         }
     }
 
-    /// The client has one query less; [`Self::left`] is to follow.
+    /// Records that the client has one query fewer; [`Self::left`] must follow.
     pub fn gone(&self, class: Class, client: u64) {
         self.class(class).clients.remove(client);
     }
 
-    /// Takes note that a number of queries are over.
+    /// Records that a number of queries are over.
     pub fn left(&self, class: Class, n: usize) {
         self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
     }
 
-    /// Notes how long a query computed.
+    /// Records how long a query computed.
     pub fn served(&self, class: Class, time: Duration) {
         self.served_many(class, time, 1);
     }
 
-    /// Notes how long `n` queries computed together.
+    /// Records how long `n` queries computed together.
     pub fn served_many(&self, class: Class, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
@@ -321,7 +323,7 @@ impl Admission {
         let s = &c.served.0[(window % 2) as usize];
         s.nanoseconds.fetch_add(new, Ordering::Relaxed);
         let before = s.queries.fetch_add(n, Ordering::Relaxed);
-        // The first ones are looked at one by one: a guess is worse than any of them.
+        // The first few queries are looked at one by one: a guess is worse than any measured time.
         if before > LOOK && before / LOOK == (before + n) / LOOK {
             return;
         }
@@ -333,7 +335,7 @@ impl Admission {
                 .is_ok()
         };
         if now > window && turn(window + 1) {
-            // The older window begins again; a class without queries in the newer one keeps what is known.
+            // The older window begins again; a class without queries in the newer one keeps its known mean.
             for c in &self.classes {
                 let [new, old] = [window + 1, window].map(|w| &c.served.0[(w % 2) as usize]);
                 if old.queries.load(Ordering::Relaxed) > 0 {
@@ -346,7 +348,7 @@ impl Admission {
         }
     }
 
-    /// [`Self::enter_within`], with a guard that leaves.
+    /// [`Self::enter_within`] that returns a guard, which leaves when dropped.
     ///
     /// # Errors
     /// [`Refused`].
@@ -365,7 +367,7 @@ impl Admission {
     }
 }
 
-/// A query that is in, until it is dropped.
+/// A query that was let in; it leaves when this guard is dropped.
 #[derive(Debug)]
 pub struct Entered {
     admission: Arc<Admission>,
@@ -428,7 +430,7 @@ mod tests {
             a.enter(Class::Light, client).unwrap();
             a.leave(Class::Light, client, None);
         }
-        // Windows end when queries do.
+        // Windows only end when queries end.
         std::thread::sleep(Duration::from_nanos(2 * WINDOW));
         a.served_many(Class::Light, Duration::from_micros(1), 16);
         for _ in 0..60 {

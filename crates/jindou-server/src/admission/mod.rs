@@ -1,8 +1,9 @@
-//! Admission: the only way to the database for whatever parses, plans, explores or changes.
+//! Admission: the only way to the database for anything that parses, plans, explores or changes.
 //!
-//! [`Queries`] owns the database. A request gets it from its [`Admitted`] query alone, which is listed at `/admin/queries`, counts
-//! against the server's and its client's shares, has a time limit and a budget of memory, and is cancelled by DELETE, by
-//! shutdown, and, through its [`Watch`], by its client's leaving. What looks after the store needs no query and has [`Upkeep`].
+//! [`Queries`] owns the database, and a request reaches it only through its [`Admitted`] query. That query is listed at
+//! `/admin/queries`, counts against the server's and its client's shares, and has a time limit and a memory budget. It
+//! is cancelled by DELETE, by shutdown, and, through its [`Watch`], when its client leaves. Maintenance of the store
+//! needs no query and uses [`Upkeep`].
 
 pub mod limits;
 
@@ -21,13 +22,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The queries that exist, and the database that they read. Bounded.
+/// The existing queries, bounded in number, and the database that they read.
 pub(crate) struct Queries {
     inner: Mutex<AdmissionState>,
     most: usize,
-    /// Of one client.
+    /// Most queries of one client.
     most_each: usize,
-    /// Told when the last one ends.
+    /// Notified when the last query ends.
     idle: Notify,
     db: Database,
     completer: Completer,
@@ -36,12 +37,12 @@ pub(crate) struct Queries {
 #[derive(Default)]
 struct AdmissionState {
     queries: BTreeMap<u64, Arc<LiveQuery>>,
-    /// How many of them each client has.
+    /// Number of queries of each client.
     shares: FxHashMap<u64, usize>,
     last: u64,
 }
 
-/// Why a query was not taken in.
+/// Reason why a query was not admitted.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 pub(crate) enum Crowded {
     #[error("this server already has {0} queries and updates, its maximum; try again")]
@@ -52,7 +53,7 @@ pub(crate) enum Crowded {
     Share(usize),
 }
 
-/// A query's admission, and with it the database. Keeps the query in the list while it lives.
+/// A query's admission, and with it access to the database. Keeps the query in the list while it lives.
 pub(crate) struct Admitted {
     all: Arc<Queries>,
     pub(crate) query: Arc<LiveQuery>,
@@ -64,7 +65,7 @@ impl Admitted {
         &self.all.db
     }
 
-    /// Completes an unfinished text.
+    /// Completes an unfinished query text.
     pub(crate) fn complete(&self, asked: &jindou::complete::Request<'_>) -> Result<Completion> {
         self.all.completer.complete(asked)
     }
@@ -91,7 +92,7 @@ impl Drop for Admitted {
 }
 
 impl Queries {
-    /// At most this many at once, and this many of one client.
+    /// A list of at most `most` queries at once, `most_each` of them from one client.
     pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),
@@ -107,10 +108,10 @@ impl Queries {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a query in.
+    /// Admits a query.
     ///
     /// # Errors
-    /// When there are too many, of all or of its client.
+    /// When there are too many queries, in total or from this client.
     pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Result<Admitted, Crowded> {
         let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
         let mut guard = self.lock();
@@ -132,12 +133,12 @@ impl Queries {
         })
     }
 
-    /// Oldest first.
+    /// The queries, oldest first.
     pub(crate) fn list(&self) -> Vec<Arc<LiveQuery>> {
         self.lock().queries.values().cloned().collect()
     }
 
-    /// How many there are.
+    /// Number of queries.
     pub(crate) fn len(&self) -> usize {
         self.lock().queries.len()
     }
@@ -146,7 +147,7 @@ impl Queries {
         self.lock().queries.get(&id).cloned()
     }
 
-    /// Ends when there is none.
+    /// Completes when no query is left.
     pub(crate) async fn drained(&self) {
         loop {
             let idle = self.idle.notified();
@@ -162,16 +163,16 @@ impl Queries {
 
 /// A request for admission.
 pub(crate) struct AdmissionRequest<'a> {
-    /// The text that lists and logs show.
+    /// The text shown in lists and logs.
     pub(crate) text: &'a str,
     /// The request's own time limit.
     pub(crate) timeout: Option<Duration>,
-    /// The most memory, if that is less than a query's.
+    /// The memory limit, if it is lower than a query's usual one.
     pub(crate) memory: Option<u64>,
 }
 
 impl<'a> AdmissionRequest<'a> {
-    /// With a query's memory.
+    /// A request with a query's usual memory.
     pub(crate) fn new(text: &'a str, timeout: Option<Duration>) -> Self {
         Self {
             text,
@@ -184,7 +185,7 @@ impl<'a> AdmissionRequest<'a> {
 /// Admits a request's query with the server's limits.
 ///
 /// # Errors
-/// 503 when too many queries exist, of all or of this client.
+/// 503 when too many queries exist, in total or from this client.
 pub(crate) fn admit(
     shared: &AppState,
     connection: &Connection,
@@ -208,7 +209,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Cancels a query whose request was dropped before its answer was there: its client left.
+/// Cancels a query whose request was dropped before its answer was ready: its client has left.
 pub(crate) struct Watch(Option<Arc<LiveQuery>>);
 
 impl Watch {
@@ -216,7 +217,7 @@ impl Watch {
         Self(Some(Arc::clone(query)))
     }
 
-    /// Ends the watch: the answer is there.
+    /// Ends the watch: the answer is ready.
     pub(crate) fn done(mut self) {
         self.0 = None;
     }
@@ -230,12 +231,12 @@ impl Drop for Watch {
     }
 }
 
-/// The database for those who look after it: nothing here reads a text of a client, plans or explores.
+/// The database as maintenance sees it: nothing here reads a client's text, plans or explores.
 pub(crate) struct Upkeep {
     db: Database,
 }
 
-/// Numbers of the data that queries read.
+/// Figures about the data that queries read.
 pub(crate) struct Numbers {
     pub(crate) snapshot: u32,
     pub(crate) edits: u64,
@@ -258,12 +259,12 @@ impl Upkeep {
         }
     }
 
-    /// Why queries are not answered, if files are damaged.
+    /// Returns an error if queries cannot be answered because files are damaged.
     pub(crate) fn check_trust(&self) -> Result<()> {
         self.db.trust().check()
     }
 
-    /// Why nothing can be written, if so.
+    /// Returns an error if nothing can be written.
     pub(crate) fn is_writable(&self) -> Result<()> {
         self.db.is_writable()
     }

@@ -1,7 +1,8 @@
 //! Content codings of requests (RFC 9110, section 8.4): gzip, deflate, br and zstd, also several of them, undone while a body is read.
 //!
-//! A body is decoded a piece at a time, as it is wanted, so that a few bytes that stand for gibibytes cost whoever reads them no more than
-//! a body of that length would. Windows are charged, and no more is decoded at once than a thread of the network may be kept for.
+//! A body is decoded piece by piece, on demand, so that a few bytes that expand to gibibytes cost their reader no more
+//! than a plain body of that length. Windows are charged, and no more is decoded at a time than a thread of the network
+//! may spend.
 
 mod read;
 
@@ -17,14 +18,14 @@ use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The names of what is read, as `Accept-Encoding` lists them.
+/// The supported codings, as `Accept-Encoding` lists them.
 pub(crate) const READ: &str = "gzip, deflate, br, zstd";
-/// Most codings of a body.
+/// Most codings of one body.
 const MOST: usize = 4;
 /// Longest piece of decoded text.
 const PIECE: usize = 1 << 16;
 
-/// A coding of content.
+/// A content coding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Content {
     Gzip,
@@ -53,10 +54,10 @@ impl Content {
     }
 }
 
-/// The codings that a body has, in the order in which they were applied.
+/// The codings of a body, in the order in which they were applied.
 ///
 /// # Errors
-/// 415 for one that is not read here, and for more than a few of them.
+/// 415 for a coding that is not supported, and for too many of them.
 pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Vec<Content>, Problem> {
     let mut all = vec![];
     for line in headers.get_all(CONTENT_ENCODING) {
@@ -87,7 +88,7 @@ pub(crate) fn from_headers(headers: &HeaderMap) -> Result<Vec<Content>, Problem>
     Ok(all)
 }
 
-/// A body without its codings, whose windows are charged to `memory`.
+/// A body with its codings undone; the decoders' windows are charged to `memory`.
 pub(crate) fn undone(body: Body, codings: &[Content], memory: &MemoryBudget) -> Body {
     if codings.is_empty() {
         return body;
@@ -104,13 +105,13 @@ pub(crate) fn undone(body: Body, codings: &[Content], memory: &MemoryBudget) -> 
     })
 }
 
-/// Why a body has no text.
+/// Reason why a body cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The bytes are not what its Content-Encoding says.
+    /// The bytes do not match the body's Content-Encoding.
     #[error("{0}")]
     Damaged(String),
-    /// No memory for a decoder at the moment.
+    /// No memory is left for a decoder at the moment.
     #[error("{0}")]
     NoRoom(String),
 }
@@ -134,7 +135,7 @@ struct Undone {
     charge: Charge,
     turn: Turn,
     input: Input,
-    /// Made when the first byte has come: a body without any needs none.
+    /// The decoder, created with the first byte: an empty body needs none.
     decoder: Option<Box<dyn Read + Send>>,
     piece: Vec<u8>,
     over: bool,
@@ -199,7 +200,7 @@ impl HttpBody for Undone {
                 }
             }
             if this.decoder.is_none() && this.input.is_empty() {
-                // Nothing came at all.
+                // Nothing was received at all.
                 this.over = true;
                 return Poll::Ready(None);
             }
@@ -226,7 +227,7 @@ impl HttpBody for Undone {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     if this.turn.is_over() {
-                        // Others want this thread; it goes on when they had it.
+                        // Other tasks want this thread; decoding goes on after them.
                         context.waker().wake_by_ref();
                         return Poll::Pending;
                     }

@@ -1,4 +1,4 @@
-//! Decoders as readers that may say "not yet" (`WouldBlock`), at which none of them loses anything.
+//! Decoders as readers that may return `WouldBlock` without losing any input.
 
 use super::Content;
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Largest window of `br`, as a power of two: the largest that RFC 7932 has.
 pub(super) const BROTLI_WINDOW: u32 = 24;
-/// Largest window of `zstd`, as a power of two: the largest that RFC 9659 lets a content coding have.
+/// Largest window of `zstd`, as a power of two: the largest that RFC 9659 allows in a content coding.
 pub(super) const ZSTD_WINDOW: u32 = 23;
 /// Bytes that a decoder reads at a time.
 const BUFFER: usize = 1 << 14;
-/// Bytes that the decoders of a body may make in a turn: a millisecond or two.
+/// Bytes that the decoders of a body may produce in one turn: a millisecond or two of work.
 const WORK: u64 = 1 << 18;
 
-/// The bytes of a body that have come and are not decoded yet.
+/// The bytes of a body that have arrived and are not decoded yet.
 #[derive(Clone, Default)]
 pub(super) struct Input(Arc<Mutex<WaitingPiece>>);
 
@@ -77,7 +77,7 @@ impl Read for Input {
     }
 }
 
-/// Work of the decoders of a body since a thread began with it.
+/// Work done by a body's decoders since a thread took it up.
 #[derive(Clone, Default)]
 pub(super) struct Turn(Arc<AtomicU64>);
 
@@ -91,7 +91,7 @@ impl Turn {
     }
 }
 
-/// A decoder whose text another one reads, which may make nothing of gibibytes of it.
+/// A decoder whose output is read by another decoder, which may consume gibibytes without producing any text.
 struct Paced {
     inner: Box<dyn Read + Send>,
     turn: Turn,
@@ -108,7 +108,7 @@ impl Read for Paced {
     }
 }
 
-/// Decoders that undo these codings, the last one first.
+/// A chain of decoders that undoes these codings, the last one first.
 pub(super) fn chain(
     codings: &[Content],
     input: &Input,
@@ -135,20 +135,20 @@ pub(super) fn chain(
     Ok(inner)
 }
 
-/// A step of a decoder.
+/// Result of one step of a decoder.
 struct DecodeStep {
     read: usize,
     written: usize,
     ended: bool,
 }
 
-/// A decoder of one stream.
+/// A decoder of one compressed stream.
 trait Decode {
-    /// Decodes some of a text that is not empty.
+    /// Decodes some of a nonempty text.
     fn step(&mut self, text: &[u8], out: &mut [u8]) -> io::Result<DecodeStep>;
 }
 
-/// Reads one stream to its end, and refuses what is after it.
+/// Reads one stream to its end, and refuses trailing bytes.
 struct Stepwise<R, D> {
     source: R,
     decoder: D,
@@ -180,7 +180,7 @@ impl<R: BufRead, D: Decode> Read for Stepwise<R, D> {
                     ));
                 }
                 (false, true) => {
-                    // What it still holds has to come out before the end is missed.
+                    // Text that the decoder still holds has to come out before a missing end is reported.
                     let step = self.decoder.step(&[], out)?;
                     self.ended = step.ended;
                     if step.written > 0 {
@@ -207,10 +207,10 @@ fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// `deflate` is zlib's format (RFC 9110, section 8.4.1.2), or, from some clients, the bare stream in it.
+/// `deflate` is the zlib format (RFC 9110, section 8.4.1.2); some clients send the bare deflate stream instead.
 #[derive(Default)]
 struct Inflate {
-    /// The first byte, while the second is not there.
+    /// The first byte, until the second has arrived.
     first: Option<u8>,
     inflate: Option<Decompress>,
 }
@@ -252,7 +252,7 @@ impl Decode for Inflate {
         let mut inflate = Decompress::new(is_zlib);
         let begun = Self::run(&mut inflate, &[first], out)?;
         self.inflate = Some(inflate);
-        // One byte makes no text.
+        // A single byte does not decode to any text.
         Ok(DecodeStep { read: 0, ..begun })
     }
 }

@@ -23,11 +23,11 @@ fn encoded(coding: Content, text: &[u8]) -> Vec<u8> {
 
 /// Stored meta-blocks of RFC 7932, section 9.2, after a window of 2^16: a stream that needs no encoder.
 fn brotli(text: &[u8]) -> Vec<u8> {
-    // Bits go from the least significant on: WBITS 16 is a bit of zero.
+    // Bits are written from the least significant on; a WBITS of 16 is a single zero bit.
     let mut out = vec![];
     let (mut bits, mut n) = (0u64, 1);
     for block in text.chunks(1 << 16) {
-        // Not the last one, four nibbles of a length, the length less one, not compressed.
+        // Meta-block header: not the last one, a length of four nibbles, the length minus one, uncompressed.
         bits |= ((block.len() as u64 - 1) << 3 | 1 << 19) << n;
         n += 20;
         while n > 0 {
@@ -43,7 +43,7 @@ fn brotli(text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The text that a body stands for, which comes in pieces of this length.
+/// Decodes a body that arrives in pieces of this length.
 fn undone(body: &[u8], codings: &[Content], pieces: usize) -> Result<Vec<u8>, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -63,7 +63,7 @@ fn undone(body: &[u8], codings: &[Content], pieces: usize) -> Result<Vec<u8>, Pr
     text
 }
 
-/// Pieces, of which each comes when it is asked for the second time.
+/// A stream of pieces, each of which is ready only at the second poll.
 struct Pieces(std::collections::VecDeque<Bytes>);
 
 impl HttpBody for Pieces {
@@ -121,7 +121,7 @@ fn every_coding_and_chain_is_undone() {
 
 #[test]
 fn a_stream_of_brotli_that_another_encoder_made_is_read() {
-    // By the encoder of the specification's authors, as Node has it.
+    // Made by the encoder of the specification's authors, as included in Node.
     let x = [0x0b, 0x00, 0x80, 0x58, 0x03];
     assert_eq!(undone(&x, &[Content::Brotli], 1).unwrap(), b"X");
     let stars = [

@@ -1,4 +1,5 @@
-//! `/admin/queries`: the queries that run, and a way to end them. A client with a read token sees the queries of that token only.
+//! `/admin/queries`: lists the running queries and cancels them. A client with a read token sees only the queries of
+//! that token.
 
 use super::input::Parameters;
 use super::{answered, reading, text};
@@ -24,7 +25,7 @@ fn document(q: &LiveQuery) -> Value {
     })
 }
 
-/// The document of a query with its steps so far, if it is profiled.
+/// The document of a query, with its steps so far if it is profiled.
 fn detailed(q: &LiveQuery) -> Value {
     let mut document = document(q);
     if let Some(profile) = so_far(q) {

@@ -16,16 +16,17 @@ use jindou::parse::{Format, Limits, Sources};
 use jindou::{Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
 
-/// Most documents of a body.
+/// Most documents in one body.
 const MOST_DOCUMENTS: usize = 1 << 16;
-/// Bytes that a document takes besides its text, while it waits and while it is read.
+/// Bytes that a document takes in addition to its text, while it waits and while it is read.
 const DOCUMENT: u64 = 1 << 10;
 
-/// Documents of a body: their bytes, formats, and the encodings that they came with.
+/// Documents of a body: their bytes, formats, and the encodings declared with them.
 type Documents = Vec<(Vec<u8>, Format, Option<String>)>;
 
-/// Changes a graph; without one (POST to the store itself) the body's statements make a new one, or, in a format of
-/// datasets, go where they say. `base` is the address of the request, under which relative IRIs stand.
+/// Changes a graph. Without one (POST to the store itself) the body's statements form a new graph, or, in a dataset
+/// format, go to the graphs that they name. `base` is the address of the request, against which relative IRIs are
+/// resolved.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -140,7 +141,7 @@ fn done(status: StatusCode, report: &UpdateReport) -> Response<Body> {
     response
 }
 
-/// 201 if the graph was not there before.
+/// 201 if the graph did not exist before.
 fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
     let new = report.graph_was_there == Some(false) || location.is_some();
     let mut response = done(
@@ -157,7 +158,7 @@ fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
     response
 }
 
-/// How a body is read.
+/// Way of reading a body.
 enum Reading {
     One(Format, Option<String>),
     Multipart(String),
@@ -199,7 +200,7 @@ impl Reading {
             Self::Multipart(boundary) => boundary,
         };
         let body = update.body(body, headers).await?;
-        // Long bodies are taken apart where that keeps no one waiting.
+        // Long bodies are taken apart where they do not hold up other requests.
         tokio::task::block_in_place(|| {
             let mut documents = Documents::new();
             for part in FormParts::parse(&body, boundary)? {
@@ -222,7 +223,7 @@ impl Reading {
         })
     }
 
-    /// The format that a part says, or its file's name.
+    /// The format of a part, by its media type or its file's name.
     fn format_of(part: &FormPart<'_>) -> Result<Format, Problem> {
         let by_name = part
             .file_name
@@ -242,7 +243,7 @@ impl Reading {
     }
 }
 
-/// The encoding that a document came with, if its format may be in any: XML.
+/// The encoding that a document was declared with, if its format allows any: XML does.
 fn charset_of(format: Format, charset: Option<String>) -> Result<Option<String>, Problem> {
     if format == Format::RdfXml {
         return Ok(charset);
@@ -259,7 +260,7 @@ fn format(media: &str) -> Result<Format, Problem> {
     })
 }
 
-/// A body's documents as one source. Blank nodes are new ones, each document's its own.
+/// A body's documents as one source. Blank nodes are new, and each document's are its own.
 fn sources(
     documents: Documents,
     graph: &GraphName,

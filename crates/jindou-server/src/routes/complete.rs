@@ -23,11 +23,11 @@ use std::time::{Duration, Instant};
 
 /// The longest `timeout` of a request.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
-/// Additional time to wait for a slot.
+/// Additional time for waiting for a slot.
 const WAIT: Duration = Duration::from_millis(250);
-/// Most memory of the query that looks for subjects.
+/// Memory limit of the query that looks for subjects.
 const MEMORY: u64 = 64 << 20;
-/// Number of items by default, and at most.
+/// Default and largest number of items.
 const ITEMS: [usize; 2] = [50, 500];
 
 pub(super) async fn handle(
@@ -56,7 +56,7 @@ async fn answer(
                     "send the text as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
                 ));
             }
-            // Three characters of a form for each byte of the text at most.
+            // A form encodes each byte of the text in at most three characters.
             let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
             parameters.add(&body(content, most).await?)?;
         }
@@ -110,7 +110,7 @@ async fn answer(
     Ok(text("application/json", format!("{document}\n")))
 }
 
-/// A request for completion.
+/// A parsed completion request.
 struct Wish {
     before: String,
     after: String,

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
-/// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
+/// Number of predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
 
 pub(super) async fn answer(
@@ -29,7 +29,7 @@ pub(super) async fn answer(
     request: &http::request::Parts,
 ) -> Result<Response<Body>, Problem> {
     let (content_type, format) = negotiate::accept(&request.headers, &GRAPHS)
-        // Browsers and tools that list only result formats: a description is RDF or nothing.
+        // For browsers and tools that only accept result formats: a description is always RDF.
         .or_else(|| negotiate::accept(&request.headers, &TABLES).map(|_| GRAPHS[0]))
         .ok_or_else(|| Problem::not_acceptable(&GRAPHS))?;
     let ResultFormat::Rdf(format) = format else {
@@ -52,7 +52,7 @@ pub(super) async fn answer(
     Ok(text(content_type, body.await?))
 }
 
-/// Triples as a document.
+/// Serialises triples as a document.
 fn written(triples: &[Triple], format: RdfFormat) -> Result<Vec<u8>, String> {
     let mut writer = RdfSerializer::from_format(format);
     if !matches!(format, RdfFormat::NTriples | RdfFormat::NQuads) {
@@ -91,7 +91,7 @@ impl TripleSet {
         self.0.push(Triple::new(subject.clone(), predicate, object));
     }
 
-    /// A new node of a class.
+    /// Adds a node of a class.
     fn node(&mut self, name: &str, class: NamedNode) -> BlankNode {
         let node = BlankNode::new_unchecked(name);
         self.add(&node, rdf::TYPE.into_owned(), class);
@@ -156,7 +156,7 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> 
     if let Some(n) = seen {
         g.add(&default, void("triples"), number(n));
     }
-    // The named graphs together, as a part of the dataset: each is one of the part's documents.
+    // The named graphs together, as one part of the dataset.
     let named = g.node("named", void("Dataset"));
     g.add(&dataset, void("subset"), named.clone());
     g.add(&named, void("triples"), number(data.named_quads));

@@ -1,4 +1,4 @@
-//! `why-empty` of `/query`: why a query has no answer.
+//! `why-empty` of `/query`: the reasons why a query has no answer.
 
 use super::input::Parameters;
 use super::text;
@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time that reasons are sought, waiting for a slot included.
+/// Longest search for reasons, including the wait for a slot.
 const LONGEST: Duration = Duration::from_secs(1);
 
-/// The reasons, as JSON; none if the query has an answer.
+/// The reasons as JSON; an empty list if the query has an answer.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -32,7 +32,7 @@ pub(super) async fn answer(
     let asked = AdmissionRequest::new(&text_of, Some(timeout.min(LONGEST)));
     let (tag, dataset) = (parameters.tag()?, parameters.dataset());
     let found = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
-        // Looking for reasons may take as long as a heavy query's beginning; light ones do not wait for it.
+        // The search may take as long as the beginning of a heavy query, so light ones must not wait for it.
         let _slot = piece::slot(shared, &admitted.query, Class::Heavy)?;
         admitted.query.set_state(QueryState::Running);
         let begin = Instant::now();
@@ -48,7 +48,7 @@ pub(super) async fn answer(
     Ok(text("application/json", format!("{document:#}\n")))
 }
 
-/// A reason as faults of a text are.
+/// A reason in the form of a diagnostic of a text.
 fn document(reason: &Reason) -> Value {
     let mut made = json!({
         "kind": reason.kind.name(),

@@ -1,13 +1,14 @@
-//! Query strings and forms (`application/x-www-form-urlencoded`). They are UTF-8 once they are decoded (SPARQL 1.1 Protocol, sections
-//! 2.1.1 and 2.2.1): what is not is refused, since a replacement character would be stored or asked for without a word.
+//! Query strings and forms (`application/x-www-form-urlencoded`). They must be UTF-8 after decoding (SPARQL 1.1
+//! Protocol, sections 2.1.1 and 2.2.1). Anything else is refused, since a replacement character would be stored or
+//! looked up silently.
 
 use crate::problem::Problem;
 use http::StatusCode;
 
-/// Most parameters of a request: each takes memory that its text does not show.
+/// Most parameters of a request: each takes memory that the length of its text does not show.
 const MOST: usize = 1 << 16;
 
-/// The names and values of a form, as they are written.
+/// The names and values of a form, still encoded.
 fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let all = encoded.split(|b| *b == b'&').filter(|p| !p.is_empty());
     all.map(|pair| match pair.iter().position(|b| *b == b'=') {
@@ -16,7 +17,8 @@ fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Text without `+` for blanks and `%XX` for bytes. A `%` without two hexadecimal digits stands for itself, as the URL Standard has it.
+/// Decodes `+` as a space and `%XX` as a byte. A `%` without two hexadecimal digits stands for itself, as in the URL
+/// Standard.
 fn unescaped(text: &[u8]) -> Vec<u8> {
     let digit = |at: usize| text.get(at).and_then(|b| char::from(*b).to_digit(16));
     let mut out = Vec::with_capacity(text.len());
@@ -38,7 +40,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
 /// Decodes a form.
 ///
 /// # Errors
-/// 400 for bytes that are not UTF-8, and for more parameters than are read.
+/// 400 for bytes that are not UTF-8, and for too many parameters.
 pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Result<(), Problem> {
     for (name, value) in pairs(encoded) {
         if into.len() >= MOST {
@@ -65,7 +67,7 @@ pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Resul
     Ok(())
 }
 
-/// True if a form has a parameter of this name. Nothing else of it is decoded.
+/// True if a form has a parameter of this name. Nothing else of the form is decoded.
 pub(super) fn has(encoded: &[u8], name: &str) -> bool {
     pairs(encoded).any(|(n, _)| n == name.as_bytes() || unescaped(n) == name.as_bytes())
 }

@@ -14,9 +14,9 @@ use jindou::parse::Format;
 use oxrdf::NamedNode;
 use std::time::Duration;
 
-/// Longest name that a client may give its query, in bytes.
+/// Longest tag that a client may give its query, in bytes.
 const LONGEST_TAG: usize = 64;
-/// Time for a body to arrive.
+/// Longest time for a body to arrive.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Parameters in their order.
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Parameters(Vec<(String, String)>);
 
 impl Parameters {
-    /// Of a URL.
+    /// The parameters of a URL.
     ///
     /// # Errors
     /// 400 for bytes that are not UTF-8 once they are decoded.
@@ -34,7 +34,7 @@ impl Parameters {
         Ok(p)
     }
 
-    /// Adds those of a form.
+    /// Adds the parameters of a form.
     ///
     /// # Errors
     /// As [`Self::of_url`].
@@ -47,7 +47,7 @@ impl Parameters {
         found.map(|(_, v)| v.clone()).collect()
     }
 
-    /// The parameters whose names begin with a character, which is left out.
+    /// The parameters whose names begin with a character, which is removed.
     pub(super) fn prefixed(&self, with: char) -> impl Iterator<Item = (&str, &str)> {
         self.0
             .iter()
@@ -58,7 +58,7 @@ impl Parameters {
         self.0.iter().any(|(k, _)| k == name)
     }
 
-    /// The only value of a parameter.
+    /// The value of a parameter that may occur once.
     pub(super) fn one(&self, name: &str) -> Result<Option<String>, Problem> {
         let mut found = self.all(name);
         match found.len() {
@@ -69,12 +69,13 @@ impl Parameters {
         }
     }
 
-    /// The dataset that the request chooses (SPARQL 1.1 Protocol, section 2.1.4).
+    /// The dataset that the request selects (SPARQL 1.1 Protocol, section 2.1.4).
     pub(super) fn dataset(&self) -> Option<DatasetChoice> {
         self.graphs("default-graph-uri", "named-graph-uri")
     }
 
-    /// Whether the default graph is the union of all graphs: `graphs=all` or `graphs=default`; `None` where the request does not say.
+    /// True if the default graph is the union of all graphs: `graphs=all` or `graphs=default`; `None` if the request
+    /// does not say.
     pub(super) fn union_default(&self) -> Result<Option<bool>, Problem> {
         match self.one("graphs")?.as_deref() {
             None | Some("") => Ok(None),
@@ -91,7 +92,8 @@ impl Parameters {
         self.graphs("using-graph-uri", "using-named-graph-uri")
     }
 
-    /// Forms of web pages send all of their fields: an empty name is the store's own default graph, and no named graph.
+    /// The dataset of these two parameters. Web forms send all of their fields, so an empty name stands for the store's
+    /// own default graph, or for no named graph.
     fn graphs(&self, default: &str, named: &str) -> Option<DatasetChoice> {
         let (default, mut named) = (self.all(default), self.all(named));
         named.retain(|iri| !iri.is_empty());
@@ -101,7 +103,7 @@ impl Parameters {
         Some(DatasetChoice { default, named })
     }
 
-    /// `timeout`: seconds, or milliseconds with `ms`.
+    /// `timeout` in seconds, or in milliseconds with the suffix `ms`.
     pub(super) fn timeout(&self) -> Result<Option<Duration>, Problem> {
         let Some(text) = self.one("timeout")? else {
             return Ok(None);
@@ -132,11 +134,11 @@ impl Parameters {
         }
     }
 
-    /// The format of the answer by name, which goes before Accept. Clients call the parameter one of several names; some send the
-    /// same under all of them.
+    /// The requested format by name, which takes precedence over Accept. Clients use several names for the parameter;
+    /// some send the same value under all of them.
     ///
     /// # Errors
-    /// 406 for a name of none.
+    /// 406 for an unknown name.
     pub(super) fn format(&self) -> Result<Option<String>, Problem> {
         let found = ["format", "output", "results", "accept", "Accept"]
             .iter()
@@ -154,7 +156,7 @@ impl Parameters {
         }
     }
 
-    /// A switch: `true`, `1` or nothing after the name; `false` or `0`.
+    /// A switch: on for `true`, `1` or an empty value; off for `false` or `0`.
     pub(super) fn switch(&self, name: &str) -> Result<bool, Problem> {
         match self.one(name)?.as_deref() {
             None | Some("false" | "0") => Ok(false),
@@ -177,10 +179,10 @@ pub(super) fn address(shared: &AppState, headers: &HeaderMap, path: &str) -> Opt
     NamedNode::new(format!("{scheme}://{host}{path}")).ok()
 }
 
-/// The media type of a body, lower case, without parameters.
+/// The media type of a body in lower case, without parameters.
 ///
 /// # Errors
-/// 415 when the body is not declared as UTF-8.
+/// 415 when the body is declared to be in an encoding other than UTF-8.
 pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let Some((media, charset)) = media_and_charset(headers)? else {
         return Ok(None);
@@ -189,7 +191,7 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
     Ok(Some(media))
 }
 
-/// The media type of a body, lower case, and the encoding that is declared with it.
+/// The media type of a body in lower case, and its declared encoding.
 ///
 /// # Errors
 /// 415 when the header is malformed.
@@ -207,10 +209,10 @@ pub(super) fn media_and_charset(
     Ok(Some((media, Format::charset(value))))
 }
 
-/// Refuses encodings other than UTF-8, for bodies that have no way to say theirs.
+/// Refuses encodings other than UTF-8, for bodies that cannot declare their own.
 ///
 /// # Errors
-/// 415.
+/// 415 for other encodings.
 pub(super) fn in_utf8(charset: Option<&str>) -> Result<(), Problem> {
     match charset {
         Some(other) if !other.eq_ignore_ascii_case("utf-8") => Err(Problem::media_type(format!(
@@ -220,10 +222,10 @@ pub(super) fn in_utf8(charset: Option<&str>) -> Result<(), Problem> {
     }
 }
 
-/// The whole body.
+/// Reads the whole body.
 ///
 /// # Errors
-/// 413 when it is longer than `most`, 408 when it does not come, 400 when it breaks off.
+/// 413 when it is longer than `most`, 408 when it does not arrive in time, 400 when it breaks off.
 pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     match tokio::time::timeout(PATIENCE, read(body, most)).await {
         Ok(Ok(Some(body))) => Ok(body),
@@ -241,8 +243,8 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// `None` if it is too long. Some more is read then and thrown away: clients send all before they look at the answer, and
-/// an answer on a connection that closes with unread data gets lost.
+/// `None` if the body is too long. In that case some more is read and discarded: clients send everything before they
+/// look at the answer, and an answer is lost on a connection that closes with unread data.
 async fn read(mut body: Body, most: usize) -> Result<Option<Vec<u8>>, axum::Error> {
     let mut kept = Vec::new();
     let mut seen = 0usize;

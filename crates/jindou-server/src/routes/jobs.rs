@@ -1,4 +1,5 @@
-//! `/admin/recluster`, `/admin/backup`: begins work on the whole store (POST), shows how far it is (GET), ends it (DELETE).
+//! `/admin/recluster`, `/admin/backup`: starts work on the whole store (POST), shows its progress (GET), cancels it
+//! (DELETE).
 
 use super::input::Parameters;
 use super::{answered, text};
@@ -19,7 +20,7 @@ fn page(value: &Value, status: StatusCode) -> Response<Body> {
     response
 }
 
-/// Answers a request about the job of this name; `begin` begins it.
+/// Answers a request about the job of this name; `begin` starts it.
 fn answer(
     shared: &Arc<AppState>,
     name: &'static str,
@@ -50,7 +51,8 @@ fn answer(
     }
 }
 
-/// Memory that the request asks for with `memory=BYTES`: as much as a query's without it, and no more than all queries'.
+/// Memory that the request asks for with `memory=BYTES`: by default as much as a query's, and at most that of all
+/// queries.
 fn memory(shared: &AppState, uri: &Uri) -> Result<u64, Problem> {
     let most = shared.options.memory;
     let asked =
@@ -72,7 +74,7 @@ pub(super) async fn recluster(
     let begin = || -> Result<(), Problem> {
         let memory = memory(&shared, &uri)?;
         let work = move |shared: &AppState, job: &Job| {
-            // Queries do not get what this holds.
+            // Memory held here is not available to queries.
             let budget = shared.memory.part(memory);
             budget.charge(memory)?;
             let options = ReclusterOptions::default()

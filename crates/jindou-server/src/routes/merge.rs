@@ -1,4 +1,4 @@
-//! `/admin/merge`: changes into the store's segments, now.
+//! `/admin/merge`: merges changes into the store's segments now.
 
 use super::{answered, text};
 use crate::paths;
@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Response};
 use jindou::{CancelToken, Error, Progress};
 use std::sync::Arc;
 
-/// Ends a merge whose request was dropped.
+/// Cancels a merge whose request was dropped.
 struct MergeWatch(CancelToken);
 
 impl Drop for MergeWatch {
@@ -28,7 +28,7 @@ pub(super) async fn handle(
     answered(answer(&shared, &method).await, &headers)
 }
 
-/// GET tells what merges did and wait for, POST merges and answers when it is done.
+/// GET reports on past and pending merges; POST merges and answers when that is done.
 async fn answer(shared: &Arc<AppState>, method: &Method) -> Result<Response<Body>, Problem> {
     match *method {
         Method::GET | Method::HEAD => Ok(status(shared)),

@@ -1,4 +1,4 @@
-//! One file a route.
+//! Routes, one file each.
 
 mod admin;
 mod change;
@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
-/// The name of a path's route in metrics: few, whatever clients ask for.
+/// The name of a path's route in metrics: one of a few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {
     let known = [
         "/sparql",
@@ -61,7 +61,7 @@ pub(crate) fn name(path: &str) -> &'static str {
     }
 }
 
-/// The methods that a path takes; `None` if there is nothing.
+/// The methods that a path supports; `None` for an unknown path.
 pub(crate) fn methods(path: &str) -> Option<&'static str> {
     Some(match path {
         "*" | "/" | "/sparql" | "/query" | "/complete" => "GET, HEAD, POST, OPTIONS",
@@ -78,13 +78,13 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Makes the router and the list of its paths, which tests go through.
+/// Defines the router and the list of its paths, which tests iterate over.
 macro_rules! routes {
     ($($path:literal => $handler:expr,)*) => {
-        /// The paths of all routes, as the router has them.
+        /// The paths of all routes, in the router's order.
         pub(crate) const PATHS: &[&str] = &[$($path),*];
 
-        /// All routes behind the guard.
+        /// All routes, protected by the guard.
         pub(crate) fn router(shared: Arc<AppState>) -> Router {
             Router::new()
                 $(.route($path, any($handler)))*
@@ -120,7 +120,7 @@ routes! {
     "/admin/merge" => merge::handle,
 }
 
-/// A whole body of this type.
+/// A response with a complete body of this type.
 fn text(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     let mut response = Response::new(body.into());
     response
@@ -129,7 +129,7 @@ fn text(content_type: &'static str, body: impl Into<Body>) -> Response<Body> {
     response
 }
 
-/// Lets only requests by GET and HEAD on.
+/// Checks that the method is GET or HEAD.
 fn reading(method: &Method) -> Result<(), Problem> {
     if matches!(*method, Method::GET | Method::HEAD) {
         Ok(())
@@ -156,7 +156,7 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
     answered(answer, &headers)
 }
 
-/// 200 while requests are answered as they should be: not while the server shuts down, nor while its log takes no updates.
+/// 200 while requests can be answered: not during shutdown, nor while the log cannot take updates.
 async fn ready(
     State(shared): State<Arc<AppState>>,
     method: Method,

@@ -1,17 +1,17 @@
-//! `multipart/form-data` (RFC 7578) of a body that is there as a whole, part by part: a body may have millions of them.
+//! `multipart/form-data` (RFC 7578) of a complete body, parsed part by part, since a body may have millions of parts.
 
 use crate::problem::Problem;
 use jindou::parse::Format;
 use memchr::memchr;
 use memchr::memmem::Finder;
 
-/// Longest line of a part's head in bytes.
+/// Longest line in a part's head, in bytes.
 const LONGEST_LINE: usize = 16 << 10;
 
-/// One part.
+/// One part of a form.
 pub(super) struct FormPart<'b> {
     pub(super) file_name: Option<String>,
-    /// Lower case, without parameters.
+    /// Media type in lower case, without parameters.
     pub(super) media_type: Option<String>,
     pub(super) charset: Option<String>,
     pub(super) content: &'b [u8],
@@ -35,10 +35,10 @@ fn bad(what: &str) -> Problem {
     Problem::bad_request(format!("the multipart body is malformed: {what}"))
 }
 
-/// The parts of a body, in order, each read when it is asked for.
+/// The parts of a body, in order, each parsed on demand.
 pub(super) struct FormParts<'b> {
     rest: &'b [u8],
-    /// The boundary as it stands before a part, and the same after a line's end.
+    /// The boundary as it precedes a part, and the same after a line end.
     delimiter: Finder<'static>,
     inner: Finder<'static>,
     over: bool,
@@ -46,7 +46,7 @@ pub(super) struct FormParts<'b> {
 
 impl<'b> FormParts<'b> {
     /// # Errors
-    /// 400 when the boundary is not there.
+    /// 400 when the boundary does not occur.
     pub(super) fn parse(body: &'b [u8], boundary: &str) -> Result<Self, Problem> {
         let delimiter = Finder::new(&format!("--{boundary}")).into_owned();
         let inner = Finder::new(&format!("\n--{boundary}")).into_owned();
@@ -95,7 +95,7 @@ impl<'b> FormParts<'b> {
                 part.file_name = parameter(value, "filename");
             }
         }
-        // The line break before the boundary belongs to it. An empty part has none of its own.
+        // The line break before the boundary belongs to the boundary. An empty part has no line break of its own.
         let delimiter = self.delimiter.needle();
         let (content, after) = if rest.starts_with(delimiter) {
             (0, delimiter.len())

@@ -1,5 +1,6 @@
-//! A page for people, to explore the data with. Its sources are in `web/` at the repository's root; what they build lies in `src/page`, so that
-//! cargo needs no Node. Nothing in it comes from elsewhere, and texts of the data are shown as text. Without scripts it is a form.
+//! A web page for exploring the data. Its sources are in `web/` at the repository's root; the built files are in
+//! `src/page`, so that cargo does not need Node. The page loads nothing from other servers, and texts of the data are
+//! shown as text. Without scripts it is a plain form.
 
 use super::{answered, reading, text};
 use crate::negotiate;
@@ -19,7 +20,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; 
 /// The script alongside the page asks this server, and does nothing else.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 
-/// True for a browser's visit: HTML is asked for by its name. (`*/*` is any client's, and gets data.)
+/// True for a browser's visit, which asks for HTML by name. (`*/*` may come from any client, which gets data.)
 pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
     negotiate::names_type(headers, "text/html")
 }
@@ -66,7 +67,8 @@ pub(super) async fn icon(method: Method, headers: HeaderMap) -> Response<Body> {
     part(&method, &headers, "image/svg+xml", ICON, None)
 }
 
-/// A file of the page, compressed as the browser likes. A policy of its own is needed by what runs by itself.
+/// A file of the page, compressed in the way that the browser prefers. A file that runs on its own needs its own
+/// policy.
 fn part(
     method: &Method,
     headers: &HeaderMap,
@@ -76,7 +78,7 @@ fn part(
 ) -> Response<Body> {
     let answer = reading(method).map(|()| {
         let wanted = negotiate::coding(headers);
-        // Some milliseconds, once a visit.
+        // This takes some milliseconds, once per visit.
         let made = tokio::task::block_in_place(|| coded(content.into(), wanted));
         let mut response = match made {
             Ok((body, coding)) => {

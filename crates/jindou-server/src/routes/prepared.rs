@@ -1,4 +1,4 @@
-//! `/prepared`: queries that are planned once and asked with other terms, alone or many in a request.
+//! `/prepared`: queries that are planned once and run with different terms, alone or many in a request.
 
 use super::input::{Parameters, address, body, media_type};
 use super::{answered, query, text};
@@ -19,7 +19,7 @@ use oxrdf::{NamedNode, Term};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// POST of a query and its parameters' names.
+/// Handles a POST of a query and its parameters' names.
 pub(super) async fn prepare(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -67,7 +67,7 @@ async fn prepared(
     Ok(response)
 }
 
-/// The answer to one prepared query, its values given as `$name=term`.
+/// Answers one prepared query, with its values given as `$name=term`.
 pub(super) async fn one(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -120,7 +120,7 @@ pub(super) async fn one(
     answered(answer.await, &headers)
 }
 
-/// Many queries in a request.
+/// Answers many queries in one request.
 pub(super) async fn many(
     State(shared): State<Arc<AppState>>,
     Extension(connection): Extension<Arc<Connection>>,
@@ -149,7 +149,7 @@ pub(super) async fn many(
     answered(answer.await, &headers)
 }
 
-/// Prepared queries are planned once, for the server's default graph.
+/// Refuses a choice of graphs: prepared queries are planned once, for the server's default graph.
 fn refuse_graphs(parameters: &Parameters) -> Result<(), Problem> {
     match parameters.union_default()? {
         None => Ok(()),
@@ -167,7 +167,7 @@ fn find(shared: &AppState, id: &str) -> Result<Prepared, Problem> {
         .ok_or_else(|| batch::unknown(id))
 }
 
-/// Values that a request gives variables: `$name=<iri>`, `$name="literal"@en`, and so on as in N-Triples.
+/// Values that a request assigns to variables: `$name=<iri>`, `$name="literal"@en`, and so on as in N-Triples.
 pub(super) fn bindings(parameters: &Parameters) -> Result<Vec<(String, Term)>, Problem> {
     let mut out: Vec<(String, Term)> = vec![];
     for (name, value) in parameters.prefixed('$') {

@@ -1,4 +1,4 @@
-//! `/query`: SPARQL 1.1 Protocol, section 2.1. Also the queries of `/sparql`.
+//! `/query`: SPARQL 1.1 Protocol, section 2.1. Also handles the queries of `/sparql`.
 
 use super::input::{Parameters, address, body, media_type, utf8};
 use super::prepared::bindings;
@@ -19,10 +19,10 @@ use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A longer form is decoded where that keeps no one waiting.
+/// Length from which a form is decoded where it does not hold up other requests.
 const LONG_FORM: usize = 64 << 10;
 
-/// Longest time that a query is planned for when only its plan is asked for.
+/// Longest planning time of a query when only its plan is requested.
 const LONGEST_EXPLANATION: Duration = Duration::from_secs(1);
 
 pub(super) async fn handle(
@@ -34,7 +34,7 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-/// Answers a query, at whatever address it was sent to. A browser that brings none gets the page.
+/// Answers a query, whatever the address. A browser without a query gets the page.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,
@@ -98,7 +98,8 @@ pub(super) async fn answer(
     run(shared, &parameters, headers, connection, work, at).await
 }
 
-/// The plan of a query that is not run, as JSON. Editors ask for it while someone writes: it says whether the text can be read, too.
+/// The plan of a query that is not run, as JSON. Editors request it while a text is being written, since it also says
+/// if the text can be parsed.
 async fn explained(
     shared: &Arc<AppState>,
     connection: &Connection,
@@ -130,7 +131,7 @@ async fn explained(
     Ok(text("application/json", format!("{document:#}\n")))
 }
 
-/// The query with values for its variables. If it was prepared before, nothing is read again.
+/// The query with values for its variables. If it was prepared before, it is not parsed again.
 fn bound(
     shared: &AppState,
     chooses_graphs: bool,
@@ -138,7 +139,7 @@ fn bound(
     mut values: Vec<(String, Term)>,
     base: Option<&str>,
 ) -> QueryTask {
-    // The same query, in whatever order its values come.
+    // The same query, in whatever order its values are given.
     values.sort_by(|a, b| a.0.cmp(&b.0));
     let (names, values): (Vec<String>, Vec<Term>) = values.into_iter().unzip();
     let found = match chooses_graphs {
@@ -155,7 +156,7 @@ fn bound(
     }
 }
 
-/// Answers what was asked for at this path as the request's parameters and headers say.
+/// Runs the query as the request's parameters and headers specify.
 pub(super) async fn run(
     shared: &Arc<AppState>,
     parameters: &Parameters,

@@ -1,5 +1,5 @@
-//! `/store`: the SPARQL 1.1 Graph Store HTTP Protocol, its reading half; `change` has the other. Graphs are named indirectly (section 4.2) or, below
-//! `/store/`, by their own address (section 4.1).
+//! `/store`: the reading half of the SPARQL 1.1 Graph Store HTTP Protocol; `change` has the writing half. Graphs are
+//! named indirectly (section 4.2) or, below `/store/`, by their own address (section 4.1).
 
 use super::input::{Parameters, address};
 use super::{answered, change};
@@ -61,7 +61,7 @@ async fn answer(
             .map_err(|e| Problem::bad_request(format!("graph={iri} is not an IRI: {e}")))?;
     }
     if !reads {
-        // Relative IRIs stand under the graph's own name, or under the address of the store.
+        // Relative IRIs are resolved against the graph's own name, or the address of the store.
         let base = match &graph {
             Some(iri) => iri.clone(),
             None => address(shared, headers, path)
@@ -95,7 +95,7 @@ async fn answer(
         }
         None if default => vec!["SELECT ?s ?p ?o { ?s ?p ?o }".into()],
         None => {
-            // The dataset as it is, not as queries see it.
+            // The dataset as it is stored, not as queries see it.
             union_default = Some(false);
             vec![
                 "SELECT ?s ?p ?o { ?s ?p ?o }".into(),
@@ -118,7 +118,7 @@ async fn answer(
     run::answer(shared, request).await
 }
 
-/// 404 for a graph without a triple: the store keeps no empty graphs.
+/// 404 for a graph without triples: the store keeps no empty graphs.
 async fn exists(
     shared: &Arc<AppState>,
     connection: &Arc<Connection>,

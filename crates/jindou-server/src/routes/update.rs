@@ -1,4 +1,4 @@
-//! `/update`: SPARQL 1.1 Protocol, section 2.2. Also the updates of `/sparql`.
+//! `/update`: SPARQL 1.1 Protocol, section 2.2. Also handles the updates of `/sparql`.
 
 use super::input::{Parameters, address, media_type, utf8};
 use super::{answered, text};
@@ -25,7 +25,7 @@ pub(super) async fn handle(
     answered(answer(&shared, &connection, request).await, &headers)
 }
 
-/// Runs an update, at whatever address it was sent to.
+/// Runs an update, whatever the address.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! Tokens in the forms that clients send them, pages of other origins, and what others may learn.
+//! Tokens in the forms in which clients send them, pages of other origins, and information that must not leak.
 
 use crate::client::{Answer, connect, receive, request};
 use crate::{ENDLESS, MILLION, ask, options, serve, store, thousand, until};
@@ -169,7 +169,7 @@ fn a_certificate_is_replaced_without_a_restart() {
     put(&second);
     server.reload().unwrap();
     assert!(!trusts(&first) && trusts(&second));
-    // Files that do not serve leave what there is.
+    // Files that cannot be used leave the old state in place.
     std::fs::write(key.path(), first.signing_key.serialize_pem()).unwrap();
     assert!(server.reload().is_err());
     assert!(trusts(&second));
@@ -218,15 +218,15 @@ fn no_page_elsewhere_writes_without_a_token() {
                 "{target}"
             );
         }
-        // It may read, as the operator said.
+        // It may read, as the operator configured.
         let read = ask(&server, "ASK { ?s ?p 1 }", &[EVIL]);
         assert!(read.text().contains("true"));
         assert!(!read.header("access-control-allow-origin").is_empty());
-        // Browsers that send no Origin say it in another header.
+        // Browsers that omit Origin send another header.
         let silent = [UPDATE, ("sec-fetch-site", "cross-site")];
         assert_eq!(send(&server, "POST", "/update", &silent).status, 403);
     }
-    // Pages of this machine are programs of this machine, but even they do not look after the server.
+    // Pages of this machine count as programs of this machine, but even they have no access to administration.
     let server = serve(&data, options().with_writable(true));
     let near = [UPDATE, ("origin", "http://localhost:3000")];
     assert_eq!(send(&server, "POST", "/update", &near).status, 200);
@@ -249,7 +249,7 @@ fn pages_elsewhere_write_with_a_token_that_they_know() {
         send(&server, "POST", target, &headers).status
     };
     assert_eq!(status(&bearer, "/update"), 200);
-    // A browser sends Basic by itself once it knows it, from whatever page.
+    // A browser sends remembered Basic credentials by itself, from whatever page.
     assert_eq!(status(&basic, "/update"), 403);
     assert_eq!(status(&bearer, "/admin/merge"), 403);
 }
@@ -332,7 +332,7 @@ fn errors_name_no_place_of_the_server() {
     let place = data.folder().to_str().unwrap().to_owned();
     let post =
         |target: &str, body: &[u8]| request(server.address(), "POST", target, &[UPDATE], body);
-    // A backup into the store itself is refused in words that name it.
+    // A backup into the store itself is refused with a message that names it.
     post("/admin/backup", b"");
     let mut answer = String::new();
     until("the backup has failed", || {
@@ -341,7 +341,7 @@ fn errors_name_no_place_of_the_server() {
     });
     assert!(answer.contains("backups is inside the store"), "{answer}");
     assert!(!answer.contains(&place), "{answer}");
-    // The log's folder goes.
+    // The log's folder is removed.
     assert_eq!(
         post("/update", b"INSERT DATA { <a:a> <a:b> 2 }").status,
         200
@@ -358,11 +358,11 @@ fn errors_name_no_place_of_the_server() {
         refused += usize::from(answer.status >= 500);
     }
     assert!(refused > 0);
-    // The operator can read where.
+    // The operator's log has the path.
     assert!(log.text().contains(&place));
 }
 
-/// All that is below a folder, with its permissions.
+/// Everything below a folder, with its permissions.
 fn modes(folder: &std::path::Path, out: &mut Vec<(String, u32)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -109,7 +109,7 @@ fn every_route_that_asks_for_data_is_admitted() {
     );
     let id = made.json()["id"].as_str().unwrap().to_owned();
     let mut taken = connect(server.address());
-    // The only place is held by an update whose body does not come.
+    // The only place is held by an update whose body does not arrive.
     let head = b"POST /update HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-update\r\ncontent-length: 9\r\n\r\n";
     std::io::Write::write_all(&mut taken, head).unwrap();
     until("the place is taken", || server.live_queries() == 1);
@@ -135,12 +135,12 @@ fn every_route_that_asks_for_data_is_admitted() {
     assert_eq!(ask(&server, "ASK {}", &[]).status, 200);
 }
 
-/// Memory for many such texts: what they are charged, not what they take.
+/// Memory for this many such texts: their charge, not their actual use.
 fn roomy() -> ServerOptions {
     options().with_memory(1 << 36).with_query_memory(1 << 30)
 }
 
-/// A text that takes a while to be read and planned, however well that is done: half a megabyte of data.
+/// A text that takes a while to parse and plan, however well that is done: half a megabyte of data.
 fn long_text(n: usize) -> String {
     let values: Vec<String> = (0..50_000).map(|i| format!("({i} {n})")).collect();
     format!(
@@ -160,7 +160,7 @@ fn metric(server: &Server, name: &str) -> f64 {
     line.map_or(0.0, |l| l.rsplit(' ').next().unwrap().parse().unwrap())
 }
 
-/// Sends the same long text in many requests at once, and reads no answer.
+/// Sends the same long text in many requests at once, without reading any answer.
 fn crowd(server: &Server, targets: &[&str], text: &str, n: usize) -> Vec<TcpStream> {
     let direct = [("content-type", "application/sparql-query")];
     std::thread::scope(|scope| {
@@ -203,7 +203,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
             "ASK { <http://e/s7> ?p ?o }",
             &[("accept", "text/csv")],
         );
-        // It has its own client's share, which the crowd has filled.
+        // It has its own client's share, while the crowd's is full.
         if light.status == 200 {
             assert_eq!(light.text(), "true\n");
         } else {
@@ -219,7 +219,7 @@ fn texts_that_are_expensive_to_plan_are_limited_and_keep_nobody_waiting() {
             .all(|q| q["query"].as_str().unwrap().starts_with("SELECT * {"))
     );
     assert!(metric(&server, "jindou_queries_refused_total") > 0.0);
-    // Whoever leaves is ended.
+    // A query whose client leaves is cancelled.
     drop(crowd);
     until("nobody is left", || server.live_queries() == 0);
 }

@@ -124,7 +124,7 @@ fn an_empty_name_is_the_default_graph() {
     assert_eq!((rows(other, default), rows(other, named)), (1, 0));
     assert_eq!(rows("default-graph-uri=urn:g&", default), 2);
     assert_eq!(rows(both, "DESCRIBE <urn:a>"), 1);
-    // A dataset that merges the two cannot be had, and is not guessed.
+    // A dataset that merges the two is not possible, and is not guessed.
     let target = "/query?query=ASK%7B%7D&default-graph-uri=&default-graph-uri=urn:g";
     let answer = request(server.address(), "GET", target, &[], b"");
     assert_eq!(answer.status, 400);
@@ -272,7 +272,7 @@ fn codings_that_are_not_known_are_refused_with_those_that_are() {
     assert_eq!(count(&server), 0);
 }
 
-/// Compressed texts that are damaged, and the word for it.
+/// Compressed texts that are damaged, with the expected word in the error.
 fn damaged() -> Vec<(&'static str, Vec<u8>)> {
     let text: String = (0..2000)
         .map(|i| format!("<urn:s{i}> <urn:p> {} .\n", i * 7919))

@@ -1,18 +1,19 @@
-//! A small HTTP/1.1 client that shows what libraries hide: whether a body was whole, and a connection to stop reading from.
+//! A small HTTP/1.1 client that shows details hidden by libraries: whether a body was complete, and a connection whose
+//! reading can be stopped.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// The answer that came back.
+/// The response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
-    /// The body came to its announced end.
+    /// True if the body came to its announced end.
     pub whole: bool,
 }
 

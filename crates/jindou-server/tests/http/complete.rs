@@ -48,7 +48,7 @@ fn predicates_and_objects_are_offered_with_counts() {
     );
     assert_eq!(first["prefix"]["name"], "foaf");
     assert_eq!(json["items"].as_array().unwrap().len(), 2);
-    // What is after the cursor counts; positions are bytes.
+    // The text after the cursor counts; positions are bytes.
     let answer = complete(
         &server,
         "# ä\nSELECT * { ?x foaf:n",
@@ -57,7 +57,7 @@ fn predicates_and_objects_are_offered_with_counts() {
     assert_eq!(texts(&answer), ["foaf:name", "foaf:knows"]);
     assert_eq!(answer.json()["from"], "# ä\nSELECT * { ?x ".len());
     assert_eq!(answer.json()["word"], "foaf:n");
-    // A form does the same, and graphs can be chosen.
+    // A form works in the same way, and graphs can be chosen.
     let form = [("content-type", "application/x-www-form-urlencoded")];
     let body = format!(
         "text={}&default-graph-uri={}",

@@ -1,4 +1,5 @@
-//! Threads that compute: never more of them for heavy queries than the runtime has places, and threads of the network never kept.
+//! Threads that compute: never more of them for heavy queries than the runtime has places, and network threads are
+//! never occupied.
 
 use crate::client::{escape, request};
 use crate::{MILLION, Store, ask, options, serve, store, thousand, until};
@@ -7,7 +8,7 @@ use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Rows of this are only counted: what it takes is computing.
+/// A query whose rows are only counted: its cost is computing.
 const HEAVY: &str = "SELECT (COUNT(*) AS ?n) { ?a <http://e/p> ?b . ?c <http://e/p> ?d FILTER(STRLEN(CONCAT(?b, ?d)) > 5) }";
 
 /// The same store opened with a runtime of this many places.
@@ -78,7 +79,7 @@ fn star(predicates: usize) -> Store {
     store(&text)
 }
 
-/// Says on leaving a block, also by a failure, that other threads may end.
+/// Tells other threads to end when its block is left, also by a failure.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -87,7 +88,8 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// Large queries that are never in the cache, some of them short enough to be tried where they are read, alongside small ones.
+/// Large queries that are never in the cache, some of them short enough to be tried on the network's threads, alongside
+/// small ones.
 #[test]
 fn planning_keeps_no_small_query_waiting() {
     let star = star(300);

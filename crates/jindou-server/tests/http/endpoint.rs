@@ -83,7 +83,7 @@ fn one_address_takes_queries_and_updates() {
         }
         assert_eq!(by_get(), before + 2);
     }
-    // Without a query it is described, at its own address.
+    // Without a query the endpoint is described, at its own address.
     let described = get(&server, "/sparql", &[]);
     assert!(
         described.text().contains("/sparql>"),
@@ -125,7 +125,7 @@ fn updates_at_the_common_address_need_the_same_rights() {
         send(&server, "POST", "/sparql", &[UPDATE, writing], "CLEAR ALL").status,
         200
     );
-    // A server that no one may write to, and pages elsewhere.
+    // A server without write access for anyone, and pages of other origins.
     let closed = serve(&data, options());
     assert_eq!(
         send(&closed, "POST", "/sparql", &[UPDATE], "CLEAR ALL").status,
@@ -195,7 +195,7 @@ fn head_is_get_without_its_body() {
         }
         assert!(h.body.is_empty());
     }
-    // A length that is not known is not made up.
+    // An unknown length is not invented.
     let long = format!("/query?query={}", escape(MILLION));
     assert_eq!(
         send(&server, "HEAD", &long, &[], "").header("content-length"),
@@ -273,7 +273,7 @@ fn a_parameter_names_the_format() {
         (construct, "ndjson", "application/x-ndjson"),
     ] {
         for alias in ["format", "output", "results"] {
-            // It goes before Accept.
+            // It takes precedence over Accept.
             for accept in ["*/*", "image/png", "text/turtle, text/csv"] {
                 let answer = with(query, &format!("{alias}={name}"), accept);
                 assert_eq!(
@@ -320,7 +320,7 @@ fn a_parameter_names_the_format() {
             .count(),
         2
     );
-    // What cannot be said in a format is refused in words.
+    // Data that a format cannot express is refused with a message.
     for (query, parameter, word) in [
         ("ASK {}", "format=ttl", "ASK true or false"),
         (select, "format=ttl", "SELECT returns rows"),
@@ -354,7 +354,7 @@ fn browsers_get_a_page() {
         assert_eq!(page.header("x-content-type-options"), "nosniff");
         let text = page.text();
         assert!(text.contains("<form") && text.contains("name=\"query\""));
-        // Nothing from elsewhere, no script or style within.
+        // Nothing from other servers, no inline script or style.
         assert!(!text.contains("://") && !text.contains("<style") && !text.contains("style="));
         assert!(text.matches("<script").count() == text.matches("<script src=\"page.js\"").count());
     }
@@ -375,7 +375,7 @@ fn browsers_get_a_page() {
             .header("content-type")
             .starts_with("text/css")
     );
-    // The script alongside it may ask this server and nothing else, and knows no way to make markup either.
+    // The page's worker may only send requests to this server, and cannot create markup either.
     let worker = get(&server, "/worker.js", &[]);
     assert!(worker.header("content-type").starts_with("text/javascript"));
     assert_eq!(
@@ -387,7 +387,7 @@ fn browsers_get_a_page() {
         get(&server, "/icon.svg", &[]).header("content-type"),
         "image/svg+xml"
     );
-    // It is fetched at every visit, so it comes compressed.
+    // It is fetched at every visit, so it is compressed.
     let gzip = get(&server, "/page.js", &[("accept-encoding", "gzip")]);
     assert_eq!(gzip.header("content-encoding"), "gzip");
     assert!(gzip.body.len() * 2 < script.body.len());
@@ -398,7 +398,7 @@ fn browsers_get_a_page() {
     )
     .unwrap();
     assert_eq!(unpacked, script.text());
-    // Who asks for data gets data, and a browser that has a query its answer.
+    // A client that asks for data gets data, and a browser with a query gets its answer.
     assert_eq!(
         get(&server, "/sparql", &[]).header("content-type"),
         "text/turtle"
@@ -419,7 +419,7 @@ fn a_plan_is_explained_without_running() {
     let text = plan["text"].as_array().unwrap();
     assert!(text[0].as_str().unwrap().starts_with("SELECT"), "{plan}");
     assert!(text.iter().any(|l| l.as_str().unwrap().contains("take 7")));
-    // Nothing runs: a query without an end is explained as well.
+    // Nothing runs: a query that would never end is explained as well.
     let product = "{ ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o }";
     let endless = format!("SELECT (COUNT(*) AS ?n) {product}");
     assert_eq!(explain(&endless).status, 200);
@@ -475,7 +475,7 @@ fn functions_that_nobody_registered_have_a_place() {
             "e:f",
             "<http://e/f>",
         ),
-        // Under the address that the query was sent to.
+        // Resolved against the address to which the query was sent.
         (
             "#\nSELECT (<f>(1) AS ?x) {}",
             "<f>",
@@ -520,7 +520,7 @@ fn ready_means_that_requests_are_answered() {
         (ready().status, &ready().json()["status"]),
         (200, &"ready".into())
     );
-    // The log goes, and the next update finds out.
+    // The log is removed, and the next update finds out.
     std::fs::remove_dir_all(data.folder().join("store").join("log")).unwrap();
     let refused = send(
         &server,

@@ -1,6 +1,6 @@
-//! Damaged requests: every answer is HTTP, none is 500, nothing panics, and when they are over nothing of them is left.
+//! Damaged requests: every answer is HTTP, none is 500, nothing panics, and afterwards nothing of them is left.
 //!
-//! `JINDOU_SECONDS` says how long, `JINDOU_SEED` where to begin.
+//! `JINDOU_SECONDS` sets the duration, `JINDOU_SEED` the beginning.
 
 use crate::client::{connect, request};
 use crate::{ask, options, serve, thousand, until};
@@ -127,7 +127,7 @@ const QUERIES: &[&str] = &[
     "SELECT * { ?a <http://e/p> ?b . ?c <http://e/p> ?d }",
 ];
 
-/// A well-formed request of a damaged query, with some of the headers that change what is answered.
+/// A well-formed request with a damaged query, and some of the headers that change the response.
 fn well_formed(rng: &mut Rng, queries: &Mutator) -> Vec<u8> {
     let query = queries.text(rng);
     let mut headers = String::from("Host: localhost\r\n");
@@ -176,14 +176,15 @@ fn well_formed(rng: &mut Rng, queries: &Mutator) -> Vec<u8> {
     out
 }
 
-/// How long an answer may be silent before we close our side.
+/// Longest silence of an answer before we close our side.
 const SILENT: Duration = Duration::from_millis(100);
-/// Silences, our side being closed, after which we call it hung. Counted rather than measured: tests may be stopped for a while.
+/// Silences, with our side closed, after which we call it hung. Counted rather than measured: tests may be suspended
+/// for a while.
 const MOST_SILENCES: usize = 600;
-/// Most of an answer that is read.
+/// Most bytes read of an answer.
 const READ: usize = 1 << 20;
 
-/// Sends bytes and gives back what came until the server closed.
+/// Sends bytes and returns what was received until the server closed.
 fn converse(to: SocketAddr, bytes: &[u8], rng: &mut Rng) -> Result<Vec<u8>, String> {
     let mut stream = connect(to);
     let _ = stream.set_read_timeout(Some(SILENT));
@@ -227,7 +228,8 @@ fn converse(to: SocketAddr, bytes: &[u8], rng: &mut Rng) -> Result<Vec<u8>, Stri
     Ok(answer)
 }
 
-/// The status of the first answer that is not 100; `None` if there is no answer at all. Answers to HEAD have lengths, but no bodies.
+/// The status of the first answer other than 100; `None` if there is no answer at all. Answers to HEAD have lengths,
+/// but no bodies.
 fn status(mut answer: &[u8], has_bodies: bool) -> Result<Option<u16>, String> {
     loop {
         if answer.is_empty() {
@@ -276,7 +278,7 @@ fn status(mut answer: &[u8], has_bodies: bool) -> Result<Option<u16>, String> {
     }
 }
 
-/// Nothing is left of what was asked, and others are answered.
+/// Nothing of the requests is left, and other requests are answered.
 fn nothing_is_left(server: &Server) {
     until("no query is left", || server.live_queries() == 0);
     assert_eq!(

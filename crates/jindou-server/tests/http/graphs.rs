@@ -1,4 +1,4 @@
-//! A request's choice of the default graph, and where the description says that quads are.
+//! A request's choice of the default graph, and the description's information about graphs.
 
 use crate::client::{Answer, escape, request};
 use crate::{options, serve, store};

@@ -15,7 +15,7 @@ fn count(server: &Server) -> String {
     answer.text().lines().nth(1).unwrap().to_owned()
 }
 
-/// Waits for the end of a job and gives what is said of it.
+/// Waits for the end of a job and returns its document.
 fn ended(server: &Server, target: &str) -> serde_json::Value {
     let state = || call(server, "GET", target).json();
     until("the job's end", || state()["state"] != "running");

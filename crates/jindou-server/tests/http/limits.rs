@@ -87,7 +87,7 @@ fn memory() {
     still_answers(&server);
 }
 
-/// A text that there is no memory for might be answered elsewhere, or by a server with more.
+/// A text that exceeds the free memory might be answered later, or by a server with more.
 #[test]
 fn memory_while_planning() {
     let server = serve(thousand(), options().with_query_memory(1 << 20));
@@ -148,7 +148,7 @@ fn a_head_that_never_ends_or_never_comes() {
     let huge = "x".repeat(200 << 10);
     let answer = request(server.address(), "GET", "/health", &[("x", &huge)], b"");
     assert_eq!(answer.status, 431);
-    // A body that is announced and does not come, from someone who leaves.
+    // A body that is announced and does not arrive, from a client that leaves.
     let mut stream = connect(server.address());
     let head = b"POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/sparql-query\r\ncontent-length: 100\r\n\r\nASK";
     std::io::Write::write_all(&mut stream, head).unwrap();

@@ -41,7 +41,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Has the store directory `store` in it.
+    /// The folder that contains the store directory `store`.
     pub(crate) fn folder(&self) -> &std::path::Path {
         self.folder.path()
     }

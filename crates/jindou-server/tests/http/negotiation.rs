@@ -199,7 +199,7 @@ fn answers_are_compressed_on_demand_and_equal_the_plain_ones() {
             sorted(plain.text())[0].split(',').count()
         );
     }
-    // Not worth it.
+    // Not worthwhile.
     let small = ask(&server, FEW, &[("accept-encoding", "gzip")]);
     assert!(small.header("content-encoding").is_empty());
     assert_eq!(small.header("content-length"), small.body.len().to_string());

@@ -1,6 +1,7 @@
-//! The W3C's tests of the SPARQL 1.1 Protocol, of service descriptions and of the Graph Store Protocol, each by its name. They
-//! are descriptions of requests, so those that only read are written out here; where the suite is at hand, its manifest is read
-//! to see that no test is left out, and all of them are run from their manifests, those that write included (`w3c`).
+//! The W3C's tests of the SPARQL 1.1 Protocol, of service descriptions and of the Graph Store Protocol, each by its
+//! name. They are descriptions of requests, so those that only read are written out here; if the suite is available,
+//! its manifest is read to check that no test is left out, and all of them are run from their manifests, those that
+//! write included (`w3c`).
 
 use crate::client::{Answer, escape, request};
 use crate::{Store, options, serve, store};
@@ -204,7 +205,7 @@ fn queries_that_succeed() {
     for (name, answer) in &checks {
         assert!(boolean(answer), "{name}");
     }
-    // What the dataset leaves out is not there.
+    // Graphs that the dataset leaves out do not exist for it.
     let one = post(
         &format!("/query?{}", graphs("default-graph-uri", &[1])),
         DIRECT,
@@ -217,7 +218,7 @@ fn queries_that_succeed() {
         TWO_NAMED,
     );
     assert!(!boolean(&none));
-    // The same text over another dataset is another plan.
+    // The same text over another dataset has another plan.
     assert!(!boolean(&post("/query", DIRECT, TWO_IN_DEFAULT)));
     assert!(boolean(&post("/query", DIRECT, TWO_NAMED)));
 }
@@ -247,7 +248,7 @@ fn content_types_suit_the_form() {
     assert!(boolean(&post("ASK {}")));
     // query_content_type_describe
     triples(&post("DESCRIBE <http://example.org/>"));
-    // query_content_type_construct, whose relative IRIs stand under the endpoint's address
+    // query_content_type_construct, whose relative IRIs are resolved against the endpoint's address
     let made = triples(&post("CONSTRUCT { <s> <p> 1 } WHERE {}"));
     let subject = made.iter().next().unwrap().subject.to_string();
     assert_eq!((made.len(), &*subject), (1, "<http://localhost/s>"));
@@ -380,15 +381,15 @@ fn bad_requests_are_refused() {
             "{name}"
         );
     }
-    // An update is as bad at the query's address.
+    // An update is equally invalid at the query's address.
     assert_eq!(
         request(to, "GET", "/query?update=CLEAR%20ALL", &[], b"").status,
         400
     );
-    // An encoding that is right in name only.
+    // An encoding that is correct in name only.
     let latin = request(to, "POST", "/query", &[DIRECT], b"ASK { ?s ?p \"\xe9\" }");
     assert_eq!(latin.status, 400);
-    // A good update is refused too where no one was allowed to write.
+    // A valid update is refused too without write access.
     let (_data, server) = data_server();
     let to = server.address();
     let update = request(to, "POST", "/update", &[FORM], b"update=CLEAR%20NAMED");
@@ -418,7 +419,7 @@ fn the_service_describes_itself() {
             all.map(|t| t.object.to_string()).collect()
         };
         assert_eq!(objects(&sd("endpoint")), [format!("<http://{to}/query>")]);
-        // conforms-to-schema: what the vocabulary demands of a service and its dataset.
+        // conforms-to-schema: the vocabulary's requirements for a service and its dataset.
         assert!(
             objects("<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>").contains(&sd("Service"))
         );

@@ -139,7 +139,7 @@ fn a_profile_is_a_tree_that_adds_up() {
         if is_step(node) || (depth > 0 && !is_step(input)) {
             assert_eq!(node["rows_in"], input["rows_out"]);
         } else if is_step(input) {
-            // What an operator explores are its own steps.
+            // The steps of an operator's exploration are its own.
             assert_eq!(node["rows_out"], input["rows_out"]);
         }
         assert_eq!(input["place"], "cpu");

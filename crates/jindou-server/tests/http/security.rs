@@ -1,4 +1,4 @@
-//! Tests of who may do what, from where, and over what.
+//! Tests of permissions: who may do what, from where, and over which connection.
 
 use crate::client::{Answer, connect, receive, request, send};
 use crate::{ask, options, serve, store, thousand};
@@ -134,7 +134,7 @@ fn pages_read_answers_as_their_origin_allows() {
             .header("access-control-allow-headers")
             .contains("authorization")
     );
-    // No one's page may cancel queries.
+    // A web page must not be able to cancel queries.
     let admin = request(
         tokens.address(),
         "OPTIONS",
@@ -203,13 +203,13 @@ fn tls() {
         stream.conn.protocol_version(),
         Some(rustls::ProtocolVersion::TLSv1_3)
     );
-    // Who does not speak TLS gets nothing, and does no harm.
+    // A client that does not speak TLS gets nothing, and does no harm.
     let mut plain = connect(server.address());
     send(&mut plain, "GET", "/health", &[], b"");
     let mut nothing = Vec::new();
     let _ = std::io::Read::read_to_end(&mut plain, &mut nothing);
     assert!(!nothing.starts_with(b"HTTP"));
-    // Files that do not serve are named.
+    // Files that cannot be used are named.
     let swapped = TlsFiles::new(files.key, files.cert);
     let bad = options().with_tls(swapped);
     assert!(matches!(

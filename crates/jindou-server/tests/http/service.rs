@@ -48,7 +48,7 @@ fn rows_of_another_server_are_joined() {
     ];
     let query = format!("SELECT ?s ?o ?n {{ ?s <http://e/p> ?o SERVICE {endpoint} {inner} }}");
     assert_eq!(rows(&tsv(&near, &query)), joined);
-    // Whom to ask stands in the rows, before or after.
+    // The endpoint is in the rows, before or after.
     for query in [
         format!(
             "SELECT ?s ?o ?n {{ VALUES ?e {{ {endpoint} }} ?s <http://e/p> ?o SERVICE ?e {inner} }}"
@@ -68,7 +68,7 @@ fn rows_of_another_server_are_joined() {
         optional.contains(&"<http://e/c>\t".to_owned()),
         "{optional:?}"
     );
-    // A blank node is the same in one answer, and unknown here.
+    // A blank node is the same within one answer, and unknown here.
     let query =
         format!("SELECT ?s ?n {{ SERVICE {endpoint} {inner} FILTER(isBlank(?s) && ?s = ?n) }}");
     assert_eq!(rows(&tsv(&near, &query)).len(), 1);
@@ -122,7 +122,7 @@ fn endpoints_off_the_list_are_not_asked() {
     }
     assert_eq!(rows(&tsv(&server, &of(&there, ""))).len(), 2);
     assert_eq!(far_requests(&far), 1);
-    // Nothing says whom to ask.
+    // Nothing determines the endpoint.
     let a = tsv(
         &server,
         "SELECT * { ?s <http://e/p> ?o { SERVICE ?e { ?s <http://e/name> ?n } ?s ?p 2 } }",
@@ -154,7 +154,7 @@ fn far_requests(server: &Server) -> u64 {
         .sum()
 }
 
-/// A server that answers every request alike.
+/// A server that answers every request in the same way.
 pub fn answering(
     answer: impl Fn(&mut dyn Write) + Send + Sync + 'static,
 ) -> (SocketAddr, Arc<AtomicUsize>) {
@@ -209,7 +209,7 @@ fn a_redirect_is_followed_on_the_list_only() {
     );
     let (status, text, _) = failing(at, &[far.address().to_string()]);
     assert!(status == 200 && text.contains("Ä"), "{status} {text}");
-    // In circles.
+    // A redirect loop.
     let (at, seen) = answering(|out| {
         let _ = out.write_all(
             b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
@@ -263,7 +263,7 @@ fn what_is_no_answer_is_an_error_that_names_the_endpoint() {
             "{answer}: {status} {text}"
         );
     }
-    // No one is there.
+    // Nothing listens there.
     let at = SocketAddr::from(([127, 0, 0, 1], jindou_testing::free_port()));
     let (status, text, _) = failing(at, &[]);
     assert_eq!(status, 502, "{text}");
@@ -278,7 +278,7 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
         "{status} {text}"
     );
     assert!(took < Duration::from_secs(10), "{took:?}");
-    // Rows without end: the memory limit, or the deadline.
+    // Endless rows: the memory limit, or the deadline.
     let (at, _) = answering(|out| {
         let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n");
         let mut i = 0u64;
@@ -294,7 +294,7 @@ fn an_endpoint_that_says_nothing_or_never_ends_meets_the_querys_limits() {
         status == 507 || status == 503 && text.contains("time limit"),
         "{status} {text}"
     );
-    // One row without end.
+    // One endless row.
     let (at, _) = answering(|out| {
         let _ = out.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/tab-separated-values\r\n\r\n?s\t?n\n<http://e/");
         while out.write_all(&[b'x'; 1 << 16]).is_ok() {}

@@ -1,4 +1,4 @@
-//! Answers that flow: slow readers, readers that leave, cancellation, shutdown.
+//! Streaming answers: slow readers, readers that leave, cancellation, shutdown.
 
 use crate::client::{connect, escape, receive, request, send};
 use crate::{ENDLESS, MILLION, ask, options, serve, thousand, until};
@@ -44,7 +44,8 @@ fn a_reader_that_stops_reading_is_cut_off_at_its_deadline() {
     until("it runs", || server.live_queries() == 1);
     until("its time is over", || server.live_queries() == 0);
     assert!(start.elapsed() >= Duration::from_millis(400));
-    // The connection is cut too: what the system still holds comes, then the end, and not the end of an answer.
+    // The connection is cut too: the data that the system still holds arrives, then the end, which is not the end of an
+    // answer.
     std::thread::sleep(Duration::from_millis(1500));
     let answer = receive(&mut stream, "GET");
     assert!(!answer.whole);
@@ -61,7 +62,7 @@ fn slow_readers_do_not_keep_others_waiting() {
         thousand(),
         options().with_light_slots(1).with_heavy_slots(1),
     );
-    // More readers that do not read than there are slots of either kind.
+    // More stalled readers than there are slots of either kind.
     let mut slow: Vec<_> = (0..20)
         .map(|_| open(&server, ENDLESS, "timeout=30&"))
         .collect();
@@ -83,7 +84,7 @@ fn slow_readers_do_not_keep_others_waiting() {
         .text(),
         "true\n"
     );
-    // And they themselves go on when they read again.
+    // The stalled readers themselves continue when they read again.
     let mut some = [0; 300_000];
     slow[0].read_exact(&mut some).unwrap();
     drop(slow);
@@ -160,7 +161,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     until("the slow ones have their queries", || {
         server.live_queries() == 1000
     });
-    // A tenth of all leaves in the middle of its answer.
+    // A tenth of all clients leaves in the middle of its answer.
     for _ in 0..200 {
         drop(slow.pop());
     }
@@ -184,7 +185,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
     let kinds = [
         ("timeout=300ms&", silent, 503, "timeout", "300ms"),
         ("", &*sorted, 507, "limit", "memory"),
-        // A profile throws the rows away, so the limit is met before the answer begins.
+        // A profile discards the rows, so the limit is reached before the answer begins.
         ("profile=true&", MILLION, 507, "limit", "500000"),
         ("", &*deep, 400, "query-limit", "nest more than"),
     ];
@@ -194,7 +195,7 @@ fn two_thousand_connections_half_of_them_slow_a_tenth_leaving() {
                 scope.spawn(move || {
                     let target = format!("/query?{parameters}query={}", escape(query));
                     let mut answer = request(to, "GET", &target, &[], b"");
-                    // One that could not begin before its own deadline is sent away at once, and comes again.
+                    // A query that could not begin before its own deadline is refused at once, and retried.
                     let begun = Instant::now();
                     while answer.problem() == "busy" && begun.elapsed() < Duration::from_secs(60) {
                         assert_eq!(answer.status, 503);
@@ -251,7 +252,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     let target = format!("/query?query={}", escape(ENDLESS));
     let mut readers = Vec::new();
     let mut most = 0;
-    // More of them than there is memory for, not all at once: each has taken its buffers before the next comes.
+    // More of them than the memory allows, not all at once: each has taken its buffers before the next comes.
     for _ in 0..150 {
         let mut stream = connect(server.address());
         send(&mut stream, "GET", &target, &[("accept", "text/csv")], b"");
@@ -263,7 +264,7 @@ fn readers_that_stopped_are_charged_and_go_when_others_need_the_memory() {
     assert!(used > 4 << 20, "{used}");
     assert!(used <= memory, "{used}");
     assert!(most < 100, "{most} at once");
-    // No one is kept out for long.
+    // No client is kept out for long.
     until("there is room again", || {
         ask(&server, MILLION, &[("accept", "text/csv")]).whole
             && ask(&server, "ASK { <http://e/s7> ?p ?o }", &[]).status == 200

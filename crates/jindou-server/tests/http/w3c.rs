@@ -132,7 +132,7 @@ fn canonical(text: &[u8], format: RdfFormat) -> Dataset {
     graph
 }
 
-/// The suite's one address as ours.
+/// The suite's one address, replaced by ours.
 fn target(path: &str, headers: &[(String, String)], body: &[u8]) -> String {
     if let Some(rest) = path.strip_prefix("/gsp") {
         return format!("/store{rest}");

@@ -65,7 +65,7 @@ fn changes_are_merged_when_asked_to() {
     ] {
         assert!(metrics.text().contains(line), "{line}");
     }
-    // No one merges a store that is only read.
+    // A read-only store cannot be merged.
     let reading = serve(&store("<http://e/a> <http://e/p> 1 ."), options());
     assert_eq!(
         request(reading.address(), "POST", "/admin/merge", &[], b"").status,

@@ -114,7 +114,7 @@ fn latin(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A document whose declaration says an encoding.
+/// A document whose declaration names an encoding.
 fn declaring(encoding: &str) -> String {
     DOCUMENT
         .replace(
@@ -124,7 +124,7 @@ fn declaring(encoding: &str) -> String {
         .replace(">1<", ">é<")
 }
 
-/// RFC 7303, section 3: a byte order mark counts most, then the charset of HTTP, then the declaration.
+/// RFC 7303, section 3: a byte order mark takes precedence, then the charset of HTTP, then the declaration.
 #[test]
 fn the_charset_of_http_counts_more_than_the_declaration() {
     let store = store("<http://e/a> <http://e/p> 1 .");

@@ -14,7 +14,7 @@ const ALONE: usize = 2048;
 /// Number of a subject's edges that are read to see whether it left a graph.
 const LOOK: usize = 64;
 
-/// New patches of one direction, and what changes with them.
+/// New patches of one direction, and the changes that go with them.
 struct DirectionDelta {
     patches: Vec<(u32, Arc<jindou_graph::segment::Patch>)>,
     more: MoreChange,

@@ -72,7 +72,8 @@ impl NetChanges {
     /// O(changes log changes), and a lookup for each different term and quad.
     ///
     /// # Errors
-    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; what `cancel` says.
+    /// [`Error::Limit`] when ids run out, [`Error::Internal`] for ids that the snapshot does not have; the errors of
+    /// `cancel`.
     pub(super) fn compute(
         snapshot: &Snapshot,
         changes: &Changes,

@@ -12,7 +12,7 @@
 //!         subject less the one before; object, less the one before where the subject is the same
 //! ```
 //!
-//! A part of version 2 says when the transaction was handed to the log; it is the last one.
+//! A part of version 2 contains the time when the transaction was handed to the log; it is the last one.
 //!
 //! ```text
 //! part    version u8 = 2, length of the rest
@@ -123,7 +123,7 @@ pub(super) fn encode(net: &NetChanges, number: u32) -> Vec<u8> {
     out
 }
 
-/// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
+/// Appends to a record the time when its transaction was handed to the log, in microseconds since 1970 (UTC).
 pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     let mut body = Vec::with_capacity(10);
     put(&mut body, micros);
@@ -132,7 +132,8 @@ pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     record.extend_from_slice(&body);
 }
 
-/// When a record's transaction was handed to the log, as [`stamp`] was told; `None` if nothing did. O(parts).
+/// The time when a record's transaction was handed to the log, as given to [`stamp`]; `None` if there is none.
+/// O(parts).
 #[must_use]
 pub fn committed_at(record: &[u8]) -> Option<u64> {
     let mut rest = record;
@@ -147,7 +148,7 @@ pub fn committed_at(record: &[u8]) -> Option<u64> {
     None
 }
 
-/// Takes a time off a record's front, if one is there.
+/// Takes a time off a record's front, if there is one.
 fn skip_time(record: &mut &[u8]) -> Result<bool> {
     if record.first() != Some(&TIME) {
         return Ok(false);
@@ -162,7 +163,7 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     Err(damaged("its time is too long"))
 }
 
-/// The parts of a record that change something, in order: one at least.
+/// The parts of a record with changes, in order: at least one.
 pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChanges)>> {
     let mut rest = record;
     let mut first = true;
@@ -185,8 +186,8 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChang
     })
 }
 
-/// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
-/// whether ids are known and edges there is the caller's to check.
+/// Takes the first part off a record: its snapshot number and its changes. Quads come in ascending order without
+/// duplicates; the caller must check if ids are known and edges exist.
 fn decode(record: &mut &[u8]) -> Result<(u32, NetChanges)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
@@ -293,7 +294,7 @@ mod tests {
                 prop_assert_eq!(decode(&mut from).unwrap(), (number, net.clone()));
             }
             prop_assert!(from.is_empty());
-            // A time after them is read, and is not part.
+            // A time after them is skipped, and is not a part.
             prop_assert_eq!(committed_at(&twice), None);
             stamp(&mut twice, u64::from(number) << 21);
             prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));

@@ -314,11 +314,11 @@ pub(super) struct EdgeSum {
     pub hash: u64,
 }
 
-/// A segment that is walked, and what is known of it.
+/// A segment that is being walked, and the known facts about it.
 pub(super) struct WalkedSegment<'a> {
     pub name: &'a str,
     pub p: u32,
-    /// Keys are objects.
+    /// True if keys are objects.
     pub swapped: bool,
     pub base: &'a Base,
     pub record: SegmentRecord,

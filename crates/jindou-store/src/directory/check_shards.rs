@@ -1,4 +1,4 @@
-//! Verifying a store that is cut into shards: each by itself, then that they fit each other.
+//! Verifying a sharded store: each shard on its own, then that the shards fit each other.
 
 use super::check::{
     CheckReport, EdgeSum, HashFile, WalkedSegment, dictionary, hashes, index, walk,
@@ -74,7 +74,7 @@ fn of_shard(
     Ok(())
 }
 
-/// Walks all segments: what is an edge by subject on one shard must be one by object on some shard.
+/// Walks all segments: an edge by subject on one shard must be an edge by object on some shard.
 fn edges(bases: &[Arc<Base>], cluster: &Cluster, report: &mut CheckReport) -> Result<()> {
     let Some(first) = bases.first() else {
         return Ok(());

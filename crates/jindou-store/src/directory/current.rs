@@ -26,7 +26,7 @@ const PREFIX: &str = "base-";
 /// Three short lines; a longer file is not valid.
 const LONGEST: usize = 256;
 
-/// Where the base of a store directory lies.
+/// Location of the base in a store directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseLocation {
     dir: PathBuf,

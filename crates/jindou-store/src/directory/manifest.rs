@@ -1,5 +1,5 @@
-//! `manifest.jd`, the text that says what a store is made of, and `checksums.jd`, a hash for each MiB of
-//! each of its files.
+//! `manifest.jd`, the text that describes the files of a store, and `checksums.jd`, a hash for each MiB of each of its
+//! files.
 //!
 //! ```text
 //! jindou-store 1                     format version
@@ -42,8 +42,8 @@ pub const BLOCK: usize = 1 << 20;
 const FIRST_WORD: &str = "jindou-store";
 /// First word of a shard's manifest: versions that do not know shards do not recognise it as a store.
 const SHARD_WORD: &str = "jindou-shard";
-/// Numbers of an earlier way to cut stores, which nothing reads: they keep a store that is not cut the same, byte for
-/// byte.
+/// Numbers from an earlier way of dividing stores, which are never read: they keep the files of an unsharded store the
+/// same, byte for byte.
 const UNSHARDED: &str = "partition-block 65536\npartitions 1024";
 const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
 /// A manifest is a few lines; a longer file is not one.
@@ -221,7 +221,7 @@ impl Manifest {
         Ok(Self::parse(&text))
     }
 
-    /// The manifest of a store that this version can serve; otherwise one sentence that says what is there.
+    /// The manifest of a store that this version can serve; otherwise one sentence that describes what was found.
     pub fn of_store(dir: &Path) -> Result<Self> {
         Err(match Self::read(dir)? {
             ManifestState::Store(m) if m.shard.is_none() => return Ok(m),

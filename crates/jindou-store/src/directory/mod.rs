@@ -49,7 +49,7 @@ pub const NAMED_IN: &str = "named-in.jd";
 pub const INDEX: &str = "index.jd";
 /// File of a generation's class intervals, where it holds `rdf:type`.
 pub const CLASSES: &str = "classes.jd";
-/// File of what merged changes left alongside segments: terms, predicates of single vertices, graphs.
+/// File of merged changes that are stored outside segments: terms, predicates of single vertices, graphs.
 pub const DELTA: &str = "delta.jd";
 /// File of the planner's statistics.
 pub const STATISTICS: &str = "statistics.jd";

@@ -62,7 +62,7 @@ impl WriteLock {
 
 impl Drop for WriteLock {
     fn drop(&mut self) {
-        // Removed while still held, so that no one locks a name that is about to go unnoticed.
+        // Removed while still held, so that no process locks a name that is about to disappear.
         let _ = std::fs::remove_file(&self.path);
         // SAFETY: the descriptor is open.
         unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
@@ -88,8 +88,8 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Names of what updates keep next to a store's files: the writer's lock, and the log with its end. They go with the store
-/// that is replaced.
+/// Names of the files that updates keep next to a store's files: the writer's lock, and the log with its end. They are
+/// removed with the store that is replaced.
 const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
 
 /// Checks whether a store may be written at `dir`: an error if something there must not be replaced.

@@ -60,7 +60,7 @@ pub struct SegmentInfo {
     pub edges: u64,
     /// Keys.
     pub keys: u32,
-    /// How keys are found.
+    /// Kind of finder for the keys.
     pub kind: FinderKind,
     /// True if there are no offsets.
     pub degree_one: bool,
@@ -332,7 +332,7 @@ pub struct SegmentFileWriter<W: Write + Seek> {
     records: Vec<SegmentRecord>,
 }
 
-/// A segment's arrays but for its finder and what lists hold.
+/// A segment's arrays except for its finder and the content of its lists.
 pub(crate) struct ListArrays {
     pub edges: u64,
     pub max_degree: u32,

@@ -19,9 +19,9 @@ use std::sync::Mutex;
 pub(super) struct VertexCluster {
     /// Node of the class set in [`Clusters::classes`].
     pub class_set: u32,
-    /// Node of the out-set.
+    /// Node of the out-set in [`Clusters::out_sets`].
     pub out_set: u32,
-    /// Node of the in-set.
+    /// Node of the in-set in [`Clusters::in_sets`].
     pub in_set: u32,
     /// First id.
     pub start: u32,
@@ -32,7 +32,7 @@ pub(super) struct VertexCluster {
 /// All clusters in the order of their ids, and the sets that define them.
 #[derive(Debug)]
 pub(super) struct Clusters {
-    /// In the order of ids.
+    /// The clusters in the order of their ids.
     pub clusters: Vec<VertexCluster>,
     /// Labels are positions in `class_terms`.
     pub class_sets: Trie,

@@ -24,7 +24,7 @@ pub(super) struct SegmentFiles {
 }
 
 impl SegmentFiles {
-    /// Compares the numbers of edges of each predicate in both directions, over all shards.
+    /// Checks that each predicate has equally many edges in both directions, over all shards.
     ///
     /// # Errors
     /// [`Error::Internal`] if they differ: a load that lost some must not become a store.
@@ -152,7 +152,7 @@ pub(super) fn graphs(
         }
     };
     let ids = file.graph_ids();
-    // Where each graph's entries begin; moved to their ends while they are placed.
+    // Beginning of each graph's entries; after placing, their end.
     let mut at = vec![0usize; ids.len() + 1];
     each(&mut |g, _, _| at[g + 1] += 1);
     for g in 0..ids.len() {

@@ -51,7 +51,7 @@ pub const PHASES: [&str; 8] = [
     "writing to disk",
 ];
 
-/// How to load.
+/// Options of a load.
 ///
 /// ```
 /// let options = jindou_store::LoadOptions::default().with_threads(1).with_replace(true);
@@ -66,23 +66,23 @@ pub struct LoadOptions {
     pub threads: usize,
     /// True to replace an existing store.
     pub replace: bool,
-    /// Queries see the union of all graphs as default graph.
+    /// True if queries see the union of all graphs as their default graph.
     pub union_default: bool,
-    /// Indexes to build. A database uses those that it is opened with.
+    /// Indexes to build. A database uses only those that it is opened with.
     pub indexes: Indexes,
-    /// How to cut the store into shards; `None`, or one shard, creates a store that is not cut.
+    /// Division into shards; `None`, or one shard, creates an unsharded store.
     pub sharding: Option<Sharding>,
 }
 
 impl Default for LoadOptions {
-    /// [`Self::on`] this machine, which is read for it.
+    /// Options for this machine, whose memory and processors are read: see [`Self::on`].
     fn default() -> Self {
         Self::on(Machine::read())
     }
 }
 
 impl LoadOptions {
-    /// Two thirds of a machine's memory, all its processors.
+    /// Options with two thirds of a machine's memory and all of its processors.
     #[must_use]
     pub fn on(machine: Machine) -> Self {
         Self {
@@ -125,13 +125,13 @@ pub struct LoadReport {
     pub files: Vec<(String, u64)>,
 }
 
-/// Loads a source into a store at `dir`. The store appears there at the end, complete and durable; a load that fails
-/// leaves the previous content.
+/// Loads a source into a store at `dir`. The store appears there at the end, complete and durable; a failed load leaves
+/// the previous content.
 ///
 /// # Errors
-/// The source's and the sinks' errors; [`Error::StoreExists`], [`Error::NotAStore`] or [`Error::InUse`] when the place
-/// is taken, foreign or being written; [`Error::Limit`] when ids, disk room or edges of one predicate run out;
-/// [`Error::Io`].
+/// The source's and the sinks' errors; [`Error::StoreExists`], [`Error::NotAStore`] or [`Error::InUse`] when `dir` has
+/// a store, has other content or is being written; [`Error::Limit`] when ids, disk space or edges of one predicate run
+/// out; [`Error::Io`].
 pub fn load(
     dir: &Path,
     source: &dyn QuadSource,
@@ -171,7 +171,7 @@ pub struct Successor {
 /// ways to end.
 ///
 /// # Errors
-/// The source's; an index's; [`Error::Limit`] when terms run out or there is no room on the disk; [`Error::Io`].
+/// The source's errors; an index's errors; [`Error::Limit`] when terms run out or the disk has no room; [`Error::Io`].
 pub fn load_successor(
     folder: &Path,
     source: &dyn QuadSource,

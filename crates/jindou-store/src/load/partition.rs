@@ -70,7 +70,7 @@ impl<T: SortWords> Edges<T> {
         matches!(self.data, EdgeData::Memory(_))
     }
 
-    /// Calls `f` with the edges of a predicate, some at a time, always in the same order.
+    /// Calls `f` with the edges of a predicate, in several slices, always in the same order.
     pub fn for_each(&self, p: usize, mut f: impl FnMut(&[T]) -> Result<()>) -> Result<()> {
         match &self.data {
             EdgeData::Memory(lists) => {

@@ -285,7 +285,7 @@ impl Drop for WakeOnPanic<'_, '_> {
     }
 }
 
-/// Work on a predicate that a thread does at once: both directions, or one.
+/// A unit of work on a predicate: both directions, or one.
 #[derive(Clone, Copy)]
 enum PredicateTask {
     Both,
@@ -297,7 +297,7 @@ pub(super) struct Resources<'a> {
     /// Bytes besides the edges themselves.
     pub memory: u64,
     pub threads: usize,
-    /// Thousandths done.
+    /// Progress in thousandths.
     pub tick: &'a (dyn Fn(u64) + Sync),
 }
 

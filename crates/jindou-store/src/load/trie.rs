@@ -123,7 +123,7 @@ pub(super) fn order(trie: &Trie, used: &[bool], rank: &[u32]) -> Vec<u32> {
     place
 }
 
-/// Ranks by descending frequency; equal ones keep their order.
+/// Ranks by descending frequency; labels of equal frequency keep their order.
 pub(super) fn rank_by_frequency(frequency: &[u64]) -> Vec<u32> {
     let mut by: Vec<u32> = (0..frequency.len() as u32).collect();
     by.sort_by_key(|&i| std::cmp::Reverse(frequency[i as usize]));

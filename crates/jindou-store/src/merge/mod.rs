@@ -1,11 +1,11 @@
-//! Merging: what updates changed is folded into segments, ids unchanged, while the store is read and changed.
+//! Merging: changes made by updates are folded into segments, with ids unchanged, while the store is read and changed.
 //!
 //! ```text
 //! snapshot S ─► new files of all touched predicates ─► manifest names them (one rename) ─► a new base
 //!                                                                                     └─► later snapshots over it
 //! ```
 //!
-//! Files that are there are never written to. A merge that ends early, however it ends, leaves files that no manifest names.
+//! Existing files are never written to. A merge that ends early, in whatever way, leaves files that no manifest names.
 
 mod known;
 mod output;
@@ -136,8 +136,9 @@ impl Merging {
     /// predicates).
     ///
     /// # Errors
-    /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`], [`Error::Damaged`]. The store is as it
-    /// was then; where a directory could not be synced, what the next opening finds is either the store as it was or merged.
+    /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or
+    /// disk space, [`Error::Io`], [`Error::Damaged`]. The store is then unchanged; if a directory could not be synced,
+    /// the next opening finds the store either unchanged or merged.
     pub fn write(
         dir: &Path,
         files: &dyn Files,
@@ -485,7 +486,7 @@ impl MergeOutput<'_> {
         // Files first, then the manifest that names them.
         files.sync_directory().map_err(|e| Error::io(self.dir, e))?;
         self.pace.cancel.check()?;
-        // What the new files were made of, and those of them that are mapped already.
+        // Checks the files from which the new ones were made, and those of the new ones that are mapped already.
         self.snapshot.base().check_files()?;
         base.check_files()?;
         files

@@ -27,10 +27,10 @@ pub(crate) fn write<W: Write + Seek>(blocks: &Blocks, shard: u32, out: W) -> std
     w.finish()
 }
 
-/// Reads `blocks.jd` into memory: the table, and the number of the shard that it lies in.
+/// Reads `blocks.jd` into memory: the table, and the number of the shard that it belongs to.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a file that is not what [`write`] makes of any table.
+/// [`Error::Damaged`] for a file that [`write`] cannot have written.
 pub(crate) fn read(bytes: Bytes) -> Result<(Blocks, u32)> {
     let damaged = || {
         Error::damaged(
@@ -67,7 +67,8 @@ mod tests {
             let mut bad = file.clone();
             bad[at] ^= 0x81;
             if let Ok((read, shard)) = read(Bytes::copy_of(&bad)) {
-                // Padding, the shard's number, or a list that is as good as the other: nothing that leads out of bounds.
+                // A change of padding, of the shard's number, or of a list within its bounds: nothing that leads out of
+                // bounds.
                 assert!(shard < 3);
                 for v in 0..50 {
                     if let Some(p) = read.place(v) {

@@ -1,4 +1,4 @@
-//! `cluster.jd`, the manifest of a store that is cut into shards.
+//! `cluster.jd`, the manifest of a sharded store.
 //!
 //! ```text
 //! jindou-cluster 1                   format version
@@ -29,7 +29,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub const CLUSTER: &str = "cluster.jd";
 
 const FIRST_WORD: &str = "jindou-cluster";
-/// A manifest is a few lines.
+/// Longest manifest in bytes; a manifest has a few lines.
 const MAX_MANIFEST: u64 = 1 << 16;
 
 /// The folder of a shard's store directory.
@@ -43,22 +43,23 @@ pub fn shard_folder(shard: u32) -> String {
 pub struct Cluster {
     /// Id epoch of all shards.
     pub epoch: u64,
-    /// How blocks were given to shards.
+    /// Rule by which blocks were assigned to shards.
     pub placement: Placement,
     /// log2 of the ids in a block.
     pub block_shift: u32,
-    /// Queries see the union of all graphs as default graph.
+    /// True if queries see the union of all graphs as their default graph.
     pub union_default: bool,
     /// Distinct quads.
     pub quads: u64,
-    /// Terms, so ids.
+    /// Distinct terms, which is the number of ids.
     pub terms: u64,
-    /// xxh3-64 of each shard's manifest as the load wrote it: a shard that is merged or loaded alone is one of another load.
+    /// xxh3-64 of each shard's manifest as the load wrote it. A shard that was merged or loaded on its own counts as
+    /// part of another load.
     pub shards: Vec<u64>,
 }
 
 impl Cluster {
-    /// The text, its own hash included.
+    /// The text, including its own hash.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut t = format!(
@@ -80,13 +81,13 @@ impl Cluster {
         t
     }
 
-    /// xxh3-64 of the manifest's text: the same on servers of one load, and of no other.
+    /// xxh3-64 of the manifest's text: equal on servers with the same load only.
     #[must_use]
     pub fn identity(&self) -> u64 {
         xxh3_64(self.to_text().as_bytes())
     }
 
-    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    /// Parses the text; `None` for anything but output of [`Self::to_text`].
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let found = Self::parse_lines(std::str::from_utf8(text).ok()?)?;
@@ -118,7 +119,7 @@ impl Cluster {
                     let hash = rest.split_once(' ')?.1;
                     c.shards.push(u64::from_str_radix(hash, 16).ok()?);
                 }
-                // The others are compared as text.
+                // The remaining lines are compared as text.
                 _ => {}
             }
         }

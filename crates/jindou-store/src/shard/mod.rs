@@ -1,8 +1,9 @@
-//! The format of a store that is cut into shards: its manifest ([`Cluster`]), how a load gives ids to shards ([`Sharding`]), and each shard's
-//! own data ([`OwnData`]).
+//! The format of a sharded store: its manifest ([`Cluster`]), how a load assigns ids to shards ([`Sharding`]), and each
+//! shard's own data ([`OwnData`]).
 //!
-//! A shard is a store directory. Keys of its segments are those of the vertices that it owns, neighbours are ids of the whole store.
-//! Statistics, characteristic sets, class intervals and the table of blocks are the same on every shard, so plans are, too.
+//! A shard is a store directory. The keys of its segments stand for the vertices that it owns, and neighbours are ids
+//! of the whole store. Statistics, characteristic sets, class intervals and the table of blocks are the same on every
+//! shard, and therefore so are plans.
 
 mod blocks_file;
 mod cluster;
@@ -22,13 +23,13 @@ use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_model::NO_VERTEX;
 use std::sync::Arc;
 
-/// A base's knowledge of being one of several shards.
+/// Facts that a base of one shard knows about its place among the others.
 #[derive(Debug)]
 pub(crate) struct ShardInfo {
     pub blocks: Arc<Blocks>,
-    /// Its own number.
+    /// The shard's own number.
     pub number: u32,
-    /// Terms that it has and does not own, by id: numbered after its own in the dictionary.
+    /// Ids of terms that the shard has but does not own; the dictionary numbers them after its own.
     pub foreign: Vec<u32>,
     first_key: LocalKey,
     own_terms: u32,
@@ -55,7 +56,7 @@ impl ShardInfo {
         self.own_terms.checked_add(at as u32 + 1)
     }
 
-    /// The id of a number of the shard's dictionary; [`NO_VERTEX`] where there is none.
+    /// The id of a number in the shard's dictionary; [`NO_VERTEX`] if there is none.
     pub fn term_id(&self, number: u32) -> u32 {
         match number.checked_sub(self.own_terms + 1) {
             Some(at) => self.foreign.get(at as usize).copied().unwrap_or(NO_VERTEX),

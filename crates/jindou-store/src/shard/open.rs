@@ -1,4 +1,4 @@
-//! Opening shards, and asking those that are open in the same process.
+//! Opening shards, and reading those that are open in the same process.
 
 use super::{BLOCKS, CLUSTER, Cluster, ShardInfo, blocks_file, shard_folder};
 use crate::base::Base;
@@ -12,7 +12,8 @@ use xxhash_rust::xxh3::xxh3_64;
 /// Opens one shard of the store at `dir`.
 ///
 /// # Errors
-/// [`Error::Damaged`]: no such store, a shard that is missing or belongs to another load, a damaged file.
+/// [`Error::Damaged`] if there is no such store, if the shard is missing or belongs to another load, and for a damaged
+/// file.
 pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base>> {
     let folder = dir.join(shard_folder(number));
     let wrong = |what: String| Err(Error::damaged(&folder, what));

@@ -8,10 +8,11 @@ use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
 use jindou_model::{Direction, PredicateId, VertexId};
 use std::sync::Arc;
 
-/// Keys in one page at most.
+/// Most keys in one page.
 pub const PAGE: u32 = 1 << 20;
 
-/// The data of one shard alone: edges of the vertices that it owns, the terms that it has. It is the base's, which no update changes.
+/// The data of one shard alone: edges of the vertices that it owns, and the terms that it has. It comes from the base,
+/// which updates do not change.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnData<'a> {
     base: &'a Base,
@@ -19,7 +20,7 @@ pub struct OwnData<'a> {
 }
 
 impl Base {
-    /// The data of this shard; `None` for a store that is not cut.
+    /// The data of this shard; `None` for an unsharded store.
     #[must_use]
     pub fn own_data(&self) -> Option<OwnData<'_>> {
         let shard = self.shard.as_deref()?;
@@ -57,7 +58,7 @@ impl<'a> OwnData<'a> {
         self.shard.key(id)
     }
 
-    /// The characteristic sets of the whole store: by id.
+    /// The characteristic sets of the whole store, by id.
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'a> {
         self.base.index.sets()
@@ -69,13 +70,13 @@ impl<'a> OwnData<'a> {
         self.shard.term_number(id).is_some()
     }
 
-    /// Appends a term that the shard has; false if it has none.
+    /// Appends a term's canonical bytes; false if the shard does not have it.
     pub fn term(&self, id: u32, out: &mut Vec<u8>) -> bool {
         let number = self.shard.term_number(id);
         number.is_some_and(|n| self.base.dictionary.term(VertexId(n), out))
     }
 
-    /// Appends the id of each term that the shard has, and 0 for others.
+    /// Appends the id of each term, or 0 for a term that the shard does not have.
     pub fn lookup(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         self.base.dictionary.lookup_many(terms, out);
@@ -84,8 +85,8 @@ impl<'a> OwnData<'a> {
         }
     }
 
-    /// Appends the shard's keys of a predicate in some graphs from an id on, as ascending ids, at most `most` and [`PAGE`]. True if there are
-    /// more.
+    /// Appends the shard's keys of a predicate in some graphs as ascending ids, beginning at an id; at most `most` and
+    /// at most [`PAGE`]. Returns true if there are more.
     pub fn keys(
         &self,
         p: PredicateId,
@@ -96,7 +97,7 @@ impl<'a> OwnData<'a> {
     ) -> bool {
         let most = most.clamp(1, PAGE) as usize;
         let start = out.len();
-        // One more says whether there is another page.
+        // One more key tells if there is another page.
         self.edges(p, direction)
             .keys_page(scope, from, most + 1, out);
         let more = out.len() - start > most;

@@ -1,4 +1,4 @@
-//! Giving blocks of ids to shards when a store is loaded.
+//! Assignment of blocks of ids to shards when a store is loaded.
 
 use super::Blocks;
 use super::ranges::ranges;
@@ -6,24 +6,24 @@ use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Resource, Result, setters};
 use std::str::FromStr;
 
-/// Blocks that a table has at most before its blocks are made larger: 10 MiB. They are small because a few ids of one class may have most
-/// of a query's triples, as the universities of LUBM have.
+/// Most blocks in a table before blocks are made larger: 10 MiB. Blocks are small because a few ids of one class may
+/// have most of a query's triples, like the universities of LUBM.
 const MANY_BLOCKS: u32 = 1 << 21;
 
-/// Rule by which blocks are given to shards.
+/// Rule by which blocks are assigned to shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Placement {
-    /// Each cluster of ids is cut into one piece a shard: instances of every class are spread evenly, and what lies together
-    /// in several clusters is mostly owned together.
+    /// Each cluster of ids is cut into one piece per shard: instances of every class are spread evenly, and vertices
+    /// at the same relative places of their clusters mostly have the same owner.
     #[default]
     Range,
-    /// By a hash of the block's number.
+    /// Assignment by a hash of the block's number.
     Hash,
 }
 
 impl Placement {
-    /// The word in options and manifests.
+    /// The rule's name in options and manifests.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -45,11 +45,11 @@ impl FromStr for Placement {
     }
 }
 
-/// How a load cuts a store into shards.
+/// Division of a store into shards by a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Sharding {
-    /// Number of shards, fixed for the store's life; 1 makes a store that is not sharded.
+    /// Number of shards, fixed for the store's life; 1 makes an unsharded store.
     pub shards: u32,
     /// Rule by which blocks go to shards.
     pub placement: Placement,
@@ -58,7 +58,7 @@ pub struct Sharding {
 }
 
 impl Sharding {
-    /// A number of shards, placed by range, with blocks as large as the graph wants them.
+    /// A division into this many shards by range, with a block size that suits the graph.
     #[must_use]
     pub fn new(shards: u32) -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Sharding {
     }
 
     /// # Errors
-    /// [`Error::Limit`] for numbers that no store can have.
+    /// [`Error::Limit`] for numbers out of range.
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::limit(Resource::Numbers, what));
         if self.shards == 0 || self.shards > MAX_SHARDS {
@@ -123,8 +123,8 @@ impl Sharding {
     }
 }
 
-/// The block size of a graph: the smallest of which there are not too many. Blocks of a small graph are single ids, so that a
-/// graph of ten triples lies on several shards.
+/// The block size for a graph: the smallest that does not give too many blocks. Blocks of a small graph are single ids,
+/// so that even a graph of ten triples is spread over several shards.
 fn shift_for(vertices: u32) -> u32 {
     let fits = |&shift: &u32| vertices >> shift < MANY_BLOCKS;
     (0..MAX_SHIFT).find(fits).unwrap_or(MAX_SHIFT)
@@ -167,7 +167,7 @@ mod tests {
                 let IdPlace { shard, local } = b.place(v).unwrap();
                 prop_assert!(local > last[shard as usize]);
                 prop_assert_eq!(b.global(shard, local), v);
-                // Terms are numbered without a gap.
+                // Terms are numbered without gaps.
                 owned[shard as usize] += 1;
                 prop_assert_eq!(local.0 - b.first_key(shard).0 + 1, owned[shard as usize]);
                 last[shard as usize] = local;

@@ -1,22 +1,26 @@
-//! The owners of blocks by range: every shard has the same part of each cluster, and all have the same number of bytes.
+//! Assignment of blocks by range: every shard gets the same fraction of each cluster, and all shards get the same
+//! number of bytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-/// Part by which a shard's share of a large cluster may differ from an equal one, so that it has as many bytes as the others in the end.
+/// Fraction by which a shard's share of a large cluster may differ from an equal one, so that all shards have equally
+/// many bytes in the end.
 const SLACK: f64 = 0.1;
-/// Blocks a shard from which on a cluster is large: there a tenth less is blocks less.
+/// Blocks per shard from which on a cluster counts as large: only then does a tenth of a piece make a block.
 const LARGE: u32 = 16;
-/// The golden ratio's part after the point: its multiples, whole parts aside, are spread evenly.
+/// The fractional part of the golden ratio: the fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// Cuts the blocks that begin in each cluster into one piece a shard, each with the same weight and in the shards' order: so what lies together
-/// in several clusters is mostly owned together. Blocks that cannot be cut so, since a cluster has fewer than shards or one of them is heavier
-/// than a piece (in a large cluster, than an eighth of one), go to the lightest shard, the heaviest first. The pieces of large clusters then make up for differences, within [`SLACK`].
+/// Cuts the blocks that begin in each cluster into one piece per shard, all of the same weight and in the shards'
+/// order, so that vertices at the same relative places of their clusters mostly have the same owner. Blocks that cannot be
+/// cut in this way, since a cluster has fewer blocks than shards or one block is heavier than a piece (in a large
+/// cluster, than an eighth of one), go to the lightest shard, the heaviest first. The pieces of large clusters then
+/// make up for differences, within [`SLACK`].
 ///
-/// `clusters` has the number of ids of each, `weights` the weight of each of `count` blocks; all weigh the same where it is empty.
-/// O(blocks log shards).
+/// `clusters` has the number of ids of each cluster, `weights` the weight of each of `count` blocks; if it is empty,
+/// all weigh the same. O(blocks log shards).
 pub(super) fn ranges(
     shards: u32,
     shift: u32,
@@ -24,14 +28,14 @@ pub(super) fn ranges(
     clusters: impl Iterator<Item = u32>,
     weights: &[u64],
 ) -> Vec<u8> {
-    // A block without edges weighs something, too, else one shard might get all of these.
+    // Blocks without edges have a weight, too; otherwise one shard might get all of them.
     let weight = |&b: &u32| weights.get(b as usize).map_or(1, |&w| w.max(1));
     let mut owners = vec![0u8; count as usize];
     let mut have = vec![0u64; shards as usize];
     let (mut single, mut middle, mut large) = (Vec::new(), Vec::new(), Vec::new());
     for blocks in spans(shift, count, clusters) {
         let all: u64 = blocks.clone().map(|b| weight(&b)).sum();
-        // In a large cluster pieces can be kept even, as long as no block is a good part of one.
+        // In a large cluster pieces can be kept even, as long as every block is a small part of one.
         let is_large = blocks.len() as u64 >= u64::from(LARGE) * u64::from(shards);
         let parts = u128::from(if is_large { shards * LARGE / 2 } else { shards });
         let is_heavy = |b: &u32| u128::from(weight(b)) * parts > u128::from(all);
@@ -57,7 +61,7 @@ pub(super) fn ranges(
     let mut cut = |pieces: Vec<Vec<u32>>, shares: &[f64], have: &mut [u64]| {
         for (number, blocks) in pieces.iter().enumerate() {
             let all: u64 = blocks.iter().map(weight).sum();
-            // What does not divide evenly goes to another shard in each cluster.
+            // The remainder of an uneven division goes to another shard in each cluster.
             let turn = (number as f64 + 0.5) * GOLDEN % 1.0;
             let (mut shard, mut before, mut end) = (0, 0u64, shares[0]);
             for b in blocks {
@@ -82,7 +86,7 @@ pub(super) fn ranges(
     owners
 }
 
-/// The blocks that begin in each cluster; those after the last one are one more.
+/// The blocks that begin in each cluster; those after the last cluster form one more.
 fn spans(
     shift: u32,
     count: u32,
@@ -100,7 +104,7 @@ fn spans(
     })
 }
 
-/// Parts of what is left that make up for what the shards have, within [`SLACK`]. Their sum is 1.
+/// Fractions of the remaining weight that make up for the shards' present weights, within [`SLACK`]. Their sum is 1.
 fn shares(have: &[u64], left: u64) -> Vec<f64> {
     let n = have.len() as f64;
     let each = (have.iter().sum::<u64>() + left) as f64 / n;
@@ -143,7 +147,7 @@ mod tests {
             for (&owner, &w) in owners.iter().zip(&weights) {
                 have[usize::from(owner)] += w;
             }
-            // Block 0, before the first id, lies with the first cluster. Blocks heavier than a piece are not cut.
+            // Block 0, before the first id, belongs to the first cluster. Blocks heavier than a piece are not cut.
             let (mut from, mut cut, n) = (0, 0, shards as usize);
             for (number, &(len, _)) in clusters.iter().enumerate() {
                 let len = len as usize + usize::from(number == 0);
@@ -153,12 +157,13 @@ mod tests {
                 let light = blocks.iter().filter(|&&w| w * pieces <= all);
                 let uncut = len - light.clone().count();
                 cut += light.max().unwrap_or(&0);
-                // Out of the shards' order are only blocks that are not cut, and clusters with too few others.
+                // The shards' order is broken only by blocks that are not cut, and by clusters with too few others.
                 let down = span.windows(2).filter(|w| w[0] > w[1]).count();
                 prop_assert!(len - uncut < n || down <= 2 * uncut, "{owners:?}");
                 from += len;
             }
-            // The pieces of a cluster differ by a block of those that are cut; one that is not goes to the lightest shard.
+            // The pieces of a cluster differ by one of the cut blocks; a block that is not cut goes to the lightest
+            // shard.
             let (most, least) = (have.iter().max().unwrap(), have.iter().min().unwrap());
             let heaviest = weights.iter().max().unwrap();
             prop_assert!(most - least <= 2 * cut + heaviest, "{have:?}");

@@ -1,4 +1,4 @@
-//! Transactions against a set of quads: snapshots, records, terms and predicates that updates bring.
+//! Transactions against a set of quads: snapshots, records, and terms and predicates added by updates.
 
 use crate::transactions;
 use jindou_model::{CancelToken, Error, Watch};
@@ -116,7 +116,7 @@ fn large_transactions_use_several_threads() {
     assert_eq!(quads_of(&snapshot.replay(&one.record).unwrap()), truth);
 }
 
-/// Ends what it watches at a look.
+/// Fails at a given look.
 #[derive(Debug)]
 struct Looks {
     left: AtomicU64,
@@ -131,7 +131,7 @@ impl Watch for Looks {
     }
 }
 
-/// A hundred megabytes of RDF are millions of changes, which take seconds: time limits are looked at meanwhile.
+/// A hundred megabytes of RDF are millions of changes, which take seconds: time limits are checked meanwhile.
 #[test]
 fn applying_can_be_ended_at_every_long_step() {
     let (_folder, base) = store_of_terms(&[bytes([0, 1, 2, 0])]);
@@ -158,7 +158,7 @@ fn applying_can_be_ended_at_every_long_step() {
                 true
             }
         });
-        // Every 65,536 changes in each of six loops, and between the steps of laying them.
+        // Every 65,536 changes in each of six loops, and between the steps of applying them.
         assert!(looks > Some(20), "{looks:?}");
     }
 }

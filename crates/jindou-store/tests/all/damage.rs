@@ -18,7 +18,7 @@ fn store() -> (tempfile::TempDir, std::path::PathBuf) {
     (folder, dir)
 }
 
-/// A bit of every byte of the headers and small files, and of a sample of the rest.
+/// Flips a bit of every byte of the headers and small files, and of a sample of the rest.
 #[test]
 fn every_changed_byte_is_found_and_none_makes_a_reader_panic() {
     let (_folder, dir) = store();
@@ -85,7 +85,8 @@ fn cut_and_lost_files_are_one_sentence() {
 
 #[test]
 fn check_sees_what_hashes_cannot() {
-    // A file that is internally wrong but was hashed so: swap two neighbours and seal the store again.
+    // A file that is internally wrong but has matching hashes: two neighbours are swapped and the store is sealed
+    // again.
     let (_folder, dir) = store();
     let file = jindou_store::directory::SegmentFile::open(
         jindou_store::directory::Bytes::map(&dir.join("segments-out.jd")).unwrap(),
@@ -108,7 +109,7 @@ fn check_sees_what_hashes_cannot() {
     );
 }
 
-/// The fuzz target's work with random edits: files that hash well and mean nonsense.
+/// The fuzz target's work with random edits: files with matching hashes and nonsensical content.
 #[test]
 fn readers_survive_nonsense_behind_sound_hashes() {
     use jindou_store::directory::FILES;

@@ -128,7 +128,7 @@ fn shards_do_not_depend_on_order_threads_or_memory_and_one_is_a_store() {
     load_into(&one, &data, &cut(1));
     load_into(&plain, &data, &LoadOptions::default());
     assert_eq!(files_in(&one), files_in(&plain));
-    // Ids are those of the store that is not cut.
+    // Ids are those of the unsharded store.
     let shard = Cluster::read(&a).unwrap().unwrap();
     assert_eq!(shard.terms, u64::from(open(&plain).unwrap().vertices()));
 }

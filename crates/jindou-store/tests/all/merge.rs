@@ -31,7 +31,7 @@ fn merge(dir: &Path, now: &Snapshot, generations: usize) -> Merging {
     Merging::write(dir, &files, now, &options, &Progress::default()).unwrap()
 }
 
-/// Checks all that a reader may take for proven of a snapshot.
+/// Checks everything about a snapshot that readers rely on.
 fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     assert_eq!(&quads_of(s), truth);
     assert_eq!(s.quads(), truth.len() as u64);
@@ -56,7 +56,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     let Some(rdf_type) = s.lookup(&term::rdf_type()).and_then(|v| s.predicate_of(v)) else {
         return;
     };
-    // Classes: intervals say exactly who is in, unless an edit says more.
+    // Classes: intervals are exact, unless an edit differs.
     let untouched = !s.is_predicate_patched(rdf_type) && s.statistics().rdf_type.is_some();
     let view = s.edges(rdf_type, Direction::In);
     let mut classes = vec![];
@@ -80,7 +80,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
         if !untouched {
             continue;
         }
-        // No set lacks what one of its subjects has.
+        // No set lacks a property of one of its subjects.
         for v in members {
             let list = s.predicates_of(v, Direction::Out);
             let has = |set: &jindou_graph::statistics::PlannerSet| {
@@ -135,7 +135,7 @@ proptest! {
             past.push((now.clone(), truth.clone()));
             let over = merging.lay_over(&now).unwrap();
             sound(&over, &truth);
-            // Updates go on alike on the merged store and on one that was opened.
+            // Updates have the same results on the merged store and on one that was opened.
             let mut other = again;
             let mut truth_there = quads_of(&other);
             for ops in &meanwhile {

@@ -1,4 +1,4 @@
-//! Where a store may be written, and what a failed load leaves.
+//! Places where a store may be written, and the remains of a failed load.
 
 use jindou_model::{Error, Progress, QuadSink, QuadSource, Result};
 use jindou_store::directory::WriteLock;
@@ -125,7 +125,7 @@ fn a_second_writer_is_told_and_a_dead_one_is_cleaned_up_after() {
     let lock = WriteLock::take(&dir).unwrap();
     assert!(sentence(put(&dir, 1, false)).contains("another process"));
     drop(lock);
-    // What a killed load leaves.
+    // The remains of a killed load.
     std::fs::create_dir(folder.path().join("s.loading-12345")).unwrap();
     std::fs::write(folder.path().join("s.loading-12345/strings.jd"), "x").unwrap();
     std::fs::create_dir(folder.path().join("s.loading-mine")).unwrap();

@@ -138,6 +138,6 @@ fn a_changed_snapshot_loads_as_what_it_sees() {
     let again = open(&dir).unwrap();
     assert_ne!(again.epoch(), epoch);
     assert_eq!(delivered(&Snapshot::of_base(again), 2), truth);
-    // What was there before is as it was.
+    // Earlier content is unchanged.
     assert_eq!(delivered(&before, 2), once(quads));
 }

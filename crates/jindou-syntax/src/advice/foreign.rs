@@ -1,8 +1,8 @@
-//! Words of other languages that people write in queries.
+//! Words from other languages that appear in queries by mistake.
 
 use super::FaultPlace;
 
-/// Message and remedy for a word of SQL or another language, by the place where it stands.
+/// Message and remedy for a word of SQL or another language, depending on its place.
 pub(crate) fn foreign(word: &str, place: FaultPlace) -> Option<(&'static str, &'static str)> {
     use FaultPlace as P;
     let upper = word.to_ascii_uppercase();

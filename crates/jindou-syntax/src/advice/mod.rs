@@ -1,4 +1,4 @@
-//! Faults in a person's words, and what to do about them.
+//! Descriptions of errors for people, with remedies.
 
 mod foreign;
 mod nearest;

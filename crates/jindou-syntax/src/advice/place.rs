@@ -1,4 +1,4 @@
-//! Places of the grammar, and what can stand there in a person's words.
+//! Places in the grammar, and the constructs allowed there, described for people.
 
 use crate::keyword::Keyword as K;
 
@@ -81,7 +81,7 @@ pub(crate) enum FaultPlace {
 }
 
 impl FaultPlace {
-    /// Description of what can stand there.
+    /// Description of the constructs that are allowed here.
     pub(crate) fn expected(self) -> String {
         let text = match self {
             Self::Query => "SELECT, ASK, CONSTRUCT or DESCRIBE",
@@ -168,7 +168,7 @@ impl FaultPlace {
         text.to_owned()
     }
 
-    /// Keywords that can stand there, for a misspelt one.
+    /// Keywords that are allowed here, for correcting a misspelt one.
     pub(crate) fn keywords(self) -> &'static [K] {
         match self {
             Self::Query => &[

@@ -1,5 +1,5 @@
-//! To and from `spargebra`'s algebra: for programs that make queries of their own, and for tests against other engines.
-//! Recurses as deep as the algebra nests.
+//! Conversion to and from `spargebra`'s algebra: for programs that build their own queries, and for tests against other
+//! engines. Recurses as deep as the algebra nests.
 
 use super::*;
 use oxiri::Iri;
@@ -160,7 +160,7 @@ impl From<&GroundTerm> for t::GroundTerm {
     }
 }
 
-/// Types of the same variants on both sides.
+/// Conversions of types with the same variants on both sides.
 macro_rules! alike {
     ($($ours:ident, $theirs:ty { $($variant:ident),* } $({ $($unit:ident),* })?)*) => {$(
         impl From<&$theirs> for $ours {
@@ -191,7 +191,7 @@ alike! {
     GraphTarget, from::GraphTarget { NamedNode } { DefaultGraph, NamedGraphs, AllGraphs }
 }
 
-/// Structures of the same fields on both sides.
+/// Conversions of structures with the same fields on both sides.
 macro_rules! fields {
     ($($ours:ident, $theirs:ty { $($field:ident),* })*) => {$(
         impl From<&$theirs> for $ours {
@@ -303,7 +303,7 @@ impl From<&PropertyPathExpression> for from::PropertyPathExpression {
     }
 }
 
-/// Functions that `spargebra` has, too; it gets others as functions that an IRI names.
+/// Functions that `spargebra` has, too; all others become functions named by an IRI.
 macro_rules! functions {
     ($($name:ident)*) => {
         impl From<&from::Function> for Function {

@@ -139,7 +139,7 @@ impl Display for Expression {
                 list(f, of.iter(), ", ")?;
                 f.write_str("))")
             }
-            // The space keeps a sign apart from a number: two things to the parser.
+            // The space separates a sign from a number: they are two tokens to the parser.
             Self::UnaryPlus(e) => write!(f, "(+ {e})"),
             Self::UnaryMinus(e) => write!(f, "(- {e})"),
             Self::Not(e) => match &**e {
@@ -223,7 +223,7 @@ impl Display for QueryDataset {
     }
 }
 
-/// An operator in front of others in the same group: a FILTER there would be one of the whole group.
+/// An operator followed by others in the same group: a FILTER written there would apply to the whole group.
 struct Before<'a>(&'a GraphPattern);
 
 impl Display for Before<'_> {
@@ -235,7 +235,7 @@ impl Display for Before<'_> {
     }
 }
 
-/// The right side of a join: what works on all that stands before it in its group has a group of its own.
+/// The right side of a join: an operator that applies to everything before it in its group gets a group of its own.
 struct Beside<'a>(&'a GraphPattern);
 
 impl Display for Beside<'_> {
@@ -253,7 +253,7 @@ impl Display for Beside<'_> {
     }
 }
 
-/// The text between the brackets of a group.
+/// The text between the braces of a group.
 impl Display for GraphPattern {
     fn fmt(&self, f: &mut Formatter<'_>) -> Result {
         match self {
@@ -371,7 +371,7 @@ impl Display for GraphPattern {
     }
 }
 
-/// SELECT with its modifiers, each at most once; what is below stands in WHERE.
+/// SELECT with its modifiers, each at most once; the remaining pattern goes into WHERE.
 fn select(f: &mut Formatter<'_>, p: &GraphPattern, dataset: Option<&QueryDataset>) -> Result {
     let mut below = p;
     let mut limits = None;
@@ -404,7 +404,7 @@ fn select(f: &mut Formatter<'_>, p: &GraphPattern, dataset: Option<&QueryDataset
             below = inner;
         }
         GraphPattern::Project { inner, .. } => {
-            // SELECT must name something: this has no value.
+            // SELECT must name a variable: this one has no value.
             f.write_str(" ?_none")?;
             below = inner;
         }
@@ -459,7 +459,7 @@ impl Display for Query {
     }
 }
 
-/// Bytes of something as text, without making it; `None` beyond the limit.
+/// Length in bytes of a value's text, without building the text; `None` beyond the limit.
 #[must_use]
 pub fn text_len(of: &impl Display, limit: u64) -> Option<u64> {
     struct Count {

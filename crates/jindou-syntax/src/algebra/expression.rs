@@ -5,7 +5,7 @@ use super::term::{Literal, NamedNode, NamedNodePattern, Variable};
 use jindou_values::functions::Definition;
 use std::sync::Arc;
 
-/// An expression. What is inside is shared; there is no deep copy of one. It is dropped, compared and hashed without recursion.
+/// An expression. Its parts are shared; it cannot be copied deeply. Dropping, comparing and hashing do not recurse.
 #[derive(Debug)]
 pub enum Expression {
     /// An IRI.
@@ -69,7 +69,7 @@ impl Expression {
         }
     }
 
-    /// Another handle of it, sharing all that is inside. O(arguments) for a call, O(1) for others.
+    /// Another handle of this expression, sharing its parts. O(arguments) for a call, O(1) for others.
     #[must_use]
     pub fn shared(&self) -> Self {
         let list = |list: &[Self]| list.iter().map(Self::shared).collect();
@@ -136,14 +136,14 @@ impl From<NamedNodePattern> for Expression {
     }
 }
 
-/// Functions that SPARQL has a keyword for, with their names as text, and those that an IRI names.
+/// Functions that have a keyword in SPARQL, with their names as text, and those named by an IRI.
 macro_rules! functions {
     ($($variant:ident $name:literal $module:ident $(($alias:ident $other:literal))?),* $(,)?) => {
         /// A function.
         #[derive(Clone, Debug, PartialEq, Eq, Hash)]
         pub enum Function {
             $(#[doc = concat!("`", $name, "`")] $variant,)*
-            /// A function that an IRI names.
+            /// A function named by an IRI.
             Custom(NamedNode),
         }
 
@@ -154,7 +154,7 @@ macro_rules! functions {
                 jindou_values::functions::ALL
             }
 
-            /// Its definition; `None` for one that an IRI names.
+            /// The function's definition; `None` for one named by an IRI.
             #[must_use]
             pub fn definition(&self) -> Option<&'static Definition> {
                 match self {

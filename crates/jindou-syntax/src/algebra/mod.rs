@@ -1,6 +1,6 @@
-//! SPARQL's algebra (SPARQL 1.1 §18.2). Names are those of `spargebra`; what differs is that nothing is held twice: texts are
-//! [shared](Text), parts of trees are after an [`Arc`](std::sync::Arc), and no tree can be copied by accident, since those that
-//! have others inside are not `Clone`. A rewriting shares what stays as it is.
+//! SPARQL's algebra (SPARQL 1.1 §18.2). Names are those of `spargebra`. The difference is that nothing is stored twice:
+//! texts are [shared](Text), parts of trees are held by an [`Arc`](std::sync::Arc), and a tree cannot be copied by
+//! accident, since types that contain others are not `Clone`. A rewriting shares the unchanged parts.
 
 mod convert;
 mod display;
@@ -29,7 +29,7 @@ pub use term::{
 };
 pub use text::{Canonical, Text};
 
-/// Compiles only for types that are not `Clone`: for one that is, both implementations fit.
+/// Compiles only for types that are not `Clone`: for a type that is, both implementations apply.
 macro_rules! not_clone {
     ($($type:ty),* $(,)?) => {
         $(const _: fn() = || {

@@ -1,4 +1,5 @@
-//! Operations on whole trees without recursion: dropping, comparing, hashing. A text may make trees deeper than a stack is high.
+//! Operations on whole trees without recursion: dropping, comparing, hashing. A text may produce trees too deep for a
+//! recursive walk.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern, OrderExpression};
@@ -7,7 +8,7 @@ use std::hash::{Hash, Hasher};
 use std::mem::{discriminant, take};
 use std::sync::Arc;
 
-/// Parts of dropped trees that nothing else holds.
+/// Parts of dropped trees that have no other owner.
 #[derive(Default)]
 struct DropQueue {
     patterns: Vec<GraphPattern>,
@@ -50,7 +51,7 @@ impl DropQueue {
 }
 
 impl Expression {
-    /// Takes out what is inside and is used by nothing else.
+    /// Takes out the parts that have no other owner.
     fn hollow(&mut self, open: &mut DropQueue) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
@@ -82,7 +83,7 @@ impl Expression {
         }
     }
 
-    /// The expressions directly inside.
+    /// The direct parts of this node.
     fn inside<'a>(&'a self, out: &mut Vec<NodePart<'a>>) {
         match self {
             Self::NamedNode(_) | Self::Literal(_) | Self::Variable(_) | Self::Bound(_) => {}
@@ -113,7 +114,7 @@ impl Expression {
         }
     }
 
-    /// Whether both are the same but for what is inside, of which both have as many.
+    /// True if both nodes are equal except for their parts, and have equally many of them.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::NamedNode(a), Self::NamedNode(b)) => a == b,
@@ -438,7 +439,7 @@ impl<'a> NodePart<'a> {
 }
 
 impl GraphPattern {
-    /// True if a variable stands somewhere inside, in scope or not. O(pattern).
+    /// True if a variable occurs anywhere inside, in scope or not. O(pattern).
     #[must_use]
     pub fn mentions(&self, v: &Variable) -> bool {
         let mut open = vec![NodePart::Pattern(self)];
@@ -456,7 +457,8 @@ impl GraphPattern {
         false
     }
 
-    /// True if a triple pattern or a path stands outside GRAPH and SERVICE, and so reads the query's default graph. O(pattern).
+    /// True if a triple pattern or a path occurs outside GRAPH and SERVICE, and so reads the query's default graph.
+    /// O(pattern).
     #[must_use]
     pub fn reads_default_graph(&self) -> bool {
         let mut open = vec![NodePart::Pattern(self)];
@@ -504,7 +506,7 @@ impl TriplePattern {
 }
 
 impl TermPattern {
-    /// Triple terms recurse, as deep as they nest.
+    /// Recurses into triple terms, as deep as they nest.
     fn names(&self, v: &Variable) -> bool {
         match self {
             Self::Variable(x) => x == v,

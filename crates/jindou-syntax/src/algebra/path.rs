@@ -4,7 +4,7 @@ use super::term::NamedNode;
 use std::fmt;
 use std::sync::Arc;
 
-/// A property path. Its parts are shared: cloning it takes constant time.
+/// A property path. Its parts are shared: cloning takes constant time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PropertyPathExpression {
     /// A predicate.

@@ -6,8 +6,8 @@ use super::term::{GroundTerm, NamedNode, NamedNodePattern, TermPattern, TriplePa
 use super::text::Text;
 use std::sync::Arc;
 
-/// An operator over patterns (SPARQL 1.1 §18.2). What is inside is shared; there is no deep copy of one. It is dropped and
-/// compared without recursion.
+/// An operator over patterns (SPARQL 1.1 §18.2). Its parts are shared; it cannot be copied deeply. Dropping and
+/// comparing do not recurse.
 #[derive(Debug)]
 pub enum GraphPattern {
     /// Triple patterns.
@@ -24,7 +24,7 @@ pub enum GraphPattern {
         /// Object.
         object: TermPattern,
     },
-    /// Both.
+    /// A join.
     Join {
         /// Left side.
         left: Arc<Self>,
@@ -37,10 +37,10 @@ pub enum GraphPattern {
         left: Arc<Self>,
         /// The optional side.
         right: Arc<Self>,
-        /// A condition on both.
+        /// A condition on the combined solutions.
         expression: Option<Arc<Expression>>,
     },
-    /// LATERAL: the right side for each solution of the left.
+    /// LATERAL: the right side is evaluated for each solution of the left.
     Lateral {
         /// Left side.
         left: Arc<Self>,
@@ -98,7 +98,7 @@ pub enum GraphPattern {
         /// Keys.
         expression: Vec<OrderExpression>,
     },
-    /// The choice of columns.
+    /// Projection.
     Project {
         /// Input.
         inner: Arc<Self>,
@@ -119,7 +119,7 @@ pub enum GraphPattern {
     Slice {
         /// Input.
         inner: Arc<Self>,
-        /// Solutions to leave out.
+        /// Number of solutions to skip.
         start: usize,
         /// Most solutions.
         length: Option<usize>,
@@ -137,22 +137,22 @@ pub enum GraphPattern {
     Service {
         /// The endpoint.
         name: NamedNodePattern,
-        /// The pattern that the endpoint is asked.
+        /// The pattern that is sent to the endpoint.
         inner: Arc<Self>,
-        /// No error if it does not answer.
+        /// True if a failure is not an error.
         silent: bool,
     },
 }
 
 impl Default for GraphPattern {
-    /// The one solution without variables.
+    /// The single solution without variables.
     fn default() -> Self {
         Self::Bgp { patterns: vec![] }
     }
 }
 
 impl GraphPattern {
-    /// True for an operator without others inside.
+    /// True for an operator without patterns inside.
     #[must_use]
     pub fn is_leaf(&self) -> bool {
         matches!(
@@ -161,7 +161,7 @@ impl GraphPattern {
         )
     }
 
-    /// Calls `f` with each variable in scope (SPARQL 1.1 §18.2.1), some more than once.
+    /// Calls `f` with each variable in scope (SPARQL 1.1 §18.2.1), possibly more than once.
     pub fn on_in_scope_variable<'a>(&'a self, mut f: impl FnMut(&'a Variable)) {
         let mut open = vec![self];
         while let Some(p) = open.pop() {
@@ -222,7 +222,7 @@ impl TriplePattern {
 }
 
 impl TermPattern {
-    /// Triple terms recurse, as deep as they nest.
+    /// Recurses into triple terms, as deep as they nest.
     fn on_variable<'a>(&'a self, f: &mut impl FnMut(&'a Variable)) {
         match self {
             Self::Variable(v) => f(v),
@@ -237,22 +237,22 @@ impl TermPattern {
 pub enum AggregateExpression {
     /// `COUNT(*)`
     CountSolutions {
-        /// Of distinct solutions.
+        /// True to count distinct solutions.
         distinct: bool,
     },
-    /// Others.
+    /// Any other aggregate.
     FunctionCall {
         /// The function.
         name: AggregateFunction,
         /// The argument.
         expr: Arc<Expression>,
-        /// Of distinct values.
+        /// True to use distinct values.
         distinct: bool,
     },
 }
 
 impl AggregateExpression {
-    /// Another handle of it, sharing what is inside. O(1).
+    /// Another handle of this aggregate, sharing its parts. O(1).
     #[must_use]
     pub fn shared(&self) -> Self {
         match self {
@@ -296,12 +296,12 @@ pub enum AggregateFunction {
     Max,
     /// `GROUP_CONCAT`
     GroupConcat {
-        /// Between two values; a space if there is none.
+        /// Text between two values; `None` for a space.
         separator: Option<Text>,
     },
     /// `SAMPLE`
     Sample,
-    /// One that an IRI names.
+    /// A function named by an IRI.
     Custom(NamedNode),
 }
 
@@ -335,13 +335,13 @@ impl OrderExpression {
 /// The graphs that a query names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueryDataset {
-    /// Merged to the default graph.
+    /// Graphs that are merged into the default graph.
     pub default: Vec<NamedNode>,
     /// The named graphs.
     pub named: Option<Vec<NamedNode>>,
 }
 
-/// The graphs that an operation of an update works on.
+/// The graphs to which an operation of an update applies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GraphTarget {
     /// One graph.

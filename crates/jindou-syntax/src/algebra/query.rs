@@ -7,7 +7,7 @@ use super::term::{
 use oxiri::Iri;
 use std::sync::Arc;
 
-/// The IRI that relative ones stand under.
+/// An IRI against which relative ones are resolved.
 pub type BaseIri = Iri<Arc<str>>;
 
 /// A query. Cloning it shares the algebra.
@@ -19,18 +19,18 @@ pub enum Query {
         dataset: Option<QueryDataset>,
         /// The algebra.
         pattern: Arc<GraphPattern>,
-        /// For `IRI()`.
+        /// Base for `IRI()`.
         base_iri: Option<BaseIri>,
     },
     /// CONSTRUCT.
     Construct {
-        /// The triples to make.
+        /// Template of the triples to make.
         template: Arc<[TriplePattern]>,
         /// FROM, FROM NAMED.
         dataset: Option<QueryDataset>,
         /// The algebra.
         pattern: Arc<GraphPattern>,
-        /// For `IRI()`.
+        /// Base for `IRI()`.
         base_iri: Option<BaseIri>,
     },
     /// DESCRIBE.
@@ -39,7 +39,7 @@ pub enum Query {
         dataset: Option<QueryDataset>,
         /// The algebra.
         pattern: Arc<GraphPattern>,
-        /// For `IRI()`.
+        /// Base for `IRI()`.
         base_iri: Option<BaseIri>,
     },
     /// ASK.
@@ -48,12 +48,12 @@ pub enum Query {
         dataset: Option<QueryDataset>,
         /// The algebra.
         pattern: Arc<GraphPattern>,
-        /// For `IRI()`.
+        /// Base for `IRI()`.
         base_iri: Option<BaseIri>,
     },
 }
 
-/// The same part of each form.
+/// A part that every form has.
 macro_rules! of_all {
     ($query:expr, $part:ident) => {
         match $query {
@@ -72,7 +72,7 @@ impl Query {
         of_all!(self, pattern)
     }
 
-    /// The algebra, to put another in its place.
+    /// The algebra, mutable.
     pub fn pattern_mut(&mut self) -> &mut Arc<GraphPattern> {
         of_all!(self, pattern)
     }
@@ -83,12 +83,12 @@ impl Query {
         of_all!(self, dataset).as_ref()
     }
 
-    /// FROM and FROM NAMED, to change them.
+    /// FROM and FROM NAMED, mutable.
     pub fn dataset_mut(&mut self) -> &mut Option<QueryDataset> {
         of_all!(self, dataset)
     }
 
-    /// The base.
+    /// The base IRI.
     #[must_use]
     pub fn base_iri(&self) -> Option<&BaseIri> {
         of_all!(self, base_iri).as_ref()
@@ -110,9 +110,9 @@ pub enum GraphUpdateOperation {
     },
     /// DELETE and INSERT by a pattern.
     DeleteInsert {
-        /// Template of what is deleted.
+        /// Template of the quads to delete.
         delete: Vec<GroundQuadPattern>,
-        /// Template of what is inserted.
+        /// Template of the quads to insert.
         insert: Vec<QuadPattern>,
         /// USING, USING NAMED.
         using: Option<QueryDataset>,
@@ -121,7 +121,7 @@ pub enum GraphUpdateOperation {
     },
     /// LOAD.
     Load {
-        /// No error if it fails.
+        /// True if a failure is not an error.
         silent: bool,
         /// The document.
         source: NamedNode,
@@ -130,21 +130,21 @@ pub enum GraphUpdateOperation {
     },
     /// CLEAR.
     Clear {
-        /// No error if it fails.
+        /// True if a failure is not an error.
         silent: bool,
         /// The graphs.
         graph: GraphTarget,
     },
     /// CREATE.
     Create {
-        /// No error if it is there.
+        /// True if an existing graph is not an error.
         silent: bool,
         /// The graph.
         graph: NamedNode,
     },
     /// DROP.
     Drop {
-        /// No error if it fails.
+        /// True if a failure is not an error.
         silent: bool,
         /// The graphs.
         graph: GraphTarget,

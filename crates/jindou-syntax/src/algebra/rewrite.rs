@@ -1,37 +1,37 @@
-//! Rewritings: what changes is made again, what stays is shared.
+//! Rewritings: changed parts are built again, unchanged parts are shared.
 
 use super::expression::Expression;
 use super::pattern::{AggregateExpression, GraphPattern};
 use std::sync::Arc;
 
-/// The new part, or the old one.
+/// The new part if there is one, otherwise the old one.
 fn or<T>(new: Option<Arc<T>>, old: &Arc<T>) -> Arc<T> {
     new.unwrap_or_else(|| Arc::clone(old))
 }
 
-/// A rewriting of algebra. `None` says that a part stays as it is.
+/// A rewriting of algebra. `None` means that a part is unchanged.
 pub trait Rewrite {
-    /// Why there is no new algebra.
+    /// Reason why there is no new algebra.
     type Error;
 
     /// The new pattern.
     ///
     /// # Errors
-    /// The rewriting's own, where there is no new part.
+    /// The rewriting's own errors.
     fn pattern(&mut self, p: &GraphPattern) -> Result<Option<Arc<GraphPattern>>, Self::Error>;
 
     /// The new expression.
     ///
     /// # Errors
-    /// The rewriting's own, where there is no new part.
+    /// The rewriting's own errors.
     fn expression(&mut self, e: &Expression) -> Result<Option<Arc<Expression>>, Self::Error>;
 }
 
 impl GraphPattern {
-    /// The operator over what becomes of the patterns and expressions directly inside; `None` if all stay.
+    /// The operator with the rewritten patterns and expressions directly inside; `None` if all are unchanged.
     ///
     /// # Errors
-    /// Those of the rewriting.
+    /// The rewriting's errors.
     #[allow(clippy::too_many_lines, reason = "a case for each operator")]
     pub fn rewritten<R: Rewrite>(&self, with: &mut R) -> Result<Option<Self>, R::Error> {
         macro_rules! two {

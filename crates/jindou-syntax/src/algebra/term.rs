@@ -1,4 +1,4 @@
-//! RDF terms, and patterns of them. Cloning one takes constant time: texts and triple terms are shared.
+//! RDF terms, and patterns of them. Cloning takes constant time: texts and triple terms are shared.
 
 use super::text::{Canonical, Text};
 use jindou_model::term::{self, Parts};
@@ -10,12 +10,12 @@ use std::sync::Arc;
 /// An IRI.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NamedNode(
-    /// Its canonical form, `<` in front, which is text as well.
+    /// The canonical form: a leading `<`, which is also valid text.
     Text,
 );
 
 impl NamedNode {
-    /// Of an IRI that is known to be one.
+    /// Creates an IRI from a text that is known to be valid.
     #[must_use]
     pub fn new_unchecked(iri: impl AsRef<str>) -> Self {
         let iri = iri.as_ref();
@@ -25,7 +25,7 @@ impl NamedNode {
         Self(Text::from(text))
     }
 
-    /// Of a text that begins with `<`.
+    /// Creates an IRI from a text that begins with `<`.
     pub(crate) fn of_canonical(text: Text) -> Self {
         Self(text)
     }
@@ -36,7 +36,7 @@ impl NamedNode {
         self.0.get(1..).unwrap_or("")
     }
 
-    /// The IRI as a string of its own.
+    /// The IRI as an owned string.
     #[must_use]
     pub fn into_string(self) -> String {
         self.as_str().to_owned()
@@ -48,7 +48,7 @@ impl NamedNode {
         Canonical::of_text(&self.0)
     }
 
-    /// The IRI of canonical bytes, `None` for another term's.
+    /// The IRI with these canonical bytes; `None` for any other term's.
     #[must_use]
     pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         if bytes.first() != Some(&term::IRI) {
@@ -75,7 +75,7 @@ impl fmt::Display for NamedNode {
 pub struct Variable(Text);
 
 impl Variable {
-    /// Of a name that is known to be one.
+    /// Creates a variable from a name that is known to be valid.
     #[must_use]
     pub fn new_unchecked(name: impl Into<Text>) -> Self {
         Self(name.into())
@@ -87,7 +87,7 @@ impl Variable {
         &self.0
     }
 
-    /// The name, shared.
+    /// The name as shared text.
     #[must_use]
     pub fn name(&self) -> &Text {
         &self.0
@@ -109,20 +109,20 @@ impl fmt::Display for Variable {
 /// A blank node.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum BlankNode {
-    /// With a label of the text.
+    /// With a label in the text.
     Label(Text),
-    /// Without one: a number that no other has, in two halves.
+    /// Without a label: a unique number, in two halves.
     Fresh([u64; 2]),
 }
 
 impl BlankNode {
-    /// Of a label that is known to be one.
+    /// Creates a blank node from a label that is known to be valid.
     #[must_use]
     pub fn new_unchecked(label: impl Into<Text>) -> Self {
         Self::Label(label.into())
     }
 
-    /// Of a number that no other blank node has.
+    /// Creates a blank node from a number that no other blank node has.
     #[must_use]
     pub fn new_from_unique_id(id: u128) -> Self {
         Self::Fresh([(id >> 64) as u64, id as u64])
@@ -171,7 +171,7 @@ impl Literal {
         Self(bytes.into())
     }
 
-    /// A string with a language, and maybe a direction after it (`he--rtl`).
+    /// A string with a language, optionally followed by a direction (`he--rtl`).
     #[must_use]
     pub fn new_language_tagged_literal_unchecked(
         value: impl AsRef<str>,
@@ -186,7 +186,7 @@ impl Literal {
         Self(bytes)
     }
 
-    /// The literal of canonical bytes, `None` for another term's.
+    /// The literal with these canonical bytes; `None` for any other term's.
     #[must_use]
     pub fn from_canonical(bytes: &Canonical) -> Option<Self> {
         let is_other = matches!(
@@ -212,7 +212,7 @@ impl Literal {
         }
     }
 
-    /// The lexical form of a plain string, `None` for others. O(length).
+    /// The lexical form of a plain string; `None` for other literals. O(length).
     #[must_use]
     pub fn as_plain_string(&self) -> Option<&str> {
         match self.parts() {
@@ -227,7 +227,7 @@ impl Literal {
         self.tag().map(|t| t.0)
     }
 
-    /// The direction of writing. O(length).
+    /// The base direction. O(length).
     #[must_use]
     pub fn direction(&self) -> Option<BaseDirection> {
         self.tag()?.1
@@ -395,7 +395,7 @@ pub enum NamedNodePattern {
 pub enum TermPattern {
     /// An IRI.
     NamedNode(NamedNode),
-    /// A blank node, which is a variable here.
+    /// A blank node, which acts as a variable.
     BlankNode(BlankNode),
     /// A literal.
     Literal(Literal),
@@ -477,7 +477,7 @@ pub struct GroundQuadPattern {
     pub graph_name: GraphNamePattern,
 }
 
-/// `From` a part for the variant of the same name.
+/// Implements `From` a part for the variant of the same name.
 macro_rules! variants {
     ($($to:ident { $($variant:ident ($part:ty)),* })*) => {$($(
         impl From<$part> for $to {
@@ -549,7 +549,7 @@ impl TryFrom<TermPattern> for NamedOrBlankNode {
     }
 }
 
-/// Triple terms recurse, as deep as they nest.
+/// Recurses into triple terms, as deep as they nest.
 impl TryFrom<TermPattern> for Term {
     type Error = ();
 
@@ -663,7 +663,7 @@ impl TryFrom<QuadPattern> for GroundQuadPattern {
     }
 }
 
-/// Begins a part of a triple term's canonical bytes, whose length comes in front of it.
+/// Appends a part of a triple term's canonical bytes, preceded by its length.
 fn part(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -673,7 +673,7 @@ fn part(out: &mut Vec<u8>, push: impl FnOnce(&mut Vec<u8>)) {
 }
 
 impl GroundTerm {
-    /// Length of the canonical bytes, without making them.
+    /// Length of the canonical bytes, computed without making them.
     #[must_use]
     pub fn canonical_len(&self) -> usize {
         match self {
@@ -685,7 +685,8 @@ impl GroundTerm {
         }
     }
 
-    /// The canonical bytes: shared with the term, unless it is a triple term. That recurses as deep as it nests.
+    /// The canonical bytes: shared with the term, except for a triple term, for which this recurses as deep as it
+    /// nests.
     #[must_use]
     pub fn canonical(&self) -> Canonical {
         match self {
@@ -715,7 +716,8 @@ impl GroundTerm {
 }
 
 impl TriplePattern {
-    /// Length of the canonical bytes as a triple term, without making them; `None` if it has variables or blank nodes.
+    /// Length of the canonical bytes as a triple term, computed without making them; `None` if it has variables or
+    /// blank nodes.
     #[must_use]
     pub fn canonical_len(&self) -> Option<usize> {
         let TermPattern::NamedNode(subject) = &self.subject else {

@@ -1,4 +1,4 @@
-//! Text and bytes that are held once, however many terms have them.
+//! Text and bytes that are stored once, however many terms use them.
 
 use rustc_hash::FxHasher;
 use std::borrow::Cow;
@@ -52,7 +52,7 @@ impl Text {
         &self.text
     }
 
-    /// The same as an owned handle.
+    /// The text as a shared handle.
     #[must_use]
     pub fn shared(&self) -> Arc<str> {
         Arc::clone(&self.text)
@@ -159,7 +159,7 @@ pub struct Canonical {
 
 #[derive(Clone)]
 enum Bytes {
-    /// Of an IRI, which is one text with its node.
+    /// The bytes of an IRI, shared with its text.
     Text(Arc<str>),
     Raw(Arc<[u8]>),
 }
@@ -182,7 +182,7 @@ impl Canonical {
         }
     }
 
-    /// The bytes as a text. O(1) for what came from one.
+    /// The bytes as text. O(1) if they came from a text.
     pub(crate) fn to_text(&self) -> Option<Text> {
         let text = match &self.bytes {
             Bytes::Text(text) => Arc::clone(text),

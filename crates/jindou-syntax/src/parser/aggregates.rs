@@ -1,4 +1,4 @@
-//! Aggregates of the query under way: each is computed once, whatever the number of its mentions.
+//! Aggregates of the current query: each is computed once, however often it is mentioned.
 
 use super::{Deep, Halt, Parse, Parser};
 use crate::advice::FaultPlace;
@@ -9,12 +9,12 @@ use crate::lexer::TokenKind;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Aggregates of one SELECT, CONSTRUCT, … and the deepest of them.
+/// Aggregates of one SELECT, CONSTRUCT, …, and the depth of the deepest.
 #[derive(Default)]
 pub(crate) struct AggregateFrame {
     pub list: Vec<(Variable, AggregateExpression)>,
     pub depth: u32,
-    /// Place of each in the list, once there are many.
+    /// Index of each aggregate in the list, once there are many.
     index: FxHashMap<AggregateExpression, usize>,
 }
 
@@ -43,7 +43,7 @@ impl AggregateFrame {
 }
 
 impl Parser<'_, '_> {
-    /// Reads an aggregate, from its name on.
+    /// Parses an aggregate after its name.
     pub(super) fn aggregate(&mut self, word: K) -> Parse<Deep<Expression>> {
         let name = self.bump()?;
         if let Some(why) = self.no_aggregate {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 const STRING: &str = "http://www.w3.org/2001/XMLSchema#string";
 
-/// The function of a name, with the fewest and the most arguments.
+/// The function with this name, and the smallest and largest number of its arguments.
 pub(crate) fn function(word: K) -> Option<(Function, usize, usize)> {
     let function = word.function()?;
     let definition = function.definition()?;
@@ -24,7 +24,7 @@ pub(crate) fn is_aggregate(word: K) -> bool {
     )
 }
 
-/// True for a word that a call, EXISTS or NOT EXISTS begins with.
+/// True for a word that begins a call, EXISTS or NOT EXISTS.
 pub(crate) fn is_call(word: K) -> bool {
     matches!(
         word,
@@ -34,7 +34,7 @@ pub(crate) fn is_call(word: K) -> bool {
 }
 
 impl Parser<'_, '_> {
-    /// Reads a call of a built-in function, an aggregate, EXISTS or NOT EXISTS.
+    /// Parses a call of a built-in function, an aggregate, EXISTS or NOT EXISTS.
     pub(super) fn built_in(&mut self, word: K) -> Parse<Expr> {
         if is_aggregate(word) {
             return self.aggregate(word);
@@ -107,7 +107,7 @@ impl Parser<'_, '_> {
             _ => None,
         };
         let flags = 2 + usize::from(replaces);
-        // Flags that are computed may be any.
+        // Computed flags may have any value.
         let (Some(pattern), true) = (
             constant(1),
             list.len() <= flags || constant(flags).is_some(),
@@ -128,7 +128,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads a function's name and its arguments.
+    /// Parses a function's name and its arguments.
     fn arguments(&mut self, word: K, least: usize, most: usize) -> Parse<(Vec<Expression>, u32)> {
         let name = self.bump()?;
         let (list, depth) = self.expression_list(word)?;

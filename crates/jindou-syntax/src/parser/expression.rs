@@ -1,4 +1,4 @@
-//! Expressions, by precedence climbing: a level of brackets takes three frames of the stack, a chain of operators none.
+//! Expressions, by precedence climbing: a level of brackets takes three stack frames, a chain of operators none.
 
 use super::intern::{Suffix, Word};
 use super::{Deep, Parse, Parser};
@@ -45,7 +45,7 @@ impl Parser<'_, '_> {
         self.binary(Level::Or)
     }
 
-    /// Operands and operators that bind at least so tightly.
+    /// Operands joined by operators of at least this precedence.
     fn binary(&mut self, least: Level) -> Parse<Expr> {
         let mut left = self.unary()?;
         while let Some(level) = level(self.kind()) {
@@ -108,7 +108,7 @@ impl Parser<'_, '_> {
         self.joined(parts, to)
     }
 
-    /// Conditions joined by an operator that is associative; at least one.
+    /// Conditions joined by an associative operator; at least one.
     pub(super) fn joined(
         &mut self,
         parts: Vec<Expr>,
@@ -173,7 +173,7 @@ impl Parser<'_, '_> {
             nots += 1;
         }
         let mut e = match self.kind() {
-            // A sign that touches its number is part of the literal, whose form is kept.
+            // A sign that touches its number is part of the literal, whose lexical form is kept.
             sign @ (TokenKind::Plus | TokenKind::Minus) if !self.is_signed_number() => {
                 self.bump()?;
                 let e = self.primary()?;
@@ -260,7 +260,7 @@ impl Parser<'_, '_> {
         Ok(e)
     }
 
-    /// Arguments of a function that an IRI names, which was read already.
+    /// Arguments of a function named by an IRI, which has already been read.
     pub(super) fn custom_call(&mut self, name: Token, iri: NamedNode) -> Parse<Expr> {
         let (arguments, depth) = self.expression_list(K::Unknown)?;
         self.check_call(name, iri.as_str(), arguments.len());
@@ -270,7 +270,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// `()` or `(a, b, …)`, and the depth of the deepest.
+    /// `()` or `(a, b, …)`, and the depth of the deepest argument.
     pub(super) fn expression_list(&mut self, of: K) -> Parse<(Vec<Expression>, u32)> {
         self.enter()?;
         self.expect(TokenKind::OpenParen, FaultPlace::CallOpen(of))?;

@@ -1,4 +1,4 @@
-//! Faults, written down with their remedies.
+//! Recording of errors with their remedies.
 
 use super::{Halt, Parser};
 use crate::keyword::Keyword as K;
@@ -7,7 +7,7 @@ use crate::options::MOST_FAULTS;
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;
 
-/// Longest piece of the text that a message repeats, in characters.
+/// Longest piece of the text that a message quotes, in characters.
 const SHOWN: usize = 40;
 
 pub(super) fn shortened(text: &str) -> String {
@@ -27,18 +27,18 @@ pub(super) fn shortened(text: &str) -> String {
 }
 
 impl<'t> Parser<'t, '_> {
-    // --- writing down ---
+    // --- recording ---
 
     pub(super) fn diagnostic(&self, range: Range<usize>, kind: D, message: String) -> Diagnostic {
         let range = self.source.range(range);
-        // Those that are not reported are not worth a look at the text: a text may have a million of them.
+        // Errors that are not reported need no description: a text may have a million of them.
         if self.last_fault == Some(range.start) || self.faults.len() >= MOST_FAULTS {
             return Diagnostic::unplaced(range, kind, message);
         }
         Diagnostic::new(self.source.original, range, kind, message)
     }
 
-    /// Writes a fault down, unless one at the same place was.
+    /// Records an error, unless there was one at the same place.
     pub(super) fn fault(&mut self, d: Diagnostic) {
         if self.last_fault == Some(d.start) || self.faults.len() >= MOST_FAULTS {
             return;
@@ -47,7 +47,7 @@ impl<'t> Parser<'t, '_> {
         self.faults.push(d);
     }
 
-    /// Writes a fault down that ends a rule.
+    /// Records an error that ends a rule.
     pub(super) fn halt(&mut self, d: Diagnostic) -> Halt {
         self.fault(d);
         if self.faults.len() >= MOST_FAULTS {
@@ -57,7 +57,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// The faults and the limit that were met.
+    /// The recorded errors, and the limit that was exceeded.
     pub(crate) fn outcome(self) -> (Vec<Diagnostic>, Option<jindou_model::Error>) {
         (self.faults, self.stopped)
     }
@@ -73,7 +73,7 @@ impl<'t> Parser<'t, '_> {
         d.replace(text, range, with)
     }
 
-    /// A token as a person would say it.
+    /// A token as described in a message.
     pub(super) fn said(&self, token: Token) -> String {
         let text = shortened(self.slice(token));
         match token.kind {

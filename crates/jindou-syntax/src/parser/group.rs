@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub(super) type Pattern = Deep<GraphPattern>;
 
-/// The one solution without variables.
+/// The single solution without variables.
 pub(super) fn unit() -> Pattern {
     Deep {
         it: GraphPattern::default(),
@@ -25,7 +25,7 @@ fn is_unit(p: &GraphPattern) -> bool {
     matches!(p, GraphPattern::Bgp { patterns } if patterns.is_empty())
 }
 
-/// Patterns to be joined. Only at the beginning are basic graph patterns next to each other made one.
+/// Patterns to be joined. Only at the beginning are adjacent basic graph patterns merged into one.
 struct PatternRun {
     parts: Vec<Pattern>,
 }
@@ -50,7 +50,7 @@ impl PatternRun {
     }
 }
 
-/// The join of two patterns; that of basic graph patterns is one.
+/// The join of two patterns; basic graph patterns are merged.
 pub(super) fn join(a: Pattern, b: Pattern) -> Pattern {
     let mut run = PatternRun { parts: vec![a] };
     run.push(b);
@@ -69,7 +69,7 @@ fn join_all(parts: Vec<Pattern>) -> Pattern {
 }
 
 impl Parser<'_, '_> {
-    /// Reads a group; its filters stand around it.
+    /// Parses a group; its filters become the outermost operators.
     pub(super) fn group(&mut self, place: FaultPlace) -> Parse<Pattern> {
         let (p, filter) = self.group_with_filter(place)?;
         match filter {
@@ -90,7 +90,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// A group in a scope of its own, for EXISTS.
+    /// Parses a group in a scope of its own, for EXISTS.
     pub(super) fn exists(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
         let p = self.group(FaultPlace::Group)?;
@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         Ok(p)
     }
 
-    /// Reads a group, whose filters OPTIONAL takes for itself.
+    /// Parses a group and returns its filters separately, since OPTIONAL takes them for itself.
     fn group_with_filter(&mut self, place: FaultPlace) -> Parse<(Pattern, Option<Expr>)> {
         self.enter()?;
         self.expect(TokenKind::OpenBrace, place)?;
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
             parts: vec![unit()],
         };
         let mut filters = vec![];
-        // Whether triples may follow, and whether a dot may.
+        // Tracks if triples may follow, and if a dot may.
         let (mut triples_may, mut dot_may) = (true, false);
         let mut block: Vec<TriplePart> = vec![];
         loop {
@@ -191,13 +191,13 @@ impl Parser<'_, '_> {
         self.deep(p.it, p.depth)
     }
 
-    /// The run so far as one pattern, to go on from.
+    /// The run so far as one pattern, from which to continue.
     fn so_far(&mut self, run: &mut PatternRun) -> Parse<Pattern> {
         let parts = std::mem::take(&mut run.parts);
         self.joined_run(PatternRun { parts })
     }
 
-    /// Reads what stands in a group and is not a triple.
+    /// Parses an element of a group other than triples.
     fn clause(&mut self, run: &mut PatternRun, filters: &mut Vec<Expr>) -> Parse<()> {
         let TokenKind::Word(word) = self.kind() else {
             let p = self.union()?;
@@ -288,7 +288,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A group whose variables are in scope around it as well.
+    /// A group whose variables are also in scope around it.
     fn inner_group(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
         let p = self.group(FaultPlace::Group)?;
@@ -352,7 +352,7 @@ impl Parser<'_, '_> {
         self.deep(it, depth)
     }
 
-    /// A variable or an IRI, without putting it into scope.
+    /// A variable or an IRI; a variable is not put into scope.
     pub(super) fn graph_name(&mut self, place: FaultPlace) -> Parse<NamedNodePattern> {
         if self.is(TokenKind::Variable) {
             let (id, _) = self.variable(place)?;
@@ -379,7 +379,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// The join of patterns one after the other; those that are basic at the beginning are made one.
+/// The join of patterns in their order; basic graph patterns at the beginning are merged.
 pub(super) fn join_in_order(parts: Vec<Pattern>) -> Pattern {
     let mut run = PatternRun {
         parts: vec![unit()],

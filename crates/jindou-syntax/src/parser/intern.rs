@@ -1,4 +1,4 @@
-//! Terms that the text has had: the same words give the same shared text, however often they stand there.
+//! Interning of terms: equal tokens give the same shared text, however often they occur.
 
 use super::{Parse, Parser};
 use crate::algebra::{Canonical, Literal, NamedNode, Text};
@@ -6,35 +6,35 @@ use hashbrown::HashTable;
 use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
 
-/// Bytes of an entry of a table with what it points to, without the text.
+/// Bytes of a table entry with the structures that it points to, without the text.
 const ENTRY: usize = 160;
 
-/// The value after a string.
+/// The suffix after a string.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) enum Suffix<'t> {
     Nothing,
-    /// The language, as the text has it.
+    /// The language tag, as written in the text.
     Language(&'t str),
     Datatype(NamedNode),
 }
 
-/// Terms by the tokens that gave them.
+/// Terms by their tokens.
 #[derive(Default)]
 pub(crate) struct Interned<'t> {
-    /// IRIs by their tokens, each with the number of the declarations it was read under.
+    /// IRIs by their tokens, each with the number of declarations in force when it was read.
     iris: FxHashMap<&'t str, (u32, NamedNode)>,
     literals: FxHashMap<(&'t str, Suffix<'t>), Literal>,
-    /// IRIs that are much longer than their tokens: several tokens may give one.
+    /// IRIs that are much longer than their tokens, which several tokens may share.
     long: HashTable<Text>,
-    /// Of `rdf:type` and the like, by [`Word`].
+    /// `rdf:type` and the like, by [`Word`].
     vocabulary: [Option<NamedNode>; 5],
-    /// Declarations so far: of bases, which change what `<a>` means, and of prefixes.
+    /// Number of declarations so far: of bases, which change the meaning of `<a>`, and of prefixes.
     pub(super) bases: u32,
     pub(super) prefixes: u32,
     scratch: Vec<u8>,
 }
 
-/// IRIs that have a word or a sign of their own.
+/// IRIs with a keyword or sign of their own.
 #[derive(Clone, Copy)]
 pub(super) enum Word {
     Type,
@@ -58,7 +58,7 @@ impl Word {
 }
 
 impl Interned<'_> {
-    /// Number of the declarations that say what this token means.
+    /// Number of the declarations that determine the meaning of this token.
     fn declarations(&self, token: &str) -> u32 {
         if token.starts_with('<') {
             self.bases
@@ -69,13 +69,13 @@ impl Interned<'_> {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// The IRI that a token gave before.
+    /// The IRI of a token, if it occurred before.
     pub(super) fn known_iri(&self, token: &str) -> Option<NamedNode> {
         let (declarations, iri) = self.interned.iris.get(token)?;
         (*declarations == self.interned.declarations(token)).then(|| iri.clone())
     }
 
-    /// Keeps what a token gives. `text` begins with `<`; its bytes were charged.
+    /// Keeps the IRI of a token. `text` begins with `<`; its bytes have been charged.
     pub(super) fn intern_iri(&mut self, token: &'t str, text: &str) -> NamedNode {
         let interned = &mut self.interned;
         let text = if text.len() > 2 * token.len() + 64 {
@@ -105,12 +105,12 @@ impl<'t> Parser<'t, '_> {
             .clone()
     }
 
-    /// The literal that these words gave before.
+    /// The literal with this key, if it occurred before.
     pub(super) fn known_literal(&self, key: &(&'t str, Suffix<'t>)) -> Option<Literal> {
         self.interned.literals.get(key).cloned()
     }
 
-    /// Keeps a literal; charges its bytes before it takes them.
+    /// Keeps a literal; its bytes are charged first.
     pub(super) fn intern_literal(
         &mut self,
         key: (&'t str, Suffix<'t>),

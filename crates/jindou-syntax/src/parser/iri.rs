@@ -9,7 +9,7 @@ use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Declared prefixes, and those known without a declaration that were met.
+/// Declared prefixes, and the undeclared but known ones that occurred.
 #[derive(Default)]
 pub(crate) struct Prefixes<'t> {
     known: FxHashMap<&'t str, Prefix>,
@@ -20,9 +20,9 @@ const LONGEST_OPEN: usize = 1 << 12;
 
 #[derive(Clone)]
 struct Prefix {
-    /// With `<` in front.
+    /// The IRI, with a leading `<`.
     iri: NamedNode,
-    /// Whether letters, digits, `_` and `-` after it surely give an IRI.
+    /// True if the prefix followed by letters, digits, `_` and `-` always gives a valid IRI.
     open: bool,
 }
 
@@ -46,8 +46,8 @@ impl<'t> Prefixes<'t> {
     }
 }
 
-/// True for an absolute IRI of the usual kind: `http(s)`, a host of letters, digits, dots and dashes, a path without dot segments and
-/// escapes. It needs no further look, and a base changes nothing.
+/// True for an absolute IRI of the usual kind: `http(s)`, a host of letters, digits, dots and dashes, a path without
+/// dot segments and escapes. It needs no further checks, and a base does not change it.
 fn is_plain(iri: &str) -> bool {
     let Some(rest) = iri
         .strip_prefix("http://")
@@ -83,7 +83,7 @@ fn is_plain(iri: &str) -> bool {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// Reads an IRI, written out or as a prefixed name. A fault in it is written down, and reading goes on.
+    /// Parses an IRI, written out or as a prefixed name. An error in it is recorded, and parsing continues.
     pub(super) fn iri(&mut self) -> Parse<NamedNode> {
         let token = self.bump()?;
         let iri = match self.known_iri(self.slice(token)) {
@@ -110,7 +110,7 @@ impl<'t> Parser<'t, '_> {
         }
     }
 
-    /// The IRI of a token with `<` and `>`, under the base.
+    /// The IRI of a token in `<` and `>`, resolved against the base.
     pub(super) fn written(&mut self, token: Token) -> Parse<NamedNode> {
         let key = self.slice(token);
         if let Some(known) = self.known_iri(key) {
@@ -128,7 +128,7 @@ impl<'t> Parser<'t, '_> {
         } else {
             Cow::Borrowed(inside)
         };
-        // What is made: the IRI, and it once more while it is put into the table.
+        // Memory needed: the IRI, and a second copy while it is put into the table.
         let longest = self.base.as_ref().map_or(0, |b| b.len()) + unescaped.len();
         self.room(2 * longest)?;
         let mut text = String::with_capacity(longest + 2);
@@ -144,7 +144,7 @@ impl<'t> Parser<'t, '_> {
         Ok(self.intern_iri(key, &text))
     }
 
-    /// The IRI of a token as a base.
+    /// The IRI of a token, as a base.
     pub(super) fn new_base(&mut self, token: Token) -> Parse<BaseIri> {
         let iri = self.written(token)?;
         self.room(iri.as_str().len())?;
@@ -166,7 +166,7 @@ impl<'t> Parser<'t, '_> {
                 Some(iri) => NamedNode::new_unchecked(iri),
                 None => {
                     self.unknown_prefix(token, name);
-                    // Said once is enough.
+                    // The error has been reported already.
                     NamedNode::new_unchecked("http://e/")
                 }
             };

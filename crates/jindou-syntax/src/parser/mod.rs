@@ -1,5 +1,5 @@
-//! Recursive descent over tokens. A fault is written down and unwinds to the next place where reading can go on; the algebra that is
-//! built in the meantime is thrown away.
+//! Recursive descent over tokens. An error is recorded and unwinds to the next place from which parsing can continue;
+//! the algebra that is built in the meantime is discarded.
 
 mod aggregates;
 mod calls;
@@ -37,27 +37,27 @@ use oxiri::Iri;
 use rustc_hash::{FxHashMap, FxHashSet};
 use scope::Scopes;
 
-/// Why a rule did not end. What is wrong is written down in the parser.
+/// Reason why a rule did not complete. The details are recorded in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Halt {
-    /// A fault in the text: reading may go on after it.
+    /// An error in the text: parsing may continue after it.
     Fault,
-    /// A limit, or too many faults.
+    /// A limit was exceeded, or there were too many errors.
     Stop,
 }
 
 pub(crate) type Parse<T> = Result<T, Halt>;
 
-/// A part of the algebra, and how deep it is.
+/// A part of the algebra, and its depth.
 #[derive(Debug)]
 pub(crate) struct Deep<T> {
     pub it: T,
     pub depth: u32,
 }
 
-/// Bytes of a piece for which there must be room before it is made.
+/// Size in bytes from which memory for a part is checked before it is made.
 const LARGE: usize = 1 << 16;
-/// Tokens between two looks at the clock.
+/// Number of tokens between two looks at the clock.
 const BETWEEN: u32 = 512;
 
 pub(crate) struct Parser<'t, 'o> {
@@ -65,15 +65,15 @@ pub(crate) struct Parser<'t, 'o> {
     source: &'t Source<'t>,
     options: &'o Options,
     lexer: Lexer<'t>,
-    /// The next token to read, and the one after it where someone looked.
+    /// The next token, and the one after it if that was looked at.
     token: Token,
     ahead: Option<Token>,
-    /// After the last token that was read.
+    /// End of the last token that was read.
     behind: usize,
-    /// Brackets that are open, with their places.
+    /// Open brackets, with their places.
     open: Open,
     nesting: u32,
-    /// Triple terms that are open.
+    /// Number of open triple terms.
     triples: usize,
     tokens: u32,
 
@@ -83,39 +83,39 @@ pub(crate) struct Parser<'t, 'o> {
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
     variables: Vec<Variable>,
-    /// Blank nodes' labels: the block of each one, and where it stands.
+    /// Blank nodes' labels: the block of each one, and its place.
     labels: FxHashMap<&'t str, (u32, Token, BlankNode)>,
     block: u32,
     blank: Option<u128>,
     stem: Option<String>,
     generated: u32,
     frames: Vec<AggregateFrame>,
-    /// Why no aggregate can stand here.
+    /// Reason why no aggregate is allowed here.
     no_aggregate: Option<&'static str>,
-    /// The graph that the ADD, COPY or MOVE at hand reads.
+    /// The graph that the current ADD, COPY or MOVE reads.
     copied_from: Option<crate::CopiedFrom>,
-    /// Variables of the expression under way that must be grouped, with their places.
+    /// Variables of the current expression that must be grouped, with their places.
     noted: Vec<(u32, Token)>,
     noting: bool,
 
-    /// Calls of REGEX and REPLACE with constant patterns, if they are asked for.
+    /// Calls of REGEX and REPLACE with constant patterns, if requested.
     pub(crate) patterns: Option<Vec<crate::PatternCall>>,
-    /// Places of parts, if they are asked for.
+    /// Places of parts, if requested.
     pub(crate) recorder: Option<Box<record::Recorder>>,
     faults: Vec<Diagnostic>,
     last_fault: Option<usize>,
-    /// The statement that was last searched for a variable, and what was found.
+    /// The statement that was last searched for a variable, and the result.
     variable_after: Option<(usize, Option<Token>)>,
-    /// Where reading went on after the last fault.
+    /// Place at which parsing continued after the last error.
     recovered: Option<usize>,
     stopped: Option<Error>,
 }
 
-/// Brackets that are open.
+/// Open brackets.
 #[derive(Default)]
 pub(crate) struct Open {
     list: Vec<Token>,
-    /// Indexes in `list` of those that are braces.
+    /// Indexes in `list` of the braces.
     braces: Vec<usize>,
 }
 
@@ -258,7 +258,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(token)
     }
 
-    /// Ends the parse if there is no memory left, or was no time at the last look.
+    /// Ends the parse if no memory is left, or if time was over at the last look.
     fn look(&mut self) -> Parse<()> {
         if limits::was_over() {
             self.look_at_limits()?;
@@ -266,7 +266,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(())
     }
 
-    /// Asks for room before something is made that may be large.
+    /// Checks that there is memory for a part that may be large, before it is made.
     fn room(&mut self, bytes: usize) -> Parse<()> {
         if bytes >= LARGE {
             return limits::look_for(bytes as u64).map_err(|e| self.stop(e));
@@ -274,7 +274,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         self.look()
     }
 
-    /// Ends the parse if its memory or time is over.
+    /// Ends the parse if its memory or time is used up.
     #[cold]
     fn look_at_limits(&mut self) -> Parse<()> {
         self.tokens = 0;
@@ -337,7 +337,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         self.nesting -= 1;
     }
 
-    /// Counts a triple term within others; [`Self::leave_triple`] ends it.
+    /// Counts a level of triple terms; [`Self::leave_triple`] ends it.
     fn enter_triple(&mut self) -> Parse<()> {
         self.enter()?;
         self.triples += 1;
@@ -356,7 +356,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         self.leave();
     }
 
-    /// A part of the algebra, unless it is too deep.
+    /// A part of the algebra, or an error if it is too deep.
     fn deep<T>(&mut self, it: T, depth: u32) -> Parse<Deep<T>> {
         if depth > MOST_DEPTH {
             let at = self.told_place(self.token);
@@ -397,7 +397,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok((self.variable_id(token), token))
     }
 
-    /// A variable that the text does not have.
+    /// A variable that does not occur in the text.
     fn fresh_variable(&mut self) -> Variable {
         let text = self.text;
         let stem = self.stem.get_or_insert_with(|| free_stem(text));
@@ -410,7 +410,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
-                // Random, and as a label it begins with a letter.
+                // Random; as a label it begins with a letter.
                 let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }
@@ -438,11 +438,11 @@ impl<'t, 'o> Parser<'t, 'o> {
     }
 }
 
-/// A beginning of variable names that the text does not contain. O(text).
+/// A prefix for variable names that does not occur in the text. O(text).
 fn free_stem(text: &str) -> String {
     const STEM: &str = "_gen";
     let text = text.as_bytes();
-    // Numbers after the stem in the text, with `_` after them.
+    // Numbers that follow the stem in the text, with `_` after them.
     let mut taken = FxHashSet::default();
     let mut any = false;
     for at in memchr::memmem::find_iter(text, STEM) {

@@ -82,7 +82,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads the set of properties that follows `!`.
+    /// Parses the set of properties after `!`.
     fn negated(&mut self) -> Parse<Path> {
         let (mut direct, mut inverse) = (vec![], vec![]);
         if self.eat(TokenKind::OpenParen)? {

@@ -12,11 +12,11 @@ use crate::keyword::Keyword as K;
 use crate::lexer::TokenKind;
 use std::sync::Arc;
 
-/// Things to describe up to which each gets an operator of its own.
+/// Largest number of IRIs in DESCRIBE for which each gets an operator of its own.
 const FEW: usize = 32;
 
 impl Parser<'_, '_> {
-    /// Reads a whole query. `None` if faults were written down or a limit was met.
+    /// Parses a whole query. `None` if errors were recorded or a limit was exceeded.
     pub(crate) fn query(&mut self) -> Option<Query> {
         let read = self.query_unit();
         let settled = self.look_at_limits();
@@ -43,7 +43,7 @@ impl Parser<'_, '_> {
         Ok(query)
     }
 
-    /// Reads BASE, PREFIX and VERSION.
+    /// Parses BASE, PREFIX and VERSION.
     pub(super) fn prologue(&mut self) -> Parse<()> {
         loop {
             let read = match self.kind() {
@@ -105,7 +105,7 @@ impl Parser<'_, '_> {
     fn select(&mut self) -> Parse<Query> {
         let selection = match self.select_clause() {
             Err(Halt::Fault) => {
-                // What is chosen is not known, and what stands in WHERE may still be looked at.
+                // The selection is unknown, but WHERE can still be checked.
                 self.recover_to_where()?;
                 self.scopes.clear();
                 self.frames.truncate(1);
@@ -191,7 +191,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads something whose variables are in no scope.
+    /// Parses a construct whose variables are not in any scope.
     pub(super) fn in_own_scope<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         let outer = self.scopes.enter();
         let out = read(self)?;
@@ -210,7 +210,7 @@ impl Parser<'_, '_> {
         Ok(only_triples(parts))
     }
 
-    /// Reads triples with dots between them, and maybe after them, up to what is none.
+    /// Parses triples with dots between and possibly after them, up to the first token that cannot begin one.
     pub(super) fn template_triples(&mut self, parts: &mut Vec<TriplePart>) -> Parse<()> {
         let before = self.state();
         while self.starts_subject() {
@@ -274,12 +274,12 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Puts IRIs into what a query describes, each after this many of its variables.
+    /// Inserts IRIs into the things that a query describes, each after this many of its variables.
     fn described(&mut self, p: GraphPattern, iris: Vec<(usize, NamedNode)>) -> GraphPattern {
         if iris.is_empty() {
             return p;
         }
-        // Below the projection; a slice may stand around it.
+        // The IRIs go below the projection; a slice may be around it.
         if let GraphPattern::Slice {
             inner,
             start,
@@ -356,12 +356,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads FROM and FROM NAMED.
+    /// Parses FROM and FROM NAMED.
     fn dataset(&mut self) -> Parse<Option<QueryDataset>> {
         self.graphs_behind(K::From)
     }
 
-    /// Reads FROM or USING with their graphs, as often as they come.
+    /// Parses FROM or USING with their graphs, as often as they occur.
     pub(super) fn graphs_behind(&mut self, word: K) -> Parse<Option<QueryDataset>> {
         let (mut default, mut named) = (vec![], vec![]);
         while self.eat_word(word)? {

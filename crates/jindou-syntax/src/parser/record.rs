@@ -1,4 +1,4 @@
-//! Places of terms, patterns and filters, written down while a query is read.
+//! Places of terms, patterns and filters, recorded while a query is parsed.
 
 use super::Parser;
 use super::expression::Expr;
@@ -13,14 +13,14 @@ const MOST: usize = 4_000;
 #[derive(Debug, Default)]
 pub(crate) struct Recorder {
     pub found: Recorded,
-    /// Where the verb at hand begins.
+    /// Beginning of the current verb.
     verb: usize,
-    /// Where the pattern at hand stands, from its verb to its object.
+    /// Range of the current pattern, from its verb to its object.
     pattern: (usize, usize),
 }
 
 impl Parser<'_, '_> {
-    /// Writes down that the term stands where reading is.
+    /// Records that the term is at the current position.
     #[inline]
     pub(super) fn record_term(&mut self, start: usize, term: impl FnOnce() -> TermPattern) {
         if self.recorder.is_some() {
@@ -38,7 +38,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Remembers where a verb begins.
+    /// Remembers the beginning of a verb.
     #[inline]
     pub(super) fn record_verb(&mut self) {
         let start = self.token.start;
@@ -55,7 +55,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Writes down a pattern of the verb and the object at hand.
+    /// Records a pattern of the current verb and object.
     #[inline]
     pub(super) fn record_part(&mut self, part: &TriplePart) {
         if self.recorder.is_some() {
@@ -99,7 +99,7 @@ impl Parser<'_, '_> {
             .push(PatternPlace { range, ..pattern });
     }
 
-    /// Writes down a FILTER that begins here and ends where reading is.
+    /// Records a FILTER that begins here and ends at the current position.
     #[inline]
     pub(super) fn record_filter(&mut self, start: usize, e: &Expr) {
         if self.recorder.is_some() {
@@ -112,7 +112,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Writes down the group of the whole query, which begins here and ends where reading is.
+    /// Records the group of the whole query, which begins here and ends at the current position.
     pub(super) fn record_body(&mut self, start: usize) {
         if self.recorder.is_some() {
             let range = self.source.range(start..self.behind);

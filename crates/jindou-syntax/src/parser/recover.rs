@@ -1,10 +1,10 @@
-//! Going on after a fault.
+//! Recovery after an error.
 
 use super::{Halt, Parse, Parser};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
 
-/// Where a rule stands that can go on after a fault.
+/// Place of a rule that can continue after an error.
 pub(super) struct RecoveryPoint {
     open: usize,
     nesting: u32,
@@ -15,7 +15,7 @@ pub(super) struct RecoveryPoint {
     noting: bool,
 }
 
-/// Words that clauses of a group begin with.
+/// True for words that begin clauses of a group.
 fn begins_clause(word: K) -> bool {
     matches!(
         word,
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
         self.noting = state.noting;
     }
 
-    /// Reads a token without looking at brackets.
+    /// Reads a token without keeping track of brackets.
     pub(super) fn lone_bump(&mut self) -> Parse<Token> {
         let open = std::mem::take(&mut self.open);
         let token = self.bump();
@@ -60,7 +60,7 @@ impl Parser<'_, '_> {
         token
     }
 
-    /// Skips a token, and closes what it closes, down to a level.
+    /// Skips a token, together with everything that it closes, down to a level.
     fn skip(&mut self, level: usize) -> Parse<()> {
         let opener = match self.kind() {
             TokenKind::CloseBrace => TokenKind::OpenBrace,
@@ -74,7 +74,7 @@ impl Parser<'_, '_> {
             }
         };
         let matching = match opener {
-            // A brace closes what is open inside of it.
+            // A brace closes everything that is open inside it.
             TokenKind::OpenBrace => self.open.brace(level),
             _ => {
                 let innermost = self.open.last().is_some_and(|t| t.kind == opener);
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Skips to where the next triple or clause of the group begins, or to its end.
+    /// Skips to the beginning of the next triple or clause of the group, or to its end.
     pub(super) fn recover(&mut self, state: &RecoveryPoint) -> Parse<()> {
         self.restore(state);
         let level = state.open;
@@ -142,7 +142,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Skips what stands before WHERE or its brace.
+    /// Skips everything before WHERE or its brace.
     pub(super) fn recover_to_where(&mut self) -> Parse<()> {
         loop {
             match self.kind() {

@@ -1,4 +1,4 @@
-//! Faults beyond the grammar: names, scopes, numbers of arguments.
+//! Checks beyond the grammar: names, scopes, numbers of arguments.
 
 use super::fault::shortened;
 use super::{Halt, Parser};
@@ -9,11 +9,11 @@ use crate::prefixes::{COMMON_PREFIXES, common};
 use jindou_model::diagnostic::DiagnosticKind as D;
 use std::ops::Range;
 
-/// Tokens of a statement that are searched for its first variable.
+/// Most tokens of a statement that are searched for its first variable.
 const MOST_TOKENS: usize = 1_000;
 
 impl Parser<'_, '_> {
-    /// A prefix is declared without its colon.
+    /// Checks for a prefix that is declared without its colon.
     pub(super) fn prefix_without_colon(&mut self, token: Token) {
         let d = self.diagnostic(
             token.range(),
@@ -172,8 +172,8 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// Writes down a call of a function that is not there. After other faults it is unknown whether its IRI is the one that was
-    /// meant.
+    /// Reports a call of a function that does not exist. After other errors it is unknown if its IRI is the intended
+    /// one.
     pub(super) fn check_call(&mut self, name: Token, iri: &str, arguments: usize) {
         let Some(calls) = &self.options.calls else {
             return;
@@ -267,7 +267,7 @@ impl Parser<'_, '_> {
     }
 
     pub(super) fn not_grouped(&mut self, token: Token) {
-        // What a fault left out would be missed here.
+        // Constructs that an error has skipped would be reported as missing here.
         if !self.faults.iter().all(|f| f.kind == D::NotGrouped) {
             return;
         }
@@ -341,8 +341,8 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    /// The first variable of the triples that begin at a token, before the dot that ends them. Each of their objects may ask for it, so
-    /// that the last answer is kept.
+    /// The first variable of the triples that begin at a token, before the dot that ends them. Each of their objects
+    /// may ask for it, so the last answer is kept.
     fn variable_after(&mut self, at: Token) -> Option<Token> {
         if let Some((start, found)) = self.variable_after
             && start == at.start

@@ -1,11 +1,12 @@
-//! Variables in scope (SPARQL 1.1 §18.2.1), by the numbers that they got at their first appearance. Each step takes constant time.
+//! Variables in scope (SPARQL 1.1 §18.2.1), by numbers in the order of their first appearance. Each step takes constant
+//! time.
 
-/// All scopes that are open, in one list; each begins at a mark.
+/// All open scopes in one list; each begins at a mark.
 #[derive(Default)]
 pub(crate) struct Scopes {
-    /// Each entry with the one of the same variable before it (its place + 1; 0: none).
+    /// Each entry with the previous entry of the same variable (its index + 1; 0: none).
     log: Vec<(u32, u32)>,
-    /// Place + 1 of each variable's last entry.
+    /// Index + 1 of each variable's last entry.
     last: Vec<u32>,
     mark: usize,
     /// Variables that AS and VALUES define, for LATERAL.
@@ -22,7 +23,7 @@ pub(crate) struct Outer {
 }
 
 impl Scopes {
-    /// Room for one more variable.
+    /// Makes room for one more variable.
     pub(crate) fn grow(&mut self) {
         self.last.push(0);
     }
@@ -38,7 +39,7 @@ impl Scopes {
         outer
     }
 
-    /// The open scope, to return to after a fault.
+    /// The open scope, to which to return after an error.
     pub(crate) fn here(&self) -> Outer {
         Outer {
             mark: self.mark,
@@ -47,7 +48,7 @@ impl Scopes {
         }
     }
 
-    /// Closes the scope: its variables are the outer one's.
+    /// Closes the scope: its variables become the outer one's.
     pub(crate) fn merge(&mut self, outer: Outer) {
         self.mark = outer.mark;
     }
@@ -58,7 +59,7 @@ impl Scopes {
         self.mark = outer.mark;
     }
 
-    /// Closes the scope and forgets its variables, and what it defines.
+    /// Closes the scope and forgets its variables, and its definitions.
     pub(crate) fn forget_all(&mut self, outer: Outer) {
         self.forget(outer);
         self.defined.truncate(outer.defined);
@@ -90,7 +91,7 @@ impl Scopes {
         self.last[v as usize] as usize > self.mark
     }
 
-    /// Keeps of the definitions since the scope was opened those that pass.
+    /// Keeps only those definitions since the scope was opened that pass the test.
     pub(crate) fn keep_defined(&mut self, outer: Outer, pass: impl Fn(u32) -> bool) {
         let mut to = outer.defined;
         for i in outer.defined..self.defined.len() {
@@ -102,7 +103,7 @@ impl Scopes {
         self.defined.truncate(to);
     }
 
-    /// A variable that the inner scope defines and the outer one has; to be asked before the inner one is closed.
+    /// A variable that the inner scope defines and the outer one has; must be called before the inner one is closed.
     pub(crate) fn clash(&self, outer: Outer) -> Option<u32> {
         self.defined[outer.defined..].iter().copied().find(|v| {
             let mut at = self.last[*v as usize] as usize;

@@ -21,7 +21,7 @@ pub(super) enum Duplicates {
     Reduced,
 }
 
-/// Items that a query chooses, and what becomes of duplicates.
+/// Selected items of a query, and the treatment of duplicates.
 pub(super) struct Selection {
     pub duplicates: Duplicates,
     pub items: Items,
@@ -73,7 +73,7 @@ struct SelectGroup {
     before: Vec<u32>,
 }
 
-/// Variables that a grouped query's HAVING and ORDER BY use outside of aggregates.
+/// Variables that a grouped query's HAVING and ORDER BY use outside aggregates.
 struct Samples<'f> {
     frame: &'f mut super::aggregates::AggregateFrame,
     grouped: FxHashSet<u32>,
@@ -82,7 +82,8 @@ struct Samples<'f> {
     taken: FxHashMap<u32, Variable>,
 }
 
-/// The expression, to be changed. What was just read is shared by nothing else; else a handle of it is.
+/// The expression for modification. An expression that was just parsed has no other owner; for any other, a new handle
+/// is made.
 fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
     if Arc::get_mut(e).is_none() {
         *e = Arc::new(e.shared());
@@ -91,7 +92,7 @@ fn owned(e: &mut Arc<Expression>) -> Option<&mut Expression> {
 }
 
 impl Parser<'_, '_> {
-    /// Puts Sample(?v) in place of each variable of the pattern that is not grouped (SPARQL 1.1 §18.2.4.1).
+    /// Replaces each variable of the pattern that is not grouped by Sample(?v) (SPARQL 1.1 §18.2.4.1).
     fn sample(&mut self, e: &mut Expression, samples: &mut Samples<'_>) {
         let mut left = vec![e];
         while let Some(e) = left.pop() {
@@ -146,7 +147,7 @@ impl Parser<'_, '_> {
                     left.extend([owned(a), owned(b), owned(c)].into_iter().flatten());
                 }
                 Expression::Coalesce(list) | Expression::FunctionCall(_, list) => left.extend(list),
-                // The variables of a pattern are its own; `BOUND` takes a variable, and of a sample it would be another.
+                // The variables of a pattern are its own; `BOUND` takes a variable, which a sample is not.
                 Expression::NamedNode(_)
                 | Expression::Literal(_)
                 | Expression::Bound(_)
@@ -155,7 +156,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads SELECT and what it chooses.
+    /// Parses SELECT and its selection.
     pub(super) fn select_clause(&mut self) -> Parse<Selection> {
         self.bump()?;
         let duplicates = match self.kind() {
@@ -219,7 +220,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// Reads a SELECT inside of a group.
+    /// Parses a SELECT inside a group.
     pub(super) fn sub_select(&mut self) -> Parse<Pattern> {
         let outer = self.scopes.enter();
         let noted = self.noted.len();
@@ -241,7 +242,7 @@ impl Parser<'_, '_> {
         Ok(p)
     }
 
-    /// Reads the modifiers after WHERE and puts everything together; also the variables that are chosen.
+    /// Parses the modifiers after WHERE and combines everything; also returns the selected variables.
     pub(super) fn solution(
         &mut self,
         selection: Selection,
@@ -312,7 +313,7 @@ impl Parser<'_, '_> {
         Ok(all)
     }
 
-    /// Of a grouped query, only what it is grouped by stays in scope.
+    /// In a grouped query, only the grouping variables stay in scope.
     fn group_scope(&mut self, all: &mut Modifiers) {
         let aggregates = self.frames.last().is_some_and(|f| !f.list.is_empty());
         if all.group.is_none() && aggregates {
@@ -481,7 +482,7 @@ impl Parser<'_, '_> {
                 self.sample(&mut having.it, &mut samples);
             }
             if let Some((order, _)) = &mut modifiers.order {
-                // ORDER BY sees what SELECT gives a name, and HAVING does not.
+                // ORDER BY sees the names given by SELECT, but HAVING does not.
                 if let Items::List(items) = &selection.items {
                     let named = items.iter().filter(|i| i.expression.is_some());
                     samples.chosen = named.map(|i| i.id).collect();
@@ -583,7 +584,7 @@ impl Parser<'_, '_> {
         Ok((self.deep(it, deepest + 4)?, chosen))
     }
 
-    /// Of a grouped query: what an item needs must be grouped, aggregated or chosen before it.
+    /// In a grouped query, checks that the variables of an item are grouped, aggregated or selected before it.
     fn check_grouped(&mut self, item: &SelectItem) {
         if item.expression.is_none() {
             if !self.scopes.contains(item.id) {

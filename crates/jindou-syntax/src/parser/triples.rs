@@ -17,7 +17,7 @@ pub(super) enum TriplePart {
     Path(TermPattern, PropertyPathExpression, TermPattern),
 }
 
-/// Where triples stand.
+/// Context of triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// In WHERE: predicates may be paths.
@@ -72,7 +72,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Reads all triples of one subject.
+    /// Parses all triples of one subject.
     pub(super) fn same_subject(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<()> {
         match self.kind() {
             TokenKind::OpenReified => {
@@ -112,7 +112,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Reads predicates and objects of a subject. What stands inside of objects goes to `nested`, the triples themselves to
+    /// Parses predicates and objects of a subject. Triples inside objects go to `nested`, the subject's own to
     /// `triples`.
     fn properties(
         &mut self,
@@ -148,8 +148,8 @@ impl Parser<'_, '_> {
         Ok(self.starts_verb(mode))
     }
 
-    /// Reads predicates and objects; the triples come after what stands inside of objects. They go there at once as long as there is
-    /// nothing inside.
+    /// Parses predicates and objects; their triples come after those inside objects. As long as nothing is inside, they
+    /// are added at once.
     fn properties_behind(
         &mut self,
         subject: TermPattern,
@@ -334,7 +334,7 @@ impl Parser<'_, '_> {
         Ok(rest)
     }
 
-    /// `<< s p o ~ r >>`: the reifier.
+    /// `<< s p o ~ r >>`: returns the reifier.
     fn reified(&mut self, out: &mut Vec<TriplePart>) -> Parse<TermPattern> {
         self.enter()?;
         self.bump()?;
@@ -415,7 +415,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A term that is not a node with properties.
+    /// A term other than a node with properties.
     pub(super) fn term(&mut self, place: FaultPlace) -> Parse<TermPattern> {
         Ok(match self.kind() {
             TokenKind::Variable => {
@@ -503,7 +503,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// A path without alternatives and repetitions is triples. Recurses as deep as the path nests.
+    /// Adds a path; without alternatives and repetitions it becomes triples. Recurses as deep as the path nests.
     fn add_path(
         &mut self,
         subject: TermPattern,
@@ -514,7 +514,7 @@ impl Parser<'_, '_> {
         use PropertyPathExpression as P;
         match path {
             P::NamedNode(p) => {
-                // A path of one token after the other becomes patterns all at once.
+                // A sequence of single predicates becomes patterns all at once.
                 self.look()?;
                 let triple = TriplePattern {
                     subject,

@@ -1,4 +1,4 @@
-//! Tokens that cannot stand where they stand.
+//! Tokens that are not allowed in their place.
 
 use super::fault::{begins_update, comparison};
 use super::{Halt, Parser};
@@ -8,7 +8,7 @@ use crate::lexer::{Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 
 impl Parser<'_, '_> {
-    /// The next token cannot stand here.
+    /// Reports that the next token is not allowed here.
     pub(super) fn unexpected(&mut self, place: FaultPlace) -> Halt {
         let token = self.token;
         let expected = place.expected();
@@ -21,7 +21,7 @@ impl Parser<'_, '_> {
         self.halt(d)
     }
 
-    /// The closing bracket is missing.
+    /// Reports that the closing bracket is missing.
     pub(super) fn unclosed(&mut self, kind: TokenKind, place: FaultPlace) -> Halt {
         let token = self.token;
         let other = matches!(
@@ -86,7 +86,7 @@ impl Parser<'_, '_> {
         )
     }
 
-    /// The plain message with what is known of the token at the place.
+    /// The plain message, extended by the known facts about the token at its place.
     #[allow(clippy::too_many_lines)]
     fn advised(&mut self, d: Diagnostic, token: Token, place: FaultPlace) -> Diagnostic {
         let text = self.slice(token);
@@ -115,7 +115,7 @@ impl Parser<'_, '_> {
             (TokenKind::Bad(bad), _) => return self.bad_token(token, bad),
             (TokenKind::Less, _) if self.looks_like_iri(token).is_some() => {
                 let (range, with) = self.looks_like_iri(token).unwrap_or_default();
-                // What is inside of it would be another fault.
+                // Tokens inside it would be reported as another error.
                 self.ahead = self.ahead.take().filter(|t| t.start >= range.end);
                 self.lexer.skip_to(range.end);
                 let d = self.diagnostic(

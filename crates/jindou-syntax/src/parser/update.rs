@@ -38,7 +38,7 @@ struct Written {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// Reads a whole request. `None` if faults were written down or a limit was met.
+    /// Parses a whole request. `None` if errors were recorded or a limit was exceeded.
     pub(crate) fn update(&mut self) -> Option<Operations> {
         let mut list = vec![];
         let read = self.operations(&mut list);
@@ -53,7 +53,7 @@ impl<'t> Parser<'t, '_> {
     }
 
     fn operations(&mut self, list: &mut Vec<ReadOperation>) -> Parse<()> {
-        // Labels of INSERT DATA, which no other INSERT DATA may have.
+        // Labels of INSERT DATA, which no other INSERT DATA may use.
         let mut data: FxHashMap<&'t str, Token> = FxHashMap::default();
         self.no_aggregate = Some("here");
         let before = self.state();
@@ -431,7 +431,7 @@ impl<'t> Parser<'t, '_> {
     }
 }
 
-/// The operation that ADD stands for (SPARQL 1.1 Update §3.2.5).
+/// The operation for which ADD stands (SPARQL 1.1 Update §3.2.5).
 fn copied(from: GraphName, to: GraphName) -> Op {
     let v = Variable::new_unchecked;
     let bgp = GraphPattern::Bgp {

@@ -11,7 +11,7 @@ use crate::lexer::TokenKind;
 use rustc_hash::FxHashSet;
 
 impl Parser<'_, '_> {
-    /// Reads what stands after VALUES.
+    /// Parses the data after VALUES.
     pub(super) fn data_block(&mut self) -> Parse<Pattern> {
         let (variables, bindings) = if self.is(TokenKind::Variable) {
             let (id, _) = self.variable(FaultPlace::ValuesVariables)?;

@@ -9,7 +9,7 @@ use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
 impl Parser<'_, '_> {
-    /// A word that cannot stand here.
+    /// Message for a word that is not allowed here.
     pub(super) fn advised_word(
         &mut self,
         d: Diagnostic,
@@ -124,12 +124,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The sign directly before the token.
+    /// True if this sign is directly before the token.
     pub(super) fn double(&self, token: Token, before: u8) -> bool {
         self.behind == token.start && self.text.as_bytes()[token.start - 1] == before
     }
 
-    /// The text from `<` to the next `>` of the line, if it looks like an IRI with a fault in it; and it without spaces.
+    /// The text from `<` to the next `>` of the line, if it looks like a faulty IRI; and the same text without spaces.
     pub(super) fn looks_like_iri(&self, token: Token) -> Option<(Range<usize>, String)> {
         let rest = &self.text.as_bytes()[token.end..];
         let rest = &rest[..rest.len().min(2_000)];
@@ -247,7 +247,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A call where its brackets and name are missing: `SELECT COUNT(?x)`.
+    /// Message for a call without its brackets and name: `SELECT COUNT(?x)`.
     pub(super) fn bare_call(&self, token: Token) -> Diagnostic {
         let word = self.slice(token);
         let mut lexer = self.lexer.clone();
@@ -275,7 +275,7 @@ impl Parser<'_, '_> {
             D::Aggregate,
             "an expression in SELECT needs brackets and a name".into(),
         );
-        // The name that is there already, or one that tells what it is.
+        // The name that is already there, or a descriptive one.
         let named = lexer.next();
         let (range, name) = if named.kind == TokenKind::Word(K::As) {
             let name = lexer.next();
@@ -295,7 +295,7 @@ impl Parser<'_, '_> {
         self.with(d, format!("write {shown}"), range, with)
     }
 
-    /// A triple begins behind another without a dot between.
+    /// Reports a triple that follows another without a dot in between.
     pub(super) fn missing_dot(&mut self) -> Halt {
         let token = self.token;
         let at = self.behind;

@@ -1,5 +1,5 @@
-//! The place of a cursor in a query that is being written: which kind of term is due there, and what the query says about its
-//! neighbours.
+//! The place of a cursor in a query that is being written: the kind of term expected there, and the known facts about
+//! its neighbours.
 //!
 //! The text may be anything: nothing here is an error, nothing recurses, and time and memory are linear in the text.
 //!
@@ -18,7 +18,7 @@ mod tests;
 use crate::lexer::{Bad, Lexer, Token, TokenKind};
 use walk::Walk;
 
-/// The kind of term that is due at a place.
+/// The kind of term expected at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Slot {
     /// No term: inside a comment, a string, inline data or another endpoint's pattern.
@@ -41,8 +41,8 @@ pub enum Slot {
     Object,
 }
 
-/// A triple pattern in SPARQL's own words. Variables begin with `?`, and nodes without a name are variables that the text does not
-/// have.
+/// A triple pattern in SPARQL's notation. Variables begin with `?`, and nodes without a name become variables that do
+/// not occur in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     /// The subject.
@@ -51,35 +51,35 @@ pub struct Pattern {
     pub predicate: String,
     /// The object.
     pub object: String,
-    /// The graph in whose group it stands.
+    /// The graph of its group.
     pub graph: Option<String>,
 }
 
 /// A place in a query.
 #[derive(Clone, Debug)]
 pub struct CursorPlace {
-    /// The kind of term that is due.
+    /// The kind of term expected at the cursor.
     pub slot: Slot,
-    /// The offset of the word that is being written, in bytes; the cursor where there is none.
+    /// The offset in bytes of the word that is being written; the cursor if there is none.
     pub from: usize,
-    /// The subject of the triple; `None` where it has no name or none is known.
+    /// The subject of the triple; `None` if it has no name or is unknown.
     pub subject: Option<String>,
-    /// The predicate of the triple whose object is due.
+    /// The predicate of the triple whose object is expected.
     pub predicate: Option<String>,
-    /// Whether the expected predicate leads to the subject (`^`).
+    /// True if the expected predicate leads to the subject (`^`).
     pub inverse: bool,
     /// The graph of the group.
     pub graph: Option<String>,
-    /// Patterns that hold where the cursor is: those of the groups around it, before and after.
+    /// Patterns that hold at the cursor: those of the groups around it, before and after.
     pub patterns: Vec<Pattern>,
-    /// Prefixes that the text declares, with their IRIs. The last declaration of a prefix counts.
+    /// Prefixes that the text declares, with their IRIs. The last declaration of a prefix wins.
     pub prefixes: Vec<(String, String)>,
     /// The last BASE that the text declares before the cursor.
     pub base: Option<String>,
-    /// Graphs of FROM and of FROM NAMED, in SPARQL's words.
+    /// Graphs of FROM and of FROM NAMED, in SPARQL's notation.
     pub dataset: [Vec<String>; 2],
-    /// Variables of the text with `?`, each once: the one that is nearest before the cursor first, then those after it. The word
-    /// that is being written is none of them.
+    /// Variables of the text with `?`, without duplicates: the nearest before the cursor first, then those after it.
+    /// The word that is being written is not included.
     pub variables: Vec<String>,
 }
 
@@ -117,7 +117,7 @@ pub fn place(before: &str, after: &str) -> CursorPlace {
     place
 }
 
-/// The tokens of a text, and whether it ends inside of a string.
+/// The tokens of a text, and true if it ends inside a string.
 fn tokens(text: &str) -> (Vec<Token>, bool) {
     let mut lexer = Lexer::new(text);
     let mut all: Vec<Token> = Vec::new();
@@ -127,7 +127,7 @@ fn tokens(text: &str) -> (Vec<Token>, bool) {
         if token.kind == TokenKind::End {
             break;
         }
-        // Three quotes without an end are read as an empty string and the beginning of another one.
+        // Three quotes without an end are tokenised as an empty string and the beginning of another one.
         let long = all.last().is_some_and(|l| {
             l.kind == TokenKind::String
                 && l.end == token.start
@@ -151,7 +151,7 @@ fn in_comment(text: &str, last: Option<&Token>) -> bool {
     line.contains('#')
 }
 
-/// Takes the word that is being written, which touches the cursor, from the tokens. Returns its beginning.
+/// Removes the word that is being written, which touches the cursor, from the tokens. Returns its beginning.
 fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
     let is_word = |kind| {
         matches!(
@@ -176,21 +176,21 @@ fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
     }
 }
 
-/// Where an IRI without its `>` begins, if one touches the cursor.
+/// Beginning of an IRI without its `>`, if one touches the cursor.
 fn open_iri(text: &str, tokens: &[Token]) -> Option<usize> {
     let stops = |c: char| c <= ' ' || "<>\"{}|^`".contains(c);
     let from = text.rfind(stops)?;
     if text.as_bytes().get(from) != Some(&b'<') {
         return None;
     }
-    // The lexer found `<` there, and no IRI that is whole.
+    // The lexer found `<` there, but no complete IRI.
     let sign = tokens.binary_search_by_key(&from, |t| t.start).ok()?;
     let compared = sign.checked_sub(1).is_some_and(|i| is_operand(tokens[i]));
     let open = tokens[sign].kind == TokenKind::Less && (text.len() > from + 1 || !compared);
     open.then_some(from)
 }
 
-/// True after what may be compared with `<`.
+/// True after a token that may be compared with `<`.
 fn is_operand(token: Token) -> bool {
     matches!(
         token.kind,
@@ -202,7 +202,7 @@ fn is_operand(token: Token) -> bool {
     )
 }
 
-/// A beginning of variables' names that no variable of the text has.
+/// A prefix for variable names that no variable of the text has.
 fn hidden(before: &str, after: &str) -> String {
     let longest = |text: &str| {
         let runs = text.split(|c| c != '_').map(str::len);
@@ -211,9 +211,9 @@ fn hidden(before: &str, after: &str) -> String {
     "_".repeat(longest(before).max(longest(after)) + 1)
 }
 
-/// Each variable once, the nearest first.
+/// The variables without duplicates, the nearest first.
 fn variables(before: &str, tokens: &[Token], after: &str, behind: &[Token]) -> Vec<String> {
-    /// More are no help.
+    /// Most variables that are offered; more would not help.
     const MOST: usize = 200;
     let name = |text: &str, t: &Token| {
         let name = text.get(t.start + 1..t.end).unwrap_or_default();

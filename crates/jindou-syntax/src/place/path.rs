@@ -1,4 +1,4 @@
-//! The predicate of a triple while it is read: one name, or a property path.
+//! The predicate of a triple while it is read: a single name, or a property path.
 
 use crate::lexer::TokenKind;
 
@@ -6,9 +6,9 @@ use crate::lexer::TokenKind;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Path {
     parts: Vec<PathPart>,
-    /// Brackets that are open.
+    /// Number of open brackets.
     depth: usize,
-    /// Whether the last part is whole: a name, a bracket that closed, a repetition.
+    /// True if the last part is complete: a name, a closed bracket, a repetition.
     whole: bool,
 }
 
@@ -24,7 +24,7 @@ impl Path {
         !self.whole
     }
 
-    /// Takes a sign of a path. False if it belongs elsewhere.
+    /// Processes a sign of a path. False if it does not belong to the path.
     pub(super) fn sign(&mut self, kind: TokenKind, text: &str) -> bool {
         match kind {
             TokenKind::OpenParen if !self.whole => self.depth += 1,
@@ -33,7 +33,7 @@ impl Path {
                 self.whole = true;
             }
             TokenKind::Caret | TokenKind::Bang if !self.whole => {}
-            // `^^` before a name is twice the inverse, which nothing writes.
+            // `^^` before a name would be a double inverse, which is never written.
             TokenKind::Slash | TokenKind::Pipe if self.whole => self.whole = false,
             TokenKind::Star | TokenKind::Plus | TokenKind::Question if self.whole => {}
             _ => return false,
@@ -42,7 +42,7 @@ impl Path {
         true
     }
 
-    /// Takes a name.
+    /// Processes a name.
     pub(super) fn name(&mut self, kind: TokenKind, text: &str) {
         self.push(kind, text);
         self.whole = true;
@@ -62,10 +62,10 @@ impl Path {
         text(&self.parts)
     }
 
-    /// The path from the subject to where the next name begins, and whether that name is an inverse: `a/b` of `a/b/`, nothing of
-    /// `a|`, `x/c` of `x/(a/b|c/`.
+    /// The path from the subject to the beginning of the next name, and true if that name is an inverse: `a/b` of
+    /// `a/b/`, nothing of `a|`, `x/c` of `x/(a/b|c/`.
     pub(super) fn so_far(&self) -> (Option<String>, bool) {
-        // For each open bracket, and outside of all, where its steps before the present one begin and end.
+        // For each open bracket, and outside of all, the range of its steps before the present one.
         let mut levels: Vec<(usize, usize)> = vec![(0, 0)];
         for (i, part) in self.parts.iter().enumerate() {
             match part.kind {

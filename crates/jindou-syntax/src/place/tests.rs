@@ -1,4 +1,4 @@
-//! Cursors in many shapes of queries, and in damaged ones.
+//! Cursors in queries of many shapes, and in damaged ones.
 
 use super::{CursorPlace, Slot, place};
 use crate::tests::files::texts;
@@ -11,7 +11,7 @@ fn at(text: &str) -> CursorPlace {
     place(before, after)
 }
 
-/// The slot, with subject and predicate where there are some.
+/// The slot, with subject and predicate if they are known.
 fn slot(text: &str) -> String {
     let p = at(text);
     let slot = format!("{:?}", p.slot).to_lowercase();
@@ -249,7 +249,7 @@ fn prologue_dataset_and_variables_are_known() {
     assert_eq!(at("{ ?__1 a [ ¦").subject.as_deref(), Some("?___1"));
 }
 
-/// Calls for each way to cut a text in two.
+/// Calls `place` for each way to cut a text in two.
 fn everywhere(text: &str) {
     for (i, _) in text.char_indices() {
         let (before, after) = text.split_at(i);

@@ -1,12 +1,13 @@
-//! A text written again, so that what `spargebra` reads otherwise than SPARQL's rules for tokens makes no difference: one sign between
-//! tokens, keywords in upper case, names that it does not read as IRIs. A word that is not a keyword is written as a sign that no one
-//! reads.
+//! A text rewritten so that known differences between `spargebra` and SPARQL's rules for tokens do not matter: a single
+//! separator between tokens, keywords in upper case, and replacements for names that it does not parse as IRIs. A word
+//! that is not a keyword is replaced by a character that neither parser accepts.
 
 use crate::keyword::Keyword as K;
 use crate::lexer::{Lexer, TokenKind};
 use rustc_hash::FxHashMap;
 
-/// The text, with other IRIs where what stands from `<` to `>` may be read as comparisons if `masked`; `None` if it has a token that cannot be written so that both read it.
+/// The rewritten text. If `masked`, text from `<` to `>` that might be read as comparisons is replaced by other IRIs.
+/// `None` if a token cannot be written in a way that both parsers accept.
 pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
     let mut lexer = Lexer::new(text);
     let mut prefixes: FxHashMap<&str, &str> = FxHashMap::default();
@@ -73,7 +74,7 @@ pub(super) fn canonical(text: &str, masked: bool) -> Option<String> {
     }
 }
 
-/// Names that `spargebra` does not read.
+/// True for names that `spargebra` does not parse.
 fn odd(name: &str) -> bool {
     let runs = name
         .split(|c: char| c != '.')

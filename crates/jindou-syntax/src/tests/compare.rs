@@ -1,4 +1,4 @@
-//! The same texts are accepted as `spargebra` accepts, and give the same algebra, but for its known faults.
+//! Comparison with `spargebra`: the same texts are accepted and give the same algebra, except for its known bugs.
 
 use super::canonical::canonical;
 use super::files::texts;
@@ -58,7 +58,7 @@ fn same(a: &Read, b: &Read) -> bool {
     a.normal(false) == b.normal(false) || a.normal(true) == b.normal(true)
 }
 
-/// How two readings compare: `Ok` with the class of a known fault (empty: none), or `Err` with what differs.
+/// Result of comparing two parses: `Ok` with the class of a known bug (empty: none), or `Err` with the difference.
 pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> {
     let a = ours(text, update);
     let b = theirs(text, update);
@@ -94,7 +94,7 @@ pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> 
     })
 }
 
-/// Known faults of `spargebra` beyond tokens.
+/// Known bugs of `spargebra` beyond tokens.
 fn known(
     text: &str,
     update: bool,
@@ -152,7 +152,7 @@ fn known(
     }
 }
 
-/// Feature of a grouped query that `spargebra` refuses, or reads otherwise.
+/// Feature of a grouped query that `spargebra` refuses or parses differently.
 fn grouped(q: &Query, refused: bool) -> Option<&'static str> {
     let (Query::Select { pattern, .. }
     | Query::Ask { pattern, .. }
@@ -269,7 +269,7 @@ fn what_others_wrote_gives_the_same_algebra() {
     });
 }
 
-/// Words and signs that mutants get.
+/// Words and signs that mutations insert.
 #[rustfmt::skip]
 const WORDS: &[&str] = &[
     "SELECT", "WHERE", "{", "}", "(", ")", "[", "]", "<<", ">>", "<<(", ")>>", "{|", "|}", "~", ".", ";", ",", "|", "/", "^", "^^",
@@ -283,7 +283,7 @@ const WORDS: &[&str] = &[
     "INTO", "CLEAR", "DROP", "CREATE", "ADD", "MOVE", "COPY", "TO", "DEFAULT", "ALL", "\\u0041", "# c\n", "ns:a.b.c", ":a-b", ":%41", ":\\~",
 ];
 
-/// Nesting that `spargebra` reads in exponential time or that its stack does not hold.
+/// True for nesting for which `spargebra` needs exponential time or too much stack.
 fn is_deep(text: &str) -> bool {
     let (mut depth, mut deepest, mut nots) = (0usize, 0, 0);
     for b in text.bytes() {
@@ -351,7 +351,7 @@ fn mutants_give_the_same_algebra() {
     mutants(20_000, 1);
 }
 
-/// `JINDOU_SEED` and `JINDOU_COUNT` choose others.
+/// `JINDOU_SEED` and `JINDOU_COUNT` select other mutants.
 #[test]
 #[ignore = "long: two million texts, some 3 minutes"]
 fn two_million_mutants_give_the_same_algebra() {

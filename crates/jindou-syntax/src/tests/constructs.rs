@@ -1,4 +1,4 @@
-//! Where the standard is followed and `spargebra` is not, and what nothing else tests.
+//! Constructs for which the standard is followed rather than `spargebra`, and those that no other test covers.
 
 use crate::{Escapes, Failure, Options, parse_query, parse_update};
 use spargebra::Query;
@@ -61,7 +61,7 @@ fn codepoint_escapes_stand_anywhere() {
     };
     assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict).is_err());
     assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict).is_ok());
-    // A fault after an escape has its own place.
+    // An error after an escape has the correct place.
     let e = parse_query("ASK { \\u003Fs ?p }", &Options::default()).unwrap_err();
     let Failure::Text(d) = e else { panic!() };
     assert_eq!(d.first().start, 17, "{d}");
@@ -309,7 +309,7 @@ fn keywords_need_no_space_between_them() {
             "{glued}"
         );
     }
-    // Keywords misspelt stay one word, and names are names.
+    // Misspelt keywords stay one word, and names stay names.
     for wrong in [
         "SELECTT * {}",
         "SELECTx ?s {}",
@@ -365,7 +365,7 @@ fn a_sign_belongs_to_the_number_that_it_touches() {
             "{text}: {got}"
         );
     }
-    // Apart from its number, or after an operand, a sign is an operator.
+    // Separated from its number, or after an operand, a sign is an operator.
     assert_eq!(read("2-1"), read("2 - 1"));
     assert_eq!(read("- 1"), read("-(1)"));
 }

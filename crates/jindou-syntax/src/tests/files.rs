@@ -1,8 +1,8 @@
-//! Texts that others wrote.
+//! Test texts from other sources.
 
 use std::path::{Path, PathBuf};
 
-/// The shared inputs, or `None` with a word.
+/// The folder of shared inputs; `None` with a message if it is missing.
 pub(super) fn shared() -> Option<PathBuf> {
     let dir = std::env::var_os("JINDOU_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
@@ -33,7 +33,7 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// All texts of queries (`false`) and updates (`true`), by path.
+/// All texts of queries (`false`) and updates (`true`), with their paths.
 pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];
     if let Some(shared) = shared() {

@@ -195,7 +195,7 @@ fn big_texts_are_read() {
     update.unwrap_or_else(|e| panic!("{e}"));
 }
 
-/// Of all unit tests of this crate.
+/// Allocator of all unit tests of this crate.
 #[global_allocator]
 static ALLOCATOR: jindou_model::Tracked = jindou_model::Tracked::new();
 

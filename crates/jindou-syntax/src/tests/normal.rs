@@ -12,7 +12,7 @@ const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 pub(super) struct Normal {
     out: String,
     names: FxHashMap<String, usize>,
-    /// Whether the variables of projections are sorted.
+    /// True if the variables of projections are sorted.
     pub sorted: bool,
 }
 
@@ -353,7 +353,7 @@ impl Normal {
         self.put("[");
         match e {
             E::NamedNode(n) => self.put(n),
-            // `spargebra` takes the sign of a number for an operator.
+            // `spargebra` parses the sign of a number as an operator.
             E::Literal(l)
                 if l.value().starts_with(['+', '-']) && l.datatype().as_str().starts_with(XSD) =>
             {

@@ -1,4 +1,4 @@
-//! All syntax tests of the W3C, and all its queries and updates that are evaluated.
+//! All syntax tests of the W3C, and all of its queries and updates for evaluation tests.
 
 use super::files::shared;
 use crate::{Escapes, Options};
@@ -24,7 +24,7 @@ fn manifests(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// A test's file, whether it is an update, and whether it is to be refused.
+/// A test's file, true if it is an update, and true if it must be refused.
 fn tests(manifest: &Path) -> Vec<(PathBuf, bool, bool)> {
     let text = std::fs::read(manifest).unwrap();
     let iri = format!("file://{}", manifest.display());
@@ -83,7 +83,7 @@ fn syntax_tests_pass() {
     files.sort();
     let (mut passed, mut wrong) = ([0, 0], vec![]);
     for manifest in &files {
-        // SPARQL 1.2 wants codepoint escapes refused outside of strings and IRIs, 1.1 wants them read.
+        // SPARQL 1.2 requires that codepoint escapes outside strings and IRIs are refused, 1.1 that they are decoded.
         let twelve = manifest.to_string_lossy().contains("sparql12");
         for (path, update, negative) in tests(manifest) {
             let ending = path.extension().and_then(|e| e.to_str());

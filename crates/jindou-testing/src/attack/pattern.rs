@@ -113,7 +113,7 @@ impl Maker<'_> {
                 self.wrapped(open, left)
             }
             26 => {
-                // No one listens there.
+                // Nothing listens there.
                 let silent = self
                     .rng
                     .one(&["SERVICE SILENT ", "SERVICE SILENT ", "SERVICE "]);

@@ -30,7 +30,7 @@ use std::cell::Cell;
 pub struct Outcome {
     /// The value; `None` for an error.
     pub value: Option<Value>,
-    /// Why an implementation may give something else, if it may.
+    /// Reason why an implementation may give something else, if it may.
     pub free: Option<&'static str>,
 }
 
@@ -39,7 +39,7 @@ pub struct Outcome {
 pub struct Truth {
     /// `None` for an error.
     pub value: Option<bool>,
-    /// Why an implementation may give something else, if it may.
+    /// Reason why an implementation may give something else, if it may.
     pub free: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a term that an engine gave is the value that was meant.
+//! Comparison of a term from an engine with the expected value.
 
 use super::number::Number;
 use super::value::{Value, ValueKind};

@@ -30,7 +30,7 @@ pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<
     Some(matches(row.str(tag), row.str(range)).into())
 }
 
-/// Basic filtering of language tags (RFC 4647 §3.3.1).
+/// True if the range matches, by basic filtering of language tags (RFC 4647 §3.3.1).
 fn matches(tag: &str, range: &str) -> bool {
     if range == "*" {
         return !tag.is_empty();

@@ -1,13 +1,15 @@
-//! The functions of SPARQL 1.1 and 1.2 that have a name: a file each, with names, arguments, types, whether the value is the same for the
-//! same arguments, cost, errors, examples, and where it is computed here the value of a row.
+//! The named functions of SPARQL 1.1 and 1.2, one file each: names, arguments, types, whether the value is the same for
+//! the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
 //!
-//! A function is added by its file and a line in the lists below, [`for_each_function`](crate::for_each_function!) and, if it has a row
-//! form, `scalars`. Parser, planner, engine, completion and `docs/functions.md` take from the definition what they need.
+//! To add a function, write its file and a line in each of the lists below:
+//! [`for_each_function`](crate::for_each_function!) and, if it has a row form, `scalars`. Parser, planner, engine,
+//! completion and `docs/functions.md` take the rest from the definition.
 //!
-//! A row form is generic over the [`Row`] that it computes with: the engine's is known when it is compiled, so that a call costs no
-//! virtual call and no look-up.
+//! A row form is generic over the [`Row`] that it computes with. The engine's type is known at compile time, so that a
+//! call needs no virtual call and no look-up.
 //!
-//! All functions need a value for each argument: an unbound variable or an error in one is an error of the call.
+//! All functions need a value for each argument: an unbound variable or an error in an argument is an error of the
+//! call.
 
 pub mod abs;
 pub mod adjust;
@@ -73,7 +75,7 @@ pub use row::{ArenaSpan, ArenaText, Row, Val};
 
 use crate::Num;
 
-/// Calls a macro with all functions: `variant "NAME" module`, and in parentheses a variant and the text of another name.
+/// Calls a macro with all functions: `variant "NAME" module`, and in parentheses a variant and the text of an alias.
 #[macro_export]
 macro_rules! for_each_function {
     ($callback:ident $([$($before:tt)*])?) => {
@@ -126,7 +128,7 @@ pub enum Type {
 }
 
 impl Type {
-    /// The type's name in the reference.
+    /// The type's name in the reference documentation.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -144,7 +146,7 @@ impl Type {
         }
     }
 
-    /// True for terms that are equal to nothing but themselves: IRIs and strings, with a language or without.
+    /// True for terms that are equal only to themselves: IRIs and strings, with or without a language.
     #[must_use]
     pub fn is_text(self) -> bool {
         matches!(self, Self::Iri | Self::Text | Self::Simple)
@@ -156,43 +158,43 @@ impl Type {
 pub enum Cost {
     /// Some instructions.
     Little,
-    /// Text is read or made: the value is worth remembering.
+    /// Text is read or created: the value is worth remembering.
     Text,
 }
 
-/// A function.
+/// Definition of a function.
 #[derive(Debug)]
 pub struct Definition {
-    /// Its names as they are usually written, the one for messages first.
+    /// Its names in the usual spelling, the one for messages first.
     pub names: &'static [&'static str],
     /// Names and types of its arguments.
     pub arguments: &'static [(&'static str, Type)],
-    /// The fewest arguments.
+    /// Smallest number of arguments.
     pub least: usize,
-    /// Whether the last one may be repeated.
+    /// True if the last argument may be repeated.
     pub repeats: bool,
     /// The type of its values.
     pub gives: Type,
-    /// Whether the value is the same for the same arguments, within a query.
+    /// True if the value is the same for the same arguments, within a query.
     pub deterministic: bool,
     /// The cost of a call.
     pub cost: Cost,
     /// Its row form, if it is computed here.
     pub row: Option<Scalar>,
-    /// Its column form, if it takes and gives numbers alone.
+    /// Its column form, if it maps numbers to numbers.
     pub number: Option<fn(Num) -> Option<Num>>,
-    /// Its section of the reference.
+    /// Its section in the reference documentation.
     pub group: &'static str,
-    /// A sentence or two on its value.
+    /// A sentence or two about its value.
     pub summary: &'static str,
-    /// The conditions of an error, other than arguments without a value; empty for never.
+    /// The conditions of an error, other than arguments without a value; empty if there are none.
     pub errors: &'static str,
     /// Calls and their values.
     pub examples: &'static [(&'static str, &'static str)],
 }
 
 impl Definition {
-    /// The most arguments.
+    /// Largest number of arguments.
     #[must_use]
     pub fn most(&self) -> usize {
         if self.repeats {
@@ -226,7 +228,7 @@ macro_rules! scalars {
         }
 
         impl Scalar {
-            /// Its definition.
+            /// The function's definition.
             #[must_use]
             pub fn definition(self) -> &'static Definition {
                 match self {

@@ -1,4 +1,4 @@
-//! The page `docs/functions.md`.
+//! Generation of the page `docs/functions.md`.
 
 use super::{ALL, Definition};
 use std::fmt::Write;

@@ -1,15 +1,15 @@
-//! A row as functions see it, and the values that they compute with: small, copied, never on the heap. Text lies in the row's arena, and
-//! so do numbers beyond 64-bit integers and 128-bit decimals, as their literals.
+//! A row as functions see it, and the values with which they compute: small, copied, never on the heap. Text is stored
+//! in the row's arena, and so are numbers beyond 64-bit integers and 128-bit decimals, as literals.
 
 use crate::{Duration, Num, Number, Temporal};
 use jindou_model::term::Parts;
 
-/// Bytes of the arena.
+/// A range of bytes in the arena.
 #[derive(Clone, Copy, Debug)]
 pub struct ArenaSpan {
-    /// Place of the first one.
+    /// Position of the first byte.
     pub start: u32,
-    /// Place after the last one.
+    /// Position after the last byte.
     pub end: u32,
 }
 
@@ -33,7 +33,7 @@ impl ArenaText {
 /// A value.
 #[derive(Clone, Copy, Debug)]
 pub enum Val {
-    /// A term as it is.
+    /// A term given by its id.
     Id(u32),
     /// `true` or `false`.
     Bool(bool),
@@ -57,9 +57,9 @@ impl From<bool> for Val {
 
 const _: () = assert!(size_of::<Val>() <= 48);
 
-/// The row that a function computes a value for.
+/// The row for which a function computes a value.
 pub trait Row {
-    /// A simple or language-tagged string's text; `None` for other values.
+    /// The text of a simple or language-tagged string; `None` for other values.
     fn text(&mut self, v: Val) -> Option<ArenaText>;
 
     /// Bytes of the arena.
@@ -71,7 +71,7 @@ pub trait Row {
     /// Puts bytes into the arena.
     fn push(&mut self, bytes: &[u8]) -> ArenaSpan;
 
-    /// Puts into the arena what `write` appends.
+    /// Puts the bytes that `write` appends into the arena.
     fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan;
 
     /// The parts of a value's canonical bytes.
@@ -81,16 +81,16 @@ pub trait Row {
         f: impl FnOnce(&mut Self, Option<Parts<'_>>) -> Option<Val>,
     ) -> Option<Val>;
 
-    /// The value of canonical bytes: a term's id where there is one.
+    /// The value with these canonical bytes: a term's id if there is one.
     fn term(&mut self, bytes: &[u8]) -> Val;
 
     /// The tag of a value's canonical bytes.
     fn tag(&mut self, v: Val) -> u8;
 
-    /// The integer that a value is, brought into the range of 64 bits.
+    /// The value as an integer, clamped to the range of 64 bits.
     fn integer(&mut self, v: Val) -> Option<i64>;
 
-    /// A function of a number of any size.
+    /// Applies a function to a number of any size.
     fn each_number(
         &mut self,
         v: Val,
@@ -98,13 +98,13 @@ pub trait Row {
         any: impl FnOnce(&Number) -> Option<Number>,
     ) -> Option<Val>;
 
-    /// The date or time that a value is.
+    /// The value as a date or time.
     fn time(&mut self, v: Val) -> Option<Temporal>;
 
-    /// The duration that a value is.
+    /// The value as a duration.
     fn duration(&mut self, v: Val) -> Option<Duration>;
 
-    /// A string of this text.
+    /// Makes a string with this text.
     fn make(&mut self, text: &[u8], lang: Option<ArenaSpan>) -> Val {
         let text = self.push(text);
         Val::Text(ArenaText { text, lang })
@@ -116,7 +116,7 @@ pub trait Row {
         t.lang.is_none().then_some(t.text)
     }
 
-    /// Two strings of which the second has no language tag or the first's (SPARQL 1.1 §17.4.3.1.2).
+    /// Two strings, the second of which has no language tag or the same as the first (SPARQL 1.1 §17.4.3.1.2).
     fn compatible(&mut self, a: Val, b: Val) -> Option<(ArenaText, ArenaText)> {
         let (a, b) = (self.text(a)?, self.text(b)?);
         let fits = match (a.lang, b.lang) {
@@ -127,7 +127,7 @@ pub trait Row {
         fits.then_some((a, b))
     }
 
-    /// Part 0, 1 or 2 of a triple term.
+    /// Component 0, 1 or 2 of a triple term.
     fn part_of_triple(&mut self, v: Val, n: usize) -> Option<Val> {
         self.parts(v, |row, parts| match parts? {
             Parts::Triple(parts) => Some(row.term(parts[n])),

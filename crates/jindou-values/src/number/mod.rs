@@ -1,4 +1,4 @@
-//! Numbers of SPARQL.
+//! SPARQL's numbers.
 
 mod small;
 #[cfg(test)]
@@ -19,15 +19,15 @@ const FLOAT_TAG: u8 = FIRST_DATATYPE + 3;
 /// Any number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Number {
-    /// One that is copied.
+    /// A number that is copied.
     Small(Num),
-    /// An integer beyond 64 bits; never one that is small.
+    /// An integer beyond 64 bits; never one that would fit a small number.
     Integer(Exact),
-    /// A decimal beyond [`Decimal`]; never one that is small.
+    /// A decimal beyond [`Decimal`]; never one that would fit a small number.
     Decimal(Exact),
 }
 
-/// How a number compares: exactly, or after rounding.
+/// The way in which a number compares: exactly, or after rounding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumericKind {
     /// Integers and decimals.
@@ -39,7 +39,7 @@ pub enum NumericKind {
 }
 
 impl NumericKind {
-    /// The kind of a tag of [`NUMERIC_TAGS`].
+    /// The kind for a tag of [`NUMERIC_TAGS`].
     #[must_use]
     pub fn of_tag(tag: u8) -> Option<Self> {
         match tag {
@@ -57,8 +57,8 @@ impl From<Num> for Number {
 }
 
 impl Number {
-    /// The value of a lexical form of a numeric datatype's tag; `None` when ill-typed (an integer out of its type's range
-    /// is) or when the tag is not numeric.
+    /// The value of a lexical form of a numeric datatype's tag; `None` when it is ill-typed (including an integer out
+    /// of its type's range) or when the tag is not numeric.
     #[must_use]
     pub fn parse(tag: u8, lexical: &str) -> Option<Self> {
         match NumericKind::of_tag(tag)? {
@@ -110,7 +110,8 @@ impl Number {
         }
     }
 
-    /// Whether an integer is one of the type with this tag; true for types that are not derived from `xsd:integer`.
+    /// True if an integer is in the range of the type with this tag; always true for types that are not derived from
+    /// `xsd:integer`.
     #[must_use]
     pub fn is_within(&self, tag: u8) -> bool {
         let (least, most) = match tag.wrapping_sub(FIRST_DATATYPE) {
@@ -134,7 +135,7 @@ impl Number {
                 least.is_none_or(|l| l <= i) && most.is_none_or(|m| i <= m)
             }
             Self::Integer(e) => {
-                // Beyond 64 bits: only unsignedLong has a bound there.
+                // Beyond 64 bits: here only unsignedLong has a bound.
                 if e.is_negative() {
                     least.is_none()
                 } else {
@@ -147,7 +148,7 @@ impl Number {
         }
     }
 
-    /// The number as one that is copied, if it is.
+    /// The number as a small one, if it fits.
     #[must_use]
     pub fn small(&self) -> Option<Num> {
         match self {
@@ -156,7 +157,7 @@ impl Number {
         }
     }
 
-    /// How it compares.
+    /// The way in which the number compares.
     #[must_use]
     pub fn kind(&self) -> NumericKind {
         match self {
@@ -249,7 +250,7 @@ impl Number {
         }
     }
 
-    /// How two numbers compare as `=` and `<` have it: in the wider type. `None` with NaN.
+    /// The order of two numbers for `=` and `<`: in the wider type. `None` with NaN.
     #[must_use]
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         if let (Self::Small(a), Self::Small(b)) = (self, other) {
@@ -264,7 +265,8 @@ impl Number {
         }
     }
 
-    /// How two numbers compare by their exact values, whatever their types: the order of ORDER BY, in which NaN is last.
+    /// The order of two numbers by their exact values, whatever their types: the order of ORDER BY, in which NaN is
+    /// last.
     #[must_use]
     pub fn total_order(&self, other: &Self) -> Ordering {
         let (a, b) = (self.to_f64(), other.to_f64());
@@ -277,7 +279,7 @@ impl Number {
         }
         match (self.exact(), other.exact()) {
             (Some(a), Some(b)) => a.cmp(&b),
-            // An infinity is beyond a number too large for a double.
+            // An infinity is beyond any number, even one too large for a double.
             (None, Some(_)) if a > 0.0 => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (Some(_), None) if a > 0.0 => Ordering::Less,
@@ -286,8 +288,8 @@ impl Number {
         }
     }
 
-    /// Applies `small` to a small number; if the number is not small, or that gives nothing, applies `exact` to the exact
-    /// one.
+    /// Applies `small` to a small number; if the number is not small, or the result is `None`, applies `exact` to the
+    /// exact one.
     fn each(
         &self,
         small: impl FnOnce(Num) -> Option<Num>,
@@ -318,19 +320,19 @@ impl Number {
         self.each(Num::abs, |e| Some(e.abs()))
     }
 
-    /// The least integer that is not less, in the same type.
+    /// The least integer that is not less than the number, in the same type.
     #[must_use]
     pub fn ceil(&self) -> Option<Self> {
         self.each(Num::ceil, Exact::ceil)
     }
 
-    /// The greatest integer that is not greater, in the same type.
+    /// The greatest integer that is not greater than the number, in the same type.
     #[must_use]
     pub fn floor(&self) -> Option<Self> {
         self.each(Num::floor, Exact::floor)
     }
 
-    /// The nearest integer, of two the greater (fn:round), in the same type.
+    /// The nearest integer, rounding half up (fn:round), in the same type.
     #[must_use]
     pub fn round(&self) -> Option<Self> {
         self.each(Num::round, Exact::round)
@@ -361,7 +363,7 @@ impl Number {
     }
 }
 
-/// A float or double by the grammar of XSD 1.1: Rust's parser also takes `inf` and `nan` in any case.
+/// Parses a float or double by the grammar of XSD 1.1; Rust's parser would also accept `inf` and `nan` in any case.
 fn floating<T: FromStr + std::ops::Neg<Output = T>>(lexical: &str, inf: T, nan: T) -> Option<T> {
     match lexical {
         "INF" | "+INF" => return Some(inf),

@@ -1,4 +1,4 @@
-//! Numbers that are copied: their arithmetic, order and lexical forms.
+//! Small numbers, which are copied: their arithmetic, order and lexical forms.
 
 use super::{DECIMAL_TAG, DOUBLE_TAG, FLOAT_TAG, NumericKind};
 use crate::decimal::Decimal;
@@ -6,7 +6,7 @@ use jindou_model::term::FIRST_DATATYPE;
 use std::cmp::Ordering;
 use std::io::Write;
 
-/// A number that is copied: its type is the one that SPARQL computes with.
+/// A small number, which is copied: its type is the one with which SPARQL computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Num {
     /// `xsd:integer` and the types derived from it.
@@ -78,7 +78,7 @@ impl Num {
         }
     }
 
-    /// `None` where the value is not a small number: after overflow, and of exact division by zero.
+    /// Computes a result; `None` if it is not a small number: after overflow, and for exact division by zero.
     #[inline]
     #[must_use]
     pub fn compute(self, op: Arithmetic, other: Self) -> Option<Self> {
@@ -103,7 +103,7 @@ impl Num {
         })
     }
 
-    /// How two numbers compare as `=` and `<` have it: in the wider type. `None` with NaN.
+    /// The order of two numbers for `=` and `<`: in the wider type. `None` with NaN.
     #[inline]
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
@@ -115,7 +115,7 @@ impl Num {
         }
     }
 
-    /// `None` where the value is not a small number.
+    /// The number with the other sign; `None` if it is not a small number.
     #[must_use]
     pub fn negate(self) -> Option<Self> {
         Some(match self {
@@ -126,7 +126,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is not a small number.
+    /// The absolute value; `None` if it is not a small number.
     #[must_use]
     pub fn abs(self) -> Option<Self> {
         Some(match self {
@@ -137,7 +137,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is not a small number.
+    /// The least integer that is not less than the number; `None` if it is not a small number.
     #[must_use]
     pub fn ceil(self) -> Option<Self> {
         Some(match self {
@@ -148,7 +148,7 @@ impl Num {
         })
     }
 
-    /// `None` where the value is not a small number.
+    /// The greatest integer that is not greater than the number; `None` if it is not a small number.
     #[must_use]
     pub fn floor(self) -> Option<Self> {
         Some(match self {
@@ -159,13 +159,13 @@ impl Num {
         })
     }
 
-    /// Of two nearest integers the greater (fn:round). `None` where the value is not a small number.
+    /// The nearest integer, rounding half up (fn:round); `None` if it is not a small number.
     #[must_use]
     pub fn round(self) -> Option<Self> {
         Some(match self {
             Self::Int(_) => self,
             Self::Dec(d) => Self::Dec(d.round()?),
-            // A float's half is a double, and what is rounded fits a float.
+            // A float's half is exact as a double, and the rounded value fits a float.
             Self::Flt(f) => Self::Flt(round(f64::from(f)) as f32),
             Self::Dbl(d) => Self::Dbl(round(d)),
         })
@@ -192,7 +192,7 @@ impl Num {
         }
     }
 
-    /// How it compares.
+    /// The way in which the number compares.
     #[must_use]
     pub fn kind(self) -> NumericKind {
         match self {
@@ -249,14 +249,14 @@ fn special(d: f64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// A mantissa has at least one digit after the point.
+/// Appends scientific notation, with at least one digit after the mantissa's point.
 fn scientific(text: &str, out: &mut Vec<u8>) -> std::io::Result<()> {
     let (mantissa, power) = text.split_once('E').unwrap_or((text, "0"));
     let point = if mantissa.contains('.') { "" } else { ".0" };
     write!(out, "{mantissa}{point}E{power}")
 }
 
-/// fn:round: of two nearest integers the greater; zeros keep the sign.
+/// fn:round: rounds half up; zeros keep the sign.
 fn round(d: f64) -> f64 {
     let below = d.floor();
     let rounded = if d - below >= 0.5 { below + 1.0 } else { below };

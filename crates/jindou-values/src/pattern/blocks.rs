@@ -1,6 +1,6 @@
 //! Blocks of Unicode 16.0 by their normalised names (`Blocks.txt` without spaces and underscores), for `\p{Is…}`.
 
-/// Name, first and last character; sorted by name. Blocks of surrogates, which no string has, are left out.
+/// Name, first and last character; sorted by name. Blocks of surrogates, which do not occur in strings, are left out.
 const BLOCKS: &[(&str, char, char)] = &[
     ("Adlam", '\u{1e900}', '\u{1e95f}'),
     ("AegeanNumbers", '\u{10100}', '\u{1013f}'),
@@ -377,7 +377,7 @@ const BLOCKS: &[(&str, char, char)] = &[
 
 /// Ranges of a block; `None` for a name that Unicode does not have.
 pub(super) fn block(name: &str) -> Option<Vec<(char, char)>> {
-    // Names of XML Schema 1.0, from Unicode 3.1, for blocks that were renamed since.
+    // Names of XML Schema 1.0, from Unicode 3.1, for blocks that have been renamed since.
     let name = match name {
         "Greek" => "GreekandCoptic",
         "CombiningMarksforSymbols" => "CombiningDiacriticalMarksforSymbols",

@@ -4,7 +4,7 @@ use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-/// Characters from here on have no case.
+/// Character from which on none has case.
 const CASED: u32 = 0x1_f000;
 
 /// Each character that has variants, with each of them; sorted.
@@ -31,7 +31,7 @@ static VARIANTS: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
     pairs
 });
 
-/// The variants of all characters between two.
+/// The variants of all characters in a range.
 fn between(from: char, to: char) -> impl Iterator<Item = char> {
     let first = VARIANTS.partition_point(|(c, _)| *c < from);
     VARIANTS
@@ -41,7 +41,7 @@ fn between(from: char, to: char) -> impl Iterator<Item = char> {
         .map(|(_, variant)| *variant)
 }
 
-/// The variants of a character, itself left out.
+/// The variants of a character, excluding itself.
 pub(super) fn variants(c: char) -> impl Iterator<Item = char> {
     between(c, c)
 }

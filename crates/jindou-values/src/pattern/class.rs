@@ -45,7 +45,7 @@ const NAME: [(char, char); 6] = [
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct NamedSet(u8);
 
-/// Places of the sets that are not categories.
+/// Indexes of the sets that are not categories.
 const SPACE: u8 = 36;
 const NAME_START_AT: u8 = 37;
 const NAME_AT: u8 = 38;
@@ -55,7 +55,7 @@ const ANY: u8 = 41;
 const KNOWN: usize = 42;
 
 impl NamedSet {
-    /// Numbers of sets, complements included.
+    /// Number of sets, including complements.
     pub const COUNT: usize = 2 * KNOWN;
 
     /// `.` without the flag `s`.
@@ -120,7 +120,8 @@ pub(super) fn from_ranges(ranges: impl IntoIterator<Item = (char, char)>) -> Cla
     )
 }
 
-/// All other characters. (`ClassUnicode::negate` takes ranges that end before the surrogates and begin after them for ranges with characters between.)
+/// The complement of a set. (`ClassUnicode::negate` would create ranges that end before the surrogates and begin after
+/// them.)
 pub(super) fn complement(set: &ClassUnicode) -> ClassUnicode {
     let mut out = vec![];
     let mut next = Some('\0');
@@ -148,17 +149,17 @@ fn category(name: &str) -> ClassUnicode {
     let parsed = regex_syntax::parse(&format!("\\p{{{name}}}"));
     match parsed.as_ref().map(regex_syntax::hir::Hir::kind) {
         Ok(HirKind::Class(Class::Unicode(set))) => set.clone(),
-        // A category of one character.
+        // A category with a single character.
         Ok(HirKind::Literal(one)) => {
             let text = std::str::from_utf8(&one.0).unwrap_or("");
             from_ranges(text.chars().map(|c| (c, c)))
         }
-        // A test asks for each of them.
+        // A test queries each of them.
         _ => ClassUnicode::empty(),
     }
 }
 
-/// The characters of a block, or all others; `None` for a name that is none.
+/// The characters of a block, or all others; `None` for an unknown name.
 pub(super) fn block(name: &str, others: bool) -> Option<ClassUnicode> {
     let set = from_ranges(blocks::block(name)?);
     Some(if others { self::complement(&set) } else { set })
@@ -233,7 +234,7 @@ mod tests {
             assert!(!has('i', c) && !has('c', c), "{c}");
         }
         assert!(has('d', '7') && has('d', '٣') && !has('d', '²') && has('D', 'a'));
-        // Everything but punctuation, separators and others.
+        // Everything except punctuation, separators and others.
         for c in ['a', '5', '+', '$', '^', '\u{301}', '²'] {
             assert!(has('w', c) && !has('W', c), "{c}");
         }

@@ -1,5 +1,6 @@
-//! Regular expressions of REGEX and REPLACE: those of XPath (F&O 3.1 §5.6), which are those of XML Schema 1.1 (Part 2, appendix G) and what F&O
-//! adds: anchors, reluctant quantifiers, groups that capture and groups that do not, references to groups, and the flags `s`, `m`, `i`, `x`, `q`.
+//! Regular expressions of REGEX and REPLACE: those of XPath (F&O 3.1 §5.6), which extend those of XML Schema 1.1 (Part
+//! 2, appendix G) by anchors, reluctant quantifiers, capturing and non-capturing groups, back-references, and the flags
+//! `s`, `m`, `i`, `x`, `q`.
 //!
 //! ```text
 //! pattern, flags ─ parse ─► tree ─ regular ─► regex-automata: linear time
@@ -25,32 +26,32 @@ use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input};
 use std::fmt;
 
-/// Longest pattern in bytes. One that is longer hardly fits the largest program.
+/// Longest pattern in bytes. A longer one would hardly fit the largest program.
 const LONGEST: usize = 64 << 10;
-/// Bytes of a compiled pattern, tried in turn: the first that are enough also say what to charge.
+/// Sizes in bytes for a compiled pattern, tried in turn: the first one that suffices also determines the charge.
 const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, 1_000_000];
-/// Least bytes of one of its states.
+/// Smallest size of one of its states in bytes.
 const STATE: usize = 24;
-/// Bytes that places of groups may take in each state together.
+/// Most bytes that places of groups may take in each state together.
 const PLACES: usize = 24 << 20;
 
-/// The reason why a pattern is none, by F&O's name for it.
+/// The reason why a pattern is invalid, by F&O's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// A letter that is not a flag (FORX0001).
     Flags,
     /// A pattern that is not a regular expression (FORX0002).
     Pattern,
-    /// A pattern that is one, but too large.
+    /// A valid regular expression that is too large.
     Size,
 }
 
-/// A pattern that is none.
+/// An invalid pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The reason.
     pub reason: Reason,
-    /// Character of the pattern, or of the flags, where it shows, from 1.
+    /// Position, from 1, of the character in the pattern or the flags at which the error shows.
     pub place: usize,
     message: String,
 }
@@ -91,18 +92,18 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Flags, by what they switch on.
+/// Flags, by their effect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Flags {
-    /// `s`: `.` is any character.
+    /// `s`: true if `.` is any character.
     dot: bool,
-    /// `m`: `^` and `$` also stand for the ends of lines.
+    /// `m`: true if `^` and `$` also stand for the ends of lines.
     lines: bool,
-    /// `i`: case does not count.
+    /// `i`: true if case is ignored.
     case: bool,
-    /// `x`: white space in the pattern does not count.
+    /// `x`: true if white space in the pattern is ignored.
     space: bool,
-    /// `q`: all characters stand for themselves.
+    /// `q`: true if all characters stand for themselves.
     quote: bool,
 }
 
@@ -132,7 +133,7 @@ impl Flags {
 /// The texts that need the matcher with a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exact {
-    /// All.
+    /// All texts.
     Always,
     /// Texts whose last character is a line end.
     LastLine,
@@ -141,7 +142,7 @@ enum Exact {
 /// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern {
-    /// Matches what the pattern matches, and more where `exact` says so.
+    /// Matches whatever the pattern matches, and more where `exact` says so.
     regular: Regex,
     exact: Option<(Exact, Program)>,
     groups: usize,
@@ -157,7 +158,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Begin and end of a group, or of the whole match for 0; `None` if it took no part in the match.
+    /// Beginning and end of a group, or of the whole match for 0; `None` if it took no part in the match.
     pub fn group(&self, n: usize) -> Option<(usize, usize)> {
         let place = |at: usize| match self.exact.is_empty() {
             true => self
@@ -173,10 +174,11 @@ impl Places {
 }
 
 impl Pattern {
-    /// A pattern with the flags of F&O. With `capture` its groups can be asked for, otherwise they only group.
+    /// A pattern with the flags of F&O. With `capture` the places of its groups are available, otherwise groups only
+    /// group.
     ///
     /// # Errors
-    /// The first fault of the pattern or its flags.
+    /// The first error in the pattern or its flags.
     pub fn new(pattern: &str, flags: &str, capture: bool) -> std::result::Result<Self, Error> {
         let flags = Flags::new(flags)?;
         if pattern.len() > LONGEST {
@@ -200,7 +202,7 @@ impl Pattern {
         let hir = regular::translate(&parsed.root, capture)?;
         drop(parsed);
         for program in PROGRAMS {
-            // States of the automaton are made as texts bring them: their room.
+            // States of the automaton are created as texts need them; this is their room.
             let states = (2 * program).max(32 << 10);
             let places = match capture {
                 true => (program / STATE).saturating_mul(16 * groups),
@@ -218,36 +220,36 @@ impl Pattern {
                 exact,
                 groups,
                 quoted: flags.quote,
-                // Both are there twice: forwards and backwards.
+                // Both exist twice: forwards and backwards.
                 bytes: 2 * (program + states) + places + exact_bytes,
             });
         }
         Err(Error::too_large())
     }
 
-    /// Bytes that it takes at most, with what texts bring.
+    /// Most bytes that it takes, including states created for texts.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Number of groups that capture.
+    /// Number of capturing groups.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// True with the flag `q`: replacements are meant literally, too.
+    /// True with the flag `q`, with which replacements are literal, too.
     pub fn is_quoted(&self) -> bool {
         self.quoted
     }
 
     /// True if it matches the empty text, which REPLACE refuses (FORX0003).
     pub fn matches_empty(&self) -> bool {
-        // A pattern that takes too many steps over nothing is as good as one that does.
+        // A pattern that takes too many steps on the empty text is treated as one that matches it.
         let found = self.is_match("", &mut Scratch::default(), &mut |_| Ok(()));
         found.unwrap_or(true)
     }
 
-    /// The program that this text needs, if it needs one.
+    /// The program that this text requires, if any.
     #[inline]
     fn exact(&self, text: &str) -> Option<&Program> {
         match &self.exact {
@@ -257,10 +259,10 @@ impl Pattern {
         }
     }
 
-    /// True if it matches a part of the text. Time is linear in the text unless the pattern refers to groups.
+    /// True if it matches a part of the text. Time is linear in the text unless the pattern has back-references.
     ///
     /// # Errors
-    /// Those of `check`, and `Limit` where references to groups take too many steps.
+    /// The errors of `check`, and `Limit` if back-references take too many steps.
     #[inline]
     pub fn is_match(&self, text: &str, scratch: &mut Scratch, check: Check<'_>) -> Result<bool> {
         match self.exact(text) {
@@ -281,10 +283,10 @@ impl Pattern {
         }
     }
 
-    /// The first match that begins at a place or after it.
+    /// The first match that begins at a position or after it.
     ///
     /// # Errors
-    /// As of [`Pattern::is_match`].
+    /// As for [`Pattern::is_match`].
     pub fn find(
         &self,
         text: &str,

@@ -1,11 +1,11 @@
-//! The grammar of XML Schema 1.1 Part 2, appendix G, with what F&O 3.1 §5.6.1 adds.
+//! The grammar of XML Schema 1.1 Part 2, appendix G, with the additions of F&O 3.1 §5.6.1.
 
 use super::class::{self, NamedSet};
 use super::{Error, Flags, case};
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use std::sync::Arc;
 
-/// Depth of groups and of subtracted classes.
+/// Deepest nesting of groups and of subtracted classes.
 const DEPTH: usize = 250;
 
 /// A regular expression.
@@ -14,7 +14,7 @@ pub(super) enum RegexNode {
     Empty,
     Char(char),
     Set(Set),
-    /// `^` and `$`, of the text or of each line.
+    /// `^` and `$`, for the text or for each line.
     Start {
         line: bool,
     },
@@ -31,7 +31,7 @@ pub(super) enum RegexNode {
     },
     Concat(Vec<RegexNode>),
     Either(Vec<RegexNode>),
-    /// A reference to a group.
+    /// A back-reference to a group.
     Back(u32),
 }
 
@@ -57,9 +57,9 @@ pub(super) struct Parsed {
     pub root: RegexNode,
     /// Number of capturing groups.
     pub groups: u32,
-    /// True if there is a reference to a group.
+    /// True if there is a back-reference.
     pub refers: bool,
-    /// True if there is an anchor of lines.
+    /// True if there is an anchor for lines.
     pub lines: bool,
 }
 
@@ -70,7 +70,7 @@ enum Escape {
 }
 
 struct Parser {
-    /// The pattern's characters with their places, from 1; those that the flag `x` takes away are left out.
+    /// The pattern's characters with their positions, from 1; those that the flag `x` removes are left out.
     text: Vec<(char, usize)>,
     at: usize,
     flags: Flags,
@@ -82,7 +82,7 @@ struct Parser {
     lines: bool,
 }
 
-/// Reads a pattern.
+/// Parses a pattern.
 pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
     let mut parser = Parser {
         text: characters(pattern, flags),
@@ -112,7 +112,7 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
     })
 }
 
-/// The characters with their places. The flag `x` takes away white space that is not between square brackets.
+/// The characters with their positions. The flag `x` removes white space that is not between square brackets.
 fn characters(pattern: &str, flags: Flags) -> Vec<(char, usize)> {
     let all = pattern.chars().zip(1..);
     if flags.quote || !flags.space {
@@ -150,14 +150,14 @@ impl Parser {
         found
     }
 
-    /// A fault at the next character.
+    /// An error at the next character.
     fn wrong(&self, message: impl Into<String>) -> Error {
         let end = self.text.last().map_or(1, |(_, place)| place + 1);
         let place = self.text.get(self.at).map_or(end, |(_, place)| *place);
         Error::pattern(place, message)
     }
 
-    /// A fault at the character before the next.
+    /// An error at the character before the next.
     fn wrong_before(&self, message: impl Into<String>) -> Error {
         let place = self.at.checked_sub(1).and_then(|at| self.text.get(at));
         Error::pattern(place.map_or(1, |(_, place)| *place), message)
@@ -171,7 +171,7 @@ impl Parser {
         Ok(())
     }
 
-    /// A character as it matches: with its variants if case does not count.
+    /// A character for matching: with its variants if case is ignored.
     fn single(&self, c: char) -> RegexNode {
         if !self.flags.case {
             return RegexNode::Char(c);
@@ -183,7 +183,7 @@ impl Parser {
         }
     }
 
-    /// Branches between `|`.
+    /// Parses branches separated by `|`.
     fn either(&mut self) -> Result<RegexNode, Error> {
         let first = self.branch()?;
         if self.peek() != Some('|') {
@@ -295,7 +295,7 @@ impl Parser {
         })
     }
 
-    /// `n`, `n,` or `n,m`, up to the `}`.
+    /// Parses `n`, `n,` or `n,m`, up to the `}`.
     fn quantity(&mut self) -> Result<(u32, Option<u32>), Error> {
         let min = self.number()?;
         let max = if !self.eat(',') {
@@ -334,13 +334,13 @@ impl Parser {
         })
     }
 
-    /// After a `\` outside of square brackets.
+    /// Parses the rest after a `\` outside square brackets.
     fn escape_or_reference(&mut self) -> Result<RegexNode, Error> {
         if let Some(first @ '1'..='9') = self.peek() {
             let begin = self.at;
             self.at += 1;
             let mut n = u32::from(first) - u32::from('0');
-            // More digits belong to it while there are as many groups before it.
+            // Further digits belong to it as long as there are that many groups before it.
             while let Some(d) = self.peek().filter(char::is_ascii_digit) {
                 let more = n * 10 + u32::from(d) - u32::from('0');
                 if more > self.groups {
@@ -368,7 +368,7 @@ impl Parser {
         })
     }
 
-    /// After a `\`: the escapes that may stand anywhere.
+    /// Parses the rest after a `\`: the escapes that are allowed anywhere.
     fn escape(&mut self) -> Result<Escape, Error> {
         let Some(c) = self.peek() else {
             return Err(self.wrong_before("`\\` at the end; write `\\\\` for the character"));
@@ -396,7 +396,7 @@ impl Parser {
         })
     }
 
-    /// After `\p` or `\P`.
+    /// Parses the rest after `\p` or `\P`.
     fn property(&mut self, complement: bool) -> Result<Set, Error> {
         if !self.eat('{') {
             return Err(self.wrong("expected `{` and the name of a category or block, as in `\\p{Lu}` and `\\p{IsGreek}`"));
@@ -430,12 +430,12 @@ impl Parser {
         Ok(found)
     }
 
-    /// After a `[`, up to its `]`.
+    /// Parses the rest after a `[`, up to its `]`.
     fn class(&mut self) -> Result<ClassUnicode, Error> {
         let begin = self.at;
         self.deeper()?;
         let negated = self.eat('^');
-        // Characters and ranges, whose variants count, and escapes, whose do not.
+        // Characters and ranges, for which variants count, and escapes, for which they do not.
         let (mut plain, mut escapes) = (vec![], vec![]);
         let mut known = [false; NamedSet::COUNT];
         let mut parts = 0;
@@ -509,7 +509,8 @@ impl Parser {
         Ok(set)
     }
 
-    /// After a character between square brackets: the end of its range, which is itself where none follows.
+    /// Parses the rest after a character between square brackets; returns the end of its range, or the character itself
+    /// if there is no range.
     fn range(&mut self, hyphen: bool, from: char) -> Result<char, Error> {
         let after = self.text.get(self.at + 2).map(|(c, _)| *c);
         match (self.peek(), self.second()) {

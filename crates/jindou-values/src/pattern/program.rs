@@ -1,36 +1,36 @@
-//! Programs of the matcher in `search`, for what finite automata cannot do: references to groups, and lines that do not begin or end after
-//! the last line end.
+//! Programs of the matcher in `search`, for features beyond finite automata: back-references, and lines that do not
+//! begin or end after the last line end.
 
 use super::class;
 use super::parse::{RegexNode, Set};
 use regex_syntax::hir::ClassUnicode;
 
-/// Instructions of a program.
+/// Most instructions in a program.
 const LONGEST: usize = 40_000;
-/// Bytes of the sets of one.
+/// Most bytes of a program's sets.
 const SETS: usize = 1 << 20;
 
-/// A step. Unless it says otherwise, the next one follows.
+/// A step. Unless stated otherwise, the next one follows.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PatternStep {
     Char(char),
     /// A character of the set with this number.
     Set(u32),
-    /// Characters of a set, as many as there are or, if not greedy, as few.
+    /// Characters of a set, as many as possible or, if not greedy, as few.
     Several {
         set: u32,
         min: u32,
         max: u32,
         greedy: bool,
     },
-    /// Two ways on: the next step first, then this one.
+    /// Two alternatives: the next step first, then this one.
     Fork(u32),
-    /// Two ways on: this one first, then the next step.
+    /// Two alternatives: this one first, then the next step.
     Skip(u32),
     Jump(u32),
-    /// Keeps the place: in slots of groups, and after them of loops.
+    /// Records the position in a slot: first those of groups, then those of loops.
     Save(u32),
-    /// On to the other step if the loop's body, which began at the place in this slot, took no character.
+    /// Continues at the other step if the loop's body, which began at the position in this slot, took no character.
     Leave(u32, u32),
     Start {
         line: bool,
@@ -74,11 +74,11 @@ impl Chars {
 pub(super) struct Program {
     pub steps: Vec<PatternStep>,
     pub sets: Vec<Chars>,
-    /// Slots of places: two for the match and for each group, one for each loop whose body may take nothing.
+    /// Number of position slots: two for the match and for each group, one for each loop whose body may be empty.
     pub slots: usize,
-    /// Slots of which the way on depends: those of groups that are referred to, and of loops.
+    /// Slots on which further steps depend: those of groups with back-references, and of loops.
     pub read: Vec<u32>,
-    /// True if references do not look at case.
+    /// True if back-references ignore case.
     pub case: bool,
 }
 
@@ -103,7 +103,7 @@ impl Program {
         Some(program)
     }
 
-    /// Bytes that it takes.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         let sets: usize = self.sets.iter().map(|s| 8 * s.set.ranges().len()).sum();
         size_of::<PatternStep>() * self.steps.len() + size_of::<Chars>() * self.sets.len() + sets
@@ -139,7 +139,7 @@ impl Writer {
         Some(at as u32)
     }
 
-    /// Lets a fork or a skip go to here.
+    /// Makes a fork or a skip continue here.
     fn land(&mut self, from: u32) {
         let here = self.program.steps.len() as u32;
         if let Some(
@@ -248,7 +248,7 @@ impl Writer {
         for n in 0..min {
             let before = self.program.steps.len();
             self.write(of)?;
-            // Nothing is written for what takes nothing: the same once as many times.
+            // An empty body needs no code: once is the same as many times.
             if before == self.program.steps.len() && n == 0 {
                 return Some(());
             }

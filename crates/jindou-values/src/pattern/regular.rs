@@ -1,4 +1,4 @@
-//! Patterns as `regex-automata` has them. Only ranges of characters, never its syntax, reach it.
+//! Patterns for `regex-automata`. Only ranges of characters are passed to it, never its syntax.
 
 use super::Error;
 use super::class::NamedSet;
@@ -6,16 +6,16 @@ use super::parse::{RegexNode, Set};
 use regex_automata::meta::{self, BuildError};
 use regex_syntax::hir::{Capture, Class, Hir, Look, Repetition};
 
-/// Ranges of all sets together: more would never fit the largest program.
+/// Most ranges of all sets together: more would never fit the largest program.
 const RANGES: usize = 1 << 16;
 
-/// Translates a pattern. References to groups become `.*` over all characters, and lines may begin and end after the last line end: then it
-/// matches whatever the pattern matches, and more.
+/// Translates a pattern. Back-references become `.*` over all characters, and lines may begin and end after the last
+/// line end: so the result matches whatever the pattern matches, and more.
 pub(super) fn translate(root: &RegexNode, capture: bool) -> Result<Hir, Error> {
     Translation { capture, ranges: 0 }.hir(root)
 }
 
-/// Compiles it into at most so many bytes, and as many more for states that texts bring; `None` if they do not suffice.
+/// Compiles it into at most this many bytes, plus the bytes for states that texts need; `None` if these do not suffice.
 pub(super) fn compile(hir: &Hir, program: usize, states: usize) -> Option<meta::Regex> {
     let config = meta::Config::new()
         .nfa_size_limit(Some(program))

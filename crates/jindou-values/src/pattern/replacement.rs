@@ -3,20 +3,21 @@
 /// A part of a replacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplacementPart {
-    /// A range of its bytes.
+    /// A range of the replacement's bytes.
     Text(usize, usize),
     /// The text that a group matched; empty if it took no part.
     Group(usize),
 }
 
-/// The parts of a replacement.
+/// A parsed replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Replacement {
     parts: Vec<ReplacementPart>,
 }
 
 impl Replacement {
-    /// A replacement for a pattern with this many groups. `None` if a `$` has no number after it, or a `\` neither `\` nor `$` (FORX0004).
+    /// A replacement for a pattern with this many groups. `None` if a `$` is not followed by a number, or a `\` neither
+    /// by `\` nor by `$` (FORX0004).
     pub fn new(text: &str, groups: usize, quoted: bool) -> Option<Self> {
         if quoted {
             return Some(Self {
@@ -38,7 +39,7 @@ impl Replacement {
                 if !matches!(bytes.get(at), Some(b'\\' | b'$')) {
                     return None;
                 }
-                // The text goes on with what the backslash stands before.
+                // The text continues with the character after the backslash.
                 from = at;
                 at += 1;
                 continue;
@@ -60,7 +61,7 @@ impl Replacement {
         &self.parts
     }
 
-    /// The greatest number of a group.
+    /// The greatest group number.
     pub fn groups(&self) -> usize {
         let number = |p: &ReplacementPart| match p {
             ReplacementPart::Group(n) => *n,
@@ -70,15 +71,15 @@ impl Replacement {
     }
 }
 
-/// The group that the digits at a place name, and the end of these digits. All digits make the number; while it has more than one digit and there is
-/// no such group, its last digit is taken for text.
+/// The group named by the digits at a position, and the end of these digits. All digits form the number; as long as it
+/// has more than one digit and there is no such group, its last digit is taken for text.
 fn group(bytes: &[u8], at: usize, groups: usize) -> Option<(usize, usize)> {
     let digits = bytes.get(at..)?.iter().take_while(|b| b.is_ascii_digit());
     let mut end = at + digits.count();
     if end == at {
         return None;
     }
-    // Numbers that no group can have are all the same.
+    // All numbers beyond the groups are equivalent.
     let number = |to: usize| {
         bytes
             .get(at..to)
@@ -88,7 +89,7 @@ fn group(bytes: &[u8], at: usize, groups: usize) -> Option<(usize, usize)> {
                 n.saturating_mul(10).saturating_add(usize::from(b - b'0'))
             })
     };
-    // The digits that can matter: leading zeros, and as many as numbers of groups have.
+    // The digits that can matter: leading zeros, and as many as group numbers have.
     let zeros = bytes
         .get(at..end)?
         .iter()

@@ -1,6 +1,6 @@
-//! A backtracking matcher that remembers where it failed. What follows from a step depends on that step, the place in the text, and the places of
-//! the groups that are referred to; each such state fails once. So time is polynomial in the text, its degree the number of those groups, and it is
-//! limited.
+//! A backtracking matcher that remembers where it failed. The outcome of a step depends on that step, the position in
+//! the text, and the positions of the groups that are referred to; each such state fails at most once. So time is
+//! polynomial in the text, with the number of those groups as its degree, and it is limited.
 
 use super::case;
 use super::program::{PatternStep, Program};
@@ -8,25 +8,25 @@ use jindou_model::{Error, Limit, Resource, Result};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Steps that any search may take, and more for each byte of the text.
+/// Steps that any search may take, and further steps for each byte of the text.
 const STEPS: u64 = 10_000_000;
 const STEPS_A_BYTE: u64 = 1_000;
 /// Steps between two looks at the clock and the memory.
 const CHECK: u64 = 1 << 14;
-/// Ways given up before failures are remembered.
+/// Number of failed alternatives before failures are remembered.
 const PATIENCE: u32 = 1 << 10;
-/// Failures remembered.
+/// Most failures that are remembered.
 const FAILURES: usize = 1 << 20;
-/// Choices that wait.
+/// Most pending alternatives.
 const CHOICES: usize = 1 << 22;
 
-/// No place.
+/// Stands for no position.
 const NOWHERE: usize = usize::MAX;
 
-/// The limits of a search: asked now and then, with the bytes that it holds.
+/// The limits of a search: called now and then, with the number of bytes that it holds.
 pub type Check<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 
-/// Memory of the matcher, to be used again.
+/// Memory of the matcher, for reuse.
 #[derive(Debug, Default)]
 pub struct Scratch {
     choices: Vec<Backtrack>,
@@ -34,7 +34,7 @@ pub struct Scratch {
     slots: Vec<usize>,
 }
 
-/// Hashes of states are hashes already.
+/// A hasher for states, which are hashes already.
 #[derive(Debug, Default)]
 struct Folded(u64);
 
@@ -52,21 +52,21 @@ impl Hasher for Folded {
     }
 }
 
-/// The alternatives to try when a way fails.
+/// The alternatives to try when a step fails.
 #[derive(Clone, Copy, Debug)]
 enum Backtrack {
-    /// This step at this place.
+    /// Continue with this step at this position.
     Step(u32, usize),
-    /// First a slot gets its earlier place back.
+    /// First restore a slot's earlier position.
     Slot(u32, usize),
-    /// One character of `Several` less, down to the place.
+    /// Take one character of `Several` less, down to this position.
     Fewer { next: u32, least: usize, at: usize },
-    /// One character more, of those that are left.
+    /// Take one character more, as long as some are left.
     More { step: u32, at: usize, left: u32 },
 }
 
 impl Scratch {
-    /// Bytes that it holds.
+    /// Number of bytes held.
     pub fn bytes(&self) -> usize {
         Self::bytes_for(self.choices.capacity(), self.failed.capacity())
     }
@@ -75,7 +75,7 @@ impl Scratch {
         choices * size_of::<Backtrack>() + failed * 20
     }
 
-    /// Room for what the steps up to the next check may bring, which is charged first.
+    /// Makes room for the steps up to the next check; its memory is charged first.
     fn make_room(&mut self, check: Check<'_>) -> Result<()> {
         let room = |held: usize, capacity: usize, more: usize| match held + more > capacity {
             true => (2 * capacity).max(held + more),
@@ -104,10 +104,10 @@ struct Search<'p, 't> {
     given_up: u32,
 }
 
-/// The first match that begins at a place or after it; its slots are those of the match and the groups.
+/// The first match that begins at a position or after it; its slots are those of the match and the groups.
 ///
 /// # Errors
-/// Those of `check`, and `Limit` for one that takes too many steps.
+/// The errors of `check`, and `Limit` for a search that takes too many steps.
 pub(super) fn find(
     program: &Program,
     text: &str,
@@ -140,7 +140,7 @@ pub(super) fn find(
             *slot = (*place != NOWHERE).then_some(*place);
         }
     }
-    // What a hard search took is not kept for easy ones.
+    // The memory of a hard search is not kept for easy ones.
     if scratch.bytes() > 1 << 20 {
         *scratch = Scratch::default();
     }
@@ -163,7 +163,7 @@ impl Search<'_, '_> {
         self.text.get(at..)?.chars().next()
     }
 
-    /// The place one character before.
+    /// The position one character before.
     fn before(&self, at: usize) -> usize {
         let bytes = self.text.as_bytes();
         let mut at = at.saturating_sub(1);
@@ -187,7 +187,7 @@ impl Search<'_, '_> {
         self.scratch.make_room(check)
     }
 
-    /// The next way to try; `None` if there is none.
+    /// The next alternative to try; `None` if there is none.
     fn another(&mut self) -> Option<(u32, usize)> {
         loop {
             let (step, at) = match self.scratch.choices.pop()? {
@@ -244,7 +244,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// True if a match begins here; its places are in the slots.
+    /// True if a match begins here; its positions are in the slots.
     fn begins(&mut self, begin: usize, check: Check<'_>) -> Result<bool> {
         self.scratch.choices.clear();
         self.scratch.slots.clear();
@@ -270,7 +270,7 @@ impl Search<'_, '_> {
         Ok(false)
     }
 
-    /// One step: the next one and its place, or `None` where it fails; `Err` with the end of a match.
+    /// Performs one step: returns the next one and its position, or `None` if it fails; `Err` with the end of a match.
     #[inline]
     fn follow(
         &mut self,
@@ -377,7 +377,7 @@ impl Search<'_, '_> {
         Some((at_step + 1, end))
     }
 
-    /// The end of what a group took, where that stands here again.
+    /// The end of the text that a group matched, if that text occurs here again.
     fn back(&mut self, group: u32, at: usize) -> Option<usize> {
         let slot = 2 * group as usize;
         let (Some(&from), Some(&to)) = (

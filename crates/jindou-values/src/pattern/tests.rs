@@ -8,7 +8,7 @@ fn matches(text: &str, pattern: &str, flags: &str) -> bool {
         .unwrap()
 }
 
-/// As fn:replace; the name of the error where it has one.
+/// The result of fn:replace, or the name of the error.
 fn replaced(text: &str, pattern: &str, with: &str, flags: &str) -> String {
     let compiled = match Pattern::new(pattern, flags, true) {
         Ok(compiled) => compiled,
@@ -167,7 +167,7 @@ fn what_other_dialects_read_otherwise() {
         ("a\n", "\\n^", "m", false),
         ("a\r\nb", "^b", "m", true),
         ("a\rb", "^b", "m", false),
-        // A group that took no part is a reference to nothing; digits count while there are groups.
+        // A back-reference to a group that took no part is empty; digits count while there are that many groups.
         ("b", "^(a)?\\1b$", "", true),
         ("ab", "^(a)?\\1b$", "", false),
         ("a0", "^(a)\\10$", "", false),
@@ -309,7 +309,7 @@ fn no_pattern_takes_exponential_time() {
             checks += 1;
             Ok(())
         });
-        // No match, or a limit that says what to do; each check stands for 16,384 steps.
+        // No match, or a limit with advice; each check stands for 16,384 steps.
         match found {
             Ok(found) => assert!(!found, "{pattern}"),
             Err(e) => assert!(

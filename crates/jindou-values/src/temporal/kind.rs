@@ -2,7 +2,7 @@
 
 use jindou_model::term::TEMPORAL_TAGS;
 
-/// A date or time datatype, numbered as its tag's place in `TEMPORAL_TAGS`.
+/// A date or time datatype, numbered by its tag's position in `TEMPORAL_TAGS`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum TemporalKind {

@@ -96,7 +96,7 @@ impl Temporal {
         if kind.has_year() {
             date.year = r.year()?;
         } else if !kind.has_time() {
-            // The year's place, and the month's in a gDay.
+            // The place of the year, and in a gDay that of the month.
             r.take(b'-')?;
         }
         if kind.has_month() {
@@ -133,7 +133,7 @@ impl Temporal {
         })
     }
 
-    /// Appends the time zone as it is written; nothing without.
+    /// Appends the time zone in its lexical form; nothing if there is none.
     pub fn push_zone(self, out: &mut Vec<u8>) {
         let minutes = self.zone.unsigned_abs();
         let sign = if self.zone < 0 { '-' } else { '+' };
@@ -151,7 +151,7 @@ impl Temporal {
         self.push_text(out);
     }
 
-    /// Appends the canonical lexical form, with the time zone it has.
+    /// Appends the canonical lexical form, with the time zone that it has.
     pub fn push_text(self, out: &mut Vec<u8>) {
         let date = self.civil();
         // Writing to a vector cannot fail.

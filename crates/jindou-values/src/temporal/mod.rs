@@ -14,28 +14,28 @@ use crate::duration::{DAY_TIME, Duration, UNIT};
 use calendar::{Civil, civil, days_of_month};
 use std::cmp::Ordering;
 
-/// A value of a date or time datatype. What a type has not is taken from 1972-12-31T00:00:00, a gYear's and gYearMonth's rest
-/// from the first of January (F&O 3.1 §9.4: starting instants). Values have years up to some 200 billion either way and 18
-/// digits after a second's point.
+/// A value of a date or time datatype. Parts that a type does not have are taken from 1972-12-31T00:00:00; for a gYear
+/// and gYearMonth, from the first of January (F&O 3.1 §9.4: starting instants). Years range up to some 200 billion in
+/// both directions, and seconds have 18 digits after the point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Temporal {
     /// Seconds of local time since 1970-01-01T00:00:00.
     seconds: i64,
-    /// 10⁻¹⁸ seconds beyond.
+    /// Additional 10⁻¹⁸ seconds.
     units: u64,
-    /// Minutes before UTC, or [`NONE`].
+    /// Minutes by which local time is ahead of UTC, or [`NONE`].
     zone: i16,
     kind: TemporalKind,
 }
 
-/// No time zone.
+/// Stands for no time zone.
 const NONE: i16 = i16::MIN;
-/// Greatest year, either way.
+/// Greatest year in either direction.
 const MOST_YEARS: i64 = 200_000_000_000;
 const DAY: i64 = 86_400;
 
 impl Temporal {
-    /// Of a moment, in UTC: seconds since 1970 and 10⁻⁹ seconds beyond.
+    /// The `xsd:dateTime` of a moment in UTC: seconds since 1970 and additional 10⁻⁹ seconds.
     #[must_use]
     pub fn date_time(seconds: i64, nanoseconds: u32) -> Option<Self> {
         Self {
@@ -61,21 +61,21 @@ impl Temporal {
         self.kind
     }
 
-    /// 10⁻¹⁸ seconds from 1970-01-01T00:00:00Z to its start; without a time zone it is taken as UTC's.
+    /// 10⁻¹⁸ seconds from 1970-01-01T00:00:00Z to its start; without a time zone it is taken as UTC.
     #[must_use]
     pub fn instant(self) -> i128 {
         let zone = i64::from(if self.zone == NONE { 0 } else { self.zone });
         i128::from(self.seconds - zone * 60) * UNIT + i128::from(self.units)
     }
 
-    /// The order of two values of one datatype (F&O 3.1 §9.4, with UTC as implicit time zone; for `gYear` and the like that of
-    /// their starting instants); `None` for two datatypes.
+    /// The order of two values of one datatype (F&O 3.1 §9.4, with UTC as the implicit time zone; for `gYear` and the
+    /// like, of their starting instants); `None` for different datatypes.
     #[must_use]
     pub fn order(self, other: Self) -> Option<Ordering> {
         (self.kind == other.kind).then(|| self.instant().cmp(&other.instant()))
     }
 
-    /// Another moment of local time; `None` when out of range.
+    /// The value at another moment of local time; `None` when out of range.
     fn at(self, seconds: i64) -> Option<Self> {
         const MOST: i64 = MOST_YEARS * 366 * DAY;
         (-MOST..=MOST)
@@ -100,37 +100,37 @@ impl Temporal {
         self.seconds.rem_euclid(DAY)
     }
 
-    /// The local year; `None` for datatypes without.
+    /// The local year; `None` for datatypes without a year.
     #[must_use]
     pub fn year(self) -> Option<i64> {
         self.kind.has_year().then(|| self.civil().year)
     }
 
-    /// The local month; `None` for datatypes without.
+    /// The local month; `None` for datatypes without a month.
     #[must_use]
     pub fn month(self) -> Option<i64> {
         self.kind.has_month().then(|| self.civil().month)
     }
 
-    /// The local day of the month; `None` for datatypes without.
+    /// The local day of the month; `None` for datatypes without a day.
     #[must_use]
     pub fn day(self) -> Option<i64> {
         self.kind.has_day().then(|| self.civil().day)
     }
 
-    /// The local hour; `None` for datatypes without.
+    /// The local hour; `None` for datatypes without an hour.
     #[must_use]
     pub fn hour(self) -> Option<i64> {
         self.kind.has_time().then(|| self.of_day() / 3600)
     }
 
-    /// The minute; `None` for datatypes without.
+    /// The minute; `None` for datatypes without a minute.
     #[must_use]
     pub fn minute(self) -> Option<i64> {
         self.kind.has_time().then(|| self.of_day() / 60 % 60)
     }
 
-    /// The seconds of the minute; `None` for datatypes without.
+    /// The seconds of the minute; `None` for datatypes without seconds.
     #[must_use]
     pub fn second(self) -> Option<Decimal> {
         self.kind.has_time().then(|| {
@@ -138,7 +138,7 @@ impl Temporal {
         })
     }
 
-    /// The time zone as a duration; `None` without.
+    /// The time zone as a duration; `None` if there is none.
     #[must_use]
     pub fn zone(self) -> Option<Duration> {
         if self.zone == NONE {
@@ -147,9 +147,9 @@ impl Temporal {
         Duration::new(DAY_TIME, 0, i128::from(self.zone) * 60 * UNIT)
     }
 
-    /// The value in another time zone, or without one (fn:adjust-dateTime-to-timezone and its like, F&O 3.1 §9.6): local time
-    /// changes if there is a time zone before and after. `None` for other datatypes, and for no time zone of whole minutes
-    /// within 14 hours.
+    /// The value in another time zone, or without one (fn:adjust-dateTime-to-timezone and the like, F&O 3.1 §9.6):
+    /// local time changes if there is a time zone before and after. `None` for other datatypes, and for a duration that
+    /// is not a time zone of whole minutes within 14 hours.
     #[must_use]
     pub fn adjust(self, zone: Option<Duration>) -> Option<Self> {
         if !matches!(
@@ -173,7 +173,7 @@ impl Temporal {
         Some(Self { zone: to, ..moved }.normal())
     }
 
-    /// Drops what the datatype has not: a date's time, a time's date.
+    /// Drops the parts that the datatype does not have: a date's time, a time's date.
     fn normal(self) -> Self {
         let seconds = match self.kind {
             TemporalKind::Date => self.seconds - self.of_day(),
@@ -192,7 +192,7 @@ impl Temporal {
         }
     }
 
-    /// The time from another to this, for two dates, two times or two dateTimes.
+    /// The time from the other value to this one, for two dates, two times or two dateTimes.
     #[must_use]
     pub fn subtract(self, other: Self) -> Option<Duration> {
         if self.kind != other.kind || self.kind > TemporalKind::Time {
@@ -201,8 +201,8 @@ impl Temporal {
         Duration::new(DAY_TIME, 0, self.instant() - other.instant())
     }
 
-    /// The value later by a duration (XSD 1.1 §E.3.3: months first, to the last day of a shorter month; then seconds). A time
-    /// goes round the clock and has no months. `None` for other datatypes and when out of range.
+    /// The value later by a duration (XSD 1.1 §E.3.3: months first, limited to the last day of a shorter month; then
+    /// seconds). A time wraps around the clock and has no months. `None` for other datatypes and when out of range.
     #[must_use]
     pub fn plus(self, duration: Duration) -> Option<Self> {
         if self.kind > TemporalKind::Time {
@@ -225,7 +225,7 @@ impl Temporal {
         Some(moved.at_local(local)?.normal())
     }
 
-    /// The value in another datatype, for those that have all its parts (F&O 3.1 §19.1.5).
+    /// The value in another datatype, if the value has all of its parts (F&O 3.1 §19.1.5).
     #[must_use]
     pub fn cast(self, kind: TemporalKind) -> Option<Self> {
         if self.kind == kind {

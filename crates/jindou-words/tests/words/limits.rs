@@ -140,7 +140,7 @@ fn terms_come_all_in_order_with_their_ids() {
 
 #[test]
 fn reclustering_is_cancelled_while_an_index_is_built() {
-    // No one else can cancel it just then.
+    // Nothing else can cancel it just then.
     static CANCEL: std::sync::OnceLock<CancelToken> = std::sync::OnceLock::new();
     let cancel = CANCEL.get_or_init(CancelToken::new);
     let indexes = Indexes::new()

@@ -68,7 +68,7 @@ type Property = (
     Option<&'static str>,
 );
 
-/// Property, those right above it, the class of whoever has it, and the inverse.
+/// Property, its direct superproperties, the class of its subjects, and the inverse.
 const PROPERTIES: &[Property] = &[
     (
         "doctoralDegreeFrom",

@@ -29,7 +29,7 @@ macro_rules! templates {
 pub const EXPLORE: [Template; 12] =
     templates!("E1" "E2" "E3" "E4" "E5" "E6" "E7" "E8" "E9" "E10" "E11" "E12");
 
-/// Someone analyses products, offers and reviews.
+/// An analyst examines products, offers and reviews.
 pub const BUSINESS: [Template; 8] = templates!("B1" "B2" "B3" "B4" "B5" "B6" "B7" "B8");
 
 const PREFIXES: &str = "\

@@ -390,10 +390,10 @@ impl Constants {
         }
     }
 
-    /// The IRI of an instance of a class, one that surely is in the data. Universities are those
-    /// that have departments, uniformly; departments uniformly over a uniform university; things of
-    /// a department have a number that every department reaches (so the last few are never drawn).
-    /// `None` for publications and assistants, of which no number is sure.
+    /// The IRI of an instance of a class, one that is certain to be in the data. Universities are those that have
+    /// departments, uniformly; departments uniformly over a uniform university; things of a department have a number
+    /// that every department reaches (so the last few are never drawn). `None` for publications and assistants, of
+    /// which no number is sure.
     #[must_use]
     pub fn draw(&mut self, class: Class) -> Option<String> {
         let university = self.random.below(self.lubm.universities());

@@ -17,7 +17,7 @@ pub(super) fn happens(probability: f64, random: &mut Random) -> bool {
 pub(super) struct People {
     /// The last year in which each was dealt a place.
     last: Vec<u16>,
-    /// Whether each was written already.
+    /// True for each person that was written already.
     written: Vec<bool>,
     /// People who were written already, in that order: editors are taken from them.
     known: Vec<u32>,
@@ -64,7 +64,7 @@ impl People {
         dealt
     }
 
-    /// True the first time that someone is to be written.
+    /// True the first time that a person is to be written.
     pub(super) fn is_new(&mut self, person: u32) -> bool {
         if person == ERDOES || self.written[person as usize] {
             return false;
@@ -74,7 +74,7 @@ impl People {
         true
     }
 
-    /// Someone who wrote already, if there is anyone.
+    /// A person who has written already, if there is one.
     pub(super) fn editor(&self, random: &mut Random) -> Option<u32> {
         (!self.known.is_empty()).then(|| *random.pick(&self.known))
     }

@@ -194,7 +194,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A person's node; whoever comes for the first time is described.
+    /// A person's node; at its first use the person is described.
     fn person(&mut self, person: u32, people: &mut People) -> Span {
         if person == ERDOES {
             return self.out.constant(PAUL_ERDOES);

@@ -77,7 +77,7 @@ pub struct EntityKind {
     pub iri: String,
     /// How many there are at scale 1.
     pub count: u32,
-    /// Whether there are `scale` times as many at another scale.
+    /// True if there are `scale` times as many at another scale.
     pub scales: bool,
     /// The attributes that they have, by groups.
     pub groups: Vec<AttributeGroup>,
@@ -92,7 +92,7 @@ pub struct Association {
     pub property: String,
     /// Place of the objects' kind in [`Model::kinds()`].
     pub object: usize,
-    /// Whether an object has at most one such statement.
+    /// True if an object has at most one such statement.
     pub exclusive: bool,
     /// How many statements a subject has, at most.
     pub most: u32,

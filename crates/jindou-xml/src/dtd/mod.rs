@@ -15,8 +15,8 @@ pub(crate) struct Dtd {
     pub(crate) notations: Vec<Notation>,
     /// Processing instructions among the declarations: target and data.
     pub(crate) instructions: Vec<(Box<str>, Box<str>)>,
-    /// Whether declarations may be missing, since they are in a part that is not read: then a reference to an entity that was not declared is no
-    /// fault of the document.
+    /// True if declarations may be missing, since they are in a part that is not read: then a reference to an entity
+    /// that was not declared is not a fault of the document.
     pub(crate) is_partial: bool,
     /// Bytes that the declarations hold.
     pub(crate) held: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Dtd {
 #[derive(Debug)]
 pub(crate) struct Entity {
     pub(crate) value: Value,
-    /// Whether it is being expanded.
+    /// True while it is being expanded.
     pub(crate) is_open: bool,
 }
 
@@ -45,7 +45,7 @@ pub(crate) enum Value {
 #[derive(Debug)]
 pub(crate) struct Attribute {
     pub(crate) name: Box<str>,
-    /// Whether the value is just text. In all other types blanks at the ends are dropped and others become one.
+    /// True if the value is just text. In all other types blanks at the ends are dropped and others become one.
     pub(crate) is_text: bool,
     pub(crate) default: Option<Box<str>>,
 }

@@ -73,7 +73,7 @@ struct Parser<'o> {
     parameters: HashMap<Box<str>, Option<Box<str>>>,
     standalone: bool,
     options: &'o Options,
-    /// Whether declarations are only checked from here on, since one that was not read may come before them.
+    /// True if declarations are only checked from here on, since one that was not read may come before them.
     stopped: bool,
     /// Bytes that parameter entities became.
     expanded: u64,

@@ -18,7 +18,7 @@ pub(super) struct DtdText<'t> {
     /// In a parameter entity's text, the place of the reference to it: there faults are reported.
     pub(super) reference: Option<usize>,
     pub(super) longest_name: usize,
-    /// Whether names of entities, notations and instructions may have colons.
+    /// True if names of entities, notations and instructions may have colons.
     pub(super) colons: bool,
 }
 

@@ -41,7 +41,7 @@ pub struct Reader<'r> {
     /// Text that is not in the input as it is meant.
     scratch: String,
     in_cdata: bool,
-    /// Whether the last tag was an element without content, which ends next.
+    /// True if the last tag was an element without content, which ends next.
     ends_next: bool,
     /// Bytes that entities became.
     expanded: u64,
@@ -379,7 +379,7 @@ impl<'r> Reader<'r> {
         }
     }
 
-    /// Whether a piece of text comes next; reads on as far as is needed to know.
+    /// True if a piece of text comes next; reads as far as is needed to know.
     fn begins(&mut self, piece: &str) -> Result<bool> {
         loop {
             let rest = self.input.rest();

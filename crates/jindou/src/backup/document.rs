@@ -1,4 +1,4 @@
-//! The text of one backup.
+//! The text form of one backup.
 //!
 //! ```text
 //! jindou-backup 1                    format version
@@ -45,25 +45,25 @@ pub(super) struct Document {
     pub log: Vec<LogPart>,
 }
 
-/// A name that leads nowhere else.
+/// True for a name that cannot lead out of the folder.
 fn is_plain(name: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'.';
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
 }
 
 impl Document {
-    /// The name that sorts by time.
+    /// The backup's name; names sort by time.
     pub fn name(time: u64, snapshot: u32) -> String {
         format!("{NAME}{time:020}-{snapshot:010}")
     }
 
-    /// Name of a part of the log in the place for backups.
+    /// Name of a part of the log in the backup target.
     pub fn name_of_log(part: &LogPart) -> String {
         let file = part.name.strip_suffix(".log").unwrap_or(&part.name);
         format!("log-{file}-{:016x}-{}", part.chain, part.length)
     }
 
-    /// Bytes of all that belongs to it.
+    /// Total bytes of the files and log parts that belong to a backup.
     pub fn bytes(files: &[BaseFile], log: &[LogPart]) -> u64 {
         let base: u64 = files.iter().map(|f| f.length).sum();
         base + log.iter().map(|p| p.length).sum::<u64>()
@@ -93,7 +93,7 @@ impl Document {
         t
     }
 
-    /// Reads the text back; `None` for anything but what [`Self::to_text`] writes.
+    /// Parses the text; `None` for anything but output of [`Self::to_text`].
     pub fn parse(name: &str, text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let mut found = Self {

@@ -1,7 +1,7 @@
-//! Backups of a store, also while it is served, and stores made of them.
+//! Backups of a store, even while it is served, and restoring stores from them.
 //!
-//! A place for backups is a flat folder of immutable files, or of objects. Each backup is a small text that names what belongs
-//! to it, so one that follows another copies only what is new.
+//! A backup target is a flat folder of immutable files, or of objects. Each backup is a small text that names the files
+//! that belong to it, so a later backup copies only new files.
 //!
 //! ```text
 //! backup-<time>-<snapshot>           what belongs to one backup; put last, so what has that name is whole
@@ -32,16 +32,16 @@ use jindou_model::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Longest text of a backup that is read.
+/// Longest text of a backup that is read, in bytes.
 const LONGEST: u64 = 1 << 30;
 
-/// A place for backups.
+/// A destination for backups.
 #[derive(Clone)]
 pub struct BackupTarget {
     files: Arc<dyn Files>,
-    /// Where they are, if one process at a time must write there.
+    /// The local folder, if only one process at a time may write there.
     folder: Option<PathBuf>,
-    /// The only backup that is looked at, if one was named.
+    /// The only backup to look at, if one was named.
     only: Option<String>,
 }
 
@@ -55,7 +55,7 @@ impl std::fmt::Debug for BackupTarget {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackupInfo {
-    /// Its name in the place.
+    /// Its name in the backup target.
     pub name: String,
     /// When it was taken, in microseconds since 1970 (UTC).
     pub time: u64,
@@ -63,16 +63,16 @@ pub struct BackupInfo {
     pub snapshot: u32,
     /// The first snapshot that can be restored from it: its base.
     pub base: u32,
-    /// From that time on it can be restored to any.
+    /// Earliest time to which it can be restored; any later time is possible as well, up to [`Self::time`].
     pub from: u64,
     /// Id epoch of its base.
     pub epoch: u64,
-    /// Bytes that belong to it, those that it shares with others included.
+    /// Bytes that belong to it, including those that it shares with other backups.
     pub bytes: u64,
 }
 
 impl BackupTarget {
-    /// A folder, which is made if it is not there and its parent is; `file://` and an absolute path is the same.
+    /// A folder, which is created if its parent exists; `file://` and an absolute path means the same.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
@@ -86,7 +86,7 @@ impl BackupTarget {
         })
     }
 
-    /// As [`Self::folder`], of a place that must be there: for those who only read it.
+    /// As [`Self::folder`], for a folder that must exist already, such as one that is only read.
     ///
     /// # Errors
     /// As [`Self::folder`]; [`Error::Usage`] if there is no such folder.
@@ -114,7 +114,7 @@ impl BackupTarget {
         Ok(path)
     }
 
-    /// Any files that are put whole: `Objects` (feature `object-store`) for an object store.
+    /// Any storage whose files are written whole: `Objects` (feature `object-store`) for an object store.
     #[must_use]
     pub fn of(files: Arc<dyn Files>) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl BackupTarget {
         }
     }
 
-    /// The same place as if this backup were the only one in it: restores take no other one, whatever else is there.
+    /// The same target, restricted to this backup: restores ignore all others.
     #[must_use]
     pub fn only(&self, name: impl Into<String>) -> Self {
         Self {
@@ -133,16 +133,16 @@ impl BackupTarget {
         }
     }
 
-    /// All backups, oldest first. One whose text is damaged is an error of its own.
+    /// All backups, oldest first. A backup whose text is damaged appears as an error.
     ///
     /// # Errors
-    /// [`Error::Io`] if the place cannot be read.
+    /// [`Error::Io`] if the backup target cannot be read.
     pub fn list(&self) -> Result<Vec<Result<BackupInfo>>> {
         let documents = self.documents()?;
         Ok(documents.into_iter().map(|d| d.map(|d| d.info)).collect())
     }
 
-    /// Texts of all backups, oldest first.
+    /// Parsed texts of all backups, oldest first.
     fn documents(&self) -> Result<Vec<Result<Document>>> {
         let files = &*self.files;
         let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
@@ -164,7 +164,7 @@ impl BackupTarget {
             .collect())
     }
 
-    /// Keeps others from writing to a folder of backups, and removes what a backup that was killed did not put whole.
+    /// Keeps others from writing to a folder of backups, and removes incomplete files of a backup that was killed.
     fn alone(&self) -> Result<Option<StoreLock>> {
         let Some(folder) = &self.folder else {
             return Ok(None);
@@ -184,7 +184,7 @@ impl BackupTarget {
         Ok(Some(lock))
     }
 
-    /// Refuses a folder inside the store that is backed up.
+    /// Refuses a target folder inside the store that is backed up.
     fn outside(&self, dir: &Path) -> Result<()> {
         let inside = |a: &Path| Some(a.canonicalize().ok()?.starts_with(dir.canonicalize().ok()?));
         let path = self.files.path("");

@@ -1,4 +1,4 @@
-//! Files of a base in parts of up to 64 MiB, named by what is in them.
+//! Files of a base in parts of up to 64 MiB, named by their content.
 
 use jindou_model::{Error, Result};
 use jindou_store::directory::BLOCK;
@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// Bytes of a part, but for a file's last one.
+/// Bytes of a part, except for a file's last one.
 pub(super) const PART: u64 = 64 << 20;
 const BLOCKS: usize = PART as usize / BLOCK;
 
@@ -16,7 +16,7 @@ pub(super) fn part_length(file: u64, i: usize) -> u64 {
     file.saturating_sub(i as u64 * PART).min(PART)
 }
 
-/// Hashes of the blocks of some bytes, as `checksums.jd` has them.
+/// Hashes of the blocks of these bytes, as in `checksums.jd`.
 pub(super) fn blocks_of(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks(BLOCK).map(xxh3_64).collect()
 }
@@ -35,7 +35,7 @@ fn name(length: u64, blocks: &[u64]) -> String {
     format!("part-{:032x}", xxh3_128(&all))
 }
 
-/// True if a part of this name has these bytes.
+/// True if a part of this name has these bytes as its content.
 pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
     name(bytes.len() as u64, &blocks_of(bytes)) == called
 }
@@ -43,7 +43,7 @@ pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
 /// Reads part `i` of a file and compares it with its name.
 ///
 /// # Errors
-/// [`Error::Damaged`] if the file is not as it was written; [`Error::Io`].
+/// [`Error::Damaged`] if the file has changed since it was written; [`Error::Io`].
 pub(super) fn read(
     file: &File,
     path: &Path,

@@ -1,4 +1,4 @@
-//! A store of a backup.
+//! Restoring a store from a backup.
 
 use super::document::Document;
 use super::{BackupTarget, parts, time_text};
@@ -13,45 +13,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Where log files lie until their records are written again.
+/// Folder for log files until their records are written again.
 const FROM: &str = "log-of-backup";
 
-/// Up to when a store is restored.
+/// The point to which a store is restored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestoreTo {
-    /// As the newest backup has it.
+    /// The state of the newest backup.
     #[default]
     Newest,
-    /// Up to this snapshot.
+    /// This snapshot.
     Snapshot(u32),
-    /// With all that was committed up to this time, in microseconds since 1970 (UTC), and nothing later.
+    /// Everything that was committed up to this time, in microseconds since 1970 (UTC), and nothing later.
     Time(u64),
 }
 
-/// Report on a restore: the store that it made.
+/// Report on a restore and the restored store.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// Name of the backup that it was made of.
+    /// Name of the backup that was restored.
     pub backup: String,
-    /// The store's snapshot.
+    /// The restored store's snapshot.
     pub snapshot: u32,
-    /// When that was committed, if it is in the log and known: microseconds since 1970 (UTC).
+    /// Commit time of that snapshot, if the log has it: microseconds since 1970 (UTC).
     pub committed: Option<u64>,
-    /// Quads.
+    /// Quads of the restored store.
     pub quads: u64,
-    /// Bytes that were read.
+    /// Bytes that were read from the backup.
     pub bytes: u64,
 }
 
 impl Database {
-    /// Makes a store of a backup, in a folder that is not there yet or is empty; all or nothing. Every byte is compared with its
-    /// checksum, and every transaction is replayed before the store appears at its place.
+    /// Restores a store from a backup into a folder that does not exist yet or is empty; all or nothing. Every byte is
+    /// compared with its checksum, and every transaction is replayed before the store appears in its place.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if something is at the place; [`Error::Usage`] if no backup reaches what is asked for, [`Error::Damaged`] if one is
-    /// damaged; [`Error::Cancelled`]; [`Error::Io`].
+    /// [`Error::Conflict`] if the folder is not empty; [`Error::Usage`] if no backup reaches the requested point,
+    /// [`Error::Damaged`] if the backup is damaged; [`Error::Cancelled`]; [`Error::Io`].
     pub fn restore(
         from: &BackupTarget,
         dir: impl AsRef<Path>,
@@ -63,7 +63,7 @@ impl Database {
     }
 }
 
-/// The backup to take, of those that are whole.
+/// Chooses a backup among the intact ones.
 fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     let mut all = from.documents()?;
     let place = from.files.path("");
@@ -105,7 +105,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
     if to == RestoreTo::Newest {
         return Ok(newest);
     }
-    // One that is damaged does not keep those after it from serving.
+    // A damaged backup does not keep later ones from being used.
     let mut whole: Vec<Document> = all.into_iter().flatten().collect();
     whole.push(newest);
     let reach = |d: &Document| {
@@ -125,7 +125,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         RestoreTo::Snapshot(n) => whole
             .iter()
             .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
-        // The first one that was taken afterwards has all that was committed until then.
+        // The first backup taken afterwards has everything that was committed until then.
         RestoreTo::Time(t) => whole
             .iter()
             .position(|d| d.info.from <= t && t <= d.info.time),
@@ -174,7 +174,7 @@ fn restore(
     restoring.base(new)?;
     progress.phase.store(1, Ordering::Relaxed);
     let (last, committed) = restoring.log(new, to)?;
-    // The whole of it is read once before it is relied on.
+    // All of it is read once before it is relied on.
     let reader = OpenOptions::default().with_access(Access::Read);
     let snapshot = Database::open_with(new, &reader)?.snapshot();
     let wanted = match to {
@@ -275,7 +275,7 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Writes a log of the backup's records as far as they are wanted. Gives the last one's number, and its time.
+    /// Writes a log with those records of the backup that are wanted. Returns the last record's number, and its time.
     fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u32, Option<u64>)> {
         let info = &self.backup.info;
         let mut last = (info.base, None);
@@ -307,7 +307,7 @@ impl Restoring<'_> {
             over |= match to {
                 RestoreTo::Newest => number > info.snapshot,
                 RestoreTo::Snapshot(n) => number > n,
-                // What has no time was committed before times were written.
+                // Records without a time were committed before times were recorded.
                 RestoreTo::Time(t) => time.is_some_and(|at| at > t),
             };
             if !over {

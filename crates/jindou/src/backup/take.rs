@@ -1,4 +1,4 @@
-//! Making a backup.
+//! Taking a backup.
 
 use super::document::{BaseFile, Document};
 use super::{BackupInfo, BackupTarget, parts};
@@ -15,12 +15,12 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Names of the phases, by [`Progress::phase`].
+/// Names of the phases, as numbered by [`Progress::phase`].
 pub const BACKUP_PHASES: [&str; 2] = ["copying the base", "copying the log"];
 
-/// A store that another process changes is looked at again that often.
+/// Number of attempts at a consistent copy of a store that another process changes.
 const TRIES: usize = 10;
-/// Time that a log which another process writes may take to prove what it had acknowledged.
+/// Longest wait until a log that another process writes has proven the records that it had acknowledged to be durable.
 const PROOF: Duration = Duration::from_secs(3);
 
 /// Report on a backup that was taken.
@@ -29,23 +29,23 @@ const PROOF: Duration = Duration::from_secs(3);
 pub struct BackupReport {
     /// The backup.
     pub info: BackupInfo,
-    /// Files that were not there yet.
+    /// Files that the backup target did not have yet.
     pub new_files: u64,
-    /// Their bytes.
+    /// Bytes of those files.
     pub new_bytes: u64,
     /// Records at the log's end that another process had not made durable yet; they are not in the backup.
     pub left_out: u32,
-    /// How long it took.
+    /// Duration of the backup.
     pub time: Duration,
 }
 
 impl Database {
-    /// Backs the store up as it is when the copying ends, while queries and updates go on: everything that was acknowledged
-    /// before is in the backup. Only what the place lacks is copied.
+    /// Backs the store up as it is when the copying ends, while queries and updates continue: everything that was
+    /// acknowledged before the call is in the backup. Only files that the target lacks are copied.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a database without a directory, or that cannot be changed; [`Error::Damaged`];
-    /// [`Error::Conflict`] if its files are being worked on; [`Error::Cancelled`]; [`Error::Io`].
+    /// [`Error::Usage`] for a database without a directory, or one that cannot be changed; [`Error::Damaged`];
+    /// [`Error::Conflict`] if other work on its files is in progress; [`Error::Cancelled`]; [`Error::Io`].
     pub fn backup(
         &self,
         target: &BackupTarget,
@@ -69,8 +69,9 @@ impl Database {
         guarded(|| copy.run())
     }
 
-    /// Backs up a store that another process may have open: its files never change once they are written, and of its log that is
-    /// taken which is proven to be durable. What was acknowledged when this is called is waited for, for some seconds.
+    /// Backs up a store that another process may have open. Its files never change once they are written, and of its
+    /// log the records that are proven to be durable are copied. Records acknowledged before this call are waited for,
+    /// for some seconds.
     ///
     /// # Errors
     /// As [`Self::backup`].
@@ -94,13 +95,13 @@ impl Database {
 struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
-    /// The last snapshot that a caller was told of.
+    /// Number of the last snapshot that was acknowledged to a caller.
     acknowledged: &'a dyn Fn() -> Option<u32>,
     cancel: &'a CancelToken,
     progress: &'a Progress,
 }
 
-/// Numbers of files and bytes that were copied.
+/// Numbers of copied files and bytes.
 #[derive(Default)]
 struct Copied {
     files: u64,
@@ -116,7 +117,7 @@ impl Copy<'_> {
             tries += 1;
             let seen = current(self.dir)?;
             let done = self.once(&seen.0, &seen.1);
-            // Another process may have put another base in place, or forgotten a part of the log; then what it removed is no
+            // Another process may have put another base in place, or trimmed the log; then the missing files are no
             // longer needed.
             let moved = !matches!(current(self.dir), Ok(now) if now == seen);
             match done {
@@ -161,7 +162,7 @@ impl Copy<'_> {
             files,
             log,
         };
-        // Nothing was replaced meanwhile: then it all belongs together.
+        // Nothing was replaced meanwhile, so all copies belong together.
         if current(self.dir)? != (place.clone(), manifest.clone()) {
             return Err(Error::Conflict("the store's base was replaced".into()));
         }
@@ -191,7 +192,7 @@ impl Copy<'_> {
         self.cancel.check()?;
         let target = &*self.target.files;
         match target.put(name, bytes) {
-            // Another backup at the same time put the same.
+            // Another backup at the same time wrote the same file.
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
             Err(e) => return Err(Error::io(target.path(name), e)),
             Ok(()) => {
@@ -203,7 +204,7 @@ impl Copy<'_> {
         Ok(())
     }
 
-    /// Copies what the place lacks of the base.
+    /// Copies the files of the base that the target lacks.
     fn base(
         &self,
         folder: &Path,
@@ -274,7 +275,8 @@ impl Copy<'_> {
         Ok(files)
     }
 
-    /// Copies what the place lacks of the log. Gives its parts, how many records were left out, and the first one's time.
+    /// Copies the parts of the log that the target lacks. Returns the parts, the number of records left out, and the
+    /// first one's time.
     fn log(
         &self,
         folder: &Path,
@@ -293,7 +295,7 @@ impl Copy<'_> {
         let mut parts = take(acknowledged)?;
         let mut left_out = 0;
         if acknowledged.is_none() {
-            // All that is whole in the log now, proven or not.
+            // All complete records in the log now, proven durable or not.
             let wanted = last(&take(Some(u32::MAX))?);
             let begun = Instant::now();
             while last(&parts) < wanted && begun.elapsed() < PROOF {

@@ -5,7 +5,7 @@ use oxsdatatypes::{DateTime, DayTimeDuration, Decimal, Integer};
 
 const BEGIN: &str = "1970-01-01T00:00:00Z";
 
-/// A time with its zone, as `2026-11-22T07:42:15Z`, in microseconds since 1970 (UTC).
+/// Parses a time with its zone, such as `2026-11-22T07:42:15Z`, into microseconds since 1970 (UTC).
 ///
 /// # Errors
 /// [`Error::Query`] for other texts, and for times before 1970.
@@ -30,7 +30,7 @@ pub fn parse_time(text: &str) -> Result<u64> {
     micros.and_then(|m| u64::try_from(m).ok()).ok_or_else(bad)
 }
 
-/// The other way.
+/// The text of a time; the inverse of [`parse_time`].
 #[must_use]
 pub fn time_text(micros: u64) -> String {
     let text = || -> Option<String> {

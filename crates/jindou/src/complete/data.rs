@@ -1,4 +1,5 @@
-//! Candidates for a predicate, an object or a graph: from counts where they say all, else from subjects that a query finds.
+//! Candidates for a predicate, an object or a graph: from statistics where these suffice, otherwise from subjects that
+//! a query finds.
 
 use super::lists::{Counted, Lists};
 use super::names::Names;
@@ -22,7 +23,7 @@ pub(crate) struct Candidate {
     pub count: u64,
 }
 
-/// Candidates, and what their counts say.
+/// Candidates, and the meaning of their counts.
 pub(crate) struct Found {
     pub all: Vec<Candidate>,
     pub counts: Counts,
@@ -39,14 +40,14 @@ impl Found {
     }
 }
 
-/// Objects that are decoded at most, the most frequent ones.
+/// Most objects that are decoded, chosen by frequency.
 const DECODED: usize = 2_000;
-/// Neighbours of one subject that count at most.
+/// Most neighbours of one subject that are counted.
 const NEIGHBOURS: usize = 1_000;
-/// Objects of a predicate that are all counted.
+/// Largest number of objects of a predicate that are all counted.
 const FEW_OBJECTS: u32 = 4_000;
 
-/// The graphs that a group looks at.
+/// The graphs that a group reads.
 pub(crate) enum Graphs {
     Default,
     Named(u32),
@@ -108,7 +109,7 @@ impl<'a> Look<'a> {
     }
 
     fn graphs_here(&self) -> Graphs {
-        // Graphs that the store does not know are empty.
+        // Graphs that the store does not know count as empty.
         let set = |iris: &[String]| {
             let mut set: Vec<u32> = iris.iter().filter_map(|iri| self.vertex(iri)).collect();
             set.sort_unstable();
@@ -133,7 +134,8 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The IRIs of the graphs that make the default graph, and of the named ones, if the request or else the text chooses them.
+    /// The IRIs of the graphs that form the default graph, and of the named ones, if the request or else the text
+    /// selects them.
     fn dataset(&self) -> Option<[Vec<String>; 2]> {
         if let Some(chosen) = &self.request.options.dataset {
             return Some([chosen.default.clone(), chosen.named.clone()]);
@@ -143,7 +145,7 @@ impl<'a> Look<'a> {
         (!chosen.iter().all(Vec::is_empty)).then(|| chosen.each_ref().map(iris))
     }
 
-    /// The time that is left of the request's patience.
+    /// The remaining part of the request's patience.
     pub(crate) fn left(&self) -> Duration {
         let patience = self.request.patience;
         patience.saturating_sub(self.begin.elapsed())
@@ -159,13 +161,13 @@ impl<'a> Look<'a> {
         self.vertex(&self.names.iri(name)?)
     }
 
-    /// The dense id of the predicate that a name of the text means.
+    /// The dense id of the predicate with this name in the text.
     fn predicate(&self, name: &str) -> Option<PredicateId> {
         let v = self.vertex_of_name(name)?;
         Graph::predicate_of(self.snapshot, VertexId(v))
     }
 
-    /// Whether counts of the whole data are those of this place's graphs.
+    /// True if counts over the whole data hold for the graphs at the cursor.
     fn sees_all(&self) -> bool {
         match self.graphs {
             Graphs::Default => !self.lists.has_named,
@@ -174,9 +176,9 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Candidates for the slot, in no order.
+    /// Candidates for the slot, in no particular order.
     pub(crate) fn candidates(&self, word: &str) -> Found {
-        // No one chooses among terms while a variable is written.
+        // Terms are not useful while a variable is being typed.
         if word.starts_with(['?', '$']) {
             return Found::nothing();
         }
@@ -198,7 +200,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The patterns that say something about the subject, themselves or through others.
+    /// The patterns that say something about the subject, directly or through others.
     pub(crate) fn about(&self, subject: &str) -> Vec<&Pattern> {
         let patterns = &self.place.patterns;
         let mut known: FxHashSet<&str> = FxHashSet::default();
@@ -223,7 +225,7 @@ impl<'a> Look<'a> {
         chosen.map(|(p, _)| p).take(sample::MOST_PATTERNS).collect()
     }
 
-    /// The star that the patterns are, if they say nothing else and counts of sets hold here.
+    /// The star that the patterns form, if they form nothing else and counts of characteristic sets apply here.
     fn star(&self, subject: &str, about: &[&Pattern]) -> Option<Star> {
         if !self.sees_all() || !Graph::is_as_loaded(self.snapshot) {
             return None;
@@ -303,10 +305,11 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The predicates of these vertices, with how many of them have each. What the patience leaves out is not counted.
+    /// The predicates of these vertices, with the number of vertices that have each. Vertices that the patience leaves
+    /// out are not counted.
     fn predicates_of(&self, vertices: &Sample, direction: Direction) -> Found {
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
-        // Lists of predicates tell of all graphs, and of edges that a patch removed.
+        // Lists of predicates cover all graphs, and may include edges that a patch removed.
         let sure = self.sees_all() && Graph::is_as_loaded(self.snapshot);
         let mut scratch = Vec::new();
         let counting = Instant::now();
@@ -387,8 +390,8 @@ impl<'a> Look<'a> {
         or(self.objects_of(&subjects, path), anything)
     }
 
-    /// The objects of a predicate or of its inverse, with how many of these vertices have each. Nothing for other paths. What the patience leaves out is not
-    /// counted.
+    /// The objects of a predicate or of its inverse, with the number of these vertices that have each. Empty for other
+    /// paths. Vertices that the patience leaves out are not counted.
     fn objects_of(&self, vertices: &Sample, path: &str) -> Found {
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::In),
@@ -435,7 +438,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The objects of a predicate, whoever has it.
+    /// The objects of a predicate, over all subjects.
     fn objects_of_predicate(&self, path: &str) -> Found {
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::In),
@@ -470,14 +473,14 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The terms of these vertices, blank nodes left out: no query can name them.
+    /// The terms of these vertices, without blank nodes, which a query cannot name.
     fn decoded(&self, sums: FxHashMap<u32, u64>) -> Vec<Candidate> {
         let mut all: Vec<(u32, u64)> = sums.into_iter().collect();
         if all.len() > DECODED {
             all.select_nth_unstable_by_key(DECODED, |c| (std::cmp::Reverse(c.1), c.0));
             all.truncate(DECODED);
         }
-        // Neighbours in ids are neighbours in the dictionary.
+        // Ascending ids are close to each other in the dictionary.
         all.sort_unstable();
         let mut decoding = self.snapshot.vocabulary().decoding();
         let term = |(id, count)| {
@@ -509,7 +512,7 @@ fn or(found: Found, other: impl FnOnce() -> Found) -> Found {
     }
     let partial = found.partial;
     let mut other = other();
-    // The whole data's counts say little of this subject.
+    // Counts over the whole data say little about this subject.
     if other.counts == Counts::Exact {
         other.counts = Counts::Whole;
     }

@@ -20,11 +20,11 @@ pub(crate) struct Lists {
     pub graphs: Vec<String>,
     /// IRI of each predicate by its dense id.
     pub by_id: FxHashMap<u32, String>,
-    /// Whether a named graph has a quad.
+    /// True if a named graph has a quad.
     pub has_named: bool,
 }
 
-/// Named graphs that are offered: more are no help, and decoding them takes time.
+/// Most named graphs that are offered: more do not help, and decoding them takes time.
 const GRAPHS: usize = 1000;
 
 impl Lists {

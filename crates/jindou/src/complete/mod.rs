@@ -1,4 +1,4 @@
-//! Completion of a SPARQL query that is being written: what may stand at the cursor, the most frequent first.
+//! Completion of a SPARQL query that is being written: the texts that may stand at the cursor, the most frequent first.
 //!
 //! ```text
 //! text ──jindou_syntax::place──► slot, subject, patterns around ──► stars:  characteristic sets, exact
@@ -31,13 +31,13 @@ use lists::Lists;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest text that is completed, both sides of the cursor together, in bytes.
+/// The longest text that is completed, in bytes, counting both sides of the cursor.
 pub const LONGEST_TEXT: usize = 256 << 10;
 
-/// The time that the running query of a completion takes at most, unless told otherwise.
+/// Default limit on the time of the query that a completion runs.
 pub const PATIENCE: Duration = Duration::from_millis(25);
 
-/// The query around the cursor, and limits.
+/// The query around the cursor, and the limits of its completion.
 #[derive(Clone, Debug)]
 pub struct Request<'t> {
     /// The text before the cursor.
@@ -46,9 +46,10 @@ pub struct Request<'t> {
     pub after: &'t str,
     /// Most items.
     pub limit: usize,
-    /// The most time that a running query may take, and counting what its subjects have after it; what was found by then counts.
+    /// The longest time for running a query and then counting the properties of its subjects; results found by then are
+    /// used.
     pub patience: Duration,
-    /// The memory, default graph and dataset of that query, and prefixes that it need not declare.
+    /// The memory, default graph, dataset and undeclared prefixes of that query.
     pub options: QueryOptions,
 }
 
@@ -66,7 +67,7 @@ impl<'t> Request<'t> {
     }
 }
 
-/// The sort of an item.
+/// The kind of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A predicate.
@@ -85,7 +86,7 @@ pub enum Kind {
     Keyword,
     /// A function of SPARQL.
     Function,
-    /// A prefix with its colon; at PREFIX with its IRI too.
+    /// A prefix with its colon; after PREFIX also with its IRI.
     Prefix,
 }
 
@@ -118,7 +119,7 @@ pub struct Item {
     pub iri: Option<String>,
     /// Number of subjects that have it. If nothing is known about the subject: statements of a predicate, instances of a class.
     pub count: Option<u64>,
-    /// A common prefix that it uses and that is not declared, and the prefix's IRI.
+    /// An undeclared common prefix that the text uses, and its IRI.
     pub declare: Option<(String, String)>,
 }
 
@@ -131,24 +132,25 @@ pub enum Counts {
     Exact,
     /// Counts close to the exact ones.
     Estimate,
-    /// Counts in the whole data, whichever graphs the query reads and whatever its patterns say: they rank, and tell nothing more.
+    /// Counts over the whole data, whichever graphs the query reads and whatever its patterns say: only good for
+    /// ranking.
     Whole,
-    /// Counts among this many subjects that the patterns so far find.
+    /// Counts among this many subjects that match the patterns so far.
     Sample(usize),
 }
 
 /// The answer: texts that may stand at the cursor.
 #[derive(Clone, Debug)]
 pub struct Completion {
-    /// The kind of term that is due.
+    /// The kind of term expected at the cursor.
     pub slot: Slot,
-    /// The offset in bytes where the word begins that an item replaces; it ends at the cursor.
+    /// The offset in bytes of the beginning of the word that an item replaces; the word ends at the cursor.
     pub from: usize,
     /// Best first.
     pub items: Vec<Item>,
     /// The meaning of the items' counts.
     pub counts: Counts,
-    /// Whether time ran out before the sample was complete.
+    /// True if time ran out before the sample was complete.
     pub partial: bool,
 }
 
@@ -159,7 +161,7 @@ pub struct Completer {
 }
 
 impl Completer {
-    /// Completion over this database.
+    /// A completer over this database.
     #[must_use]
     pub fn new(db: Database) -> Self {
         Self {
@@ -168,8 +170,8 @@ impl Completer {
         }
     }
 
-    /// Finds texts that may stand at the cursor. Never takes longer than twice the patience and some milliseconds: without an answer in time there
-    /// are the words of SPARQL, and predicates and classes of the whole data.
+    /// Finds texts that may stand at the cursor. Never takes longer than twice the patience plus some milliseconds: if
+    /// no answer arrives in time, it offers the words of SPARQL, and predicates and classes of the whole data.
     ///
     /// # Errors
     /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Damaged`] when the store's files are damaged.
@@ -198,7 +200,7 @@ impl Completer {
         offer::completion(&place, word, &look, found, request.limit)
     }
 
-    /// The lists of this snapshot, made now if the last ones are another's.
+    /// The lists of this snapshot, made now if the cached ones belong to another.
     fn lists(&self, snapshot: &crate::Snapshot) -> Arc<Lists> {
         let known = sync::lock(&self.lists);
         if let Some(lists) = known.as_ref()
@@ -206,7 +208,7 @@ impl Completer {
         {
             return Arc::clone(lists);
         }
-        // Others may make them too meanwhile: better than waiting for one.
+        // Other threads may make them at the same time: better than waiting for one of them.
         drop(known);
         let made = Arc::new(Lists::from_snapshot(snapshot, &self.db));
         let mut known = sync::lock(&self.lists);

@@ -1,4 +1,4 @@
-//! Prefixes: names to IRIs, and IRIs to the shortest names.
+//! Prefixes: expansion of names to IRIs, and abbreviation of IRIs to names.
 
 use jindou_plan::oxiri::Iri;
 use jindou_syntax::COMMON_PREFIXES;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 /// The prefixes of a text, which take precedence over those that a query need not declare.
 pub(crate) struct Names<'p> {
-    /// Prefixes that queries may use: those of the options, and the text's own.
+    /// Prefixes that queries may use: those of the options, and those that the text declares.
     declared: FxHashMap<&'p str, &'p str>,
     /// Prefix of each namespace, and whether it is declared.
     spaces: FxHashMap<&'p str, (&'p str, bool)>,
@@ -26,7 +26,7 @@ impl<'p> Names<'p> {
         let mut spaces = FxHashMap::default();
         for (name, iri) in COMMON_PREFIXES {
             if !declared.contains_key(name) {
-                // The first one of a namespace is its name.
+                // The first prefix of a namespace is its name.
                 spaces.entry(*iri).or_insert((*name, false));
             }
         }
@@ -51,7 +51,7 @@ impl<'p> Names<'p> {
         self.declared.get(prefix).copied().or_else(common)
     }
 
-    /// All prefixes with their IRIs, and whether they are declared: those that are come first.
+    /// All prefixes with their IRIs, and whether they are declared; declared ones come first.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str, bool)> {
         let own = self.declared.iter().map(|(name, iri)| (*name, *iri, true));
         let common = COMMON_PREFIXES
@@ -61,7 +61,7 @@ impl<'p> Names<'p> {
         own.chain(common)
     }
 
-    /// The IRI that a term of the text stands for; `None` if it is none, or none is known.
+    /// The IRI that a term of the text stands for; `None` if it is not an IRI or its prefix is unknown.
     pub(crate) fn iri(&self, term: &str) -> Option<String> {
         if term == "a" {
             return Some(oxrdf::vocab::rdf::TYPE.as_str().to_owned());
@@ -89,9 +89,9 @@ impl<'p> Names<'p> {
         Some(iri)
     }
 
-    /// An IRI as a query writes it, and the prefix that has to be declared for it. `None` if no query can write it.
+    /// An IRI as a query writes it, and the prefix that has to be declared for it; `None` if a query cannot write it.
     pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
-        // The longest namespace: cut after each place where one may end, from the back.
+        // Finds the longest namespace: cuts the IRI at each place where a namespace may end, from the back.
         let ends = iri
             .char_indices()
             .rev()
@@ -111,7 +111,7 @@ impl<'p> Names<'p> {
     }
 }
 
-/// True for what may follow the colon without an escape: less than SPARQL allows, and enough.
+/// True for text that may follow the colon without an escape: fewer forms than SPARQL allows, but enough.
 fn is_local(local: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c.is_alphabetic() && c > '\u{bf}';
     let middle = |c: char| word(c) || c == '-' || c == '.';

@@ -31,12 +31,13 @@ const FUNCTIONS: &[&str] = &[
 
 /// The longest literal that is offered, in bytes.
 const LONGEST_LITERAL: usize = 200;
-/// Objects that come before the first variables, and how many of those come before the other objects.
+/// Number of objects placed before the first variables, and the number of those variables placed before the other
+/// objects.
 const AMONG_OBJECTS: [usize; 2] = [7, 3];
-/// The same of classes, where a variable is rare.
+/// The same for classes, where a variable is rare.
 const AMONG_CLASSES: [usize; 2] = [9, 1];
 
-/// Rank of an item's match with the word so far; less is better.
+/// Rank of an item's match with the word so far; lower is better.
 type Fit = u8;
 
 /// The answer: `found` and words of SPARQL, at most `limit` of them.
@@ -52,7 +53,7 @@ pub(crate) fn completion(
     let is_type = place.predicate.as_ref().and_then(|p| names.iri(p));
     let is_type = is_type.is_some_and(|p| p == rdf::TYPE.as_str());
     let said = said(place, names);
-    // Of a subject of which nothing is known its class is said first, more often than not.
+    // The class is usually the first statement about a subject of which nothing is known.
     let unknown = place.slot == Slot::Predicate
         && !place.inverse
         && place
@@ -114,7 +115,7 @@ pub(crate) fn completion(
     }
 }
 
-/// Predicates that the subject has already, and classes: the next one is rather another.
+/// Predicates that the subject has already, and its classes; the next one is probably another.
 fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
     let own = place
         .patterns
@@ -164,7 +165,7 @@ impl<'w> Wanted<'w> {
         Self::Part(word.to_lowercase())
     }
 
-    /// `None`: it does not fit.
+    /// `None` if the term does not match.
     fn fit(&self, term: &Term) -> Option<Fit> {
         let iri = match term {
             Term::NamedNode(n) => Some(n.as_str()),
@@ -198,7 +199,7 @@ impl<'w> Wanted<'w> {
                     let iri = n.as_str();
                     let local = iri.rfind(['#', '/', ':']).map_or(iri, |at| &iri[at + 1..]);
                     let whole = || iri.to_lowercase().contains(part).then_some(2);
-                    // `a` is how queries write it.
+                    // `a` is the usual spelling of this predicate.
                     if part == "a" && iri == rdf::TYPE.as_str() {
                         return Some(0);
                     }
@@ -264,7 +265,7 @@ fn item(
     }
 }
 
-/// A literal as a query writes it: numbers and truth values bare where that is the same term.
+/// A literal as a query writes it: numbers and truth values without quotes where that is the same term.
 fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>) {
     let value = l.value();
     let digits = |t: &str| !t.is_empty() && t.bytes().all(|b| b.is_ascii_digit());
@@ -290,15 +291,15 @@ fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>)
     }
 }
 
-/// Variables of the text: first those that it names and says nothing about yet, as the list of SELECT does, in their order; then the
-/// nearest.
+/// Variables of the text. First come those that are named but not constrained yet, as in the list of SELECT, in their
+/// order; then the nearest.
 fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
     let begins = word.is_empty() || word.starts_with(['?', '$']);
     let takes = matches!(
         place.slot,
         Slot::Subject | Slot::Object | Slot::Variable | Slot::Expression | Slot::Graph
     );
-    // A predicate may be a variable, but few are.
+    // A predicate may be a variable, but that is rare.
     let wanted = takes || place.slot == Slot::Predicate && !word.is_empty();
     if !begins || !wanted {
         return Vec::new();
@@ -346,7 +347,7 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
     };
     let wanted = word.to_ascii_uppercase();
     let fits = |w: &&str| w.to_ascii_uppercase().starts_with(&wanted);
-    // After those that are used most.
+    // They come after the most frequent items.
     let functions = Function::all().iter().filter(|_| kind == Kind::Function);
     let others = functions.flat_map(|d| d.names).copied();
     let others = others.filter(|w| !all.contains(w));

@@ -1,4 +1,4 @@
-//! Subjects that the patterns so far find: a part of them, within the time.
+//! Sampling of the subjects that match the patterns so far, within a time limit.
 
 use super::Counts;
 use super::data::Look;
@@ -12,27 +12,27 @@ use oxrdf::Triple;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt::Write as _;
 
-/// Subjects that a sample has at most.
+/// Most subjects in a sample.
 pub(crate) const SIZE: usize = 1000;
-/// Patterns that a query for a sample has at most: planning takes time.
+/// Most patterns in a query for a sample: planning takes time.
 pub(crate) const MOST_PATTERNS: usize = 24;
-/// Edges of a predicate at most whose keys are listed to draw from: a list takes 4 bytes a key, and time.
+/// Most edges of a predicate whose keys are listed for sampling: a list takes 4 bytes per key, and time.
 const MOST_LISTED: u64 = 2_000_000;
-/// Runs of ids that are looked through at most.
+/// Most runs of ids that are searched.
 const MOST_RUNS: usize = 200_000;
 
-/// Vertices, each once.
+/// A set of vertices.
 #[derive(Default)]
 pub(crate) struct Sample {
     pub ids: Vec<u32>,
-    /// Whether the sample has all vertices that the patterns find.
+    /// True if the sample has all vertices that match the patterns.
     pub whole: bool,
-    /// Whether time ran out before the sample was complete.
+    /// True if time ran out before the sample was complete.
     pub partial: bool,
 }
 
 impl Sample {
-    /// Makes a sample of all vertices that the patterns find.
+    /// A sample of all vertices that match the patterns.
     pub(crate) fn whole(ids: Vec<u32>) -> Self {
         Self {
             ids,
@@ -41,7 +41,7 @@ impl Sample {
         }
     }
 
-    /// The meaning of counts among them.
+    /// The meaning of counts over this sample.
     pub(crate) fn counts(&self) -> Counts {
         if self.whole {
             Counts::Exact
@@ -50,7 +50,7 @@ impl Sample {
         }
     }
 
-    /// The meaning of counts among the first `n` of them, and whether the time left something out.
+    /// The meaning of counts over the first `n` vertices, and whether the time limit left something out.
     pub(crate) fn counted(&self, n: usize) -> (Counts, bool) {
         if n == self.ids.len() {
             (self.counts(), self.partial)
@@ -60,15 +60,15 @@ impl Sample {
     }
 }
 
-/// Subjects that the patterns find.
+/// Subjects that match the patterns.
 pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sample {
     let select = format!("SELECT DISTINCT {subject}");
     run(look, &select, about, "")
 }
 
-/// Ends of a path from the subjects that the patterns find, one for each way.
+/// The targets of a path from the subjects that match the patterns, each listed once per way to it.
 pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
-    // Two names that no pattern has: those that are invented end in a digit or begin a label with `b`.
+    // Two names that do not occur in any pattern: invented ones end in a digit or begin a label with `b`.
     let subject = if subject.len() > 1 { subject } else { "?_from" };
     let graph = look.place.graph.as_deref();
     let step = group(&format!("{subject} {path} ?_to ."), graph);
@@ -119,7 +119,7 @@ fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample 
         snapshot: look.snapshot,
         ids: Vec::new(),
     };
-    // Plans of such queries would drive others' from the cache.
+    // Plans of such queries would evict others from the cache.
     let ran = look.db.plan_uncached(&text, &options).and_then(|planned| {
         let options = options.with_timeout(look.left());
         look.db.run_planned(&planned, &options, &mut taken)
@@ -134,7 +134,7 @@ fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample 
     }
 }
 
-/// The vertices of an answer's first column.
+/// Collects the vertices in an answer's first column.
 struct Taken<'s> {
     snapshot: &'s Snapshot,
     ids: Vec<u32>,
@@ -177,8 +177,8 @@ impl AnswerSink for Taken<'_> {
     }
 }
 
-/// Subjects of a star, evenly from all that there are: sets of predicates and classes are intervals of ids. For a snapshot without
-/// changes.
+/// Subjects of a star, sampled evenly: the members of characteristic sets and classes are intervals of ids. For a
+/// snapshot without changes.
 pub(crate) fn of_star(snapshot: &Snapshot, star: &Star) -> Sample {
     let sets = Graph::predicates(snapshot).sets();
     if sets.runs.len() > MOST_RUNS {
@@ -225,7 +225,7 @@ fn both(a: &[[u32; 2]], b: &[[u32; 2]]) -> Vec<[u32; 2]> {
     out
 }
 
-/// Numbers from half-open intervals, the same distance apart.
+/// Numbers from half-open intervals, equally spaced.
 fn evenly(intervals: &[[u32; 2]]) -> Sample {
     let length = |i: &[u32; 2]| u64::from(i[1].saturating_sub(i[0]));
     let all: u64 = intervals.iter().map(length).sum();
@@ -247,8 +247,8 @@ fn evenly(intervals: &[[u32; 2]]) -> Sample {
     }
 }
 
-/// Subjects of a predicate (objects, from the other end), evenly from those in the store's segments and from all edits. None of a
-/// large predicate that lies in named graphs, too.
+/// Subjects of a predicate (or objects, for the other direction), sampled evenly from the store's segments, with those
+/// of all edits. Empty for a large predicate that also occurs in named graphs.
 pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction) -> Sample {
     let edges = Graph::edges(look.snapshot, p, direction);
     let mut seen = FxHashSet::default();
@@ -263,7 +263,7 @@ pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction
                 segment.keys_into(range, range + 1, &mut keys);
             }
         }
-        // Nothing is better than late.
+        // An empty sample is better than a late one.
         None if edges.default_edges() + edges.named_edges() > MOST_LISTED => {
             return Sample {
                 partial: true,

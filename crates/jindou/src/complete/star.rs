@@ -1,5 +1,5 @@
-//! Counts from characteristic sets (Neumann and Moerkotte 2011): what the subjects with these predicates and classes have
-//! besides. A sum over the sets that have all of them, so it takes no look at the data.
+//! Counts from characteristic sets (Neumann and Moerkotte 2011): the further properties of subjects with these
+//! predicates and classes. A count is a sum over the sets that have all of them, so it does not read the data.
 
 use jindou_graph::statistics::{PlannerSet, Statistics};
 use rustc_hash::FxHashMap;
@@ -26,7 +26,7 @@ impl Star {
             for &(p, having, _) in &set.predicates {
                 add(p, part(subjects, having, set.subjects));
             }
-            // Of one set all have all; of merged sets it is unknown who has what.
+            // In a single set all subjects have all predicates; in merged sets it is unknown which subjects have which.
             set.predicates.iter().all(|p| p.1 == set.subjects)
         })
     }
@@ -55,7 +55,7 @@ impl Star {
         let of_class = |c: &u32| statistics.sets_of_class.get(c);
         let lists = self.predicates.iter().map(of_predicate);
         let lists = lists.chain(self.classes.iter().map(of_class));
-        // A member that no set has: nothing has all of them.
+        // A member that no set has: no subject has all of them.
         let Some(lists) = lists.collect::<Option<Vec<_>>>() else {
             return sums;
         };
@@ -77,7 +77,7 @@ impl Star {
         sums
     }
 
-    /// The subjects of a set that have all members; at most this many where it is merged, or there are two classes.
+    /// The subjects of a set that have all members; an upper bound if the set is merged, or if there are two classes.
     fn subjects(&self, set: &PlannerSet) -> u64 {
         let predicate = |&p: &u32| {
             let at = set.predicates.binary_search_by_key(&p, |m| m.0).ok()?;
@@ -94,7 +94,7 @@ impl Star {
     }
 }
 
-/// The part of `some` that has what `having` of `all` have.
+/// The share of `some` that is in proportion to `having` of `all`.
 fn part(some: u64, having: u64, all: u64) -> u64 {
     if having >= all {
         return some;

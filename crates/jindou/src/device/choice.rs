@@ -1,4 +1,4 @@
-//! Choice of the plans that a GPU gets: those that its speeds say are worth it.
+//! Tests of the choice of plans for a GPU: it gets those that its measured speeds make worthwhile.
 
 use super::faults::ring;
 use super::{Devices, GpuChoice};
@@ -22,7 +22,7 @@ fn devices(speeds: Option<Calibration>) -> Devices {
     }])
 }
 
-/// A card of long ago, behind a slow link.
+/// Speeds of an old card behind a slow link.
 fn slow() -> Calibration {
     Calibration {
         stream: 5e9,
@@ -53,9 +53,9 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     let (fast, old) = (devices(Some(Calibration::h200())), devices(Some(slow())));
     assert!(is_there(&fast, &plan, &snapshot, 1));
     assert!(!is_there(&old, &plan, &snapshot, 1));
-    // On so many threads that the CPU waits less than for a count from the card.
+    // With enough threads the CPU finishes before the card would return a count.
     assert!(!is_there(&fast, &plan, &snapshot, 1000));
-    // Whoever demands it gets it.
+    // A demanded GPU gets every plan.
     let demanded = old.choose(&plan, &snapshot, GpuChoice::On, 1).unwrap();
     assert!(matches!(demanded, ExecutorChoice::Demanded(_)));
     for (devices, which) in [(&fast, "the GPU"), (&old, "the CPU")] {
@@ -73,7 +73,8 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
-/// A segment whose transfer alone makes a plan too slow comes once plans have lost as much without it.
+/// A segment whose transfer alone would make a plan too slow is transferred once plans have lost as much time without
+/// it.
 #[test]
 fn what_is_not_there_comes_when_its_absence_has_cost_its_transfer() {
     let (_folder, snapshot) = ring(3000);
@@ -88,7 +89,7 @@ fn what_is_not_there_comes_when_its_absence_has_cost_its_transfer() {
     assert!(first > 1, "{first}");
 }
 
-/// The first heavy plan runs here while the device is measured, which then says how slow the shim is.
+/// The first heavy plan runs on the CPU while the device is measured; the measurement then shows how slow the shim is.
 #[test]
 fn speeds_are_measured_in_the_background() {
     let (_folder, snapshot) = ring(300);

@@ -19,13 +19,13 @@ use std::time::Duration;
 /// A runtime whose GPU is opened by `open`.
 fn runtime(open: Opener) -> Runtime {
     let gpu = LazyGpu::with_opener(open, Duration::from_secs(60));
-    // Every heavy plan goes there.
+    // Every heavy plan goes to the device.
     Runtime::with_devices(Devices::with(vec![
         gpu.with_calibration(Calibration::ideal()),
     ]))
 }
 
-/// `n` nodes in a ring: `:p` to the next three, `:q` to the seventh, `:v` to its number.
+/// A ring of `n` nodes: `:p` leads to the next three, `:q` to the seventh, `:v` to its number.
 pub(super) fn ring(n: u32) -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let mut quads = vec![];
@@ -51,7 +51,7 @@ fn options(gpu: GpuChoice) -> QueryOptions {
         .with_memory(MemoryBudget::new(64 << 20))
 }
 
-/// The rows (or the truth value) in sorted text, and the rows reported.
+/// The rows (or the truth value) as sorted text, and the number of rows reported.
 fn answer(
     runtime: &Runtime,
     plan: &Plan,
@@ -78,13 +78,14 @@ fn answer(
 }
 
 const QUERIES: [&str; 9] = [
-    // A whole plan there; a sum of its rows here; the last steps here; two explorations; a truth value.
+    // A whole plan on the device; a sum of its rows on the CPU; the last steps on the CPU; two explorations; a truth
+    // value.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
     "SELECT ?b (COUNT(*) AS ?n) { ?a :p ?b . ?b :q ?c } GROUP BY ?b",
     "SELECT ?a ?d { ?a :p ?b . ?b :p ?c . ?c :q ?d FILTER(STR(?a) < STR(?d)) }",
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
-    // Reduced there: different ids counted, a LIMIT's rows, bound values counted; and a part of a plan.
+    // Reduced on the device: a count of distinct ids, a LIMIT, a count of bound values; and a part of a plan.
     "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v > 11) }",
     "SELECT (COUNT(*) AS ?n) { { SELECT ?a { ?a :p ?b . ?b :q ?c } LIMIT 17 } }",
     "SELECT (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c FILTER NOT EXISTS { ?c :q ?a } } }",
@@ -103,7 +104,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
         let here = Runtime::default();
         let want = answer(&here, &plan, &snapshot, &options(GpuChoice::Off)).unwrap();
         assert!(!want.0.is_empty(), "{text}");
-        // A device of its own for each run, and the fault's number of calls.
+        // A new device for each run, which fails at this call.
         let broken = |fault, at| {
             let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
             let faults = Arc::new(Faults::new(shim.clone(), fault, at));
@@ -127,7 +128,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
                 let (shim, faults, device) = broken(fault, at);
                 let options = options(choice);
                 runs += 1;
-                // The second time, the device is whole or known to be lost.
+                // At the second run the device either works or is known to be lost.
                 for _ in 0..2 {
                     match answer(&device, &plan, &snapshot, &options) {
                         Ok(got) => assert_eq!(got, want, "{case}"),
@@ -153,7 +154,7 @@ fn a_fault_at_any_call_leaves_the_answer_right_or_is_one_sentence() {
     assert!(fell_back > runs / 8 && said > runs / 4);
 }
 
-/// Rows that are too many to hold, or for the query's memory, are the CPU's from the first on.
+/// Rows that are too many to hold, or exceed the query's memory, are all computed by the CPU.
 #[test]
 fn what_cannot_be_held_runs_on_the_cpu() {
     let (_folder, snapshot) = ring(300);

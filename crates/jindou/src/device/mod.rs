@@ -1,4 +1,4 @@
-//! Whether a query may run on a GPU, and the executor that follows from it.
+//! Choice between the CPU and a GPU for a query, and the resulting executor.
 
 #[cfg(all(test, feature = "gpu"))]
 mod choice;
@@ -12,17 +12,17 @@ use jindou_plan::{Plan, Weight};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Whether queries may use a GPU.
+/// Permission for queries to use a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GpuChoice {
     /// Never.
     #[default]
     Off,
-    /// Every plan that the GPU's kernels can run; an error where there is no GPU, or where it fails.
+    /// Every plan that the GPU's kernels can run; an error if there is no GPU, or if it fails.
     On,
-    /// Heavy plans that are expected to take less there, if there is a GPU; the CPU's answer where it fails. Until the GPU's speeds
-    /// are measured (some 150 ms in the background, once), the CPU.
+    /// Heavy plans that are expected to take less time there, if there is a GPU; the CPU takes over if it fails. Until
+    /// the GPU's speeds are measured (once, in the background, some 150 ms), the CPU is used.
     Auto,
 }
 
@@ -39,7 +39,7 @@ impl FromStr for GpuChoice {
     }
 }
 
-/// The devices besides this CPU that a runtime has: the machine's GPUs.
+/// A runtime's devices in addition to this CPU: the machine's GPUs.
 #[derive(Default)]
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
@@ -48,7 +48,7 @@ pub(crate) struct Devices {
 
 #[cfg(feature = "gpu")]
 type Gpu = jindou_gpu::GpuExecutor;
-/// No device: the library was built without any.
+/// Stands for a device in a build without any.
 #[cfg(not(feature = "gpu"))]
 enum Gpu {}
 
@@ -71,7 +71,7 @@ impl Executor for Gpu {
 /// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
 type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 
-/// The GPU if it is expected to take less time.
+/// The GPU, if it is expected to take less time.
 #[cfg(feature = "gpu")]
 fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> ExecutorChoice {
     match gpu.predict(plan, snapshot, threads) {
@@ -133,7 +133,7 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices of whose memory at most this many bytes are used, each.
+    /// Devices with at most this many bytes of memory used on each.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn limited(memory: u64) -> Self {
         Self {
@@ -142,7 +142,7 @@ impl Devices {
         }
     }
 
-    /// The executor for this plan, which would have this many threads of the CPU.
+    /// The executor for this plan, which could use this many threads of the CPU.
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
@@ -153,7 +153,7 @@ impl Devices {
         choice: GpuChoice,
         threads: usize,
     ) -> Result<ExecutorChoice> {
-        // A device's memory has segments, and a shard's segments have keys of their own.
+        // A device's memory holds segments, and a shard's segments use local keys.
         if snapshot.is_sharded() {
             return match choice {
                 GpuChoice::On => Err(Error::Gpu("the store is sharded".into())),
@@ -175,8 +175,8 @@ impl Devices {
         }
     }
 
-    /// The times that a plan would take on a GPU and on the CPU, in lines, and which of them that means; nothing where no GPU is asked for or
-    /// none is there. It opens the GPU and waits for its speeds.
+    /// The times that a plan would take on a GPU and on the CPU, as lines of text, and the resulting choice. Empty if
+    /// no GPU is requested or there is none. Opens the GPU and waits for its measured speeds.
     pub(crate) fn explain(
         &self,
         plan: &Plan,

@@ -1,4 +1,4 @@
-//! A whole answer in memory, for library users.
+//! A whole answer in memory.
 
 use super::{AnswerSink, Rows};
 use jindou_dictionary::STRINGS_FILE;
@@ -41,7 +41,7 @@ impl Answer {
     }
 }
 
-/// Collects an [`Answer`], charging it to a budget (released when the collector goes).
+/// Collects an [`Answer`], charging it to a budget (released when the collector is dropped).
 #[derive(Debug)]
 pub struct Collector {
     answer: Answer,
@@ -79,7 +79,7 @@ impl Drop for Collector {
     }
 }
 
-/// About what a decoded term costs alongside its text: the enum, an allocation's header.
+/// Approximate bytes that a decoded term takes in addition to its text: the enum, and an allocation's header.
 const TERM_BYTES: u64 = 96;
 
 impl AnswerSink for Collector {

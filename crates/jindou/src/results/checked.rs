@@ -1,4 +1,4 @@
-//! An answer that goes on only while what it is made of counts.
+//! An answer that ends with an error once the data that it is made from is invalid.
 
 use super::{AnswerSink, RowText, Rows};
 use jindou_model::Result;

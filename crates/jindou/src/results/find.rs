@@ -1,18 +1,19 @@
-//! Looking for the bytes that a format escapes, eight at a time: most text has none.
+//! Search for the bytes that a format escapes, eight at a time: most texts have none.
 
-/// Every byte of a word the same.
+/// A word with this value in every byte.
 const fn each(b: u8) -> u64 {
     u64::from_ne_bytes([b; 8])
 }
 
-/// The highest bits of the bytes of a word that are below `n` (at most 128), among other bits. Of several marked bytes only the
-/// lowest is certain: a borrow may mark those above it (Warren, Hacker's Delight, section 6-1).
+/// Marks the bytes of a word that are below `n` (at most 128) by their highest bits; other bits are arbitrary. Of
+/// several marked bytes only the lowest is certain: a borrow may mark those above it (Warren, Hacker's Delight, section
+/// 6-1).
 #[inline(always)]
 const fn below(word: u64, n: u8) -> u64 {
     word.wrapping_sub(each(n)) & !word
 }
 
-/// A byte that is looked for, or two that differ in one bit and cost no more.
+/// A byte to search for, or two that differ in one bit, which cost no more.
 #[derive(Clone, Copy)]
 pub(super) struct Sign {
     differing: u8,
@@ -24,7 +25,7 @@ impl Sign {
         Self::two(b, b)
     }
 
-    /// Of two bytes that differ in one bit.
+    /// A sign for two bytes that differ in one bit.
     pub(super) const fn two(a: u8, b: u8) -> Self {
         assert!((a ^ b).count_ones() <= 1);
         Self {
@@ -38,7 +39,7 @@ impl Sign {
     }
 }
 
-/// The first byte that is below `control` (at most 128) or one of `signs`.
+/// The position of the first byte that is below `control` (at most 128) or one of `signs`.
 #[inline(always)]
 pub(super) fn first_of<const N: usize>(
     text: &[u8],
@@ -64,7 +65,7 @@ pub(super) fn first_of<const N: usize>(
     }
     let from = text.len() - rest.len();
     if let Some(last) = text.last_chunk::<8>() {
-        // The last eight bytes, some of which are known to be plain.
+        // The last eight bytes, some of which are known to need no escape.
         let found = marks(u64::from_le_bytes(*last));
         return (found != 0).then(|| text.len() - 8 + found.trailing_zeros() as usize / 8);
     }

@@ -1,22 +1,22 @@
-//! How rows of each format are put together of cells.
+//! Layouts: how each format builds rows from cells.
 
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
 use jindou_model::Result;
 
-/// Text of a row's cells, and the text around them. A cell's text depends on its column and its term only, so it can be kept and
-/// used again.
+/// Text of a row's cells, and the text around them. A cell's text depends only on its column and its term, so it can be
+/// kept and reused.
 pub(crate) trait Layout {
-    /// Before the first cell.
+    /// Text before the first cell.
     const OPEN: &'static [u8];
-    /// Between cells.
+    /// Text between cells.
     const BETWEEN: &'static [u8];
-    /// After the last cell.
+    /// Text after the last cell.
     const CLOSE: &'static [u8];
-    /// Whether an unbound cell has a place of its own, that is, is between others.
+    /// True if an unbound cell also takes a place, that is, is separated from its neighbours.
     const UNBOUND_HAS_PLACE: bool;
 
-    /// Appends a bound cell, by its canonical bytes.
+    /// Appends a bound cell, given its canonical bytes.
     ///
     /// # Errors
     /// If the format cannot express the term.
@@ -83,8 +83,8 @@ impl Layout for Csv {
     }
 }
 
-/// Members of `bindings` in SPARQL Results JSON, each with a comma before it (that of an answer's first row is to be left out).
-/// The text before each column's term.
+/// Members of `bindings` in SPARQL Results JSON, each with a comma before it (to be left out before an answer's first
+/// row). Holds the text before each column's term.
 pub(crate) struct Json<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl Layout for Json<'_> {
@@ -101,7 +101,7 @@ impl Layout for Json<'_> {
     }
 }
 
-/// Lines of JSON: an object a row, with terms as in SPARQL Results JSON. The text before each column's term.
+/// Lines of JSON: an object per row, with terms as in SPARQL Results JSON. Holds the text before each column's term.
 pub(crate) struct JsonLine<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl Layout for JsonLine<'_> {
@@ -116,7 +116,7 @@ impl Layout for JsonLine<'_> {
     }
 }
 
-/// `result` elements of SPARQL Results XML, with the text before each column's term.
+/// `result` elements of SPARQL Results XML. Holds the text before each column's term.
 pub(crate) struct Xml<'k>(pub(crate) &'k [Vec<u8>]);
 
 impl Layout for Xml<'_> {

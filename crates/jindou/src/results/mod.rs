@@ -1,4 +1,4 @@
-//! Answers on their way out: tables of terms in the formats that people and programs read.
+//! Answers on their way out: tables of terms in formats for people and programs.
 
 mod answer;
 mod checked;
@@ -22,19 +22,19 @@ use jindou_model::Result;
 use oxrdf::Triple;
 use std::sync::Arc;
 
-/// Takes one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then
-/// `triple` any number of times; then `finish`.
+/// Receives one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then `triple`
+/// any number of times; then `finish`.
 pub trait AnswerSink: Send {
     /// Starts a table.
     fn solutions(&mut self, variables: &[String]) -> Result<()>;
     /// Adds rows to the table.
     fn rows(&mut self, rows: &Rows) -> Result<()>;
-    /// Some if rows may be turned into text by any thread, in any order, with [`RowText::push`], and handed to
+    /// Some if any thread may turn rows into text with [`RowText::push`], in any order, and hand the text to
     /// [`Self::raw`].
     fn row_text(&self) -> Option<RowText> {
         None
     }
-    /// Adds `rows` whole rows that are text already.
+    /// Adds `rows` whole rows that are already text.
     fn raw(&mut self, text: &[u8], rows: u64) -> Result<()>;
     /// The whole answer of ASK.
     fn boolean(&mut self, value: bool) -> Result<()>;
@@ -54,29 +54,29 @@ pub enum RowText {
     Tsv,
     /// CSV rows.
     Csv,
-    /// Members of a SPARQL Results JSON document's `bindings`, each with a comma before it, and the text before each
+    /// Members of a SPARQL Results JSON document's `bindings`, each with a comma before it; holds the text before each
     /// variable's term.
     Json(Arc<[Vec<u8>]>),
-    /// Lines, each a JSON object with the terms that SPARQL Results JSON has; and the text before each variable's term.
+    /// Lines, each a JSON object with terms as in SPARQL Results JSON; holds the text before each variable's term.
     JsonLines(Arc<[Vec<u8>]>),
-    /// `result` elements of SPARQL Results XML, and the text before each variable's term.
+    /// `result` elements of SPARQL Results XML; holds the text before each variable's term.
     Xml(Arc<[Vec<u8>]>),
 }
 
 impl RowText {
-    /// JSON rows of these variables.
+    /// JSON rows for these variables.
     #[must_use]
     pub fn json(variables: &[String]) -> Self {
         Self::Json(rows::json_keys(variables).into())
     }
 
-    /// Lines of JSON with these variables.
+    /// Lines of JSON for these variables.
     #[must_use]
     pub fn json_lines(variables: &[String]) -> Self {
         Self::JsonLines(rows::json_keys(variables).into())
     }
 
-    /// XML rows of these variables.
+    /// XML rows for these variables.
     #[must_use]
     pub fn xml(variables: &[String]) -> Self {
         Self::Xml(rows::xml_keys(variables).into())
@@ -85,7 +85,8 @@ impl RowText {
     /// Appends one row. O(bytes of the row).
     ///
     /// # Errors
-    /// [`Error::Unsupported`](jindou_model::Error::Unsupported) if the format cannot express a term: XML has no control characters.
+    /// [`Error::Unsupported`](jindou_model::Error::Unsupported) if the format cannot express a term: XML does not allow
+    /// control characters.
     #[inline]
     pub fn push<'a>(
         &self,
@@ -107,16 +108,16 @@ impl RowText {
 pub struct Rows {
     /// Terms of all rows.
     pub bytes: Vec<u8>,
-    /// End of each cell in `bytes`; a cell starts where the one before it ends. Empty = unbound.
+    /// End of each cell in `bytes`; a cell starts where the previous one ends. Empty = unbound.
     pub ends: Vec<usize>,
-    /// Cells a row.
+    /// Cells per row.
     pub width: usize,
-    /// Rows (counted apart, for results without columns).
+    /// Number of rows (counted separately, for results without columns).
     pub rows: usize,
 }
 
 impl Rows {
-    /// Forgets the rows, keeps the memory.
+    /// Removes the rows, but keeps the allocated memory.
     pub fn clear(&mut self, width: usize) {
         self.bytes.clear();
         self.ends.clear();

@@ -1,4 +1,4 @@
-//! Short names of IRIs, for people.
+//! Short names of IRIs for display.
 
 use rustc_hash::FxHashMap;
 
@@ -20,7 +20,7 @@ pub struct Prefixes {
 }
 
 impl Prefixes {
-    /// No prefix.
+    /// An empty list of prefixes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -32,7 +32,7 @@ impl Prefixes {
         let mut all = Self::new();
         for (name, iri) in jindou_plan::COMMON_PREFIXES {
             all.iris.insert((*name).into(), (*iri).into());
-            // The first one of a namespace is its name.
+            // The first prefix of a namespace is its name.
             all.names
                 .entry((*iri).into())
                 .or_insert_with(|| (*name).into());
@@ -40,7 +40,7 @@ impl Prefixes {
         all
     }
 
-    /// Adds a prefix, or gives it another meaning.
+    /// Adds a prefix, or changes its meaning.
     pub fn declare(&mut self, name: impl Into<String>, iri: impl Into<String>) {
         let (name, iri) = (name.into(), iri.into());
         if let Some(before) = self.iris.insert(name.clone(), iri.clone())
@@ -88,7 +88,7 @@ impl Prefixes {
     }
 }
 
-/// True for what may follow the colon without an escape, of less than SPARQL allows.
+/// True for text that may follow the colon without an escape; fewer forms than SPARQL allows.
 fn is_local(local: &str) -> bool {
     let inner = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
     let ends = |c: char| inner(c) && c != '.';
@@ -124,7 +124,7 @@ mod tests {
         ] {
             assert_eq!(p.shorten(iri).as_deref(), short, "{iri}");
         }
-        // A query's own meaning of a prefix counts, and the common one is not a name any more.
+        // A query's own meaning of a prefix wins, and the common one is no longer used as a name.
         p.declare("schema", "http://e/");
         assert_eq!(p.shorten("http://schema.org/a"), None);
         assert_eq!(p.shorten("http://e/a").as_deref(), Some("schema:a"));

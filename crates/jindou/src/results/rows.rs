@@ -1,4 +1,4 @@
-//! JSON and XML result rows straight from canonical bytes, for the same reason as TSV and CSV: no term object is built.
+//! JSON and XML result rows straight from canonical bytes: as for TSV and CSV, no term object is built.
 
 use super::find::{Sign, first_of};
 use jindou_model::term::{self, Parts};
@@ -7,7 +7,7 @@ use std::io::Write as _;
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
 
-/// The text before a variable's term in every row, made once an answer.
+/// The text before each variable's term in every row, made once per answer.
 pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = Vec::new();
@@ -18,7 +18,7 @@ pub(super) fn json_keys(variables: &[String]) -> Vec<Vec<u8>> {
     variables.iter().map(key).collect()
 }
 
-/// Likewise for XML.
+/// The same for XML.
 pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
     let key = |v: &String| {
         let mut out = b"<binding name=\"".to_vec();
@@ -126,7 +126,7 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Copies runs of plain bytes whole.
+/// Copies runs of plain bytes as a whole.
 #[inline]
 fn push_runs(
     text: &[u8],
@@ -212,14 +212,14 @@ fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) -> Re
     Ok(())
 }
 
-/// Appends the name of a variable, which has no character that XML cannot express.
+/// Appends the name of a variable, which has only characters that XML can express.
 pub(super) fn push_xml_name(name: &str, out: &mut Vec<u8>) {
-    // Names of variables are letters, digits and the like.
+    // Names of variables consist of letters, digits and the like.
     let _ = push_xml_text(name.as_bytes(), out);
 }
 
-/// Appends text for content and attributes, so that readers get the same text back. Spaces at the ends are written as references: many readers
-/// trim what stands between elements.
+/// Appends text for content and attributes, such that readers get the same text back. Spaces at the ends are written as
+/// references, since many readers trim the text between elements.
 ///
 /// # Errors
 /// If it has a character that XML 1.0 cannot express.
@@ -235,7 +235,8 @@ pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-/// Bytes that are escaped in XML, and the first one of U+FFFE and U+FFFF, which XML lacks, and of few other characters.
+/// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML lacks, are found by their first byte, which few other
+/// characters share.
 const XML: [Sign; 4] = [
     Sign::two(b'<', b'>'),
     Sign::two(b'&', b'\''),
@@ -319,7 +320,7 @@ mod tests {
         ]
     }
 
-    /// Half of the rows as rows, half as text that was made elsewhere.
+    /// Writes half of the rows as rows, and half as text made elsewhere.
     fn written(format: ResultFormat, rows: &[Vec<Option<Term>>]) -> Vec<u8> {
         let mut out = Vec::new();
         let mut w = ResultWriter::new(&mut out, format);
@@ -357,7 +358,7 @@ mod tests {
         solutions.map(|s| s.unwrap().values().to_vec()).collect()
     }
 
-    /// Each line is a member of `bindings`.
+    /// Reads lines that are members of `bindings`.
     fn read_lines(text: &[u8]) -> Vec<Vec<Option<Term>>> {
         let mut document = br#"{"head":{"vars":["a","b"]},"results":{"bindings":["#.to_vec();
         let lines = std::str::from_utf8(text).unwrap().lines();

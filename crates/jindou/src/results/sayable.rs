@@ -1,5 +1,6 @@
-//! Limits of RDF formats: JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and literals are text
-//! of XML 1.0. Labels mean nothing outside their document, so those that are not names become names.
+//! Limits of RDF formats. JSON-LD has no triple terms. In RDF/XML predicates, classes and labels are names, and
+//! literals are text of XML 1.0. Labels mean nothing outside their document, so labels that are not names are replaced
+//! by names.
 
 use jindou_model::{Error, Result};
 use oxrdf::vocab::rdf;
@@ -8,12 +9,12 @@ use oxrdf::{
 };
 use oxrdfio::RdfFormat;
 
-/// Looks for what keeps a format from expressing a triple so that every reader gets the same triple. Gives the triple to write instead,
-/// with other labels of blank nodes, where the format does not allow theirs; different labels stay different. `None`: the triple itself.
-/// O(triple).
+/// Checks that a format can express a triple in such a way that every reader gets the same triple. If the format does
+/// not allow the labels of its blank nodes, returns a triple with other labels to write instead; different labels stay
+/// different. `None` means the triple itself. O(triple).
 ///
 /// # Errors
-/// [`Error::Unsupported`] with the reason, the triple, and what to take instead.
+/// [`Error::Unsupported`] with the reason, the triple, and an alternative.
 pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Triple>> {
     match format {
         RdfFormat::JsonLd { .. } if matches!(triple.object, TermRef::Triple(_)) => Err(unsayable(
@@ -31,7 +32,7 @@ pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Tr
 }
 
 fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
-    // Terms may be long, and hold what a terminal obeys.
+    // Terms may be long, and contain control sequences for a terminal.
     const LONGEST: usize = 200;
     let object = match triple.object {
         TermRef::Literal(l) if l.value().chars().nth(60).is_some() => {
@@ -49,7 +50,8 @@ fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     Error::Unsupported(format!("{why}; {instead}: {text}"))
 }
 
-/// Names that RDF/XML keeps for itself (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these are not predicates.
+/// Names that RDF/XML reserves (RDF 1.1 XML Syntax §7.2.2 and §7.2.4): attributes and elements with these names are not
+/// predicates.
 const SYNTAX: [&str; 12] = [
     "Description",
     "RDF",
@@ -64,19 +66,19 @@ const SYNTAX: [&str; 12] = [
     "aboutEachPrefix",
     "bagID",
 ];
-/// Names among those that earlier versions had: they are refused as classes, too.
+/// Reserved names from earlier versions: they are refused as classes, too.
 const OLD: [&str; 3] = ["aboutEach", "aboutEachPrefix", "bagID"];
 const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
-/// Namespaces to which XML itself gives their prefixes.
+/// Namespaces whose prefixes XML itself defines.
 const OF_XML: [&str; 2] = [
     "http://www.w3.org/XML/1998/namespace",
     "http://www.w3.org/2000/xmlns/",
 ];
 
-/// Whether RDF/XML can say a triple with the labels that it has.
+/// True if RDF/XML can express a triple with its present labels.
 ///
 /// # Errors
-/// The reason why RDF/XML cannot say it at all.
+/// The reason why RDF/XML cannot express it at all.
 fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     if let TermRef::NamedNode(class) = triple.object
         && triple.predicate == rdf::TYPE
@@ -87,7 +89,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         );
     }
     let mut named = true;
-    // Triple terms hold each other as objects.
+    // Triple terms nest in each other as objects.
     loop {
         if !is_element(triple.predicate.as_str(), &SYNTAX) {
             return Err(
@@ -115,15 +117,16 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     }
 }
 
-/// The beginning of labels that stand for others.
+/// Prefix of labels that replace others.
 const OTHERWISE: &str = "x.";
 
-/// True if RDF/XML can have a label as it is.
+/// True if RDF/XML can express a label as it is.
 fn is_own(label: &str) -> bool {
     is_name(label) && !label.starts_with(OTHERWISE)
 }
 
-/// A name for a label, another one for every label. It ends with no dot, as labels do not in other formats.
+/// A name for a label; different labels get different names. It does not end with a dot, since labels in other formats
+/// must not.
 fn name_of(label: &str) -> BlankNode {
     if is_own(label) {
         return BlankNode::new_unchecked(label);
@@ -158,7 +161,7 @@ fn with_names(triple: TripleRef<'_>) -> Triple {
     }
 }
 
-/// True if an element can have this IRI.
+/// True if this IRI can be the name of an element.
 fn is_element(iri: &str, kept: &[&str]) -> bool {
     let is_kept = |name| kept.contains(&name);
     ends_with_name(iri)
@@ -166,7 +169,7 @@ fn is_element(iri: &str, kept: &[&str]) -> bool {
         && !OF_XML.iter().any(|namespace| iri.starts_with(namespace))
 }
 
-/// First characters of a name (Namespaces in XML 1.0, `NCName`).
+/// True for characters that can begin a name (Namespaces in XML 1.0, `NCName`).
 fn starts_name(c: char) -> bool {
     matches!(c,
         'A'..='Z' | '_' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
@@ -287,7 +290,7 @@ mod tests {
             writer.triple(&triple).unwrap();
             writer.finish().unwrap();
             drop(writer);
-            // The processor of this workspace, which is judged by the W3C's suite.
+            // This workspace's own parser, which is checked with the W3C's suite.
             let mut reader =
                 jindou_xml::Reader::new(out.as_slice(), jindou_xml::Options::default()).unwrap();
             let (mut read, mut depth) = (String::new(), 0);

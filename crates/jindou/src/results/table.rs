@@ -1,17 +1,17 @@
-//! A table for people, drawn while rows come in: column widths are taken from the first rows. Later cells
-//! that are wider push their line out, or are cut where the table must fit a screen.
+//! A table for people, drawn while rows arrive: column widths are taken from the first rows. Wider cells in later rows
+//! extend their line, or are cut if the table must fit a screen.
 
 use super::Prefixes;
 use super::text::push_tsv_term;
 use jindou_model::term::{self, Parts};
 use std::borrow::Cow;
 
-/// Rows that decide the column widths.
+/// Number of rows that decide the column widths.
 const SAMPLE: usize = 200;
-/// No column is padded wider than this.
+/// Largest width to which columns are padded.
 const MAX_WIDTH: usize = 60;
 
-/// A text, or as much of it as fits these columns, with `…` for the rest.
+/// A text, cut to this many columns if necessary, with `…` in place of the rest.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     match text.char_indices().nth(columns) {
         None => Cow::Borrowed(text),
@@ -23,7 +23,7 @@ fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Makes columns fit a screen: the widest give way, all down to the same width.
+/// Makes columns fit a screen: the widest columns are narrowed, all to the same width.
 fn fit(widths: &mut [usize], screen: usize) {
     let between = 3 * widths.len().saturating_sub(1);
     let room = screen.saturating_sub(between).max(widths.len());
@@ -52,7 +52,7 @@ pub(super) struct Table {
     held: Vec<Vec<String>>,
     drawn: bool,
     prefixes: Prefixes,
-    /// Columns of the screen that it must fit.
+    /// Columns of the screen that the table must fit.
     screen: Option<usize>,
 }
 
@@ -138,7 +138,7 @@ impl Table {
         out.push(b'\n');
     }
 
-    /// A cell with its control characters made visible: a terminal must not obey what data says.
+    /// A cell with its control characters made visible: data must not control a terminal.
     fn cell_text(&self, cell: &[u8]) -> String {
         let mut bytes = Vec::new();
         self.push(cell, &mut bytes);
@@ -154,7 +154,7 @@ impl Table {
             .collect()
     }
 
-    /// Appends a term in Turtle's syntax, its IRIs by their prefixes.
+    /// Appends a term in Turtle's syntax, with IRIs abbreviated by the prefixes.
     fn push(&self, cell: &[u8], out: &mut Vec<u8>) {
         match term::parts(cell) {
             Some(Parts::Iri(iri)) => match self.prefixes.shorten(iri) {
@@ -169,7 +169,7 @@ impl Table {
                     Some(Parts::Typed(_, iri)) => iri.to_owned(),
                     _ => return,
                 };
-                // Numbers and the like are written without it.
+                // Numbers and the like are written without a datatype.
                 let long = format!("<{datatype}>");
                 if let Some(short) = self.prefixes.shorten(&datatype)
                     && out[start..].ends_with(long.as_bytes())
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(lines[0], "?short │ ?long");
         assert_eq!(lines[2], format!("\"ab\"   │ \"{}…", "x".repeat(19)));
         assert_eq!(lines[3], "\"é\"    │ \"y\"");
-        // Where there is room, nothing is cut, however long it is.
+        // Where there is room, cells of any length stay whole.
         let lines = drawn(&rows, Some(200));
         assert!(lines[2].ends_with(&format!("\"{long}\"")), "{lines:?}");
         let lines = drawn(&rows, None);

@@ -1,4 +1,4 @@
-//! TSV and CSV straight from canonical bytes: the formats of bulk export, so no term object is built.
+//! TSV and CSV straight from canonical bytes: these are the formats of bulk export, so no term object is built.
 
 use super::find::{Sign, first_of};
 use jindou_model::term::{self, Parts};
@@ -6,7 +6,7 @@ use jindou_model::term::{self, Parts};
 /// Appends a term in Turtle's syntax.
 pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
     match cell.first() {
-        // The two common tags need no UTF-8 check: their bytes go through as they are.
+        // The two common tags need no UTF-8 check: their bytes are copied unchanged.
         Some(&term::IRI) => {
             out.extend_from_slice(cell);
             out.push(b'>');
@@ -150,20 +150,20 @@ fn digits(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// Turtle's INTEGER.
+/// True for Turtle's INTEGER.
 fn is_integer(text: &str) -> bool {
     let t = unsigned(text);
     !t.is_empty() && digits(t)
 }
 
-/// Turtle's DECIMAL.
+/// True for Turtle's DECIMAL.
 fn is_decimal(text: &str) -> bool {
     unsigned(text)
         .split_once('.')
         .is_some_and(|(a, b)| digits(a) && !b.is_empty() && digits(b))
 }
 
-/// Turtle's DOUBLE.
+/// True for Turtle's DOUBLE.
 fn is_double(text: &str) -> bool {
     let Some((mantissa, exponent)) = unsigned(text).split_once(['e', 'E']) else {
         return false;

@@ -1,4 +1,4 @@
-//! One front for all result formats.
+//! A single writer for all result formats.
 
 use super::table::Table;
 use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
@@ -10,9 +10,9 @@ use sparesults::{QueryResultsFormat, QueryResultsSerializer};
 use std::io::Write;
 use std::str::FromStr;
 
-/// A format for answers. Rows and truth values (SELECT, ASK) have the formats of tables. Graphs (CONSTRUCT, DESCRIBE) have those
-/// of RDF; as CSV, TSV and lines of JSON they are rows of subject, predicate and object, JSON is JSON-LD then, XML is RDF/XML, and
-/// a table for people N-Triples.
+/// A format for answers. Rows and truth values (SELECT, ASK) are written in the formats of tables. Graphs (CONSTRUCT,
+/// DESCRIBE) are written in those of RDF: for CSV, TSV and lines of JSON they become rows of subject, predicate and
+/// object; JSON means JSON-LD, XML means RDF/XML, and a table for people means N-Triples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultFormat {
@@ -24,7 +24,8 @@ pub enum ResultFormat {
     Csv,
     /// SPARQL Results JSON.
     Json,
-    /// Lines of JSON: for each row an object as in the `bindings` of SPARQL Results JSON. Programs read them one by one.
+    /// Lines of JSON: for each row an object as in the `bindings` of SPARQL Results JSON. Programs can read them one by
+    /// one.
     JsonLines,
     /// SPARQL Results XML.
     Xml,
@@ -33,7 +34,7 @@ pub enum ResultFormat {
 }
 
 impl ResultFormat {
-    /// Names of all formats, as [`FromStr`] reads them.
+    /// Names of all formats, as accepted by [`FromStr`].
     pub const NAMES: [&'static str; 12] = [
         "table", "tsv", "csv", "json", "ndjson", "xml", "nt", "nq", "ttl", "trig", "rdf", "jsonld",
     ];
@@ -79,7 +80,7 @@ enum WriterState<W: Write> {
 
 enum FormatKind {
     Table(Table),
-    /// Rows of a text, and whether one was written.
+    /// Rows of a text format, and whether one was written.
     Rows(RowText, bool),
 }
 
@@ -93,7 +94,7 @@ impl FormatKind {
     }
 }
 
-/// Leaves out the comma before an answer's first row.
+/// Removes the comma before an answer's first row.
 fn unjoined<'t>(kind: &mut FormatKind, text: &'t [u8]) -> &'t [u8] {
     match kind {
         FormatKind::Rows(RowText::Json(_), started) if !text.is_empty() => {
@@ -109,11 +110,11 @@ fn unjoined<'t>(kind: &mut FormatKind, text: &'t [u8]) -> &'t [u8] {
 pub struct ResultWriter<W: Write> {
     state: WriterState<W>,
     format: ResultFormat,
-    /// The format of a graph.
+    /// The format for graphs.
     graphs: ResultFormat,
-    /// Prefixes for tables that people read.
+    /// Prefixes for tables for people.
     prefixes: Prefixes,
-    /// Columns of the screen that they look at.
+    /// Width of the reader's screen in columns.
     width: Option<usize>,
     /// A triple's cells.
     cells: [Vec<u8>; 3],
@@ -127,11 +128,11 @@ fn closed(e: std::io::Error) -> Error {
     }
 }
 
-/// Text is handed on in pieces of this size: large enough that a system call per piece is nothing.
+/// Size of the pieces in which text is handed on: large enough that a system call per piece costs nothing.
 const PIECE: usize = 1 << 16;
 
 impl<W: Write> ResultWriter<W> {
-    /// A writer that has written nothing.
+    /// A writer that has written nothing yet.
     pub fn new(out: W, format: ResultFormat) -> Self {
         Self {
             state: WriterState::Ready(out),
@@ -143,19 +144,20 @@ impl<W: Write> ResultWriter<W> {
         }
     }
 
-    /// The same, with another format for graphs than for tables.
+    /// The same writer, with another format for graphs than for tables.
     #[must_use]
     pub fn with_graphs(self, graphs: ResultFormat) -> Self {
         Self { graphs, ..self }
     }
 
-    /// The same, with IRIs in tables for people written by these prefixes.
+    /// The same writer, abbreviating IRIs in tables for people with these prefixes.
     #[must_use]
     pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
     }
 
-    /// The same, with tables for people that are not wider than a screen of this many columns: long cells are cut and end in `…`.
+    /// The same writer, with tables for people no wider than a screen of this many columns: long cells are cut and end
+    /// in `…`.
     #[must_use]
     pub fn with_width(self, columns: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The endpoints that may be asked.
+//! The endpoints that queries may contact.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
@@ -7,9 +7,9 @@ use ureq::http::Uri;
 /// One entry of an allow-list, written `HOST` or `HOST:PORT`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// In lower case; an IPv6 address without brackets.
+    /// Host name in lower case, or IP address; an IPv6 address without brackets.
     host: String,
-    /// `None`: the usual port of `http` (80) and of `https` (443).
+    /// `None` means the usual port of `http` (80) or `https` (443).
     port: Option<u16>,
 }
 
@@ -47,7 +47,7 @@ impl FromStr for Allowed {
     }
 }
 
-/// A host as it is compared: names in lower case, addresses in their one canonical spelling.
+/// A host in the form in which it is compared: names in lower case, addresses in their canonical spelling.
 fn spelled(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(ip) => ip.to_string(),
@@ -55,7 +55,7 @@ fn spelled(host: &str) -> String {
     }
 }
 
-/// The endpoints that may be asked. Empty: none.
+/// The endpoints that queries may contact. An empty list allows none.
 #[derive(Clone, Debug, Default)]
 pub struct AllowList(Vec<Allowed>);
 
@@ -65,29 +65,29 @@ impl FromIterator<Allowed> for AllowList {
     }
 }
 
-/// Why an endpoint is not asked.
+/// Reason why an endpoint is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NotAllowed {
-    /// No URL with http or https and a host, or one with a user's name in it.
+    /// Not a URL with http or https and a host, or one with a user name in it.
     #[error("it is not an http or https URL with a host")]
     NoUrl,
-    /// Not on the list.
+    /// The host is not on the list.
     #[error("{0} is not on the list of allowed addresses")]
     Host(String),
-    /// Its name leads inside.
+    /// Its name resolves to an internal address.
     #[error(
         "{0} resolves to {1}, an address of this machine or its own network; that address must be on the list of allowed addresses as well"
     )]
     Inside(String, IpAddr),
 }
 
-/// Scheme, host and port of a URL that could be asked.
+/// Scheme, host and port of a URL that could be contacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
     pub host: String,
     pub port: u16,
-    /// The port is the scheme's usual one.
+    /// True if the port is the scheme's usual one.
     usual: bool,
 }
 
@@ -123,7 +123,7 @@ impl AllowList {
             .any(|a| a.host == host && a.port.map_or(target.usual, |p| p == target.port))
     }
 
-    /// Whether the list names the URL's host and port.
+    /// Checks that the list has the URL's host and port.
     pub(crate) fn check(&self, url: &Uri) -> Result<Target, NotAllowed> {
         let target = Target::from_url(url)?;
         if self.has(&target.host, &target) {
@@ -132,11 +132,11 @@ impl AllowList {
         Err(NotAllowed::Host(format!("{}:{}", target.host, target.port)))
     }
 
-    /// Whether an address that the target's name leads to may be asked.
+    /// Checks that an address to which the target's name resolves may be contacted.
     pub(crate) fn check_address(&self, target: &Target, at: &SocketAddr) -> Result<(), NotAllowed> {
         let ip = at.ip();
         let named = || self.has(&ip.to_string(), target);
-        // The one name that says what it leads to.
+        // The one name that states where it leads.
         let says_so = target.host == "localhost" && ip.is_loopback();
         if !is_inside(ip) || says_so || named() {
             return Ok(());
@@ -145,8 +145,8 @@ impl AllowList {
     }
 }
 
-/// True for addresses that mean something else, or nothing, to others: loopback, private and link-local ones, multicast,
-/// and those kept for special use.
+/// True for addresses that have no meaning, or a different one, on other machines: loopback, private and link-local
+/// ones, multicast, and those reserved for special use.
 fn is_inside(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => {

@@ -1,5 +1,5 @@
-//! SPARQL Query Results in XML, row by row as they come, on [`jindou_xml`]: an answer that is cut off is an error, and literals are what stands
-//! between their tags, comments and CDATA as XML has them.
+//! SPARQL Query Results in XML, read row by row as they arrive, on top of [`jindou_xml`]. A truncated answer is an
+//! error, and a literal is the text between its tags, with comments and CDATA treated as in XML.
 
 use super::labels;
 use super::wide::{MOST_VARIABLES, WideAnswer};
@@ -14,7 +14,7 @@ use thiserror::Error;
 const MARKUP: usize = 1 << 20;
 /// Most attributes of a tag.
 const ATTRIBUTES: usize = 1000;
-/// Most triple terms within each other.
+/// Deepest nesting of triple terms.
 const DEEPEST: usize = 64;
 /// Namespace of base directions.
 const ITS: &str = "http://www.w3.org/2005/11/its";
@@ -23,7 +23,7 @@ const ITS: &str = "http://www.w3.org/2005/11/its";
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// The answer is not well-formed, is cut off, or cannot be had.
+    /// The answer is not well-formed, is truncated, or could not be received.
     #[error("{0}")]
     Xml(jindou_xml::Error),
     /// The answer is wider than the limits.
@@ -33,7 +33,7 @@ pub enum AnswerError {
 
 type Result<T> = std::result::Result<T, AnswerError>;
 
-/// An answer's head, and its rows as they are asked for.
+/// An answer's head, with its rows read on demand.
 pub struct XmlAnswer<'r> {
     reader: Reader<'r>,
     names: Vec<String>,
@@ -47,16 +47,16 @@ pub struct XmlAnswer<'r> {
 struct ReaderState {
     /// Open elements.
     open: Vec<Element>,
-    /// Text before the label of each blank node.
+    /// Prefix for the label of each blank node.
     own: String,
-    /// Text of the element that is read.
+    /// Text of the element being read.
     text: String,
-    /// Attributes of the literal that is read.
+    /// Attributes of the literal being read.
     language: String,
     datatype: String,
-    /// Open triple terms, by their parts.
+    /// Open triple terms, by their components.
     triples: Vec<[Option<Vec<u8>>; 3]>,
-    /// Term that was read last.
+    /// The term read last.
     term: Option<Vec<u8>>,
     cells: Vec<Option<Vec<u8>>>,
     column: usize,
@@ -79,24 +79,25 @@ enum Element {
     Literal,
     Triple,
     Part(usize),
-    /// One that means nothing, with what is in it.
+    /// An element without meaning here, including its content.
     Other,
 }
 
-/// Outcome of an event.
+/// Outcome of one event.
 enum ReadStep {
     Nothing,
-    /// A row ended.
+    /// A row has ended.
     Row,
     Wrong(String),
     Wide(WideAnswer),
 }
 
 impl<'r> XmlAnswer<'r> {
-    /// Reads the head of an answer. Labels of blank nodes get `own` before them. The encoding that it came with counts more than what it declares.
+    /// Reads the head of an answer. Labels of blank nodes get `own` as a prefix. The encoding given in `charset` takes
+    /// precedence over the document's own declaration.
     ///
     /// # Errors
-    /// If it is no such answer.
+    /// If the document is not such an answer.
     pub fn open(body: impl Read + 'r, own: &str, charset: Option<String>) -> Result<Self> {
         let mut options = Options::default();
         options.markup = MARKUP;
@@ -129,16 +130,17 @@ impl<'r> XmlAnswer<'r> {
         &self.names
     }
 
-    /// The verdict, if this is the answer to an ASK. It was read to its end.
+    /// The verdict, if this is the answer to an ASK, in which case it has been read to its end.
     #[must_use]
     pub fn boolean(&self) -> Option<bool> {
         self.boolean
     }
 
-    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document ended as it must.
+    /// The next row, as canonical bytes of terms by variable; `None` after the last one, when the document has ended
+    /// properly.
     ///
     /// # Errors
-    /// If the document is not well-formed, is cut off, or has a term that is not valid.
+    /// If the document is not well-formed, is truncated, or has an invalid term.
     pub fn row(&mut self) -> Result<Option<&mut [Option<Vec<u8>>]>> {
         self.state.cells.iter_mut().for_each(|cell| *cell = None);
         loop {
@@ -150,7 +152,7 @@ impl<'r> XmlAnswer<'r> {
         }
     }
 
-    /// Reads an event: whether it ends a row. `None` at the document's end.
+    /// Reads an event; true if it ends a row. `None` at the document's end.
     fn step(&mut self) -> Result<Option<bool>> {
         let event = self.reader.next_event().map_err(AnswerError::Xml)?;
         let state = &mut self.state;
@@ -214,7 +216,7 @@ impl ReaderState {
                 self.variables.push(name.to_owned());
                 Element::Variable
             }
-            // Links and what else endpoints say of themselves.
+            // Links and other information that endpoints add.
             (Some(Element::Head | Element::Variable), _) => Element::Other,
             (Some(Element::Results), "result") => Element::Result,
             (Some(Element::Result), "binding") => {

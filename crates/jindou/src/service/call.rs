@@ -1,7 +1,8 @@
-//! One call: the request, the answer as it comes.
+//! One call: the request, and the answer as it arrives.
 //!
-//! A thread of its own talks to the endpoint, so that the query's can look at its deadline and its cancellation while nothing
-//! comes; between them are a few pieces of the body. A thread whose query went away ends at its next piece.
+//! A separate thread talks to the endpoint, so that the query's thread can check its deadline and its cancellation
+//! while it waits; between them are a few pieces of the body. If the query goes away, the thread ends at its next
+//! piece.
 
 use super::allow::{AllowList, NotAllowed, Target};
 use super::answer::{AnswerError, XmlAnswer};
@@ -27,23 +28,23 @@ use ureq::http::{Method, StatusCode, Uri, header};
 use ureq::unversioned::resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 
-/// Bytes of the body handed on at once, and pieces that wait.
+/// Size of the pieces of the body, in bytes, and the number of pieces that may wait.
 const PIECE: usize = 64 << 10;
 const PIECES: usize = 4;
-/// How often a query that waits looks at its own limits.
+/// Interval at which a waiting query checks its own limits.
 const LOOK: Duration = Duration::from_millis(20);
-/// Longest wait for a connection, and for the next bytes: a thread nothing waits for any more must not live for ever.
+/// Longest wait for a connection, and for the next bytes: an abandoned thread must not live for ever.
 const CONNECT: Duration = Duration::from_secs(30);
 const SILENCE: Duration = Duration::from_secs(600);
-/// A limit that is none: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
+/// Stands for no limit: the HTTP client adds its limits to the clock, which does not reach arbitrarily far.
 const FOREVER: Duration = Duration::from_secs(1 << 32);
 /// Most redirects.
 const HOPS: usize = 5;
-/// Most bytes that may come between two rows: the parser holds a row as a whole.
+/// Most bytes between two rows: the parser holds a row as a whole.
 const ROW: u64 = 64 << 20;
 const ACCEPT: &str = "application/sparql-results+json, application/sparql-results+xml;q=0.9, text/tab-separated-values;q=0.5";
 
-/// Asks endpoints of an allow-list.
+/// Sends queries to the endpoints of an allow-list.
 #[derive(Clone, Debug)]
 pub struct HttpCaller {
     list: Arc<AllowList>,
@@ -51,13 +52,13 @@ pub struct HttpCaller {
 }
 
 impl HttpCaller {
-    /// A caller of these endpoints. Certificates are checked against this machine's roots.
+    /// A caller for these endpoints. Certificates are checked against this machine's roots.
     #[must_use]
     pub fn new(list: AllowList) -> Self {
         let list = Arc::new(list);
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirect may lead off the list: each is looked at here.
+            // A redirect may lead off the list, so each one is checked here.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .proxy(None)
@@ -76,8 +77,8 @@ impl HttpCaller {
     }
 }
 
-/// Looks names up, and keeps the addresses that may be asked: the connection goes to one of those, so that no second look
-/// can lead elsewhere.
+/// Resolves names and keeps the addresses that may be contacted. The connection uses one of those, so that a second
+/// resolution cannot lead elsewhere.
 #[derive(Debug)]
 struct Inside {
     list: Arc<AllowList>,
@@ -109,18 +110,18 @@ impl Resolver for Inside {
     }
 }
 
-/// Message from the talking thread: the media type first, then pieces of the body.
+/// Message from the connection's thread: the media type first, then pieces of the body.
 pub(crate) enum ReplyPiece {
     Head(String),
-    /// None at the end.
+    /// Empty at the end.
     Bytes(Vec<u8>),
     Failed(Failure),
 }
 
-/// Why an endpoint gave no answer.
+/// Reason why an endpoint gave no answer.
 pub(crate) struct Failure {
     pub message: String,
-    /// Whether it may be asked at all.
+    /// False if the endpoint may not be contacted at all.
     pub allowed: bool,
 }
 
@@ -175,7 +176,7 @@ impl ServiceCaller for HttpCaller {
         let ask = Ask::Query(query.to_owned());
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
-        // What the body's reader met says more than what the parser made of it.
+        // The error of the body's reader is more precise than the parser's.
         let explain = |e: QueryResultsParseError| {
             let why = why.take().unwrap_or_else(|| Why::Said(unread(&e).into()));
             why.error(endpoint)
@@ -191,7 +192,7 @@ impl ServiceCaller for HttpCaller {
             Ok(_) => return Err(failed("the connection ended before an answer".into())),
             Err(e) => return Err(e),
         };
-        // Labels of blank nodes mean something in one answer only.
+        // Labels of blank nodes have a meaning within one answer only.
         let own = BlankNode::default();
         let named = |names: Vec<&str>| -> Vec<Option<usize>> {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
@@ -258,7 +259,7 @@ fn unread(e: &QueryResultsParseError) -> String {
     e.to_string()
 }
 
-/// The same of an answer in XML.
+/// The reason why an answer in XML could not be read.
 fn unreadable(e: &AnswerError) -> String {
     match e {
         AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
@@ -268,7 +269,7 @@ fn unreadable(e: &AnswerError) -> String {
     }
 }
 
-/// A term whose blank nodes are no others' than this answer's.
+/// The term with blank nodes that belong to this answer alone.
 fn apart(t: Term, own: &str) -> Term {
     let blank = |b: &BlankNode| BlankNode::new_unchecked(format!("{own}x{}", b.as_str()));
     match t {
@@ -284,7 +285,7 @@ fn apart(t: Term, own: &str) -> Term {
     }
 }
 
-/// The content that is asked for.
+/// The requested content.
 pub(crate) enum Ask {
     /// The rows of a query.
     Query(String),
@@ -293,12 +294,12 @@ pub(crate) enum Ask {
 }
 
 impl HttpCaller {
-    /// The endpoints that may be asked.
+    /// The endpoints that may be contacted.
     pub(crate) fn list(&self) -> &AllowList {
         &self.list
     }
 
-    /// Has a thread of its own ask.
+    /// Starts a thread that sends the request.
     pub(crate) fn start<'c>(
         &self,
         url: Uri,
@@ -306,7 +307,7 @@ impl HttpCaller {
         cancel: &'c CancelToken,
     ) -> Result<Body<'c>> {
         let (send, receive) = sync_channel(PIECES);
-        // The query says itself that its time is over; the thread only must not live much longer.
+        // The query reports its own timeout; the thread only must not outlive it by much.
         let left = cancel.left().filter(|left| *left < FOREVER);
         let limit = left.map(|left| left + Duration::from_secs(1));
         let caller = self.clone();
@@ -314,7 +315,7 @@ impl HttpCaller {
             .name("service".into())
             .spawn(move || {
                 if let Err(failure) = caller.talk(url, &ask, limit, &send) {
-                    // No one listens any more: nothing needs to know.
+                    // If the receiver is gone, the failure is of no interest.
                     let _ = send.send(ReplyPiece::Failed(failure));
                 }
             })
@@ -332,7 +333,7 @@ impl HttpCaller {
         })
     }
 
-    /// Asks, and sends on what comes, until it ends or nothing listens.
+    /// Sends the request and passes on the answer, until it ends or the receiver is gone.
     fn talk(
         &self,
         mut url: Uri,
@@ -404,7 +405,7 @@ impl HttpCaller {
                 }
                 status => {
                     let mut said = Vec::new();
-                    // What it says about its failure is read as far as it comes.
+                    // The endpoint's explanation of its failure is read as far as it arrives.
                     let _ = answer
                         .body_mut()
                         .as_reader()
@@ -449,7 +450,7 @@ fn resolve(from: &Uri, to: &str) -> Option<Uri> {
         .ok()
 }
 
-/// Why a body ended early.
+/// Reason why a body ended early.
 enum Why {
     Own(Error),
     Said(Failure),
@@ -464,7 +465,7 @@ impl Why {
     }
 }
 
-/// The body as it comes; reading ends with the query.
+/// The body as it arrives; reading ends with the query.
 pub(crate) struct Body<'c> {
     parts: Receiver<ReplyPiece>,
     cancel: &'c CancelToken,
@@ -477,7 +478,7 @@ pub(crate) struct Body<'c> {
 }
 
 impl Body<'_> {
-    /// Waits for the next part. `None`: the talking thread is gone.
+    /// Waits for the next part. `None` if the sending thread is gone.
     pub(crate) fn next(&mut self) -> Result<Option<ReplyPiece>> {
         loop {
             self.cancel.check()?;

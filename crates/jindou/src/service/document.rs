@@ -1,4 +1,4 @@
-//! Documents that LOAD names, over HTTP, from hosts of the same kind of list as SERVICE's endpoints.
+//! Documents for LOAD over HTTP, from hosts on the same kind of list as SERVICE's endpoints.
 
 use super::NotAllowed;
 use super::call::{Ask, Failure, HttpCaller, ReplyPiece};
@@ -6,10 +6,10 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
 
-/// The media types that LOAD understands, best first.
+/// The media types that LOAD accepts, best first.
 const ACCEPT: &str = "application/n-triples, application/n-quads;q=0.9, text/turtle;q=0.8, application/trig;q=0.7, application/rdf+xml;q=0.6, application/ld+json;q=0.5";
 
-/// Bytes given back when the document is dropped or handed on.
+/// Charged bytes, which are released when the document is dropped or handed on.
 struct Charge<'b> {
     budget: &'b MemoryBudget,
     bytes: u64,
@@ -28,7 +28,7 @@ impl DocumentSource for HttpCaller {
             message: failure.message,
             allowed: failure.allowed,
         };
-        // A fragment is a place in the document.
+        // A fragment denotes a place in the document.
         let address = iri.split('#').next().unwrap_or(iri);
         let url: Uri = address
             .parse()

@@ -1,23 +1,24 @@
-//! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow: Virtuoso's are
-//! `nodeID://b10001`. They are written otherwise; in JSON before the parser sees them, which refuses them.
+//! Labels of blank nodes in the answers of endpoints. Some endpoints send labels that SPARQL does not allow, such as
+//! `nodeID://b10001` from Virtuoso. They are replaced; in JSON this happens before the parser sees them, since it would
+//! refuse them.
 
 use super::wide::Width;
 use oxrdf::BlankNode;
 use sparesults::QueryResultsFormat;
 use std::io::{self, Read};
 
-/// Bytes read from the body at once.
+/// Bytes that are read from the body at a time.
 const PIECE: usize = 32 << 10;
-/// Longest text that is looked at as a label; longer ones are left to the parser.
+/// Longest text that is considered as a label, in bytes; longer ones are left to the parser.
 const LONGEST: usize = 4 << 10;
-/// The beginning of Virtuoso's labels, and its replacement.
+/// The prefix of Virtuoso's labels, and its replacement.
 const VIRTUOSO: [&str; 2] = ["nodeID://", "nodeID."];
-/// The beginning of a label that was written otherwise.
+/// The prefix of a label that was replaced.
 const OTHERWISE: &str = "x.";
 
-/// A body in which every label of a blank node is one that SPARQL allows. Valid labels stay as they are, and different labels
-/// stay different. JSON is looked through as it comes, in constant memory; other formats pass unchanged. Reading
-/// fails with a [`WideAnswer`](super::WideAnswer) where more variables come than are read.
+/// A body in which every label of a blank node is one that SPARQL allows. Valid labels stay as they are, and different
+/// labels stay different. JSON is scanned as it arrives, in constant memory; other formats pass unchanged. Reading
+/// fails with a [`WideAnswer`](super::WideAnswer) if there are more variables than the limit.
 pub struct Labels<R> {
     inner: R,
     width: Width,
@@ -84,17 +85,18 @@ impl<R: Read> Read for Labels<R> {
     }
 }
 
-/// The position in a JSON document: as much as tells the `value` of an object whose `type` came before and is `bnode`.
+/// The position in a JSON document, in as much detail as is needed to recognise the `value` of an object whose `type`
+/// came before and is `bnode`.
 #[derive(Default)]
 struct Json {
     place: InJson,
-    /// The string that is being read, as far as it is short and may matter.
+    /// The current string, as far as it is short and may be relevant.
     string: Vec<u8>,
-    /// The last string that ended, while nothing but its colon can follow.
+    /// The last string that ended, while only its colon can follow.
     key: Key,
-    /// Whether a colon came after the key.
+    /// True if a colon came after the key.
     has_key: bool,
-    /// Whether the object that is being read said that it is a blank node.
+    /// True if the current object has said that it is a blank node.
     blank: bool,
 }
 
@@ -142,14 +144,14 @@ impl Json {
                 match byte {
                     b'"' => self.string_ended(),
                     b'\\' => self.place = InJson::Escape,
-                    // Longer strings are none of the three words.
+                    // Longer strings cannot be one of the three words.
                     _ if self.string.len() < 8 => self.string.push(byte),
                     _ => {}
                 }
             }
             InJson::Escape => {
                 out.push(byte);
-                // A string with an escape is none of them either.
+                // Nor can a string with an escape.
                 self.string.resize(8, b'\\');
                 self.place = InJson::String;
             }
@@ -195,7 +197,7 @@ impl Json {
 
     fn label_ended(&mut self, out: &mut Vec<u8>) {
         self.place = InJson::Between;
-        // Some writers escape slashes. Labels with other escapes are not valid and are spelt out as they stand.
+        // Some writers escape slashes. Labels with other escapes are not valid and are spelt out as they are.
         let text = String::from_utf8_lossy(&self.string).replace("\\/", "/");
         out.extend_from_slice(allowed(&text).as_bytes());
     }
@@ -207,12 +209,12 @@ impl Json {
     }
 }
 
-/// A label that SPARQL allows, another one for every text. Valid labels stay as they are, unless they look like one that was
-/// written otherwise.
+/// A label that SPARQL allows; different texts get different labels. Valid labels stay as they are, unless they look
+/// like a replaced one.
 pub(crate) fn allowed(text: &str) -> String {
     let taken = [VIRTUOSO[1], OTHERWISE];
     let is_valid = |label: &str| BlankNode::new(label).is_ok();
-    // The parser says that it is missing.
+    // The parser reports that it is missing.
     if text.is_empty() {
         return String::new();
     }
@@ -229,7 +231,7 @@ pub(crate) fn allowed(text: &str) -> String {
     for byte in text.bytes() {
         match byte {
             b'0'..=b'9' | b'A'..=b'Z' | b'_' | b'a'..=b'z' => label.push(byte.into()),
-            // No label ends with a dot, and a dot is always followed by two digits here.
+            // A valid label does not end with a dot, and here a dot is always followed by two digits.
             _ => label.push_str(&format!(".{byte:02x}")),
         }
     }
@@ -317,7 +319,7 @@ mod tests {
                 assert_eq!(rewritten(format, text, at_once), text, "{at_once}");
             }
         }
-        // No label is that long: it is handed on before its end was seen.
+        // Such a label is too long: it is handed on before its end was seen.
         let long = format!(
             r#"{{"type":"bnode","value":"{}\" x","type":"bnode","value":"a b"}}"#,
             "ab/".repeat(LONGEST)

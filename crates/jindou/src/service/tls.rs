@@ -1,4 +1,4 @@
-//! Encryption of what is asked over HTTPS.
+//! Encryption of requests over HTTPS.
 
 use std::sync::Arc;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};

@@ -1,16 +1,17 @@
-//! Limits of an answer's width, in JSON and tables checked while its bytes come. The parser of those compares each variable that a head names
-//! with all before it: 300,000 variables kept it at work for a quarter of an hour, in which it reads nothing, and so learns of
-//! no deadline.
+//! Limits on an answer's width, in JSON and tables checked while the bytes arrive. The parser of those formats compares
+//! each variable in a head with all before it. With 300,000 variables it worked for a quarter of an hour, during which
+//! it read nothing and therefore noticed no deadline.
 
 use sparesults::QueryResultsFormat;
 use thiserror::Error;
 
 /// The most variables that an answer may name, and the most cells of a row.
 pub const MOST_VARIABLES: usize = 10_000;
-/// The most objects or arrays within each other: the parser and the terms that it makes recur.
+/// The deepest nesting of objects or arrays: the parser, and the terms that it makes, recurse.
 const DEEPEST: usize = 512;
 
-/// An answer that is not read any further, since it is wider than the limits. The text goes on from "the answer".
+/// An answer that is not read any further, since it exceeds the limits on width. The text continues a sentence that
+/// begins with "the answer".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WideAnswer {
     /// Too many variables.
@@ -26,26 +27,26 @@ pub enum WideAnswer {
     /// A table whose last line does not end.
     #[error("ends in the middle of a line: it was cut off")]
     Cut,
-    /// Values within each other, too deep.
+    /// Values are nested too deeply.
     #[error("has values nested too deeply")]
     Depth,
 }
 
-/// The place in an answer, as much as its width needs.
+/// The position in an answer, in as much detail as the check of its width needs.
 pub enum Width {
     Json(Json),
     Tsv {
         /// Tabs since the last line ended.
         tabs: usize,
-        /// Whether it just ended.
+        /// True if a line has just ended.
         ended: bool,
     },
-    /// A format that looks itself, or that is refused.
+    /// A format whose reader checks the limits itself, or that is refused.
     Other,
 }
 
 impl Width {
-    /// The beginning of an answer in this format.
+    /// The position at the beginning of an answer in this format.
     pub fn for_format(format: QueryResultsFormat) -> Self {
         match format {
             QueryResultsFormat::Json => Self::Json(Json::default()),
@@ -57,10 +58,10 @@ impl Width {
         }
     }
 
-    /// Goes over the next bytes.
+    /// Processes the next bytes.
     ///
     /// # Errors
-    /// If the answer is wider than the limits.
+    /// If the answer exceeds the limits.
     pub fn pass(&mut self, bytes: &[u8]) -> Result<(), WideAnswer> {
         match self {
             Self::Json(json) => bytes.iter().try_for_each(|b| json.byte(*b)),
@@ -87,7 +88,7 @@ impl Width {
     /// Notes the end of the answer.
     ///
     /// # Errors
-    /// If it was cut off, and the format's parser does not notice.
+    /// If it was truncated in a way that the format's parser does not notice.
     pub fn end(&self) -> Result<(), WideAnswer> {
         match self {
             Self::Tsv { ended: false, .. } => Err(WideAnswer::Cut),
@@ -96,7 +97,7 @@ impl Width {
     }
 }
 
-/// The error unless a number is at most this.
+/// Returns the error unless a number is at most this.
 fn at_most(n: usize, most: usize, otherwise: WideAnswer) -> Result<(), WideAnswer> {
     match n <= most {
         true => Ok(()),
@@ -104,16 +105,17 @@ fn at_most(n: usize, most: usize, otherwise: WideAnswer) -> Result<(), WideAnswe
     }
 }
 
-/// The place in a JSON document. Variables are the strings of an array that is called `vars` in an object of the root object.
+/// The position in a JSON document. Variables are the strings of an array called `vars` in an object of the root
+/// object.
 #[derive(Default)]
 pub struct Json {
     depth: usize,
     in_string: bool,
-    /// Whether the last byte of a string was a backslash that escapes the next.
+    /// True if the last byte of a string was a backslash that escapes the next.
     escape: bool,
-    /// The string that is being read, or the last one, as far as it can be `vars`.
+    /// The current or the last string, as far as it can be `vars`.
     string: Name,
-    /// Whether a colon came after the last string.
+    /// True if a colon came after the last string.
     has_key: bool,
     in_variables: bool,
     variables: usize,
@@ -124,7 +126,7 @@ pub struct Json {
 enum Name {
     /// The beginning of `vars`, or all of it.
     Begun(usize),
-    /// One with an escape, which can be anything.
+    /// A string with an escape, which can be anything.
     Escaped,
     #[default]
     Other,
@@ -190,7 +192,7 @@ mod tests {
         QueryResultsFormat::Tsv,
     ];
 
-    /// The same of an answer in XML.
+    /// Reads an answer in XML: the numbers of variables and rows.
     fn read_xml(text: &str) -> Result<(usize, usize), String> {
         let why = |e: crate::service::AnswerError| match e {
             crate::service::AnswerError::Wide(wide) => format!("{wide:?}"),
@@ -204,10 +206,11 @@ mod tests {
         }
         Ok((named, n))
     }
-    /// More time of a processor than reading may take; 300,000 variables took the parser 15 minutes.
+    /// More processor time than reading may take; 300,000 variables took the parser 15 minutes.
     const SOON: Duration = Duration::from_secs(3);
 
-    /// Time that this thread has computed, however busy the machine is; where the system does not tell, the time since `start`.
+    /// Processor time of this thread, which does not depend on how busy the machine is; if the system does not report
+    /// it, the time since `start`.
     fn computed(start: Instant) -> Duration {
         let said = std::fs::read_to_string("/proc/thread-self/schedstat");
         let nanos = said
@@ -241,7 +244,7 @@ mod tests {
         }
     }
 
-    /// The number of variables and of rows that the parser reads, or why it does not.
+    /// The numbers of variables and rows that the parser reads, or the reason why it fails.
     fn read(format: QueryResultsFormat, text: &str) -> Result<(usize, usize), String> {
         let why = |e: QueryResultsParseError| match &e {
             QueryResultsParseError::Io(io) => {

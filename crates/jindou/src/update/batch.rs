@@ -4,10 +4,10 @@ use jindou_model::{QuadBatch, term};
 use jindou_store::{ChangeTerm, Changes};
 use oxrdf::{GraphNameRef, QuadRef, Term};
 
-/// Insertions and removals of quads, in order: of two of one quad the later counts. [`Database::apply`] makes them one
-/// transaction.
+/// Insertions and removals of quads, in order; of two changes to the same quad the later wins. [`Database::apply`]
+/// makes them one transaction.
 ///
-/// Labels of blank nodes name the store's own: the same label is the same node in every batch.
+/// Labels of blank nodes refer to the store's own blank nodes: the same label is the same node in every batch.
 ///
 /// ```
 /// use jindou::oxrdf::{GraphName, NamedNode, Quad};
@@ -29,18 +29,18 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Without changes.
+    /// A batch without changes.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks for a quad to be there.
+    /// Adds the insertion of a quad.
     pub fn insert(&mut self, quad: QuadRef<'_>) {
         self.push(quad, true);
     }
 
-    /// Asks for a quad not to be there.
+    /// Adds the removal of a quad.
     pub fn remove(&mut self, quad: QuadRef<'_>) {
         self.push(quad, false);
     }
@@ -77,7 +77,7 @@ impl Batch {
         }
     }
 
-    /// Asks for all quads of a parsed batch to be there.
+    /// Adds the insertion of all quads in a parsed batch.
     pub fn insert_all(&mut self, quads: &QuadBatch) {
         super::documents::push_all(&mut self.changes, quads);
     }
@@ -88,7 +88,7 @@ impl Batch {
         self.changes.len()
     }
 
-    /// True without a change.
+    /// True if there are no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()

@@ -17,10 +17,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A document that takes longer to read is heavy work, and waits for a place to be read on in.
+/// Reading time from which a document counts as heavy work, and waits for a place.
 const SMALL: Duration = Duration::from_millis(5);
 
-/// Files below some folders, and for other IRIs something else (a web client).
+/// Documents from files below given folders; IRIs of other schemes are left to another source (a web client).
 #[derive(Clone, Debug, Default)]
 pub struct Documents {
     folders: Vec<PathBuf>,
@@ -28,16 +28,17 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Without any folder: `file:` IRIs are refused.
+    /// No folders yet: `file:` IRIs are refused.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets files below a folder be read, links followed: what they lead to must be below a folder as well.
+    /// Allows reading files below a folder. Links are followed, and their targets must be below an allowed folder as
+    /// well.
     ///
     /// # Errors
-    /// [`Error::Io`] for what is not a folder.
+    /// [`Error::Io`] for anything but a folder.
     pub fn folder(mut self, folder: impl AsRef<Path>) -> Result<Self> {
         let folder = folder.as_ref();
         let whole = folder.canonicalize().map_err(|e| Error::io(folder, e))?;
@@ -49,7 +50,7 @@ impl Documents {
         Ok(self)
     }
 
-    /// Asks this source for IRIs that are not files.
+    /// Uses this source for IRIs that are not files.
     #[must_use]
     pub fn others(mut self, source: Arc<dyn DocumentSource>) -> Self {
         self.others = Some(source);
@@ -66,7 +67,7 @@ impl Documents {
             return Err(refused());
         }
         let path = path_of(path).ok_or_else(refused)?;
-        // Whether a file exists elsewhere must not be revealed, so both answers are the same.
+        // The existence of files elsewhere must not be revealed, so both answers are the same.
         let path = path.canonicalize().map_err(|_| refused())?;
         if !self.folders.iter().any(|f| path.starts_with(f)) {
             return Err(refused());
@@ -78,7 +79,7 @@ impl Documents {
     }
 }
 
-/// The path of a `file:` IRI after its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
+/// The path of a `file:` IRI without its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
 fn path_of(rest: &str) -> Option<PathBuf> {
     use std::os::unix::ffi::OsStringExt;
     let path = match rest.strip_prefix("//") {
@@ -120,7 +121,7 @@ impl DocumentSource for Documents {
     }
 }
 
-/// The quads of a document that LOAD names. Its blank nodes are its own.
+/// The quads of a document for LOAD. Its blank nodes are its own.
 pub(super) fn load(
     iri: &str,
     into: Option<&str>,
@@ -159,7 +160,8 @@ pub(super) fn load(
     gather(&source, None, options, cancel, &Progress::default())
 }
 
-/// The quads of a source, to be there: read before any client's turn to write, so that nothing waits for a parser.
+/// The quads of a source that are to be inserted. They are read before the writer's turn begins, so that a parser never
+/// holds up other writers.
 pub(super) struct Gathered {
     changes: Changes,
     charge: Charge,
@@ -167,7 +169,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Adds them to what a transaction changes.
+    /// Adds them to the changes of a transaction.
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
         let Self {
             mut changes,
@@ -188,7 +190,7 @@ impl Gathered {
     }
 }
 
-/// Reads all quads of a source; with `only`, it is an error if one is of another graph.
+/// Reads all quads of a source; with `only`, a quad of another graph is an error.
 pub(super) fn gather(
     source: &dyn QuadSource,
     only: Option<&GraphName>,
@@ -273,7 +275,7 @@ impl QuadSink for IntoChanges<'_> {
         for quad in &batch.quads {
             push(&mut gathered.changes, batch, *quad);
             since += quad.iter().map(|span| span.len as usize).sum::<usize>();
-            // A term of megabytes that every quad repeats is in the batch once, and hashed for each.
+            // A term of megabytes that every quad repeats is stored once in the batch, but hashed for each quad.
             if since >= WORK {
                 since = 0;
                 gathered.check()?;
@@ -283,14 +285,14 @@ impl QuadSink for IntoChanges<'_> {
     }
 }
 
-/// Asks for all quads of a batch to be there.
+/// Adds the insertion of all quads in a batch.
 pub(super) fn push_all(changes: &mut Changes, batch: &QuadBatch) {
     for quad in &batch.quads {
         push(changes, batch, *quad);
     }
 }
 
-/// Asks for a quad of a batch to be there.
+/// Adds the insertion of one quad in a batch.
 fn push(changes: &mut Changes, batch: &QuadBatch, quad: [Span; 4]) {
     let [s, p, o, g] = quad.map(|span| batch.term(span));
     changes.insert(

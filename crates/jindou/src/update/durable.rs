@@ -1,4 +1,5 @@
-//! A store directory that is open: its base, its log as the journal of its database, and the lock that keeps others out.
+//! An open store directory: its base, its log as the journal of its database, and the lock that keeps other processes
+//! out.
 
 use super::journal::{Journal, Ticket};
 use super::trust::{Held, Trust, Verify, compare};
@@ -20,41 +21,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Opening a store for reading is tried again that often, if its files change meanwhile.
+/// Number of attempts to open a store for reading if its files change meanwhile.
 const TRIES: usize = 20;
-/// Failures in a row for the same reason after which the reason is no longer taken for a change by another process.
+/// Failures in a row for the same reason after which the reason is no longer attributed to changes by another process.
 const SAME: usize = 3;
 
-/// Whether a database that is opened will be changed.
+/// Intended use of a database that is opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Access {
-    /// The database can be changed if no other process changes it and its files can be written; else it can be read, as it is when it is
-    /// opened.
+    /// The database can be changed if no other process is changing it and its files can be written. Otherwise it can
+    /// only be read, in its state at the time of opening.
     #[default]
     Any,
-    /// The database must be one that can be changed.
+    /// The database must be open for changes, or opening fails.
     Write,
-    /// The database is only read, as it is when it is opened; nothing in its directory is touched.
+    /// The database is only read, in its state at the time of opening; its directory is not touched.
     Read,
 }
 
-/// How to open a database.
+/// Options for opening a database.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct OpenOptions {
-    /// Whether it will be changed.
+    /// Intended use of the database.
     pub access: Access,
-    /// When an update counts as done.
+    /// The point at which an update counts as done.
     pub durability: Durability,
-    /// When the files are verified.
+    /// The time at which files are verified.
     pub verify: Verify,
-    /// Threads, memory and devices, which several databases may share; `None`: made for this one, as the machine has them.
+    /// Threads, memory and devices, which several databases may share; `None` creates them for this database, with this
+    /// machine's defaults.
     pub runtime: Option<Runtime>,
-    /// Indexes to use, and to build when the store is reclustered. One that the store was not loaded with answers nothing until
-    /// then; answers are the same.
+    /// Indexes to use, and to build when the store is reclustered. An index that the store was not loaded with is not
+    /// used until then; answers are the same.
     pub indexes: Indexes,
-    /// Whether an empty store is made where there is nothing yet. With [`Access::Read`] none is made.
+    /// True to create an empty store if nothing exists there yet. Ignored with [`Access::Read`].
     pub create: bool,
 }
 
@@ -68,7 +70,7 @@ impl OpenOptions {
         with_indexes: indexes = Indexes;
     }
 
-    /// Whether an empty store is made where there is nothing.
+    /// True if an empty store is to be created when nothing exists yet.
     pub(crate) fn creates(&self) -> bool {
         self.create && self.access != Access::Read
     }
@@ -80,21 +82,21 @@ pub(crate) struct Disk {
     lock: StoreLock,
     options: Options,
     open: RwLock<Open>,
-    /// Name of the work that is done on the files as a whole at present.
+    /// Name of the current work on the files as a whole.
     work: Mutex<Option<&'static str>>,
     /// Time of the last record.
     last: AtomicU64,
 }
 
-/// The base that is in use, and its log.
+/// The base in use, and its log.
 struct Open {
     place: BaseLocation,
     log: Arc<Log>,
-    /// Why no updates are taken any more.
+    /// Reason why updates are no longer accepted.
     refused: Option<String>,
 }
 
-/// The right to write or remove whole files of a store, until dropped: one at a time has it.
+/// The exclusive right to write or remove whole files of a store, until dropped.
 pub(crate) struct FilesPermit<'d>(&'d Disk);
 
 impl Drop for FilesPermit<'_> {
@@ -104,15 +106,15 @@ impl Drop for FilesPermit<'_> {
 }
 
 impl Disk {
-    /// Begins to do something to the files as a whole: no other such work is done meanwhile, and none of the log is forgotten.
+    /// Begins work on the files as a whole. Until it ends, other such work is refused, and all of the log is kept.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if something else is being done.
+    /// [`Error::Conflict`] if other work is in progress.
     pub(crate) fn begin(&self, what: &'static str) -> Result<FilesPermit<'_>> {
         let mut work = sync::lock(&self.work);
         if let Some(other) = *work {
             return Err(Error::Conflict(format!(
-                "{other} is under way; try again when it is done"
+                "{other} is in progress; try again when it is done"
             )));
         }
         *work = Some(what);
@@ -124,7 +126,7 @@ impl Disk {
         &self.dir
     }
 
-    /// Where the base lies that is in use.
+    /// Location of the base in use.
     pub(crate) fn place(&self) -> BaseLocation {
         self.open().place.clone()
     }
@@ -137,16 +139,16 @@ impl Disk {
         Arc::clone(&self.open().log)
     }
 
-    /// The log's files of the base that is in use.
+    /// The log files of the base in use.
     ///
     /// # Errors
-    /// [`Error::Io`] if they are gone.
+    /// [`Error::Io`] if they are missing.
     pub(crate) fn log_files(&self) -> Result<Directory> {
         let folder = self.place().folder().join(LOG);
         Directory::open(&folder).map_err(|e| Error::io(folder, e))
     }
 
-    /// Begins the log of a base that is not in use yet.
+    /// Creates the log of a base that is not in use yet.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -158,11 +160,12 @@ impl Disk {
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
-    /// Puts a base and its log, both durable, in place of those in use. No one may hand over records meanwhile.
+    /// Replaces the base and the log in use by others, both of which are durable. Records must not be handed over
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible: nothing was changed then; or if it is not certain what a loss of power would
-    /// leave: then no updates are taken any more, and both bases stay.
+    /// [`Error::Io`] if that is not possible, in which case nothing has changed, or if it is uncertain which base a
+    /// loss of power would leave; then updates are no longer accepted, and both bases stay.
     pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
@@ -176,11 +179,11 @@ impl Disk {
     }
 }
 
-/// Why a base was not put in another one's place.
+/// Reason why a base was not replaced by another.
 pub(crate) enum Switching {
-    /// The old one stays.
+    /// The old base stays.
     Not(Error),
-    /// Either may be found later.
+    /// Either base may be found later.
     Uncertain(Error),
 }
 
@@ -254,7 +257,7 @@ impl Ticket for jindou_log::Ticket {
     }
 }
 
-/// Adds what is wrong with the log of a store directory, if it has one, to what is known of its other files.
+/// Adds damage in the log of a store directory, if it has one, to the known damage of its other files.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -289,7 +292,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     Ok(())
 }
 
-/// Transactions in the log of a store directory after number `after`, and bytes of its files.
+/// Number of transactions in the log of a store directory after number `after`, and bytes of its files.
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
@@ -306,9 +309,9 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
 }
 
 enum Found {
-    /// No log, where none is needed.
+    /// No log exists, and none is needed.
     None,
-    /// All of the log is missing; in words.
+    /// The whole log is missing; a description.
     Gone(String),
     Read(jindou_log::Report),
 }
@@ -320,13 +323,13 @@ fn found_in_log(dir: &Path) -> Result<Found> {
         tries += 1;
         let place = match BaseLocation::find(dir) {
             Ok(place) => place,
-            // Said already.
+            // Reported already.
             Err(Error::Damaged { .. }) => return Ok(Found::None),
             Err(e) => return Err(e),
         };
         let manifest = Manifest::read(&place.folder())?;
         let found = found_at(&place.folder().join(LOG), &manifest);
-        // Another process may merge or recluster meanwhile, and remove what was needed before.
+        // Another process may merge or recluster meanwhile, and remove files that were needed before.
         let moved = || {
             Ok::<_, Error>(
                 BaseLocation::find(dir)? != place || Manifest::read(&place.folder())? != manifest,
@@ -362,7 +365,7 @@ fn found_at(folder: &Path, manifest: &ManifestState) -> Result<Found> {
     .map(Found::Read)
 }
 
-/// Says that a log's whole folder is missing.
+/// The message that a log's whole folder is missing.
 fn gone() -> String {
     format!(
         "the store's log folder is missing, along with acknowledged updates: restore the store from a \
@@ -389,7 +392,7 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     }
 }
 
-/// Keeps others from changing a store directory that has a log, if it is one.
+/// Keeps others from changing a store directory with a log. `None` if it is not a store.
 ///
 /// # Errors
 /// [`Error::InUse`] when another process may be changing it.
@@ -401,18 +404,18 @@ pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
     }
 }
 
-/// A store directory that was opened.
+/// An opened store directory.
 pub(crate) struct Opened {
     pub writer: Writer,
     /// The findings in its log, if it has one.
     pub recovery: Option<Recovery>,
-    /// `None`: it is only read.
+    /// `None` if it is only read.
     pub disk: Option<Arc<Disk>>,
-    /// Of a store that is only read.
+    /// Set for a store that is only read.
     pub reader: Option<Reader>,
     /// The state of the verification of its files.
     pub trust: Held,
-    /// Runs parts of queries at the shards of a store that is cut.
+    /// Runs parts of queries at the shards of a sharded store.
     pub hub: Option<Hub>,
 }
 
@@ -420,13 +423,13 @@ pub(crate) struct Opened {
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     pub dir: PathBuf,
-    /// When the last record that was replayed was committed.
+    /// Commit time of the last replayed record.
     pub last: Option<u64>,
     pub verify: Verify,
     pub indexes: Indexes,
 }
 
-/// Verifies a base as it is wanted: now, later or not at all.
+/// Verifies a base as requested: now, later or not at all.
 fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
     Ok(Held(match verify {
         Verify::Off => Arc::default(),
@@ -435,13 +438,13 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
     }))
 }
 
-/// Opens a store directory and replays what its log holds.
+/// Opens a store directory and replays its log.
 ///
 /// # Errors
 /// As [`current`]; [`Error::Damaged`] when the log is damaged, and for [`Access::Write`] [`Error::InUse`] when another process has the
 /// store; [`Error::Io`].
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
-    // Nothing is written to a folder that is not a store.
+    // Nothing must be written to a folder that is not a store.
     current(dir)?;
     let lock = match options.access {
         Access::Read => Err("the database was opened read-only".to_owned()),
@@ -449,7 +452,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
         Access::Write => Ok(StoreLock::acquire(dir)?),
     };
     match lock {
-        // No one changes files now but this process.
+        // Now only this process changes the files.
         Ok(lock) => write(dir, lock, options),
         Err(why) => read(dir, why, options),
     }
@@ -465,7 +468,8 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
             _ => read(dir, e.to_string(), options),
         };
     }
-    // What cannot be removed now can be later: bases before this one, and what a merge left that did not end.
+    // Files that cannot be removed now can be removed later: bases before this one, and leftovers of a merge that did
+    // not complete.
     let _ = place.remove_others();
     let _ = remove_leftovers(&place.folder());
     let trust = trust(options.verify, &place.folder(), &base)?;
@@ -475,7 +479,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     log_in(&folder, epoch)?;
     let files: Arc<dyn Files> = match Directory::create(&folder) {
         Ok(files) => Arc::new(files),
-        // A full disk, say: there is no log to read, and none can be begun.
+        // A full disk, for example: there is no log to read, and none can be created.
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
             return Ok(Opened {
@@ -498,7 +502,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         Ok(())
     };
     let (log, recovery) = Log::open(files, epoch, after, log_options, &mut replay)?;
-    // Of a process that ended between merging and this.
+    // Left by a process that ended between merging and this step.
     if after > 0 {
         let _ = log.truncate(after);
     }
@@ -524,7 +528,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     })
 }
 
-/// Opens a store as it is now; it cannot be changed, for this reason.
+/// Opens a store in its present state, read-only for this reason.
 fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
     let whole = read_whole(dir, options.verify, &options.indexes, None)?;
     Ok(Opened {
@@ -546,13 +550,13 @@ fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
 pub(crate) struct Whole {
     pub head: Snapshot,
     recovery: Option<Recovery>,
-    /// When the last record in the log was committed.
+    /// Commit time of the last record in the log.
     pub last: Option<u64>,
     trust: Held,
 }
 
-/// Reads a store that another process may be changing, as it is now. `before`: the base that it takes the place of, and whose files
-/// were verified.
+/// Reads a store that another process may be changing, in its present state. `before` is the base that it replaces,
+/// whose files were verified.
 pub(crate) fn read_whole(
     dir: &Path,
     verify: Verify,
@@ -565,8 +569,9 @@ pub(crate) fn read_whole(
         let seen = current(dir)?;
         let whole = read_once(dir, verify, indexes, before);
         tries += 1;
-        // Another process may put a new base in place and remove the old one's files, or merge, which leaves the base's name as
-        // it is and removes files of its log: what was listed is missing then, and another listing lacks it.
+        // Another process may put a new base in place and remove the old one's files. Or it may merge, which leaves the
+        // base's name as it is and removes files of its log: a listed file is then missing, and another listing no
+        // longer has it.
         let ended = match &whole {
             Ok(_) => matches!(current(dir), Ok(now) if now == seen),
             Err(e) => {

@@ -1,4 +1,5 @@
-//! Following a store that another process changes: a database that was opened for reading shows what that one commits.
+//! Following a store that another process changes: a database that was opened for reading shows the commits of that
+//! process.
 //!
 //! ```text
 //! every 100 ms: current.jd, manifest.jd, the newest log file ─► as they were: nothing to do
@@ -20,16 +21,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often the files are looked at.
+/// Interval between looks at the files.
 const LOOK: Duration = Duration::from_millis(100);
 /// A look that found work takes at most one part in this many of a core.
 const SHARE: u32 = 4;
-/// Clocks of file systems are that coarse: a file that changed so recently may change again without showing it.
+/// Resolution of file systems' clocks: a file that changed this recently may change again without showing it.
 const COARSE: Duration = Duration::from_millis(100);
-/// Shorter failures are caused by the other process changing the files.
+/// Failures that last less long than this are caused by the other process changing the files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Values that tell whether a file changed: device, inode, length, and modification time in nanoseconds.
+/// Values that tell if a file has changed: device, inode, length, and modification time in nanoseconds.
 type Stamp = Option<(u64, u64, u64, i128)>;
 
 fn stamp(path: &Path) -> Stamp {
@@ -65,7 +66,7 @@ impl Seen {
         })
     }
 
-    /// True if a change after `now` must show.
+    /// True if any change after `now` will be visible.
     fn is_settled(&self, now: SystemTime) -> bool {
         let now = now
             .duration_since(SystemTime::UNIX_EPOCH)
@@ -83,7 +84,7 @@ struct Follower {
 }
 
 impl Follower {
-    /// Looks at the files and publishes what is new. True if there was something to do.
+    /// Looks at the files and publishes new data. True if there was something to do.
     fn look(&mut self) -> Result<bool> {
         let now = SystemTime::now();
         let seen = Seen::read(&self.reader.dir)?;
@@ -109,7 +110,8 @@ impl Follower {
             self.reader.last = last;
             return Ok(());
         }
-        // Merged, reclustered or loaded again; or what was read before was never acknowledged, and something else was.
+        // The store was merged, reclustered or loaded again; or records read before were never acknowledged, and others
+        // took their place.
         let verify = match self.reader.verify {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,
@@ -125,7 +127,8 @@ impl Follower {
         Ok(())
     }
 
-    /// The records after the last one, replayed; and the time of the last. `None` if the last one is not in the log as it was.
+    /// Replays the records after the last one; returns the time of the last. `None` if the log no longer has the last
+    /// record unchanged.
     fn replay(
         &self,
         place: &BaseLocation,
@@ -135,7 +138,7 @@ impl Follower {
         let Some(files) = log_in(&place.folder().join(LOG), head.base().epoch())? else {
             return Ok((number == base).then(|| (head.clone(), None)));
         };
-        // The last one is read again, to see that it is still that one.
+        // The last record is read again, to check that it is unchanged.
         let after = if number > base { number - 1 } else { number };
         let (mut next, mut last) = (head.clone(), self.reader.last);
         let mut same = true;
@@ -154,13 +157,14 @@ impl Follower {
 }
 
 impl Database {
-    /// Keeps a database that was opened for reading up with what other processes commit to its store, on a thread of its own, until
-    /// the result is dropped: within a fraction of a second, merges, reclusterings and loads included. Running queries keep the
-    /// snapshot that they began with. `told` gets an error when following has failed for some seconds, the snapshot's
-    /// number when it goes on.
+    /// Keeps a database that was opened for reading up to date with other processes' commits to its store, on a thread
+    /// of its own, until the result is dropped. Changes appear within a fraction of a second, including merges,
+    /// reclusterings and loads. Running queries keep the snapshot that they began with. `told` receives an error when
+    /// following has failed for some seconds, and the snapshot's number when it works again.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a database that was not opened for reading from a directory, [`Error::Limit`] if there is no thread.
+    /// [`Error::Usage`] for a database that was not opened for reading from a directory, [`Error::Limit`] if no thread
+    /// can be started.
     pub fn follow_in_background(
         &self,
         told: impl Fn(&Result<u32>) + Send + 'static,
@@ -224,7 +228,7 @@ fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(
     }
 }
 
-/// A thread that follows a store; dropped, it ends, and the database stays as it is then.
+/// A thread that follows a store. It ends when this is dropped, and the database then stays in its current state.
 #[must_use = "dropped, the database no longer changes"]
 pub struct Following {
     stop: Arc<(Mutex<bool>, Condvar)>,

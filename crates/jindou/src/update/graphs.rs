@@ -1,5 +1,5 @@
-//! The quads of whole graphs: CLEAR, DROP, and whether a graph is there. A graph is read through its index vertex, so that no
-//! other graph is touched.
+//! The quads of whole graphs: CLEAR, DROP, and tests for existence. A graph is read through its index vertex, so that
+//! other graphs are not touched.
 
 use super::transaction::Transaction;
 use jindou_graph::Edges;
@@ -8,14 +8,14 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::{ChangeTerm, Snapshot};
 
-/// Changes between looks at the clock and the budget.
+/// Changes between two looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
 
-/// The graphs that an operation works on.
+/// The graphs to which an operation applies.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
     Default,
-    /// Its name.
+    /// The graph of this name.
     Named(Canonical),
     AllNamed,
     All,
@@ -91,7 +91,7 @@ fn remove(
     Ok(())
 }
 
-/// True if a graph has a quad; all graphs together are always there. O(its subjects) at worst.
+/// True if a graph has a quad; all graphs together always exist. O(its subjects) at worst.
 pub(super) fn is_there(snapshot: &Snapshot, target: &Target) -> bool {
     let graph = match target {
         Target::Default => {

@@ -1,25 +1,25 @@
-//! The journal, which makes transactions last. The database knows it by this seam only.
+//! The journal, which makes transactions durable. The database accesses it only through this interface.
 
 use jindou_model::Result;
 
-/// Keeps the records of transactions, in order. What it says lasts is there after any crash.
+/// Keeps the records of transactions, in order. A record that it has confirmed survives any crash.
 pub trait Journal: Send + Sync {
-    /// Takes the record of snapshot `number`, one more than the last taken, and returns at once.
+    /// Accepts the record of snapshot `number`, one more than the last accepted, and returns at once.
     ///
     /// # Errors
-    /// When it cannot take records now; the message says why.
+    /// If it cannot accept records now; the message gives the reason.
     fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>>;
 
-    /// Goes on after snapshot `number` after records failed: that is the last one that lasts.
+    /// Continues after snapshot `number`, the last durable one, once records have failed.
     ///
     /// # Errors
-    /// When it cannot go on yet.
+    /// If it cannot continue yet.
     fn reset(&self, number: u32) -> Result<()>;
 
-    /// The records after those taken so far shall be kept apart from these, so that [`Self::forget`] can forget all of them.
+    /// Separates the records accepted so far from later ones, so that [`Self::forget`] can remove all of them.
     fn begin_file(&self) {}
 
-    /// Makes durable whatever was taken.
+    /// Makes all accepted records durable.
     ///
     /// # Errors
     /// If that is not possible now.
@@ -27,19 +27,19 @@ pub trait Journal: Send + Sync {
         Ok(())
     }
 
-    /// Forgets records up to that of snapshot `upto`, which is kept elsewhere now.
+    /// Removes records up to that of snapshot `upto`, which is now stored elsewhere.
     ///
     /// # Errors
-    /// If they cannot be removed; nothing is lost then.
+    /// If they cannot be removed; no data is lost.
     fn forget(&self, upto: u32) -> Result<()> {
         let _ = upto;
         Ok(())
     }
 
-    /// Ok while nothing else can write what this keeps.
+    /// Ok while nothing else can write the journal's storage.
     ///
     /// # Errors
-    /// Why someone can.
+    /// The reason why something else can.
     fn check_alone(&self) -> Result<()> {
         Ok(())
     }
@@ -47,28 +47,28 @@ pub trait Journal: Send + Sync {
     /// Ok if a record would probably be accepted now.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it would not.
     fn probe(&self) -> Result<()> {
         self.check_alone()
     }
 
-    /// The present status of the journal, if it is a log.
+    /// The current status of the journal, if it is a log.
     fn status(&self) -> Option<jindou_log::Status> {
         None
     }
 }
 
-/// The promise of a record to last.
+/// The promise that a record will be durable.
 pub trait Ticket: Send {
-    /// Blocks until the record lasts, in the sense that the journal was opened for, or failed. When a record failed, all
-    /// after it fail too, until [`Journal::reset`].
+    /// Blocks until the record is durable, in the sense for which the journal was opened, or has failed. When a record
+    /// fails, all records after it fail too, until [`Journal::reset`].
     ///
     /// # Errors
-    /// Why it failed.
+    /// The reason for the failure.
     fn wait(self: Box<Self>) -> Result<()>;
 }
 
-/// Keeps nothing: for databases in memory, whose changes end with the process.
+/// A journal that keeps nothing: for databases in memory, whose changes end with the process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NullJournal;
 

@@ -1,4 +1,4 @@
-//! Merging changes into the segments of a store directory, when asked to and by itself.
+//! Merging changes into the segments of a store directory, on request and automatically.
 //!
 //! ```text
 //! snapshot S, all of it durable ─► files of a new generation (updates and queries go on)
@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The merges of a database: whether one runs, and counts of those that ended.
+/// A database's merges: the running one, and counts of those that ended.
 #[derive(Default)]
 pub(crate) struct Merges {
     running: AtomicBool,
@@ -39,36 +39,36 @@ impl Merges {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergeStatus {
-    /// One runs now.
+    /// True while a merge runs.
     pub running: bool,
-    /// Merges that ended well.
+    /// Number of successful merges.
     pub done: u64,
-    /// Merges that did not.
+    /// Number of failed merges.
     pub failed: u64,
-    /// Bytes that those that ended well wrote.
+    /// Bytes that the successful merges wrote.
     pub bytes: u64,
-    /// The last snapshot that is in the segments.
+    /// The last snapshot whose changes are in the segments.
     pub merged: u32,
     /// Edits that wait for the next merge.
     pub edits: u64,
-    /// Generations of files alongside the load's.
+    /// Generations of files in addition to the load's.
     pub generations: usize,
-    /// Why the last one failed, if none has ended well since.
+    /// Reason why the last merge failed, if none has succeeded since.
     pub last_failure: Option<String>,
 }
 
-/// When a database merges by itself.
+/// Conditions for automatic merges.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// With this many edits; `None`: with a million, and at least a twentieth of all quads.
+    /// Number of edits at which to merge; `None` means a million, but at least a twentieth of all quads.
     pub edits: Option<u64>,
-    /// How.
+    /// Options of these merges.
     pub options: MergeOptions,
 }
 
 impl Default for MergePolicy {
-    /// One thread, and else as [`MergeOptions`].
+    /// One thread, and otherwise the defaults of [`MergeOptions`].
     fn default() -> Self {
         Self {
             edits: None,
@@ -84,29 +84,31 @@ impl MergePolicy {
     }
 }
 
-/// Edits that are worth a merge whatever a store's size: on LUBM-20 they slow queries and take some 40 MB.
+/// Number of edits that justify a merge whatever a store's size: on LUBM-20 they slow queries and take some 40 MB.
 const EDITS: u64 = 1_000_000;
-/// One of this many quads.
+/// Edits also have to be at least one in this many quads.
 const SHARE: u64 = 20;
-/// Bytes of the log that are worth a merge: opening the store reads them.
+/// Bytes of the log that justify a merge: opening the store has to read them.
 const LOG_BYTES: u64 = 1 << 30;
-/// How often a database looks whether it should merge.
+/// Interval at which a database checks if it should merge.
 const LOOK: Duration = Duration::from_secs(1);
-/// Waits after merges that failed: doubled each time, up to the last.
+/// Waits after failed merges: the first, doubled each time up to the second.
 const AGAIN: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
 impl Database {
-    /// Folds what updates changed into the store's segments: queries and updates go on, opening the store gets fast, and memory is
-    /// given back. Ids stay. Blocks until it is done. Nothing to merge is not an error.
+    /// Folds the changes of updates into the store's segments. Queries and updates continue; afterwards opening the
+    /// store is fast, and memory is released. Ids do not change. Blocks until it is done. Having nothing to merge is
+    /// not an error.
     ///
     /// # Errors
-    /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Usage`] for a database in memory, [`Error::ReadOnly`] for one that cannot be written;
-    /// [`Error::Cancelled`], [`Error::Limit`] for memory or room on the disk, [`Error::Io`]. The store is as it was then.
+    /// [`Error::Conflict`] while another merge, a reclustering or a backup runs; [`Error::Usage`] for a database in
+    /// memory, [`Error::ReadOnly`] for one that cannot be written; [`Error::Cancelled`], [`Error::Limit`] for memory or
+    /// disk space, [`Error::Io`]. The store is then unchanged.
     pub fn merge(&self, options: &MergeOptions, progress: &Progress) -> Result<MergeReport> {
         self.merge_in(None, options, progress)
     }
 
-    /// As [`Self::merge`], writing through another file layer of the folder of the base: for disks that fail in tests.
+    /// As [`Self::merge`], writing through another file layer over the base's folder: for tests with failing disks.
     ///
     /// # Errors
     /// As [`Self::merge`].
@@ -169,7 +171,7 @@ impl Database {
     ) -> Result<MergeReport> {
         let writer = &self.inner.writer;
         let journal = writer.journal()?;
-        // The log's file ends where the merge does, so that it can go whole.
+        // The log's file ends at the merged snapshot, so that it can be removed as a whole.
         let snapshot = writer.quiet(&options.cancel, |head| {
             journal.begin_file();
             Ok((None, head.clone()))
@@ -180,24 +182,25 @@ impl Database {
             nothing.generations = snapshot.base().generations();
             return Ok(nothing);
         }
-        // Best if the log has it first. Where its file was removed in use, merging is what saves what was acknowledged.
+        // It is best if the log has the records first. If its file was removed while in use, the merge saves the
+        // acknowledged data.
         let _ = journal.sync();
         journal.check_alone()?;
         let merging = Merging::write(folder, files, &snapshot, options, progress)?;
         drop(snapshot);
-        // From here on the store is merged, and nothing may end this half-way.
+        // From here on the store is merged, and nothing may interrupt the rest.
         let pause = writer.quiet(&CancelToken::new(), |head| {
             let begun = Instant::now();
             let next = merging.lay_over(head)?;
-            // The files and the log are right, and what was read for the snapshot in memory may not be.
-            // Then everything is refused from here on.
+            // The files and the log are right, but the data read for the snapshot in memory may not be. In that case
+            // everything is refused from here on.
             let _ = self.inner.check_files(head);
             let _ = self.inner.check_files(&next);
             Ok((Some(next), begun.elapsed()))
         })?;
         let mut report = merging.report().clone();
         report.pause = pause;
-        // Records and files that cannot be removed now are when the store is opened, or with the next merge.
+        // Records and files that cannot be removed now are removed when the store is opened, or by the next merge.
         let _ = journal.forget(report.snapshot);
         merging.remove_replaced(files);
         Ok(report)
@@ -233,10 +236,12 @@ impl Database {
             || (log >= LOG_BYTES && snapshot.number() > snapshot.base().number())
     }
 
-    /// Merges by itself, on a thread of its own, until the result is dropped; `each` is told what became of each merge.
+    /// Merges automatically, on a thread of its own, until the result is dropped; `each` receives the outcome of each
+    /// merge.
     ///
     /// # Errors
-    /// [`Error::Usage`] or [`Error::ReadOnly`] if the database cannot be merged, [`Error::Limit`] if there is no thread.
+    /// [`Error::Usage`] or [`Error::ReadOnly`] if the database cannot be merged, [`Error::Limit`] if no thread can be
+    /// started.
     pub fn merge_in_background(
         &self,
         policy: MergePolicy,
@@ -285,7 +290,7 @@ impl Database {
             let result = self.merge(&policy.options, &Progress::default());
             match &result {
                 Err(Error::Cancelled) => return,
-                // Something else is done to the files; it ends.
+                // Other work on the files is in progress, and will end.
                 Err(Error::Conflict(_)) => continue,
                 Err(_) => {
                     wait = again;
@@ -298,7 +303,7 @@ impl Database {
     }
 }
 
-/// A thread that merges; dropped, it ends, and a merge that runs is thrown away.
+/// A thread that merges. It ends when this is dropped, and a running merge is then discarded.
 #[must_use = "dropped, it merges no more"]
 pub struct BackgroundMerges {
     cancel: CancelToken,

@@ -67,38 +67,41 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
 
-/// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
+/// Options of an update. By default they follow the database's [`Runtime`](crate::Runtime), without a deadline, LOAD or
+/// SERVICE.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct UpdateOptions {
-    /// Threads for patterns, for parsing documents, and for applying changes; `None`: all of the runtime's.
+    /// Threads for patterns, for parsing documents, and for applying changes; `None` means all of the runtime's.
     pub threads: Option<usize>,
-    /// Time from the call on, waiting for other updates included. It ends when the changes are handed to the journal: what is
-    /// there cannot be taken back.
+    /// Time limit, measured from the call and including the wait for other updates. It no longer applies once the
+    /// changes are handed to the journal, since they cannot be taken back.
     pub timeout: Option<Duration>,
-    /// Memory for patterns and changes together; `None`: what is left of the runtime's. An update that does not fit is refused
-    /// and changes nothing.
+    /// Memory for patterns and changes together; `None` means the rest of the runtime's. An update that does not fit is
+    /// refused and changes nothing.
     pub memory: Option<MemoryBudget>,
-    /// Cancels the update from elsewhere, until its changes are handed to the journal.
+    /// Cancels the update from another thread, until its changes are handed to the journal.
     pub cancel: CancelToken,
-    /// Whether patterns see the union of all graphs as their default graph; `None`: as the store was loaded.
+    /// True if patterns see the union of all graphs as their default graph; `None` keeps the setting of the store's
+    /// load.
     pub union_default: Option<bool>,
-    /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol §2.2.3). A
-    /// request with a USING or WITH of its own is refused then.
+    /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol
+    /// §2.2.3). With it, a request with its own USING or WITH is refused.
     pub using: Option<DatasetChoice>,
     /// The IRI that relative IRIs are resolved against where the request has no BASE.
     pub base: Option<String>,
-    /// The one graph that the request may change, and that it means where it names none (Graph Store Protocol, PATCH).
+    /// The only graph that the request may change, and the one that it means where it names none (Graph Store Protocol,
+    /// PATCH).
     pub only: Option<GraphName>,
-    /// The caller that asks other endpoints, for `SERVICE`. Without one, such patterns are refused.
+    /// The client for `SERVICE`. Without one, patterns with SERVICE are refused.
     pub service: Option<Arc<dyn ServiceCaller>>,
-    /// Functions that the request may call by IRI, besides the casts.
+    /// Functions that the request may call by IRI, in addition to the casts.
     pub functions: Functions,
-    /// Where `LOAD` finds documents. Without one LOAD is refused.
+    /// Source of the documents for `LOAD`. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Whether the common prefixes are known where a request does not declare them.
+    /// True if the common prefixes are known where a request does not declare them.
     pub common_prefixes: bool,
-    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the common ones.
+    /// Prefixes, with their IRIs, that a request need not declare; they take precedence over the common ones.
     pub prefixes: Vec<(String, String)>,
 }
 
@@ -139,30 +142,30 @@ impl UpdateOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// The snapshot that shows it. An update that changed nothing makes none.
+    /// The snapshot that shows the update. An update that changed nothing creates none.
     pub snapshot: u32,
-    /// Operations.
+    /// Number of operations.
     pub operations: usize,
-    /// Quads that came, each operation counted by itself.
+    /// Quads added, summed over the operations.
     pub added: u64,
-    /// Quads that went.
+    /// Quads removed, summed over the operations.
     pub removed: u64,
-    /// Whether the graph had a quad before; for what changes one graph by name.
+    /// True if the graph had a quad before; set by calls that change one graph by name.
     pub graph_was_there: Option<bool>,
-    /// Parsing of the request.
+    /// Time for parsing the request.
     pub parse_time: Duration,
-    /// Waiting for other updates' turns.
+    /// Time spent waiting for other updates.
     pub wait_time: Duration,
-    /// Evaluating and applying.
+    /// Time for evaluating and applying.
     pub run_time: Duration,
-    /// From the journal's taking the changes to its saying that they last.
+    /// Time from handing the changes to the journal to its confirmation that they are durable.
     pub commit_time: Duration,
 }
 
 /// A request on its way from text to changes.
 struct ReadRequest {
     parsed: ParsedUpdate,
-    /// Charged for the operations.
+    /// Charge for the operations.
     _scope: Scope,
     documents: operations::Loaded,
     parse_time: Duration,
@@ -182,7 +185,8 @@ impl ReadRequest {
 }
 
 impl Database {
-    /// Runs an update request: all of its operations in order, each seeing what those before did, or none.
+    /// Runs an update request: all of its operations in order, each seeing the results of those before it, or none of
+    /// them.
     ///
     /// ```
     /// use jindou::{Database, UpdateOptions};
@@ -195,9 +199,10 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for what does not go with the data (CREATE of a
-    /// graph that is there), [`Error::ReadOnly`] where the database cannot be written, [`Error::Timeout`], [`Error::Cancelled`],
-    /// [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written. Nothing is changed then.
+    /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for an operation that contradicts the
+    /// data (CREATE of a graph that exists), [`Error::ReadOnly`] if the database cannot be written, [`Error::Timeout`],
+    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written. In these
+    /// cases nothing is changed.
     ///
     /// [`Error::Query`]: crate::Error::Query
     /// [`Error::Conflict`]: crate::Error::Conflict
@@ -252,11 +257,11 @@ impl Database {
         })
     }
 
-    /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must be of that graph. Labels of blank
-    /// nodes are taken as the source gives them: [`Self::document_number`] helps to have new ones.
+    /// Adds all quads of a source in one transaction; with [`UpdateOptions::only`] all must belong to that graph.
+    /// Labels of blank nodes are used as the source gives them: [`Self::document_number`] helps to create new ones.
     ///
     /// # Errors
-    /// As [`Self::update`], and the source's own.
+    /// As [`Self::update`], and the source's own errors.
     pub fn insert(
         &self,
         source: &dyn QuadSource,
@@ -278,7 +283,7 @@ impl Database {
         Ok(report)
     }
 
-    /// Puts the quads of a source in place of those of a graph, in one transaction.
+    /// Replaces the quads of a graph by those of a source, in one transaction.
     ///
     /// # Errors
     /// As [`Self::insert`]; [`Error::Conflict`](crate::Error::Conflict) for a quad of another graph.
@@ -329,8 +334,8 @@ impl Database {
         self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
     }
 
-    /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes the blank nodes of documents new ones: random, so
-    /// that no label with it is in any store.
+    /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes a document's blank nodes new. It is
+    /// random, so that a store never has a label with it already.
     #[must_use]
     pub fn document_number() -> u64 {
         transaction::Labels::new().document()
@@ -339,12 +344,12 @@ impl Database {
     /// Ok if the database can be changed.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly) with the reason why it cannot, [`Error::Damaged`](crate::Error::Damaged).
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly) with the reason, [`Error::Damaged`](crate::Error::Damaged).
     pub fn is_writable(&self) -> Result<()> {
         self.inner.may_write()
     }
 
-    /// Ok if an update would probably last now: what keeps them takes a small file.
+    /// Ok if an update would probably become durable now: tests that the log's storage accepts a small file.
     ///
     /// # Errors
     /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.
@@ -352,7 +357,7 @@ impl Database {
         self.inner.writer.journal()?.probe()
     }
 
-    /// The present status of the log; `None` for a database without one.
+    /// The current status of the log; `None` for a database without one.
     #[must_use]
     pub fn log_status(&self) -> Option<jindou_log::Status> {
         self.inner.writer.log_status()
@@ -370,7 +375,7 @@ impl Database {
         guarded(|| documents::gather(source, only, options, cancel, progress))
     }
 
-    /// A transaction of one operation.
+    /// Runs a transaction of one operation.
     fn one(
         &self,
         options: &Settled<'_, UpdateOptions>,
@@ -394,7 +399,7 @@ impl Database {
         let begun = Instant::now();
         let before = turn.head().clone();
         let mut tx = Transaction::new(&before, options, &watching(cancel.clone(), &before));
-        // Before anything is written: the record says what was found.
+        // Before anything is written: the record states what was found.
         let (head, outcome) = self.inner.made_of(&before, || {
             change(&mut tx)?;
             tx.finish()

@@ -1,4 +1,5 @@
-//! A transaction of several calls: what each of them changes is seen by the next, and all of it is committed at once or not at all.
+//! A transaction of several calls: each call sees the changes of those before it, and all of them are committed at once
+//! or not at all.
 
 use super::documents;
 use super::transaction::Transaction;
@@ -10,7 +11,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The writer of a database, which is held with it.
+/// The writer of a database, kept alive together with it.
 struct WriterOf(Arc<Inner>);
 
 impl Deref for WriterOf {
@@ -21,11 +22,13 @@ impl Deref for WriterOf {
     }
 }
 
-/// A transaction that is open: [`Database::begin`] gives one. Its calls change what it alone sees, until [`Self::commit`] makes all of it last,
-/// with one record in the log, and shows it to everyone. Dropped without that, it has changed nothing.
+/// An open transaction, created by [`Database::begin`]. Its calls make changes that only it sees, until
+/// [`Self::commit`] makes all of them durable, with one record in the log, and shows them to everyone. Dropped without
+/// a commit, it changes nothing.
 ///
-/// While it is open no other update, merge or reclustering of the database begins: they wait for it. Queries do not, and see the data as it
-/// was before. A thread that has one open and calls [`Database::update`] waits for itself.
+/// While it is open, other updates, merges and reclusterings of the database wait for it. Queries do not wait, and see
+/// the data before the transaction. A thread with an open transaction that calls [`Database::update`] deadlocks with
+/// itself.
 ///
 /// ```
 /// use jindou::{Database, QueryOptions, UpdateOptions};
@@ -52,7 +55,7 @@ pub struct OpenTransaction {
     db: Database,
     turn: Turn<WriterOf>,
     changes: Transaction,
-    /// A database over what there is so far, made when someone asks for it.
+    /// A read-only database over the changes so far, made on demand.
     view: Option<Database>,
     operations: usize,
     wait_time: Duration,
@@ -61,11 +64,11 @@ pub struct OpenTransaction {
 }
 
 impl Database {
-    /// Waits until no other transaction is evaluated, and opens one of several calls. The options' memory holds its changes, their
-    /// time limit and cancellation end the waiting; each call has options of its own.
+    /// Waits until no other transaction is evaluated, and opens a transaction of several calls. The options' memory
+    /// holds its changes; their time limit and cancellation end the wait. Each call has options of its own.
     ///
     /// # Errors
-    /// As [`Self::update`], for what is known before.
+    /// As [`Self::update`], for errors that occur before evaluation.
     pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
         self.inner.may_write()?;
         let asked = Instant::now();
@@ -86,10 +89,10 @@ impl Database {
 }
 
 impl OpenTransaction {
-    /// Runs an update request over what the calls before made.
+    /// Runs an update request over the results of the calls before.
     ///
     /// # Errors
-    /// As [`Database::update`]: this call has changed nothing then, and the transaction is still open.
+    /// As [`Database::update`]: in that case this call has changed nothing, and the transaction is still open.
     pub fn update(&mut self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let (db, cancel) = (self.db.clone(), options.token());
         let options = &db.inner.runtime.settle_update(options);
@@ -110,10 +113,10 @@ impl OpenTransaction {
         self.one(&options.token(), |changes| changes.apply(&batch.changes))
     }
 
-    /// Adds all quads of a source, as [`Database::insert`] does.
+    /// Adds all quads of a source, like [`Database::insert`].
     ///
     /// # Errors
-    /// As [`Self::update`], and the source's own.
+    /// As [`Self::update`], and the source's own errors.
     pub fn insert(
         &mut self,
         source: &dyn QuadSource,
@@ -127,7 +130,8 @@ impl OpenTransaction {
         self.one(&cancel, |changes| gathered.add_to(changes))
     }
 
-    /// A database over what the transaction made so far, for queries: later calls do not change it, and it cannot be changed.
+    /// A database over the transaction's results so far, for queries. Later calls do not change it, and it is
+    /// read-only.
     ///
     /// # Errors
     /// [`Error::Limit`](crate::Error::Limit) for memory; [`Error::Damaged`](crate::Error::Damaged) where damage was found in the store's files.
@@ -143,10 +147,11 @@ impl OpenTransaction {
         Ok(view)
     }
 
-    /// Makes all of it last, and visible at once. The report counts all calls.
+    /// Makes all changes durable and visible at once. The report counts all calls.
     ///
     /// # Errors
-    /// Those of the log, and [`Error::Damaged`](crate::Error::Damaged) where the files that it was made of failed. Nothing is changed then.
+    /// The log's errors, and [`Error::Damaged`](crate::Error::Damaged) if files failed from which the changes were
+    /// computed. In these cases nothing is changed.
     pub fn commit(self) -> Result<UpdateReport> {
         let Self {
             db,
@@ -156,7 +161,7 @@ impl OpenTransaction {
         } = self;
         changes.cancel = CancelToken::new();
         let before = turn.head().clone();
-        // Before anything is written: the record says what was found.
+        // Before anything is written: the record states what was found.
         let (head, outcome) = db.inner.made_of(&before, || changes.finish())?;
         let ran = Instant::now();
         let snapshot = match head {
@@ -176,7 +181,7 @@ impl OpenTransaction {
         })
     }
 
-    /// A change that counts as one operation.
+    /// Makes a change that counts as one operation.
     fn one(
         &mut self,
         cancel: &CancelToken,
@@ -188,7 +193,7 @@ impl OpenTransaction {
         Ok(report)
     }
 
-    /// A change with what it counts, or none.
+    /// Makes a change with its counts, or none.
     fn change(
         &mut self,
         cancel: &CancelToken,

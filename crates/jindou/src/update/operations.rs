@@ -18,16 +18,17 @@ use jindou_store::ChangeTerm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Quads between looks at the clock and the budget.
+/// Quads between two looks at the clock and the budget.
 const LOOK: usize = 1 << 12;
-/// Bytes of terms after which there is a look at them, too.
+/// Bytes of terms after which the clock and the budget are checked, too.
 const LOOK_BYTES: usize = 8 << 20;
 
 /// Documents of LOADs, by the numbers of their operations.
 pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
 
-/// Reads the documents of a request's LOADs: before the turn to write, so that nothing waits for a parser or another server. What
-/// fails is said when the operation's turn comes; unless it is SILENT, those after it are not read.
+/// Reads the documents of a request's LOADs before the turn to write, so that a parser or another server never holds up
+/// other writers. A failure is reported when its operation's turn comes; unless that is SILENT, documents after it are
+/// not read.
 pub(super) fn read_documents(
     request: &Request,
     options: &Settled<'_, UpdateOptions>,
@@ -57,10 +58,10 @@ pub(super) fn read_documents(
     loaded
 }
 
-/// Runs a request's operations in order, each over what those before made.
+/// Runs a request's operations in order, each over the results of those before it.
 ///
 /// # Errors
-/// The first operation's that fails, with its place in the request.
+/// The error of the first operation that fails, with its place in the request.
 pub(super) fn run(
     request: &Request,
     mut loaded: Loaded,
@@ -140,7 +141,8 @@ impl Evaluation<'_> {
         if let Some(from) = &self.operation.copied_from
             && !graphs::is_there(&tx.current()?, &Target::named(&from.graph))
         {
-            // The standard lets it fail (§3.2.3). Nothing is changed: a misspelt graph name must not empty another graph.
+            // The standard allows a failure here (§3.2.3). Nothing is changed: a misspelt graph name must not empty
+            // another graph.
             if from.silent {
                 return Ok(());
             }
@@ -159,7 +161,8 @@ impl Evaluation<'_> {
                 pattern,
             } => self.delete_insert(delete, insert, using.as_ref(), pattern, tx),
             Op::Load { silent, .. } => load(*silent, loaded, tx),
-            // The store keeps no empty graphs: one without quads is not there, and clearing it is not an error (§3.1.3).
+            // The store keeps no empty graphs: a graph without quads does not exist, and clearing it is not an error
+            // (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
                 if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
@@ -203,7 +206,7 @@ impl Evaluation<'_> {
                 }),
                 base_iri: self.request.base.clone(),
             };
-            // A text without BNODE is left alone by this.
+            // This leaves a text without BNODE unchanged.
             blank_nodes::of_each_solution(&mut query);
             let query = Parsed::from_query(query)?;
             let plan = jindou_plan::plan(&query, &snapshot, &plan_options)?;
@@ -217,7 +220,7 @@ impl Evaluation<'_> {
             pool: Some(Arc::clone(options.pool)),
             ..ExecOptions::default()
         };
-        // Others wait for this update's turn to end.
+        // Other updates wait for this one's turn to end.
         let _place = match plan.weight {
             Weight::Light => Computing::light(),
             Weight::Heavy => Computing::at_once(options.runtime.workers()),
@@ -247,7 +250,7 @@ fn graph_name(name: &GraphName, to: &mut Vec<u8>) {
     }
 }
 
-/// Canonical bytes of a quad's four terms, one after the other; none for the default graph.
+/// Canonical bytes of a quad's four terms, one after the other; empty for the default graph.
 #[derive(Default)]
 struct Encoded {
     bytes: Vec<u8>,

@@ -1,11 +1,11 @@
-//! Numbering a whole store again, in a new id epoch, also while it is read and changed.
+//! Renumbering a whole store in a new id epoch, even while it is read and changed.
 //!
 //! ```text
 //! snapshot S ─► load ─► base-N ─► what was committed since, from the log, by terms ─► turn held: the rest ─► current.jd
 //! ```
 //!
-//! The new base gets a log of its own with the same transactions under the same numbers, so nothing but the ids is different
-//! afterwards. Until `current.jd` is replaced the old base and log are all that counts; from then on the new ones are.
+//! The new base gets its own log with the same transactions under the same numbers, so only the ids differ afterwards.
+//! Until `current.jd` is replaced the old base and log are authoritative; from then on the new ones are.
 
 use super::durable::{Disk, Switching};
 use crate::database::{Database, guarded, watching};
@@ -19,15 +19,15 @@ use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How to recluster.
+/// Options of a reclustering.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ReclusterOptions {
-    /// Bytes of memory to stay within, as [`LoadOptions::memory`]. What is larger goes through files.
+    /// Memory limit in bytes, as for [`LoadOptions::memory`]. Larger intermediate data goes to files.
     pub memory: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Ends it from elsewhere: the store stays as it was.
+    /// Cancels the reclustering from another thread: the store then stays as it was.
     pub cancel: CancelToken,
 }
 
@@ -56,27 +56,27 @@ impl ReclusterOptions {
 pub struct ReclusterReport {
     /// Quads of the new base.
     pub quads: u64,
-    /// Its terms.
+    /// Terms of the new base.
     pub terms: u64,
-    /// Bytes of its files.
+    /// Bytes of the new base's files.
     pub bytes: u64,
     /// The new id epoch.
     pub epoch: u64,
     /// The snapshot that was published with the new base.
     pub snapshot: u32,
-    /// Transactions that were committed while the base was made, and brought into it.
+    /// Transactions that were committed while the base was made, and then applied to it.
     pub caught_up: u64,
-    /// Making the base.
+    /// Time for making the base.
     pub load_time: Duration,
-    /// Catching up.
+    /// Time for catching up.
     pub catch_up_time: Duration,
-    /// How long updates had to wait.
+    /// Time for which updates had to wait.
     pub held: Duration,
-    /// Why files of the old base are still there; they go when the store is opened next.
+    /// Reason why files of the old base still exist; they are removed when the store is opened next.
     pub left: Option<String>,
 }
 
-/// Names of the phases, by [`Progress::phase`]: those of a load, and one more.
+/// Names of the phases, as numbered by [`Progress::phase`]: those of a load, and one more.
 pub const RECLUSTER_PHASES: [&str; 9] = [
     PHASES[0],
     PHASES[1],
@@ -89,21 +89,23 @@ pub const RECLUSTER_PHASES: [&str; 9] = [
     "catching up",
 ];
 
-/// With so few transactions to bring over, updates may wait for it.
+/// Number of remaining transactions for which updates may be made to wait.
 const FEW: u32 = 64;
-/// Rounds before updates wait whatever is left.
+/// Rounds of catching up after which updates are made to wait whatever remains.
 const ROUNDS: usize = 16;
-/// Numbers from here on begin again: an epoch has so many that this leaves room for the time that reclustering takes.
+/// Snapshot number from which numbering starts over: an epoch has enough numbers to leave room for the time that
+/// reclustering takes.
 const HIGH: u32 = 1 << 31;
 
 impl Database {
-    /// Numbers the store again, so that the order of ids suits the data as it is now, and nothing lies over the base any more.
-    /// Queries and updates go on meanwhile; updates wait while the last few transactions are brought over. Needs the room
-    /// of a second store on the disk until the last reader of the old base is gone.
+    /// Renumbers the store, so that the order of ids suits the present data and the base has no patches. Queries and
+    /// updates continue; updates only wait while the last few transactions are carried over. Takes the disk space of a
+    /// second store until the last reader of the old base is gone.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a database without a directory, [`Error::ReadOnly`] for one that cannot be changed; [`Error::Conflict`] if its files are being
-    /// worked on; [`Error::Cancelled`]; what loading may give. The store stays as it was.
+    /// [`Error::Usage`] for a database without a directory, [`Error::ReadOnly`] for one that cannot be changed;
+    /// [`Error::Conflict`] if other work on its files is in progress; [`Error::Cancelled`]; the errors of loading. The
+    /// store is then unchanged.
     pub fn recluster(
         &self,
         options: &ReclusterOptions,
@@ -126,7 +128,7 @@ impl Database {
     ) -> Result<ReclusterReport> {
         let begun = Instant::now();
         let place = disk.place();
-        // What an earlier one could not remove.
+        // Files that an earlier reclustering could not remove.
         place.remove_others()?;
         let next = place.next();
         let snapshot = self.snapshot();
@@ -168,7 +170,7 @@ impl Database {
                 Ok(report)
             }
             Err(Switching::Not(e)) => {
-                // What stays is removed when the store is opened.
+                // Remaining files are removed when the store is opened.
                 let _ = std::fs::remove_dir_all(&folder);
                 Err(e)
             }
@@ -176,7 +178,7 @@ impl Database {
         }
     }
 
-    /// Brings a new base up to the present and puts it in the old one's place.
+    /// Brings a new base up to date and puts it in the old one's place.
     fn take_over(
         &self,
         disk: &Disk,
@@ -206,7 +208,7 @@ impl Database {
             if new.behind(&present) <= FEW {
                 break;
             }
-            // The log is being written: what cannot be read now can be when nothing writes.
+            // The log is being written: records that cannot be read now can be read when writing has stopped.
             if new.catch_up(&present).is_err() {
                 break;
             }
@@ -224,7 +226,7 @@ impl Database {
                 present.quads()
             ))));
         }
-        // What the new base was made of, and the new base itself.
+        // Checks the files from which the new base was made, and the new base itself.
         self.inner.check_files(&present).map_err(not)?;
         new.snapshot.base().check_files().map_err(not)?;
         disk.switch(next, new.log)?;
@@ -235,29 +237,29 @@ impl Database {
     }
 }
 
-/// A base on its way to the present.
+/// A new base that is being brought up to date.
 struct Successive<'d> {
     disk: &'d Disk,
     snapshot: Snapshot,
     log: Log,
-    /// Its numbers are that much smaller than the old base's.
+    /// Difference by which its numbers are smaller than the old base's.
     back: u32,
     threads: usize,
 }
 
 impl Successive<'_> {
-    /// Number of the old base's snapshot that this one equals.
+    /// Number of the old base's snapshot with the same content.
     fn equals(&self) -> u32 {
         self.snapshot.number() + self.back
     }
 
-    /// Transactions that are missing.
+    /// Number of transactions that are missing.
     fn behind(&self, present: &Snapshot) -> u32 {
         present.number().saturating_sub(self.equals())
     }
 
-    /// Applies what was committed up to a published snapshot of the old base, from the old base's log; durable when it
-    /// returns, in the sense that the database was opened for.
+    /// Applies the transactions that were committed up to a published snapshot of the old base, from the old base's
+    /// log; durable when it returns, in the sense for which the database was opened.
     fn catch_up(&mut self, present: &Snapshot) -> Result<()> {
         let from = self.equals();
         if from == present.number() {
@@ -270,7 +272,7 @@ impl Successive<'_> {
             present.base().epoch(),
             from,
             &mut |number, record| {
-                // No one was told of what comes later, and it may still fail.
+                // Later records were not acknowledged to anyone yet, and may still fail.
                 if number > present.number() {
                     return Ok(());
                 }

@@ -1,4 +1,4 @@
-//! Opening a server's shards of a store, the others of which other servers hold.
+//! Opening one server's shards of a store whose other shards are on other servers.
 
 use super::durable::{Access, OpenOptions, Opened};
 use super::shards::hub_of;
@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 const WHY: &str = "a store on several servers cannot be updated yet: load its data again and restart the servers with the new store";
 
-/// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and dials them.
+/// Opens the shards in `dir` that a server of a cluster holds, listens for its peers and connects to them.
 ///
 /// # Errors
-/// [`Error::Unsupported`] to change it; [`Error::NotAStore`] for a folder that is not a store of shards, [`Error::Damaged`] for a shard that is missing, damaged or
-/// of another load, and a cluster file that does not fit.
+/// [`Error::Unsupported`] for write access; [`Error::NotAStore`] for a folder that is not a sharded store,
+/// [`Error::Damaged`] for a shard that is missing, damaged or of another load, and for a cluster file that does not
+/// fit.
 pub(crate) fn open_server(
     dir: &Path,
     file: &ClusterFile,

@@ -1,4 +1,4 @@
-//! Opening a store that is cut into shards.
+//! Opening a sharded store.
 
 use super::durable::{self, Access, OpenOptions, Opened};
 use super::trust::{Held, Trust, Verify, compare};
@@ -13,7 +13,7 @@ use jindou_store::shard::{Cluster, open_shards, shard_folder};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// Opens a store directory, cut into shards or not.
+/// Opens a store directory, sharded or not.
 ///
 /// # Errors
 /// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged or of another load.
@@ -48,11 +48,11 @@ impl LocalShards for Local {
     }
 }
 
-/// A hub, and what has to know the way to the other shards once there is one.
+/// A hub, and the local shards, which must be told how to reach the others once that is known.
 pub(crate) struct NewHub(pub Hub, Local);
 
 impl NewHub {
-    /// Says how other shards are reached.
+    /// Sets the client through which other shards are reached.
     pub(crate) fn connect(&self, client: &Arc<dyn ShardClient>) {
         let _ = self.1.client.set(Arc::downgrade(client));
         let far: Arc<dyn Far> = Arc::clone(client) as _;
@@ -60,7 +60,7 @@ impl NewHub {
     }
 }
 
-/// A hub over the shards of this process, whose queries are asked at shard `home`.
+/// A hub over the shards of this process, with queries asked at shard `home`.
 pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOptions) -> NewHub {
     let local = Local {
         bases: Arc::new(bases),
@@ -82,8 +82,8 @@ fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Resul
     open_shards_at(dir, cluster, options, 0, |client| client)
 }
 
-/// Opens all shards of a store in this process, to be asked at shard `home`. `through` is given the way between them, and gives the one that
-/// is taken.
+/// Opens all shards of a store in this process, with queries asked at shard `home`. `through` receives the direct
+/// client between them, and returns the client to use.
 ///
 /// # Errors
 /// As [`open`].
@@ -100,7 +100,7 @@ pub(crate) fn open_shards_at(
     }
     let shards = Near::new(open_shards(dir, cluster)?);
     let mut verified = Held(Arc::default());
-    // Whoever wants it later has it now.
+    // A later request then finds it done.
     if options.verify != Verify::Off {
         let mut bytes = 0;
         for (s, base) in (0..).zip(shards.shards()) {

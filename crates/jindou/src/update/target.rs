@@ -1,4 +1,4 @@
-//! A request that may change one graph only (SPARQL 1.1 Graph Store HTTP Protocol, PATCH).
+//! Requests that may change one graph only (SPARQL 1.1 Graph Store HTTP Protocol, PATCH).
 
 use super::graphs::Target;
 use jindou_model::{Error, Result};
@@ -37,7 +37,7 @@ impl GraphName {
     }
 }
 
-/// Makes what the request says of the default graph mean `only`.
+/// Makes references to the default graph in the request mean `only`.
 ///
 /// # Errors
 /// [`Error::Conflict`] with its place for an operation that could change another graph.

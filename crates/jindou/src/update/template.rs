@@ -1,5 +1,5 @@
-//! Rows of a pattern → quads to remove and to insert (SPARQL 1.1 Update §3.1.3), on ids: a term is decoded only where an
-//! expression made it, or where a subject could be a literal.
+//! Turns rows of a pattern into quads to remove and to insert (SPARQL 1.1 Update §3.1.3), by ids: a term is decoded
+//! only if an expression made it, or if a subject could be a literal.
 
 use super::transaction::Transaction;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
@@ -16,15 +16,15 @@ use std::mem::swap;
 
 /// A template's term.
 enum TemplateTerm {
-    /// The store has it.
+    /// An id of the store's.
     Id(u32),
-    /// The store does not have it.
+    /// A term that the store does not have.
     New(Canonical),
     /// Number of a variable.
     Variable(usize),
-    /// Number of a blank node: another one in every row.
+    /// Number of a blank node, which is a new one in every row.
     Blank(usize),
-    /// A triple term with variables or blank nodes in it.
+    /// A triple term that contains variables or blank nodes.
     Triple(Box<[TemplateTerm; 3]>),
 }
 
@@ -170,21 +170,21 @@ impl Quads {
     }
 }
 
-/// Both templates of an operation, and the variables that they name by numbers.
+/// Both templates of an operation, which refer to variables by number.
 pub(super) struct Templates<'a> {
     pub(super) delete: &'a Quads,
     pub(super) insert: &'a Quads,
     pub(super) variables: &'a [Variable],
 }
 
-/// Takes the rows of the pattern. All removals are asked for before the first insertion: of one quad's both, the
-/// insertion counts.
+/// Receives the rows of the pattern. All removals are recorded before the first insertion: for a quad with both, the
+/// insertion wins.
 pub(super) struct Rows<'a> {
     delete: &'a Quads,
     insert: &'a Quads,
-    /// Of each variable of the templates, its column.
+    /// The column of each variable in the templates.
     columns: Vec<Option<usize>>,
-    /// Rows that wait for the insertions, where there are both.
+    /// Rows that wait for the insertions, if there are removals as well.
     kept: Kept,
     maker: Maker<'a>,
     tx: &'a mut Transaction,
@@ -199,13 +199,13 @@ struct Kept {
 }
 
 impl Kept {
-    /// Keeps a row: its variables' ids. Charged before it is taken.
+    /// Keeps a row: the ids of its variables. Memory is charged first.
     fn push(&mut self, row: &[u32]) -> Result<()> {
         let want = self.ids.len() + row.len();
         if want > self.ids.capacity() {
             let larger = want.max(self.ids.capacity() * 2).max(1024);
             let bytes = larger as u64 * 4;
-            // What grows is copied: for a moment there are both.
+            // Growing copies the rows: for a moment both copies exist.
             self.budget.charge(bytes)?;
             self.ids.reserve_exact(larger - self.ids.len());
             self.budget.release(self.charged);
@@ -257,7 +257,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Asks for the insertions of the rows that were kept.
+    /// Records the insertions of the kept rows.
     pub(super) fn finish(mut self) -> Result<()> {
         let width = self.columns.len();
         let ids = std::mem::take(&mut self.kept.ids);
@@ -293,13 +293,13 @@ impl Sink for Rows<'_> {
     }
 }
 
-/// Makes quads of one row after the other.
+/// Makes quads from one row after the other.
 struct Maker<'a> {
     snapshot: &'a Snapshot,
     decoder: TermDecoder<'a>,
-    /// The templates' variables.
+    /// The values of the templates' variables.
     row: Vec<u32>,
-    /// The row's blank nodes, canonical bytes; empty: not made yet.
+    /// The row's blank nodes as canonical bytes; empty if not made yet.
     blanks: Vec<Vec<u8>>,
     /// Bytes of the quad's terms that have no id.
     made: [Vec<u8>; 4],
@@ -309,19 +309,19 @@ struct Maker<'a> {
 
 /// Quads between two looks at clock and memory: a row may make a hundred thousand. Bytes of their terms count, too.
 const QUADS: usize = 4096;
-/// Bytes that take as long as a quad.
+/// Number of bytes that take as long as a quad.
 const BYTES_A_QUAD: usize = 256;
 
-/// A term of a quad that is being made.
+/// A term of the quad being made.
 #[derive(Clone, Copy)]
 enum Made {
     Id(u32),
-    /// Its bytes are in `Maker::made` at its place.
+    /// Its bytes are in `Maker::made` at the term's position.
     Bytes,
 }
 
 impl Maker<'_> {
-    /// Looks at clock and memory after every this many quads.
+    /// Checks clock and memory once every `QUADS` quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
         if self.quads < QUADS {
@@ -363,8 +363,8 @@ impl Maker<'_> {
         ([0, 1, 2].map(term), made[3].map(|_| term(3)))
     }
 
-    /// `None` where the row does not make a quad: a variable without a value, or a term at a place where RDF has none of
-    /// its kind. What is to be removed need not be checked, as no such quad is there.
+    /// `None` if the row does not make a quad: a variable has no value, or a term is in a position where RDF does not
+    /// allow its kind. Removals need not be checked, as such quads do not exist.
     fn quad(
         &mut self,
         parts: &[TemplateTerm; 3],
@@ -385,12 +385,12 @@ impl Maker<'_> {
         Ok(Some(out))
     }
 
-    /// Whether a term may be a subject (0), a predicate (1) or a graph's name (3).
+    /// True if a term may be a subject (0), a predicate (1) or a graph's name (3).
     fn fits(&mut self, made: Made, place: usize) -> Result<bool> {
         let tag = match made {
             Made::Bytes => self.made[place].first().copied(),
             Made::Id(id) => {
-                // What is one already needs no look at its text.
+                // A vertex already used in this position needs no look at its text.
                 let v = VertexId(id);
                 if self.snapshot.predicate_of(v).is_some()
                     || (place == 0 && !self.snapshot.predicates_of(id, Direction::Out).is_empty())
@@ -429,7 +429,7 @@ impl Maker<'_> {
         Ok(pushed?.then_some(Made::Bytes))
     }
 
-    /// Appends a term's canonical bytes; false if the row has none.
+    /// Appends a term's canonical bytes; false if it has no value in this row.
     fn push(
         &mut self,
         part: &TemplateTerm,

@@ -7,24 +7,25 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
-/// Bytes that applying takes for each change while it does: the quad sorted and looked up, its place in two patches, its record.
+/// Bytes that applying takes temporarily for each change: the quad sorted and looked up, its place in two patches, its
+/// record.
 const APPLYING: u64 = 160;
-/// Bytes that it takes for each predicate: its patches, its counts.
+/// Bytes that applying takes for each predicate: its patches, its counts.
 const PREDICATE: u64 = 900;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
 
-/// Bytes that applying these changes takes.
+/// Bytes needed to apply these changes.
 pub(super) fn applying(changes: &Changes) -> u64 {
     changes.len() as u64 * APPLYING + changes.predicates() as u64 * PREDICATE
 }
 
-/// A transaction that is evaluated. Dropped, it changes nothing.
+/// A transaction that is being evaluated. Dropped, it changes nothing.
 pub(crate) struct Transaction {
     snapshot: Snapshot,
-    /// Asked for, and not in the snapshot yet.
+    /// Changes recorded but not yet in the snapshot.
     pub(super) changes: Changes,
-    /// Of all that is in the snapshot and not in the one that the transaction began with.
+    /// Record of the difference between the current snapshot and the one with which the transaction began.
     record: Vec<u8>,
     outcome: Outcome,
     begun: bool,
@@ -34,20 +35,20 @@ pub(crate) struct Transaction {
     charge: Charge,
 }
 
-/// A snapshot that is ready, and its record.
+/// A finished snapshot, and its record.
 type Made = (Snapshot, Vec<u8>);
 
-/// A state of a transaction, with all that was asked for applied.
+/// A state of a transaction in which all recorded changes are applied.
 pub(super) struct Mark {
     snapshot: Snapshot,
-    /// Bytes of the record then.
+    /// Length of the record at that time.
     record: usize,
     outcome: Outcome,
     begun: bool,
 }
 
 impl Mark {
-    /// Numbers of quads until then.
+    /// Numbers of quads up to this state.
     pub(super) fn outcome(&self) -> Outcome {
         self.outcome
     }
@@ -79,19 +80,19 @@ impl Transaction {
         }
     }
 
-    /// The snapshot with everything so far in it.
+    /// The snapshot with all changes so far.
     pub(super) fn current(&mut self) -> Result<Snapshot> {
         self.settle()?;
         Ok(self.snapshot.clone())
     }
 
-    /// The snapshot without the changes that are only asked for.
+    /// The snapshot without the changes that are only recorded.
     pub(super) fn unsettled(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// Charges what the changes hold and will need to be applied, and looks at the clock. To be called now and then while
-    /// changes are collected: a transaction that does not fit ends here.
+    /// Charges memory for the changes and for applying them, and checks the clock. Call it now and then while changes
+    /// are collected: a transaction that does not fit ends here.
     pub(super) fn check(&mut self) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
@@ -107,7 +108,7 @@ impl Transaction {
         self.apply_unchecked(&changes)
     }
 
-    /// Applies changes that something else collected.
+    /// Applies changes that were collected elsewhere.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.settle()?;
         self.charge
@@ -130,7 +131,7 @@ impl Transaction {
         let mut applied = self
             .snapshot
             .apply_while(changes, threads, self.begun, cancel)?;
-        // What changes nothing leaves no trace.
+        // Changes without effect leave no trace.
         if applied.added + applied.removed > 0 {
             self.begun = true;
             self.snapshot = applied.snapshot;
@@ -145,7 +146,7 @@ impl Transaction {
         self.charge.set(self.record.capacity() as u64)
     }
 
-    /// A place to go back to. To be taken when nothing is asked for that is not in the snapshot.
+    /// A point to which the transaction can go back. All recorded changes must have been applied.
     pub(super) fn mark(&self) -> Mark {
         Mark {
             snapshot: self.snapshot.clone(),
@@ -161,18 +162,18 @@ impl Transaction {
         self.snapshot = mark.snapshot;
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
-        // Less than what was charged for it until now, so it is not a refusal.
+        // This is less than the charge so far, so it cannot be refused.
         let _ = self.charge.set(self.record.capacity() as u64);
     }
 
-    /// Puts everything that was asked for into the snapshot; gives the numbers so far.
+    /// Applies all recorded changes to the snapshot; returns the numbers so far.
     pub(super) fn settled(&mut self) -> Result<Outcome> {
         self.settle()?;
         self.cancel.check()?;
         Ok(self.outcome)
     }
 
-    /// The snapshot to publish and its record; `None` when nothing changed.
+    /// The snapshot to publish and its record; `None` if nothing changed.
     pub(super) fn finish(&mut self) -> Result<(Option<Made>, Outcome)> {
         self.settle()?;
         self.cancel.check()?;
@@ -182,9 +183,9 @@ impl Transaction {
     }
 }
 
-/// Unused labels of blank nodes.
+/// Generator of unused labels for blank nodes.
 pub(super) struct Labels {
-    /// Random: no text that anyone wrote before has it.
+    /// Random prefix, which no text written before contains.
     prefix: String,
     next: u64,
 }
@@ -199,7 +200,8 @@ impl Labels {
         Self { prefix, next: 0 }
     }
 
-    /// Appends the canonical bytes of a blank node that the snapshot does not have, and no other call gave.
+    /// Appends the canonical bytes of a blank node that the snapshot does not have, and that no other call has
+    /// returned.
     pub(super) fn push(&mut self, snapshot: &Snapshot, out: &mut Vec<u8>) {
         let from = out.len();
         let mut label = String::with_capacity(32);
@@ -226,7 +228,7 @@ impl Labels {
     }
 }
 
-/// Bytes taken from a budget, given back at the end.
+/// Bytes taken from a budget, released on drop.
 struct Charge {
     budget: MemoryBudget,
     held: u64,

@@ -1,4 +1,4 @@
-//! When the bytes of a store's files are compared with their hashes.
+//! Verification of a store's files: comparing their bytes with their hashes.
 
 use jindou_model::{Error, Resource, Result};
 use jindou_store::Base;
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// When a store's files are verified.
+/// Time at which a store's files are verified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Verify {
     /// Never: damaged bytes may give wrong answers without an error (`Database::check` finds them).
     #[default]
     Off,
-    /// While queries are answered. From when damage is found, every query and update is refused, and those that run end with an
-    /// error. What was answered before may be wrong.
+    /// In the background while queries are answered. Once damage is found, every query and update is refused, and
+    /// running ones end with an error. Earlier answers may be wrong.
     Background,
     /// Before anything is answered: opening reads all files.
     Eager,
@@ -34,7 +34,7 @@ impl std::str::FromStr for Verify {
     }
 }
 
-/// Compares all files of a base with their hashes, but those of `before`. Gives their bytes.
+/// Compares all files of a base with their hashes, except those shared with `before`. Returns their bytes.
 ///
 /// # Errors
 /// [`Error::Damaged`] with the file that is damaged; [`Error::Io`]; [`Error::Cancelled`].
@@ -48,7 +48,7 @@ pub(crate) fn compare(
     verify(folder, base.manifest(), before, threads, stop)
 }
 
-/// State of the verification of an open store's files: of comparing their bytes with their hashes.
+/// State of the verification of an open store's files.
 #[derive(Debug, Default)]
 pub struct Trust {
     damage: OnceLock<Error>,
@@ -58,7 +58,7 @@ pub struct Trust {
 }
 
 impl Trust {
-    /// All of it was verified already.
+    /// The state for files that were all verified already, with their bytes.
     pub(crate) fn of_verified(bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             verified: AtomicU64::new(bytes),
@@ -79,7 +79,7 @@ impl Trust {
                     told.done.store(true, Ordering::Release);
                 }
                 Err(Error::Cancelled) => {}
-                // The base was merged or replaced meanwhile, and this one's files went.
+                // The base was merged or replaced meanwhile, and its files were removed.
                 Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
                     told.done.store(true, Ordering::Release);
                 }
@@ -101,7 +101,7 @@ impl Trust {
         trust
     }
 
-    /// Notes damage that was found otherwise.
+    /// Records damage that was found elsewhere.
     pub(crate) fn found(&self, damage: &Error) {
         let _ = self.damage.set(damage.duplicate());
     }
@@ -117,7 +117,7 @@ impl Trust {
         }
     }
 
-    /// Bytes that were compared, once all are.
+    /// Number of bytes that were compared, once all are.
     #[must_use]
     pub fn verified(&self) -> Option<u64> {
         let whole = self.done.load(Ordering::Acquire) && self.damage.get().is_none();
@@ -131,7 +131,7 @@ impl Trust {
     }
 }
 
-/// Ends a verification when the database goes.
+/// Ends a verification when the database is dropped.
 #[derive(Debug)]
 pub(crate) struct Held(pub Arc<Trust>);
 

@@ -1,8 +1,8 @@
-//! One writer at a time; snapshots wait for the journal and are published in order.
+//! A single writer at a time; snapshots wait for the journal and are published in order.
 //!
-//! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to the disk
-//! the next transaction is evaluated over it already, this many share one write. If a record fails, every snapshot after it
-//! falls with it, and head goes back to the last that lasts.
+//! `head` is the last snapshot that was prepared. It may be ahead of the published one: while a record is on its way to
+//! the disk the next transaction is already evaluated over it, so that several records share one write. If a record
+//! fails, every snapshot after it fails as well, and `head` goes back to the last durable one.
 
 use super::journal::{Journal, Ticket};
 use arc_swap::ArcSwap;
@@ -14,26 +14,26 @@ use std::ops::Deref;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// How often a transaction that waits for its turn looks at its own deadline.
+/// Interval at which a transaction that waits for its turn checks its own deadline.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The published snapshot, the head that the next transaction is evaluated over, and the transactions between them that wait for the journal.
 pub(crate) struct Writer {
-    /// Readers take it at every query: none waits for another, nor for a writer.
+    /// The snapshot that readers take at every query, without waiting for each other or for a writer.
     published: ArcSwap<Snapshot>,
     state: Mutex<CommitState>,
-    /// Told when a turn ends.
+    /// Notified when a turn ends.
     free: Condvar,
-    /// `None`: the database is read-only, for this reason.
+    /// `Err` if the database is read-only, with the reason.
     journal: Result<Box<dyn Journal>, String>,
 }
 
 struct CommitState {
     busy: bool,
     head: Snapshot,
-    /// Prepared and not known to last, ascending.
+    /// Prepared snapshots not known to be durable, ascending.
     waiting: VecDeque<Arc<Prepared>>,
-    /// Counts how often head went back.
+    /// Number of times that `head` went back.
     falls: u64,
 }
 
@@ -60,7 +60,7 @@ impl Prepared {
 }
 
 impl Writer {
-    /// Over a snapshot that lasts already.
+    /// A writer over a snapshot that is durable already.
     pub(crate) fn new(snapshot: Snapshot, journal: Result<Box<dyn Journal>, String>) -> Self {
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
@@ -80,7 +80,7 @@ impl Writer {
         Snapshot::clone(&self.published.load())
     }
 
-    /// Shows another snapshot: of a database that is only read, whose store another process changed.
+    /// Publishes another snapshot of a read-only database, whose store another process has changed.
     pub(crate) fn follow(&self, snapshot: Snapshot) {
         let mut state = self.lock();
         self.published.store(Arc::new(snapshot.clone()));
@@ -103,8 +103,8 @@ impl Writer {
         }
     }
 
-    /// Calls `act` with head while no transaction is evaluated and all before lasts or has failed. A snapshot that it gives,
-    /// of the same content, takes head's place, also for queries.
+    /// Calls `act` with `head` while no transaction is evaluated and all earlier ones are durable or have failed. If it
+    /// returns a snapshot, which must have the same content, that replaces `head`, also for queries.
     pub(crate) fn quiet<T>(
         &self,
         cancel: &CancelToken,
@@ -113,7 +113,7 @@ impl Writer {
         let mut turn = self.turn(cancel)?;
         let last = self.lock().waiting.back().cloned();
         if let Some(last) = last {
-            // Those who wait for it are told; here it only matters where head is then.
+            // The committing threads receive the outcome; only the position of `head` matters here.
             let _ = self.settle(&last);
         }
         let head = self.lock().head.clone();
@@ -140,7 +140,7 @@ impl Writer {
         Self::turn_of(self, cancel)
     }
 
-    /// [`Self::turn`] that may hold the writer as long as it lives.
+    /// [`Self::turn`] that may hold the writer for as long as it lives.
     pub(crate) fn turn_of<W: Deref<Target = Self>>(
         writer: W,
         cancel: &CancelToken,
@@ -167,7 +167,7 @@ impl Writer {
         })
     }
 
-    /// Blocks until a prepared snapshot lasts, and publishes it.
+    /// Blocks until a prepared snapshot is durable, and publishes it.
     fn settle(&self, prepared: &Arc<Prepared>) -> Result<u32> {
         let outcome = prepared.wait();
         let number = prepared.snapshot.number();
@@ -175,7 +175,7 @@ impl Writer {
             Ok(()) => {
                 self.publish(&prepared.snapshot);
                 let mut state = self.lock();
-                // Those before it last as well.
+                // The snapshots before it are durable as well.
                 while state.waiting.front().is_some_and(|w| {
                     same_epoch(&w.snapshot, &prepared.snapshot) && w.snapshot.number() <= number
                 }) {
@@ -192,8 +192,8 @@ impl Writer {
 
     fn publish(&self, snapshot: &Snapshot) {
         let next = Arc::new(snapshot.clone());
-        // Records last in order, so a later snapshot may have been published already, with this one in it. One of another
-        // epoch was published when all before it lasted.
+        // Records become durable in order, so a later snapshot may have been published already, which includes this
+        // one. A snapshot of another epoch was published only after all before it were durable.
         self.published.rcu(|published| {
             if same_epoch(published, snapshot) && published.number() < snapshot.number() {
                 Arc::clone(&next)
@@ -203,7 +203,7 @@ impl Writer {
         });
     }
 
-    /// Head goes back to the last snapshot that lasts. Once for all that failed together.
+    /// Moves `head` back to the last durable snapshot, once for all snapshots that failed together.
     fn fall_back(&self, failed: &Arc<Prepared>) {
         let mut state = self.lock();
         if !state.waiting.iter().any(|w| Arc::ptr_eq(w, failed)) {
@@ -221,7 +221,7 @@ impl Writer {
         state.head = self.published();
         state.falls += 1;
         if let Ok(journal) = &self.journal {
-            // A journal that cannot go on yet refuses what is appended, and says why.
+            // A journal that cannot continue yet refuses further records, with the reason.
             let _ = journal.reset(state.head.number());
         }
     }
@@ -231,7 +231,7 @@ fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
     a.base().epoch() == b.base().epoch()
 }
 
-/// The only transaction that is evaluated now. Dropped, it changes nothing.
+/// The only transaction that is being evaluated. Dropped, it changes nothing.
 pub(crate) struct Turn<W: Deref<Target = Writer>> {
     writer: W,
     head: Snapshot,
@@ -240,15 +240,16 @@ pub(crate) struct Turn<W: Deref<Target = Writer>> {
 }
 
 impl<W: Deref<Target = Writer>> Turn<W> {
-    /// The snapshot that the transaction begins with.
+    /// The snapshot with which the transaction begins.
     pub(crate) fn head(&self) -> &Snapshot {
         &self.head
     }
 
-    /// Hands the next snapshot over, ends the turn, and blocks until the snapshot lasts and is published. Gives its number.
+    /// Hands the next snapshot over, ends the turn, and blocks until the snapshot is durable and published. Returns its
+    /// number.
     ///
     /// # Errors
-    /// The journal's: nothing was changed.
+    /// The journal's errors: nothing was changed.
     pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u32> {
         let journal = match &self.writer.journal {
             Ok(journal) => journal,
@@ -281,7 +282,7 @@ impl<W: Deref<Target = Writer>> Turn<W> {
         self.writer.settle(&prepared)
     }
 
-    /// Ends the turn of a transaction that changes nothing, once what it saw lasts.
+    /// Ends the turn of a transaction that changes nothing, once the data that it saw is durable.
     pub(crate) fn nothing(mut self) -> Result<u32> {
         let last = self.writer.lock().waiting.back().cloned();
         self.end();
@@ -291,20 +292,20 @@ impl<W: Deref<Target = Writer>> Turn<W> {
         }
     }
 
-    /// Blocks until everything that was prepared is decided; gives the published snapshot, which is the head then.
+    /// Blocks until all prepared snapshots are decided; returns the published snapshot, which is then `head`.
     pub(crate) fn settled(&self) -> Snapshot {
         loop {
             let last = self.writer.lock().waiting.back().cloned();
             match last {
-                // Those who wait for it get its error, and head goes back.
+                // The committing threads get the error, and `head` goes back.
                 Some(last) => drop(self.writer.settle(&last)),
                 None => return self.writer.published(),
             }
         }
     }
 
-    /// Puts a snapshot of another base in place of the head, which it equals and which lasts, and ends the turn. The journal
-    /// must take the record after it.
+    /// Replaces `head` by an equal snapshot of another base, which is durable, and ends the turn. The journal must
+    /// accept the record after it.
     pub(crate) fn replace(mut self, snapshot: Snapshot) {
         {
             let mut state = self.writer.lock();

@@ -11,12 +11,12 @@ use oxrdf::Term;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Conditions that are tried one by one.
+/// Most conditions that are tried one by one.
 const CONDITIONS: usize = 16;
-/// Values of a variable that a message shows.
+/// Most values of a variable that a message shows.
 const SHOWN: usize = 3;
 
-/// The conditions that `&&` joins.
+/// The conditions joined by `&&`.
 fn conditions(e: &Arc<Expression>) -> Vec<Arc<Expression>> {
     let mut open = vec![e];
     let mut out = Vec::new();
@@ -55,7 +55,7 @@ fn has_exists(e: &Expression) -> bool {
 }
 
 impl Walk<'_, '_> {
-    /// Says which condition keeps no solution of a pattern that has some.
+    /// Finds the condition that keeps no solution of a pattern that has some.
     pub(super) fn filter(
         &mut self,
         expr: &Arc<Expression>,
@@ -91,7 +91,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether the FILTER is this condition alone, and its place.
+    /// True if the whole FILTER is this condition, and the place to report.
     fn filter_place(&self, e: &Expression) -> Option<(bool, Range<usize>)> {
         let is_part = |whole: &Expression| {
             let mut open = vec![whole];
@@ -128,7 +128,7 @@ impl Walk<'_, '_> {
             Some((false, range)) => format!("a condition of {}", self.text.piece(range)),
             None => "HAVING".to_owned(),
         };
-        // EXISTS says most by its pattern.
+        // EXISTS is explained best by its pattern.
         let exists = match &**e {
             Expression::Exists(p) => Some((p, false)),
             Expression::Not(n) => match &**n {
@@ -152,7 +152,7 @@ impl Walk<'_, '_> {
         }
         let mut variables = variables(e);
         let of_nothing = variables.is_empty() && !has_exists(e);
-        // HAVING is about columns that have no name in the text.
+        // HAVING refers to columns that have no name in the text.
         variables.retain(|v| {
             let name = v.as_str();
             let marks = ['?', '$'];
@@ -206,7 +206,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// For `?v = "text"`: values of the variable that have the same text otherwise.
+    /// For `?v = "text"`: values of the variable with the same text but another language, datatype or case.
     fn equal_values(
         &self,
         e: &Expression,
@@ -251,7 +251,7 @@ impl Walk<'_, '_> {
             .collect()
     }
 
-    /// Says which IRIs of a condition do not occur.
+    /// Reports the IRIs of a condition that do not occur in the store.
     fn unknown_iris(&mut self, e: &Expression, range: Option<&Range<usize>>) {
         let mut found = Vec::new();
         for part in expression_parts(e).into_iter().take(200) {
@@ -274,7 +274,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Datatypes and functions are asked for by name, whether the store has the name or not.
+/// True for names of datatypes and functions, which are used whether or not the store has them.
 fn is_of_language(t: &Term) -> bool {
     matches!(t, Term::NamedNode(n) if n.as_str().starts_with("http://www.w3.org/2001/XMLSchema#")
         || n.as_str().starts_with("http://www.w3.org/2005/xpath-functions"))

@@ -11,13 +11,13 @@ use oxrdf::{NamedNode, Term};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Graphs that a message lists.
+/// Most graphs that a message lists.
 const LISTED: usize = 3;
 /// Most graphs that a suggestion names in FROM.
 const NAMED: usize = 5;
 
 impl Walk<'_, '_> {
-    /// True if the query's default graph is the store's own, and not all graphs.
+    /// True if the query's default graph is the store's own, and not the union of all graphs.
     fn sees_default_only(&self) -> bool {
         !self.probe.union
             && self
@@ -27,7 +27,7 @@ impl Walk<'_, '_> {
                 .is_none_or(|d| d.default.iter().any(|n| n.as_str().is_empty()))
     }
 
-    /// Triples of the default graph.
+    /// Number of triples in the default graph.
     fn default_triples(&self) -> u64 {
         let snapshot = &self.probe.snapshot;
         (0..snapshot.predicate_count()).fold(0, |n, p| {
@@ -35,7 +35,7 @@ impl Walk<'_, '_> {
         })
     }
 
-    /// The names of some graphs, and how many others there are.
+    /// The number of named graphs, and a text with the names of the first ones.
     fn graphs_told(&self) -> (usize, String) {
         let all = self.probe.snapshot.named_graphs().len();
         let names = self.probe.graph_names(LISTED);
@@ -53,7 +53,7 @@ impl Walk<'_, '_> {
         v.is_some_and(|v| Graph::has_graph(&self.probe.snapshot, v.0))
     }
 
-    /// Says that the default graph is empty, if the query looks into it.
+    /// Reports an empty default graph, if the query reads it.
     pub(super) fn empty_default(&mut self, root: &Arc<GraphPattern>) {
         if !self.sees_default_only() || !looks_into_default(root) || self.default_triples() > 0 {
             return;
@@ -79,7 +79,8 @@ impl Walk<'_, '_> {
         self.default_told = true;
     }
 
-    /// Says that the query has answers over all graphs, where it looks into the default graph and nothing else was said of graphs.
+    /// Reports that the query has answers over all graphs, if it reads the default graph and no other reason about
+    /// graphs was found.
     pub(super) fn over_all_graphs(&mut self, root: &Arc<GraphPattern>) {
         let about_graphs = [K::EmptyDefaultGraph, K::OtherGraphs, K::UnknownGraph];
         if !self.sees_default_only()
@@ -97,7 +98,7 @@ impl Walk<'_, '_> {
         self.reasons.insert(0, reason);
     }
 
-    /// How the whole query could look into named graphs.
+    /// Suggestions for making the whole query read named graphs.
     fn look_into_graphs(&self, root: &Arc<GraphPattern>) -> Vec<Suggestion> {
         let mut out = Vec::new();
         let text = self.text.text;
@@ -108,7 +109,7 @@ impl Walk<'_, '_> {
             .find(|n| !text.contains(&format!("?{n}")) && !text.contains(&format!("${n}")));
         if let (Some(body), Some(written), Some(name)) = (body, written, name) {
             let graph = NamedNodePattern::from(Variable::new_unchecked(name));
-            // Where the patterns hang together across graphs it has no answer either.
+            // If the patterns only join across graphs, this form has no answer either.
             if self
                 .probe
                 .has(&within(inner_of(root), Some(&graph)), Sight::Own)
@@ -152,7 +153,7 @@ impl Walk<'_, '_> {
         out
     }
 
-    /// Says which graphs of FROM and FROM NAMED the store does not have.
+    /// Reports the graphs of FROM and FROM NAMED that the store does not have.
     pub(super) fn from(&mut self) {
         let Some(dataset) = &self.probe.dataset else {
             return;
@@ -173,7 +174,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Says that the store has no such graph.
+    /// Reports that the store has no such graph.
     fn unknown_graph(&mut self, iri: &str) {
         let part = jindou_plan::sparql::NamedNode::new_unchecked(iri).into();
         let range = self.text.recorded.term(&part, None);
@@ -199,7 +200,7 @@ impl Walk<'_, '_> {
         self.push(reason);
     }
 
-    /// Says why a part inside of GRAPH has no graph to look into. False if it has one.
+    /// Reports why a part inside GRAPH has no graph to read. False if it has one.
     pub(super) fn no_graph(&mut self, name: &NamedNodePattern) -> bool {
         let named = self.probe.dataset.as_ref().map(|d| d.named.as_deref());
         match name {
@@ -243,7 +244,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Says that a pattern has matches, but in other graphs than it looks into.
+    /// Reports that a pattern has matches only in graphs that it does not read.
     pub(super) fn other_graphs(
         &mut self,
         pattern: &Arc<GraphPattern>,
@@ -289,7 +290,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The pattern below what only orders, cuts and counts solutions.
+/// The pattern without the operators that only order, slice and count solutions.
 pub(super) fn inner_of(root: &Arc<GraphPattern>) -> Arc<GraphPattern> {
     let mut p = root;
     loop {
@@ -306,7 +307,7 @@ pub(super) fn inner_of(root: &Arc<GraphPattern>) -> Arc<GraphPattern> {
     }
 }
 
-/// Whether a pattern stands outside of GRAPH. Looks at the first parts of a query that has very many.
+/// True if a pattern stands outside GRAPH. Only the first parts of a very large query are checked.
 fn looks_into_default(root: &GraphPattern) -> bool {
     let mut open = vec![root];
     let mut looked = 0;

@@ -1,4 +1,4 @@
-//! Literals of the store that are nearly the one that is asked for.
+//! Literals of the store that resemble the one in the query.
 
 use super::pattern::one;
 use super::probe::Sight;
@@ -10,22 +10,22 @@ use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, NamedNode, Term};
 use std::ops::Range;
 
-/// Languages that are tried where the predicate's own values have others.
+/// Languages that are tried if the predicate's own values have others.
 const LANGUAGES: &[&str] = &[
     "en", "de", "fr", "es", "it", "nl", "pt", "pl", "ru", "ja", "zh", "sv", "da", "nb", "fi", "cs",
     "sk", "hu", "ro", "bg", "el", "hr", "sl", "et", "lv", "lt", "ga", "mt", "uk", "ar", "he", "fa",
     "tr", "ko", "vi", "id", "hi", "ca", "eu", "gl", "la", "no", "nn", "sr", "en-us", "en-gb",
     "pt-br", "zh-hans", "zh-hant", "de-ch", "fr-ca",
 ];
-/// Longest literal that a suggestion writes, in bytes.
+/// Longest literal that a suggestion contains, in bytes.
 const LONGEST: usize = 300;
-/// Literals that are found at most.
+/// Most literals that are returned.
 const FOUND: usize = 3;
-/// Most statements of a predicate whose values are looked through.
+/// Most statements of a predicate whose values are searched.
 const LOOKED_THROUGH: u64 = 2_000_000;
 
 impl Walk<'_, '_> {
-    /// Says that the store has a literal otherwise, or not at all.
+    /// Reports that the store has a similar literal, or none at all.
     pub(super) fn other_literal(
         &mut self,
         t: &Term,
@@ -64,9 +64,9 @@ impl Walk<'_, '_> {
                     list(&short)
                 )
             }
-            (true, true, Some(p)) => format!("{told} is no value of {p}"),
+            (true, true, Some(p)) => format!("{told} is not a value of {p}"),
             (true, false, Some(p)) => {
-                format!("{told} is no value of {p}, but {} {are}", list(&short))
+                format!("{told} is not a value of {p}, but {} {are}", list(&short))
             }
             (true, true, None) => format!("{told} is the object of no triple"),
             (true, false, None) => {
@@ -94,7 +94,7 @@ impl Walk<'_, '_> {
         self.push(reason);
     }
 
-    /// A value that the predicate has.
+    /// An example of a value of the predicate.
     fn example(&self, predicate: &str, not: &TermPattern) -> Option<String> {
         let text = format!("SELECT ?o {{ ?s <{predicate}> ?o }} LIMIT 1");
         let row = self.probe.select(&text, Sight::All).into_iter().next()?;
@@ -107,9 +107,9 @@ impl Walk<'_, '_> {
         Some(format!("; a value of {predicate} is {value}, for example"))
     }
 
-    /// Literals of other languages, datatypes and cases with the same text or number, as objects of the predicate.
+    /// Literals with another language, datatype or case but the same text or number, as objects of the predicate.
     fn literals_like(&self, l: &Literal, predicate: Option<&NamedNodePattern>) -> Vec<Term> {
-        // A text of many words is not written otherwise by mistake, and each candidate is a copy of it.
+        // A long text is hardly a misspelling, and each candidate would be a copy of it.
         if l.value().len() > LONGEST {
             return Vec::new();
         }
@@ -152,7 +152,7 @@ impl Walk<'_, '_> {
         self.probe.has(&pattern, Sight::All) == Some(true)
     }
 
-    /// Values of a predicate that are equal, or have the same text but for case.
+    /// Values of a predicate that are equal, or have the same text except for case.
     fn looked_through(&self, l: &Literal, predicate: &str) -> Vec<Term> {
         let text = Literal::new_simple_literal(l.value().trim().to_lowercase());
         let query = format!(

@@ -1,6 +1,7 @@
-//! Why a query has no answer, from the query, the store's statistics, and small queries that run for a moment.
+//! Reasons why a query has no answer, found from the query, the store's statistics, and small queries that run for a
+//! moment.
 //!
-//! A query that has rows costs nothing: this is asked for after an answer without any.
+//! A query with rows costs nothing: reasons are sought only on request, after an answer without rows.
 //!
 //! | module | job |
 //! |---|---|
@@ -33,16 +34,16 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use walk::{Verdict, Walk};
 
-/// The longest text that is looked at, in bytes: a longer one was not written by a person.
+/// Longest text that is examined, in bytes: a longer one was not written by a person.
 const LONGEST: usize = 1 << 20;
 /// The longest text whose prefixes shorten names.
 const LONGEST_WITH_NAMES: usize = 256 << 10;
-/// The most time that is spent, the reading of the text aside.
+/// Longest time for the search, not counting the parsing of the text.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Most reasons.
 const MOST: usize = 8;
 
-/// Sort of a reason, for programs; the message is for people.
+/// Kind of a reason, for programs; the message is for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReasonKind {
@@ -50,34 +51,34 @@ pub enum ReasonKind {
     UnknownTerm,
     /// A literal that the store has with another language, datatype or case.
     OtherLiteral,
-    /// A term that the store has, but not as predicate, class, subject or object where the query asks for it.
+    /// A term that the store has, but not as predicate, class, subject or object as the query requires.
     OtherPosition,
-    /// A triple pattern or path that nothing matches, though each of its terms occurs.
+    /// A triple pattern or path without matches, though each of its terms occurs.
     NoMatch,
-    /// Patterns that each have matches, and none together.
+    /// Patterns that each have matches, but none together.
     Join,
     /// A condition that keeps no solution.
     Filter,
-    /// A condition that keeps none because it is false or an error whatever the solution.
+    /// A condition that keeps no solution because it is false or an error for every solution.
     NeverTrue,
-    /// The default graph has no triple.
+    /// The default graph has no triples.
     EmptyDefaultGraph,
     /// Matches exist only in graphs that this part of the query does not read.
     OtherGraphs,
     /// A graph that the store does not have.
     UnknownGraph,
-    /// The store has no named graph.
+    /// The store has no named graphs.
     NoNamedGraphs,
     /// MINUS removes every solution.
     Minus,
     /// LIMIT, OFFSET or VALUES leave nothing.
     NothingAsked,
-    /// No part of the query could be named.
+    /// No particular part of the query was identified.
     NoSolution,
 }
 
 impl ReasonKind {
-    /// The name in documents.
+    /// The name of the kind in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -99,13 +100,14 @@ impl ReasonKind {
     }
 }
 
-/// Where a reason stands in the query. Lines and columns count from 1, columns count characters, offsets count bytes from 0.
+/// Place of a reason in the query. Lines and columns count from 1, columns count characters, offsets count bytes from
+/// 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReasonPlace {
-    /// First byte.
+    /// Offset of the first byte.
     pub start: usize,
-    /// After the last byte.
+    /// Offset after the last byte.
     pub end: usize,
     /// Line of the first character.
     pub line: u64,
@@ -117,13 +119,13 @@ pub struct ReasonPlace {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reason {
-    /// Sort of the reason.
+    /// Kind of the reason.
     pub kind: ReasonKind,
     /// The reason as a sentence without a full stop.
     pub message: String,
-    /// The part of the query, where it has a place.
+    /// The part of the query, if the reason has a place.
     pub place: Option<ReasonPlace>,
-    /// Remedies, the likeliest first. A term that one writes occurs in the store.
+    /// Remedies, the likeliest first. Terms in them occur in the store.
     pub suggestions: Vec<Suggestion>,
 }
 
@@ -138,12 +140,12 @@ impl std::fmt::Display for Reason {
     }
 }
 
-/// A text and what is known of its places.
+/// A text, and the recorded places of its parts.
 struct Text<'t> {
     text: &'t str,
     recorded: Recorded,
     names: Names<'t>,
-    /// Whether queries know the common prefixes.
+    /// True if queries know the common prefixes.
     common: bool,
 }
 
@@ -168,9 +170,10 @@ impl Text<'_> {
 }
 
 impl Database {
-    /// Reasons why a query has no answer: no row, or a lone aggregate over nothing. To be asked after such an answer; for a query
-    /// that has one there are none. They come from a look at the first parts of the query and from queries that run for 200 ms at
-    /// most all together; a reason is named only if it is true of the snapshot at hand.
+    /// Reasons why a query has no answer: no row, or a lone aggregate over nothing. Meant to be called after such an
+    /// answer; for a query with an answer the list is empty. The reasons come from the first parts of the query and
+    /// from small queries that run for 200 ms at most in total. A reason is returned only if it holds for the snapshot
+    /// at hand.
     ///
     /// ```
     /// use jindou::{Database, QueryOptions, UpdateOptions};
@@ -188,8 +191,8 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// Those of reading the text ([`Error::Sparql`], [`Error::Limit`]), [`Error::Cancelled`], [`Error::Damaged`]. Running out of time
-    /// is none: what was found by then counts.
+    /// Parse errors ([`Error::Sparql`], [`Error::Limit`]), [`Error::Cancelled`], [`Error::Damaged`]. Running out of
+    /// time is not an error: the reasons found by then are returned.
     pub fn why_empty(&self, text: &str, options: &QueryOptions) -> Result<Vec<Reason>> {
         if text.len() > LONGEST {
             return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Names of the store that are like another: a letter off, of another namespace, `http` for `https`.
+//! Names in the store that resemble another: misspelt by a letter, in another namespace, `http` for `https`.
 
 use super::probe::{Prober, Sight};
 use jindou_graph::Graph;
@@ -8,23 +8,23 @@ use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use rustc_hash::FxHashMap;
 
-/// Predicates, classes and graphs that are looked through.
+/// Most predicates, classes and graphs that are searched.
 const MOST: usize = 20_000;
 /// Names between two looks at the clock.
 const LOOK: usize = 256;
-/// Longest last part of a name that may be misspelt, in bytes.
+/// Longest local name that may be misspelt, in bytes.
 const LONGEST: usize = 48;
-/// Names that are suggested.
+/// Most names that are suggested.
 const SUGGESTED: usize = 2;
 
 /// A name of the store.
 pub(super) struct Near {
     pub iri: String,
-    /// Statements of a predicate, instances of a class; 0 where nothing is counted.
+    /// Statements of a predicate, or instances of a class; 0 if these are not counted.
     pub count: u64,
 }
 
-/// The best of the names that are like one.
+/// The most similar names found so far.
 struct Search<'s> {
     wanted: &'s str,
     found: Vec<(u32, Near)>,
@@ -48,13 +48,13 @@ impl Search<'_> {
 
     fn done(self) -> Vec<Near> {
         let best = self.found.first().map_or(0, |f| f.0);
-        // A second one that is much farther off confuses.
+        // A second suggestion that is much less similar would confuse.
         let close = self.found.into_iter().filter(|f| f.0 <= best + 1);
         close.map(|f| f.1).collect()
     }
 }
 
-/// The namespace and the last part of an IRI.
+/// The namespace and the local name of an IRI.
 fn split(iri: &str) -> (&str, &str) {
     let trimmed = iri.trim_end_matches(['/', '#']);
     match trimmed.rfind(['#', '/', ':']) {
@@ -63,7 +63,7 @@ fn split(iri: &str) -> (&str, &str) {
     }
 }
 
-/// How far a name is from the wanted one, 0 for the nearest; `None` for one that is not like it.
+/// Distance of a name from the wanted one, 0 for the nearest; `None` if they are not similar.
 fn rank(wanted: &str, iri: &str) -> Option<u32> {
     if wanted == iri {
         return None;
@@ -79,7 +79,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
         return match () {
             () if same => Some(0),
             () if space.len() <= 2 * LONGEST && near() => Some(1),
-            // A word or two of letters says enough.
+            // A local name of more than a letter or two is distinctive enough.
             () if local.chars().count() > 2 => Some(3),
             () => None,
         };
@@ -96,7 +96,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
         return Some(1 + farther);
     }
     let (a, b) = (local.chars().count(), other.chars().count());
-    // Student for GraduateStudent, label for labelText.
+    // Matches Student with GraduateStudent, and label with labelText.
     if a > 3 && farther == 0 && (other.ends_with(local) || other.starts_with(local)) && b > a + 2 {
         return Some(6);
     }
@@ -112,7 +112,7 @@ fn rank(wanted: &str, iri: &str) -> Option<u32> {
     (d <= most).then(|| 1 + farther + u32::try_from(d).unwrap_or(9))
 }
 
-/// A namespace without what is often written one way or another.
+/// A namespace without the parts that are often written in different ways.
 fn bare(space: &str) -> &str {
     let space = space
         .strip_prefix("https://")
@@ -182,7 +182,7 @@ impl Prober<'_> {
         }
     }
 
-    /// Statements of a predicate, in all graphs; 0 for a term that is none.
+    /// Statements of a predicate in all graphs; 0 for a term that is not a predicate.
     pub(super) fn uses(&self, predicate: &str) -> u64 {
         let node = NamedNode::new_unchecked(predicate);
         let v = self.snapshot.lookup(&term::encode(&node.into()));
@@ -193,7 +193,7 @@ impl Prober<'_> {
         })
     }
 
-    /// Predicates like this one that have statements. O(predicates), the first 20,000 at most.
+    /// Similar predicates that have statements. O(predicates), at most the first 20,000.
     pub(super) fn predicates_like(&self, wanted: &str) -> Vec<Near> {
         let mut search = Search {
             wanted,
@@ -215,7 +215,8 @@ impl Prober<'_> {
         search.done()
     }
 
-    /// Classes like this one that have instances. O(classes), the first 20,000 at most; those that updates brought are asked for.
+    /// Similar classes that have instances. O(classes), at most the first 20,000; classes added by updates are found by
+    /// a query.
     pub(super) fn classes_like(&self, wanted: &str) -> Vec<Near> {
         let mut search = Search {
             wanted,
@@ -242,7 +243,7 @@ impl Prober<'_> {
         search.done()
     }
 
-    /// Classes with the number of their instances, as a query finds them.
+    /// Classes with the number of their instances, found by a query.
     fn asked_classes(&self) -> FxHashMap<String, u64> {
         let text = format!(
             "SELECT ?c (COUNT(*) AS ?n) {{ ?s <{}> ?c }} GROUP BY ?c LIMIT {MOST}",
@@ -258,7 +259,7 @@ impl Prober<'_> {
         rows.into_iter().filter_map(class).collect()
     }
 
-    /// The IRIs of named graphs, the first 20,000 at most.
+    /// The IRIs of named graphs, at most the first 20,000.
     pub(super) fn graph_names(&self, most: usize) -> Vec<String> {
         let mut bytes = Vec::new();
         let all = self.snapshot.named_graphs();
@@ -268,7 +269,7 @@ impl Prober<'_> {
             .collect()
     }
 
-    /// Named graphs like this one.
+    /// Similar names of named graphs.
     pub(super) fn graphs_like(&self, wanted: &str) -> Vec<Near> {
         let mut search = Search {
             wanted,

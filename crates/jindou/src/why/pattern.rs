@@ -1,4 +1,4 @@
-//! Why a triple pattern or a path has no match.
+//! Reasons why a triple pattern or a path has no match.
 
 use super::near::variants;
 use super::probe::{Sight, within};
@@ -14,10 +14,10 @@ use oxrdf::{NamedNode, Term};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Names that a message lists.
+/// Most names that a message lists.
 const LISTED: usize = 3;
 
-/// Where a term stands in a pattern.
+/// Position of a term in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     Subject,
@@ -25,11 +25,11 @@ pub(super) enum Role {
     Object,
     /// The object of `rdf:type`.
     Class,
-    /// In a condition, in VALUES.
+    /// In a condition or in VALUES.
     Anywhere,
 }
 
-/// A variable that no query has.
+/// A variable whose name no query uses.
 fn any(n: usize) -> TermPattern {
     Variable::new_unchecked(format!("jindou_any_{n}")).into()
 }
@@ -56,7 +56,7 @@ fn is_type(p: &TermPattern) -> bool {
 }
 
 impl Walk<'_, '_> {
-    /// Whether a triple pattern has a match, and why not.
+    /// Finds out if a triple pattern has a match; if not, reports why.
     pub(super) fn triple(&mut self, t: &TriplePattern, graph: Inside<'_>) -> Verdict {
         let range = self.text.recorded.triple(t);
         let predicate = TermPattern::from(t.predicate.clone());
@@ -99,7 +99,7 @@ impl Walk<'_, '_> {
         Verdict::Empty
     }
 
-    /// Says that no quad has a term, and which ones are like it.
+    /// Reports that no quad has a term, and lists similar ones.
     pub(super) fn unknown(
         &mut self,
         t: &Term,
@@ -122,7 +122,7 @@ impl Walk<'_, '_> {
         self.push(reason);
     }
 
-    /// Suggestions of names like one.
+    /// Suggestions of similar names.
     fn like(
         &self,
         iri: &str,
@@ -164,7 +164,7 @@ impl Walk<'_, '_> {
         all.into_iter().map(suggestion).collect()
     }
 
-    /// Whether an IRI occurs where another stands.
+    /// True if an IRI occurs in the position of another.
     fn occurs_like(&self, iri: &str, role: Role, of: Option<&TriplePattern>) -> bool {
         let t = Term::from(NamedNode::new_unchecked(iri));
         if !self.probe.knows(&t) {
@@ -183,7 +183,8 @@ impl Walk<'_, '_> {
         self.probe.has(&pattern, Sight::All) == Some(true)
     }
 
-    /// Whether a term is subject, predicate and object of some quad; `None` if that could not be found out in time.
+    /// True for subject, predicate and object if some quad has the term there; `None` if that could not be found out in
+    /// time.
     pub(super) fn positions(&self, part: &TermPattern) -> Option<[bool; 3]> {
         let has = |p| self.probe.has(&p, Sight::All);
         let is_object = has(with_predicate(any(0), &any(1), part.clone()))?;
@@ -197,7 +198,7 @@ impl Walk<'_, '_> {
         ])
     }
 
-    /// Where a term occurs instead; `None` if it occurs nowhere.
+    /// Positions in which a term occurs instead; `None` if it does not occur.
     fn elsewhere(&self, t: &Term, positions: [bool; 3]) -> Option<String> {
         let names = ["subject", "predicate", "object"];
         let all = names.iter().zip(positions).filter(|(_, is)| *is);
@@ -210,7 +211,7 @@ impl Walk<'_, '_> {
         is_graph.then(|| "only as the name of a graph".to_owned())
     }
 
-    /// Why nothing in all graphs matches a pattern whose terms are known.
+    /// Explains why a pattern with known terms has no match in any graph.
     fn no_match(
         &mut self,
         t: &TriplePattern,
@@ -246,7 +247,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Says that a known term does not stand where the pattern has it.
+    /// Reports that a known term does not occur in its position in the pattern.
     fn misplaced(
         &mut self,
         part: &TermPattern,
@@ -265,7 +266,7 @@ impl Walk<'_, '_> {
             return;
         };
         let Some(elsewhere) = self.elsewhere(&t, positions) else {
-            // Its quads were removed.
+            // All of its quads were removed.
             self.unknown(&t, part, role, Some(of), near);
             return;
         };
@@ -299,7 +300,7 @@ impl Walk<'_, '_> {
             }
         };
         let mut reason = self.text.reason(K::OtherPosition, message, range);
-        // The other way round, it may have a match.
+        // The reversed pattern may have a match.
         let reversed = with_predicate(of.object.clone(), &predicate, of.subject.clone());
         let at = self.text.recorded.term(&predicate, near);
         if !is_any
@@ -375,7 +376,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Whether a path has a match, and why not.
+    /// Finds out if a path has a match; if not, reports why.
     pub(super) fn path(&mut self, pattern: &Arc<GraphPattern>, graph: Inside<'_>) -> Verdict {
         let GraphPattern::Path {
             subject,
@@ -436,7 +437,8 @@ impl Walk<'_, '_> {
     }
 }
 
-/// The predicates without each of which a path of one step or more has no match. Recurses as deep as the path nests, not too deep.
+/// Predicates that are all required for a path of one step or more to match. Recurses as deep as the path nests, up to
+/// a limit.
 fn required<'p>(
     path: &'p PropertyPathExpression,
     out: &mut Vec<&'p jindou_plan::sparql::NamedNode>,

@@ -1,4 +1,4 @@
-//! Small queries over one snapshot, within the time and memory of the one that is explained.
+//! Small queries over one snapshot, within the time and memory of the query being explained.
 
 use crate::results::Collector;
 use crate::{Database, QueryOptions, Snapshot};
@@ -11,17 +11,17 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most time of one query, so that one that is hard leaves time for others.
+/// Longest time of one query, so that a hard one leaves time for others.
 const ONE: Duration = Duration::from_millis(60);
-/// Most queries.
+/// Most queries in total.
 const MOST: usize = 400;
 
-/// The graphs that a query looks into.
+/// The graphs that a probing query reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sight {
-    /// Graphs that the explained query reads.
+    /// The graphs that the explained query reads.
     Own,
-    /// All of the store, the default graph among them.
+    /// All graphs of the store, including the default graph.
     All,
 }
 
@@ -30,13 +30,13 @@ pub(super) struct Prober<'a> {
     pub snapshot: Snapshot,
     /// FROM and FROM NAMED.
     pub dataset: Option<QueryDataset>,
-    /// Whether the default graph is the union of all.
+    /// True if the default graph is the union of all graphs.
     pub union: bool,
     options: QueryOptions,
     base: Option<BaseIri>,
     end: Instant,
     asked: Cell<usize>,
-    /// An error that is not the end of time or memory: it ends the explanation.
+    /// An error other than the end of time or memory: it ends the explanation.
     pub failed: RefCell<Option<Error>>,
     cancel: CancelToken,
 }
@@ -51,7 +51,7 @@ impl<'a> Prober<'a> {
     ) -> Self {
         let mut own = options.clone().with_threads(1).with_profile(false);
         own.watch = None;
-        // No endpoint is asked for the sake of an explanation.
+        // Endpoints must not be contacted for an explanation.
         own.service = None;
         own.dataset = None;
         let memory = db.settle(options).memory.clone();
@@ -69,7 +69,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Whether there is time for another look.
+    /// True while there is time for another query.
     pub(super) fn goes_on(&self) -> bool {
         self.failed.borrow().is_none() && self.asked.get() < MOST && Instant::now() < self.end
     }
@@ -120,7 +120,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Whether a pattern has a solution; `None` if that could not be found out in time.
+    /// True if a pattern has a solution; `None` if that could not be found out in time.
     pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: Sight) -> Option<bool> {
         let query = Query::Ask {
             dataset: self.dataset(sight),
@@ -133,7 +133,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Whether a pattern has a solution over the merge of these graphs.
+    /// True if a pattern has a solution over the merge of these graphs.
     pub(super) fn has_from(&self, pattern: &Arc<GraphPattern>, graphs: &[String]) -> bool {
         let default = graphs.iter().map(NamedNode::new_unchecked).collect();
         let query = Query::Ask {
@@ -192,7 +192,7 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// The rows of a query that is written here; none as well if they could not be found out in time.
+    /// The rows of a query given as text; empty if they could not be found out in time.
     pub(super) fn select(&self, text: &str, sight: Sight) -> Vec<Vec<Option<Term>>> {
         match jindou_plan::parse(text) {
             Ok(query) => self
@@ -202,13 +202,13 @@ impl<'a> Prober<'a> {
         }
     }
 
-    /// Whether the vocabulary has the term.
+    /// True if the vocabulary has the term.
     pub(super) fn knows(&self, t: &Term) -> bool {
         self.snapshot.lookup(&term::encode(t)).is_some()
     }
 }
 
-/// A pattern inside of a graph.
+/// A pattern inside a GRAPH.
 pub(super) fn within(
     pattern: Arc<GraphPattern>,
     graph: Option<&NamedNodePattern>,

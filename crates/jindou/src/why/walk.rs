@@ -1,4 +1,4 @@
-//! Goes through the algebra and finds the part that is empty.
+//! Walk through the algebra that finds the part without solutions.
 
 use super::pattern::{Role, one};
 use super::probe::{Prober, Sight, within};
@@ -11,14 +11,14 @@ use jindou_plan::sparql::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Parts of a join, and branches of a UNION, that are looked at.
+/// Most parts of a join, and branches of a UNION, that are examined.
 const PARTS: usize = 64;
-/// Levels of the algebra that are looked at.
+/// Most levels of the algebra that are examined.
 const DEPTH: usize = 100;
-/// Most parts of which those are sought that have nothing in common.
+/// Most parts of a join among which a group without common solutions is searched for.
 const FEW: usize = 16;
 
-/// The graph that a part looks into, if it is inside of GRAPH.
+/// The graph that a part reads, if it is inside GRAPH.
 pub(super) type Inside<'g> = Option<&'g NamedNodePattern>;
 
 /// Knowledge about the solutions of a part.
@@ -28,7 +28,7 @@ pub(super) enum Verdict {
     Empty,
     /// A solution exists.
     Some,
-    /// Unknown: the time was not enough.
+    /// Unknown, for lack of time.
     Unknown,
 }
 
@@ -51,9 +51,9 @@ pub(super) struct Walk<'w, 't> {
     pub probe: &'w Prober<'w>,
     pub text: &'w Text<'t>,
     pub reasons: Vec<Reason>,
-    /// Whether it has been said that the default graph is empty.
+    /// True once an empty default graph has been reported.
     pub default_told: bool,
-    /// Whether it has been suggested to look into named graphs.
+    /// True once reading named graphs has been suggested.
     pub wrapped: bool,
     /// The whole query.
     pub root: Option<Arc<GraphPattern>>,
@@ -78,7 +78,7 @@ impl<'w, 't> Walk<'w, 't> {
         }
     }
 
-    /// Goes through a query.
+    /// Explains a query.
     pub(super) fn query(&mut self, query: &Query) -> Verdict {
         let verdict = self.parts(query);
         if verdict == Verdict::Empty {
@@ -108,7 +108,7 @@ impl<'w, 't> Walk<'w, 't> {
                 | GraphPattern::Reduced { inner }
                 | GraphPattern::OrderBy { inner, .. }
                 | GraphPattern::Extend { inner, .. } => p = inner,
-                // An aggregate of nothing.
+                // An aggregate over nothing.
                 GraphPattern::Group {
                     inner, variables, ..
                 } if variables.is_empty() => return self.explain(inner, None, 0),
@@ -117,7 +117,7 @@ impl<'w, 't> Walk<'w, 't> {
         }
     }
 
-    /// Says which of the IRIs that DESCRIBE names are the subject of nothing; `None` where it names variables.
+    /// Reports the IRIs in DESCRIBE that are not the subject of any triple; `None` if DESCRIBE names variables.
     fn described(&mut self, root: &Arc<GraphPattern>) -> Option<Verdict> {
         let mut named = Vec::new();
         let mut p = root;
@@ -154,7 +154,7 @@ impl<'w, 't> Walk<'w, 't> {
         })
     }
 
-    /// Says why a pattern is empty. Nothing that is said of a part stays if it turns out not to be.
+    /// Reports why a pattern is empty. Reports about a part are withdrawn if it turns out to have solutions.
     pub(super) fn explain(
         &mut self,
         p: &Arc<GraphPattern>,
@@ -229,7 +229,7 @@ impl<'w, 't> Walk<'w, 't> {
             GraphPattern::Graph { name, inner } => {
                 let before = self.reasons.len();
                 if self.no_graph(name) {
-                    // A part that needs no triple has a solution all the same.
+                    // A part that requires no triple has a solution anyway.
                     let verdict = told(self.probe.has(p, Sight::Own));
                     if verdict == Verdict::Some {
                         self.reasons.truncate(before);
@@ -271,7 +271,7 @@ impl<'w, 't> Walk<'w, 't> {
         }
     }
 
-    /// All branches must be empty.
+    /// Explains a UNION: all branches must be empty.
     fn union(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
         let mut open = vec![p];
         let mut branches = Vec::new();
@@ -298,7 +298,7 @@ impl<'w, 't> Walk<'w, 't> {
         verdict
     }
 
-    /// One part must be empty, or some have nothing in common.
+    /// Explains a join: one part must be empty, or some must have no common solution.
     fn join(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
         let (parts, whole) = parts_of(p);
         let mut verdict = Verdict::Some;
@@ -329,17 +329,17 @@ impl<'w, 't> Walk<'w, 't> {
         told(has)
     }
 
-    /// Names parts that have no solution together; `each` is what is known of them one by one. False if it was not found out that there
-    /// are such parts.
+    /// Reports parts that have no common solution; `each` is the knowledge about them one by one. False if it was not
+    /// established that there are such parts.
     fn nothing_together(&mut self, parts: &[Part], graph: Inside<'_>, each: Verdict) -> bool {
         let all: Vec<&Part> = parts.iter().collect();
         let is_empty = |list: &[&Part]| {
             self.probe.has(&within(joined(list), graph), Sight::Own) == Some(false)
         };
-        // The more parts the fewer solutions: the shortest beginning that has none.
+        // More parts mean fewer solutions: find the shortest prefix that has none.
         let (mut some, mut none) = (1, all.len());
         if !is_empty(&all) {
-            // What all of them have takes too long; a few may be found to have nothing.
+            // A test of all parts takes too long; a few of them may be found to have no common solution.
             none = all.len().min(4);
             if none == all.len() || !is_empty(&all[..none]) {
                 return false;
@@ -370,7 +370,8 @@ impl<'w, 't> Walk<'w, 't> {
         true
     }
 
-    /// Says that these parts have no solution together. With `each_matches`, each of them is known to have some by itself.
+    /// Reports that these parts have no common solution. With `each_matches`, each of them is known to have some on its
+    /// own.
     fn say_apart(&mut self, kept: &[&Part], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
         let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
@@ -405,7 +406,7 @@ impl<'w, 't> Walk<'w, 't> {
         }
     }
 
-    /// Says which terms of VALUES do not occur.
+    /// Reports the terms in VALUES that do not occur in the store.
     fn unknown_values(&mut self, bindings: &[Vec<Option<jindou_plan::sparql::GroundTerm>>]) {
         use jindou_plan::sparql::GroundTerm;
         for ground in bindings.iter().flatten().flatten().take(20) {
@@ -445,7 +446,7 @@ fn told(has: Option<bool>) -> Verdict {
     }
 }
 
-/// The first parts of a join in their order, without what is optional; and whether they are all of the pattern.
+/// The first required parts of a join in their order, and true if they are all of the pattern.
 fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
     let mut open = vec![p];
     let mut whole = true;
@@ -472,7 +473,7 @@ fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
     (parts, whole)
 }
 
-/// The join of parts; their triples are one group of patterns.
+/// The join of parts, with their triples in one group of patterns.
 fn joined(parts: &[&Part]) -> Arc<GraphPattern> {
     let mut patterns = Vec::new();
     let mut others = Vec::new();

@@ -1,4 +1,4 @@
-//! Terms and patterns as a person writes them.
+//! Text of terms and patterns, as a person would write them.
 
 use super::Text;
 use jindou_model::term;
@@ -26,12 +26,12 @@ pub(super) fn number(n: u64) -> String {
     out
 }
 
-/// A number of things.
+/// A number of things, with singular or plural.
 pub(super) fn counted(n: u64, one: &str) -> String {
     format!("{} {one}{}", number(n), if n == 1 { "" } else { "s" })
 }
 
-/// A message for a terminal: without control characters, and without those that turn the direction of writing.
+/// A message for a terminal: without control characters, including those that change the direction of writing.
 pub(super) fn clean(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -47,7 +47,7 @@ pub(super) fn clean(text: &str) -> String {
     out
 }
 
-/// The first characters.
+/// The first characters of a text.
 pub(super) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((at, _)) => format!("{}…", &text[..at]),
@@ -64,7 +64,7 @@ pub(super) fn list(all: &[String]) -> String {
     }
 }
 
-/// A constant of a pattern.
+/// The constant in a pattern's position.
 pub(super) fn constant(t: &TermPattern) -> Option<Term> {
     match t {
         TermPattern::NamedNode(n) => Some(oxrdf::NamedNode::new_unchecked(n.as_str()).into()),
@@ -73,7 +73,7 @@ pub(super) fn constant(t: &TermPattern) -> Option<Term> {
     }
 }
 
-/// A term as a part of a pattern, which a blank node cannot be.
+/// A term as part of a pattern, which a blank node cannot be.
 pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
     use jindou_plan::sparql::{Canonical, Literal as L, NamedNode as N};
     let bytes = Canonical::from(term::encode(t));
@@ -85,7 +85,7 @@ pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
 }
 
 impl Text<'_> {
-    /// An IRI as the query may write it.
+    /// An IRI in the shortest form that the query may use.
     pub(super) fn iri(&self, iri: &str) -> String {
         match self.names.short(iri) {
             Some((text, None)) => text,
@@ -94,7 +94,7 @@ impl Text<'_> {
         }
     }
 
-    /// A term as the query may write it.
+    /// A term in the shortest form that the query may use.
     pub(super) fn term(&self, t: &Term) -> String {
         match t {
             Term::NamedNode(n) => self.iri(n.as_str()),
@@ -140,7 +140,7 @@ impl Text<'_> {
         shortened(&out)
     }
 
-    /// A constant as the query has it there, else as it may write it.
+    /// A constant as the query writes it at that place, otherwise as it may write it.
     pub(super) fn told(&self, t: &Term, range: Option<&Range<usize>>) -> String {
         match range {
             Some(range) => self.piece(range),
@@ -160,7 +160,7 @@ impl Text<'_> {
         }
     }
 
-    /// A triple pattern. Triple terms recurse, as deep as they nest.
+    /// A triple pattern as text. Recurses into triple terms, as deep as they nest.
     pub(super) fn triple(&self, t: &TriplePattern) -> String {
         let predicate = match &t.predicate {
             NamedNodePattern::Variable(v) => v.to_string(),
@@ -196,7 +196,7 @@ impl Text<'_> {
         }
     }
 
-    /// A part of a join.
+    /// A part of a join as text.
     pub(super) fn pattern(&self, p: &GraphPattern) -> String {
         match p {
             GraphPattern::Bgp { patterns } => match patterns.as_slice() {
@@ -208,7 +208,7 @@ impl Text<'_> {
                 path,
                 object,
             } => {
-                // A path of thousands of steps is told by its length alone.
+                // A path of thousands of steps is described by its length alone.
                 let told = match self.recorded.path(subject, path, object) {
                     Some(range) => return format!("{} {}", self.part(subject), self.piece(&range)),
                     None => shortened(&self.path(path)),

@@ -36,7 +36,7 @@ pub fn text() -> String {
 
 /// Queries, and the only row of each answer.
 pub fn questions() -> Vec<(String, String)> {
-    // No one knows one person twice: i + 1 = 7 i + 3 (mod 6000) has no solution, since 6 does not divide 2.
+    // A person never knows another twice: i + 1 = 7 i + 3 (mod 6000) has no solution, since 6 does not divide 2.
     let ages: u64 = (0..N).map(age).sum();
     let lengths: u64 = (0..N)
         .map(|i| "the name of number ".len() as u64 + i.to_string().len() as u64)

@@ -54,7 +54,7 @@ pub fn ground() -> Ground {
     }
 }
 
-/// Keeps the beginning; then it is a reader that went away, or one that throws away what comes.
+/// Keeps the beginning; after that it acts as a reader that went away, or as one that discards everything.
 #[derive(Default)]
 struct Reader {
     kept: Vec<u8>,

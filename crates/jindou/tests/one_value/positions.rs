@@ -31,9 +31,9 @@ pub enum What {
     Value(Option<Term>),
     /// Its effective boolean value, `None` for an error.
     Truth(Option<bool>),
-    /// Whether it passed as a condition.
+    /// True if it passed as a condition.
     Holds(bool),
-    /// Whether it passed negated.
+    /// True if it passed negated.
     Fails(bool),
     /// A value made of the expression's, and what it must be.
     Made(Option<Term>, Outcome),

@@ -338,7 +338,7 @@ fn snapshots_stay_and_readers_elsewhere_find_the_store() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let readers = scope.spawn(|| {
-            // While it is merged and the log forgets, whoever opens the store finds all of it.
+            // While it is merged and the log is trimmed, every opening of the store finds all of it.
             let mut opened_times = 0;
             let mut seen = 0;
             while !stop.load(Ordering::SeqCst) || opened_times < 20 {
@@ -473,7 +473,7 @@ fn kills(rounds: u32, seed: u64) {
         let db = opened(&store, Access::Write);
         merged_in = merged_in.max(db.snapshot().base().merged());
         let n = last(&db);
-        // One more may be there whole, of which no one was told.
+        // One more may be complete, of which no caller was told.
         let least = acknowledged.max(model.n);
         assert!(
             (least..=least + 1).contains(&n),

@@ -10,7 +10,7 @@ pub struct Case {
     pub line: usize,
     /// Documents that are loaded before the first step.
     pub data: Vec<Document>,
-    /// Whether loading them fails, with these words in the message.
+    /// Words in the message with which loading them must fail.
     pub load_error: Option<Vec<String>>,
     pub steps: Vec<CaseStep>,
 }

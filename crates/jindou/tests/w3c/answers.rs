@@ -153,7 +153,7 @@ pub fn computed(query: &Query) -> Vec<String> {
     out
 }
 
-/// Whether a query is SELECT REDUCED.
+/// True if a query is SELECT REDUCED.
 pub fn is_reduced(query: &Query) -> bool {
     let is_select = matches!(query, Query::Select { .. });
     is_select && matches!(**query.pattern(), GraphPattern::Reduced { .. })
@@ -189,8 +189,8 @@ pub fn show(answer: &Answer) -> String {
     }
 }
 
-/// Whether two answers are the same up to blank node names, row order unless `ordered`, and the lexical form
-/// of numbers in the variables `lax`.
+/// True if two answers are the same up to blank node names, row order unless `ordered`, and the lexical form of numbers
+/// in the variables `lax`.
 pub fn same(got: &Answer, want: &Answer, ordered: bool, lax: &[String]) -> bool {
     match (got, want) {
         (Answer::Boolean(a), Answer::Boolean(b)) => a == b,

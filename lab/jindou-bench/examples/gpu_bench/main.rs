@@ -158,7 +158,7 @@ fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     Ok(right)
 }
 
-/// Bytes a second of a copy inside the device, reads and writes both counted; median.
+/// Bytes per second of a copy inside the device, reads and writes both counted; median.
 fn copy_bandwidth(device: &Arc<Device>, bytes: usize, repeat: usize) -> Result<f64> {
     let (from, to) = (
         DeviceBuffer::new(device, bytes)?,

@@ -134,7 +134,7 @@ pub struct BenchStream {
     /// Ask for a compressed answer: gzip or zstd.
     #[arg(long, value_name = "CODING", value_parser = ["gzip", "zstd"])]
     pub encoding: Option<String>,
-    /// Threads of the query (default: one a core).
+    /// Threads of the query (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.
@@ -159,7 +159,7 @@ pub struct BenchLive {
     /// How long they come, and how long the queries are measured without them.
     #[arg(long, value_parser = parse_duration, default_value = "20s", value_name = "TIME")]
     pub time: Duration,
-    /// Threads of the second column of each query (default: one a core).
+    /// Threads of the second column of each query (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// As JSON as well, to a file.
@@ -209,7 +209,7 @@ pub struct BenchMerge {
     /// Runs of each query.
     #[arg(long, default_value_t = 9)]
     pub repeat: usize,
-    /// Threads of transactions and of the merge (default: one a core).
+    /// Threads of transactions and of the merge (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     #[command(flatten)]
@@ -239,7 +239,7 @@ pub struct BenchUpdates {
     /// Runs of each query.
     #[arg(long, default_value_t = 9)]
     pub repeat: usize,
-    /// Threads of transactions (default: one a core).
+    /// Threads of transactions (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Threads of a query.
@@ -267,7 +267,7 @@ pub struct BenchLubm {
     /// With --official: load what follows from the data by the ontology too, as those queries expect.
     #[arg(long, requires = "official")]
     pub inferred: bool,
-    /// Threads for heavy queries and for the load (default: one a core).
+    /// Threads for heavy queries and for the load (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs of each query; medians are reported.
@@ -306,7 +306,7 @@ pub struct BenchWatdiv {
     /// Templates, e.g. L1,C3 (default: all).
     #[arg(long, value_delimiter = ',')]
     pub queries: Vec<String>,
-    /// Threads for heavy queries and for the load (default: one a core).
+    /// Threads for heavy queries and for the load (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs of each instance.
@@ -372,7 +372,7 @@ pub struct BenchMix {
     /// Queries by name (default: all).
     #[arg(long, value_delimiter = ',')]
     pub queries: Vec<String>,
-    /// Threads for heavy queries and for the load (default: one a core).
+    /// Threads for heavy queries and for the load (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs of each instance.
@@ -402,7 +402,7 @@ pub struct BenchUgly {
     /// Where the store is or goes (default: a temporary one).
     #[arg(long, value_name = "DIR")]
     pub store: Option<PathBuf>,
-    /// Threads (default: one a core).
+    /// Threads (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
 }
@@ -415,7 +415,7 @@ pub struct BenchOperators {
     /// Only lines whose title contains one of these, e.g. path,"order by" (default: all).
     #[arg(long, value_delimiter = ',', value_name = "TEXT")]
     pub only: Vec<String>,
-    /// Threads a query may use (default: one a core).
+    /// Threads a query may use (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs of each question; medians are reported.
@@ -461,7 +461,7 @@ pub struct BenchPapers {
     /// Their row counts, tab-separated: query, or template and instance, then rows; a first line of titles.
     #[arg(long, value_name = "FILE")]
     pub counts: Option<PathBuf>,
-    /// Threads for loads and heavy queries; the most of figure 14 (default: one a core).
+    /// Threads for loads and heavy queries; the most of figure 14 (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs of each query; medians are reported.

@@ -85,7 +85,7 @@ pub struct BenchFiles {
     /// Skip statements that are not valid.
     #[arg(long)]
     pub lenient: bool,
-    /// Threads a query may use (default: one a core).
+    /// Threads a query may use (default: one per core).
     #[arg(long)]
     pub threads: Option<usize>,
     /// As JSON, to a file or (without one) to standard output.

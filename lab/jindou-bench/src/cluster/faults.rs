@@ -75,7 +75,7 @@ fn known(store: &std::path::Path, universities: u32) -> Result<Vec<(&'static str
     Ok(all)
 }
 
-/// Whether a server's process is stopped or killed.
+/// State that tells if a server's process is stopped or killed.
 #[derive(Default)]
 struct Away(AtomicU64);
 

@@ -62,6 +62,6 @@ pub struct Alone {
     pub rate: f64,
     /// Queries a second of processor time: the same whatever else the machine does, but for its caches.
     pub of_processor: f64,
-    /// Seconds a query, by class.
+    /// Seconds per query, by class.
     pub means: Vec<f64>,
 }

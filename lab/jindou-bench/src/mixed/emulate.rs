@@ -301,7 +301,8 @@ impl TaskSource for Emulator {
             Dropped::Late => s.late += 1,
             Dropped::Closed => {
                 s.unfinished += 1;
-                // Whoever still waits has waited so long: without them a queue that nothing serves would look well.
+                // Queries that still wait have waited this long: without them a queue that nothing serves would look
+                // well.
                 let span = self.recorded.get().copied();
                 if let (Task::Light { class, .. }, Some((from, to))) = (job.task, span)
                     && (from..to).contains(&job.arrived)

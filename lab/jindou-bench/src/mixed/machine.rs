@@ -37,7 +37,7 @@ pub struct Reading {
 pub struct Taken {
     /// Cores' worth of time that other processes had.
     pub others: f64,
-    /// The same of the host.
+    /// The same for the host.
     pub stolen: f64,
     /// Times a thread of this process was made to leave its core, a second.
     pub preempted: f64,

@@ -99,7 +99,7 @@ pub enum Ran<T> {
     TooLong(Job<T>),
 }
 
-/// Why a job was not run.
+/// Reason why a job was not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
     /// Its deadline passed while it waited.

@@ -37,7 +37,7 @@ impl Heavy {
         let _ = self.wake.set(wake);
     }
 
-    /// Whether a helper is wanted now: what workers look at first.
+    /// True if a helper is wanted now, which workers check first.
     pub(crate) fn is_wanted(&self) -> bool {
         self.calls.are_wanted()
     }

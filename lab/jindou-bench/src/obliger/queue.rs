@@ -57,8 +57,9 @@ impl<T> Queue<T> {
         self.at(now).saturating_add(t)
     }
 
-    /// True if no job waits in it. A worker that is about to sleep looks here after [`Self::lie_down`], and whoever pushes looks
-    /// for sleepers after [`Self::push`]: the fences in both have one order, so one of the two sees the other.
+    /// True if no job waits in it. A worker that is about to sleep looks here after [`Self::lie_down`], and a thread
+    /// that pushes looks for sleepers after [`Self::push`]: the fences in both have one order, so one of the two sees
+    /// the other.
     pub(crate) fn is_empty(&self) -> bool {
         self.len.load(Ordering::Relaxed) == 0
     }
@@ -126,7 +127,7 @@ impl<T> Queue<T> {
         slept
     }
 
-    /// The next job, whoever else serves the queue.
+    /// The next job, regardless of other threads that serve the queue.
     pub(crate) fn take(&self) -> Option<Job<T>> {
         if self.is_empty() {
             return None;

@@ -101,7 +101,7 @@ impl<W: TaskSource> SchedulerState<W> {
                 (self.heavy_queue.oldest(), self.queues[worker].oldest())
             && light < heavy
         {
-            // No one else will take it, and first come is first served in the papers' private queues.
+            // Other workers will not take it, and first come is first served in the papers' private queues.
             return false;
         }
         if !self.heavy.enter() {
@@ -202,7 +202,7 @@ impl<W: TaskSource> SchedulerState<W> {
                 if !next.is_empty() {
                     return Some(next.stuck_in(Instant::now(), t));
                 }
-                // Some other one is stuck, and whoever obliges it may be as well.
+                // Some other worker is stuck, and the one that obliges it may be as well.
                 any().then_some(t)
             }
         }

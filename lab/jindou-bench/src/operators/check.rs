@@ -1,4 +1,4 @@
-//! Whether an answer is right, by another formulation of its question. Terms are compared, not ids.
+//! Checks of answers by another formulation of their questions. Terms are compared, not ids.
 
 use super::questions::{Check, Questions};
 use jindou::{Database, Error, QueryOptions, Result, ResultFormat, ResultWriter};

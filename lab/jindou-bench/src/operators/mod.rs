@@ -162,7 +162,7 @@ pub fn run(a: &BenchOperators) -> Result<ExitCode> {
     })
 }
 
-/// Bytes a second that one thread copies from one place in memory to another.
+/// Bytes per second that one thread copies from one place in memory to another.
 fn copy_speed() -> f64 {
     let from = vec![1u8; BLOCK];
     let mut to = vec![0u8; BLOCK];

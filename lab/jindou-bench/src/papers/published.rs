@@ -6,7 +6,7 @@
 pub const HARDWARE: &str = "two 10-core Intel Xeon E5-2650 v3 (two cores of each left to clients), 64 GB of DRAM, Ubuntu 14.04; \
      figures 14 and 16 on six of these with 56 Gbps InfiniBand";
 
-/// A published table: a line a query or group of queries, a column a system.
+/// A published table: a line per query or group of queries, a column per system.
 pub struct Table {
     pub number: u32,
     /// Section of the paper.

@@ -78,7 +78,7 @@ impl Stores {
         }
     }
 
-    /// Why LUBM(`universities`) does not fit this machine now, if it does not.
+    /// The reason why LUBM(`universities`) does not fit this machine now, if it does not.
     pub fn too_large(&self, universities: u32) -> Option<String> {
         if self.root.join(format!("lubm-{universities}")).exists() {
             return None;

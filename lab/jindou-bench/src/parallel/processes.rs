@@ -91,7 +91,7 @@ impl WorkerProcesses {
         self.sockets.len()
     }
 
-    /// Why a worker does not answer.
+    /// The reason why a worker does not answer.
     fn ended(&mut self, worker: usize) -> Error {
         let child = &mut self.children[worker];
         // Its socket closes a moment before it has ended.

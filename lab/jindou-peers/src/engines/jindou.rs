@@ -25,7 +25,7 @@ impl Jindou {
         }
     }
 
-    /// Whether the command has a server.
+    /// True if the command has a server.
     #[must_use]
     pub fn can_serve(program: &Path) -> bool {
         Command::new(program)

@@ -58,13 +58,13 @@ pub struct EngineReport {
     pub about: About,
     /// Time, disk space and memory that the load took.
     pub loaded: Option<Loaded>,
-    /// Whether the load's figures are of an earlier run, whose store was used.
+    /// True if the load's figures are those of an earlier run, whose store was used.
     pub load_reused: bool,
     /// The most memory while it answered.
     pub serving: Memory,
     /// Times of `ASK {}`, in milliseconds: the floor of every query's time.
     pub floor_ms: Vec<f64>,
-    /// Why it took no part.
+    /// Reason why it took no part.
     pub failed: Option<String>,
 }
 
@@ -110,9 +110,9 @@ pub struct Answer {
     pub warm_up_ms: f64,
     /// The timed runs, in milliseconds, ascending.
     pub times_ms: Vec<f64>,
-    /// Why there is no time.
+    /// Reason why there is no time.
     pub failure: Option<String>,
-    /// Whether it took longer than the limit.
+    /// True if it took longer than the limit.
     pub over_limit: bool,
     #[serde(skip)]
     pub(crate) broke: bool,
@@ -146,12 +146,12 @@ impl Answer {
 pub struct Ratio {
     /// The peer's median over the first engine's.
     pub times: f64,
-    /// Whether the peer was cut off at the limit.
+    /// True if the peer was cut off at the limit.
     pub at_least: bool,
 }
 
 impl QueryReport {
-    /// Whether an engine's answer has the right rows: the known number, or else the first engine's.
+    /// True if an engine's answer has the right rows: the known number, or else the first engine's.
     #[must_use]
     pub fn right(&self, engine: usize) -> bool {
         let rows = |i: usize| self.answers.get(i).and_then(|a| a.seen).map(|s| s.rows);

@@ -63,7 +63,7 @@ pub struct Bar {
     pub value: f64,
     /// The least and the most.
     pub range: Option<(f64, f64)>,
-    /// Whether the truth is longer.
+    /// True if the true value is longer.
     pub cut: bool,
     /// The colour's number, which stands for the engine.
     pub colour: usize,

@@ -13,40 +13,41 @@ use std::sync::{Arc, Mutex};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of requests of which only parts came.
+/// Most bytes of incompletely received requests.
 const MAX_PARTIAL: usize = 2 * MAX_REQUEST;
-/// Requests of which only parts came: parts may overtake one another, but not those of this many requests.
+/// Most incompletely received requests: parts may overtake one another, but not across this many requests.
 const MAX_BEGUN: usize = 4;
 
-/// The lane of a connection on which a peer asks.
+/// The lane of a connection on which a peer sends requests.
 pub struct Answering {
     own: Own,
-    /// The way over TLS.
+    /// The way back over TLS.
     out: Sender<frame::FramePart>,
-    /// Where requests are answered.
+    /// Runtime on which requests are answered.
     runtime: Handle,
-    /// Stands before replies.
+    /// Number that precedes replies.
     theirs: u64,
-    /// Requests are charged to it while they come and until they are answered.
+    /// Budget that is charged for requests from their arrival until they are answered.
     memory: MemoryBudget,
     state: Mutex<AnswerState>,
 }
 
 #[derive(Default)]
 struct AnswerState {
-    /// Requests that are being answered.
+    /// Number of requests being answered.
     in_work: usize,
-    /// The one that was begun last comes last.
+    /// Incomplete requests, the most recently begun one last.
     partial: VecDeque<Begun>,
     has_ended: bool,
 }
 
-/// A request of which parts came, charged as it grows. One that there is no room for is counted to its end and not kept.
+/// A partly received request, charged as it grows. If there is no room for it, its parts are counted to the end but not
+/// kept.
 struct Begun {
     number: u64,
     assembly: Assembly,
     charge: Charge,
-    /// Why there is no room.
+    /// Reason why there is no room.
     refused: Option<String>,
 }
 
@@ -63,7 +64,8 @@ impl Begun {
     /// As [`Assembly::put`].
     fn put(&mut self, part: &LanePart<'_>) -> Result<Option<Vec<u8>>, &'static str> {
         if self.refused.is_none() {
-            // A list doubles: the old one and the new one exist at once. It is read into requests afterwards.
+            // A list doubles: for a moment the old and the new one exist together. Afterwards it is parsed into
+            // requests.
             let length = self.assembly.bytes() + part.body.len();
             let room = 2 * length.next_power_of_two() as u64;
             if let Err(e) = self.charge.set(room) {
@@ -76,15 +78,15 @@ impl Begun {
     }
 }
 
-/// A request that has come whole.
+/// A completely received request.
 struct WholeRequest {
-    /// Or why there was no room for it.
+    /// Its bytes, or the reason why there was no room for it.
     bytes: Result<Vec<u8>, String>,
     _charge: Charge,
 }
 
 impl AnswerState {
-    /// Forgets parts of requests that the peer has given up: it sends one request in parts at a time.
+    /// Drops the parts of requests that the peer has given up: it sends one multi-part request at a time.
     fn forget_old(&mut self) {
         let held = |all: &VecDeque<Begun>| all.iter().map(|p| p.assembly.bytes()).sum::<usize>();
         while self.partial.len() > 1
@@ -98,7 +100,7 @@ impl AnswerState {
 /// A lane in its end's table, until it is dropped.
 pub struct AnsweringLane {
     end: Arc<LaneEnd>,
-    /// Stands before requests.
+    /// Number that precedes requests.
     pub number: u64,
     lane: Arc<Answering>,
 }
@@ -111,7 +113,7 @@ impl Drop for AnsweringLane {
 }
 
 impl Answering {
-    /// Opens a lane to a peer that reads replies behind a number. Its requests are charged to `memory`.
+    /// Opens a lane to a peer that expects its number before replies. Its requests are charged to `memory`.
     pub fn open(
         end: &Arc<LaneEnd>,
         own: &Own,
@@ -136,10 +138,10 @@ impl Answering {
         })
     }
 
-    /// Takes a part of a request, and has the request answered once it is whole.
+    /// Accepts a part of a request, and starts answering the request once it is complete.
     ///
     /// # Errors
-    /// For one that is none, which ends the lane.
+    /// For an invalid part, which ends the lane.
     pub(super) fn take(
         self: &Arc<Self>,
         end: &Arc<LaneEnd>,
@@ -161,7 +163,7 @@ impl Answering {
                     return Err(what);
                 }
                 let out = self.out.clone();
-                // The peer has to know that nothing more is taken here.
+                // The peer has to know that nothing more is accepted here.
                 self.runtime.spawn(async move {
                     for part in frame::parts(FrameKind::Lane, 0, Vec::new()) {
                         let _ = out.send(part).await;
@@ -214,7 +216,7 @@ impl Answering {
         };
         drop(request);
         let has_ended = {
-            // Before the peer can have the reply and send the next request.
+            // This is done before the peer can have the reply and send the next request.
             let mut state = lock(&self.state);
             state.in_work -= 1;
             state.has_ended
@@ -230,7 +232,7 @@ impl Answering {
         }
     }
 
-    /// Takes nothing any more; false if that was so before.
+    /// Stops accepting parts; false if that was so before.
     fn end(&self) -> bool {
         let mut state = lock(&self.state);
         state.partial.clear();

@@ -16,11 +16,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Why a request that was handed over to UCX has no answer.
+/// Error of a request that was handed over to UCX and lost.
 pub const LOST: &str = "its lane over UCX broke";
 
-/// A peer that takes nothing over UCX for so long has no lane any more, however it is heard of over TLS: as long as over TLS, since queries
-/// wait meanwhile.
+/// Time after which a peer that accepts nothing over UCX loses its lane, even if it is heard over TLS: as long as for
+/// TLS, since queries wait meanwhile.
 const DEAF: Duration = SILENCE;
 
 /// The lane of the connection to a peer.
@@ -28,15 +28,15 @@ pub struct Lane {
     end: Arc<LaneEnd>,
     peer: Arc<Peer>,
     link: Arc<dyn transport::Peer>,
-    /// Stands before replies.
+    /// Number that precedes replies.
     own: u64,
-    /// Stands before requests, once the peer has told it.
+    /// Number that precedes requests, once the peer has sent it.
     theirs: OnceLock<u64>,
-    /// By number: requests whose reply has not come; `None` once the lane has ended.
+    /// Requests without a reply yet, by number; `None` once the lane has ended.
     under_way: Mutex<Option<FxHashMap<u64, UnderWay>>>,
-    /// Requests that were handed over.
+    /// Number of requests that were handed over.
     taken: AtomicU64,
-    /// Held while a request of several parts is sent.
+    /// Held while a multi-part request is sent.
     long: Mutex<()>,
     /// The peer's shards, once they can be read.
     reads: OnceLock<Reads>,
@@ -44,33 +44,33 @@ pub struct Lane {
 
 #[derive(Default)]
 struct UnderWay {
-    /// All of it was handed over.
+    /// True if all of it was handed over.
     is_sent: bool,
     reply: Assembly,
 }
 
 impl Lane {
-    /// The peer is ready for requests after a number.
+    /// Records that the peer accepts requests preceded by this number.
     pub fn accepted(&self, number: u64) {
         let _ = self.theirs.set(number);
     }
 
-    /// Requests that it took; `None` before the peer has accepted it.
+    /// Number of requests handed over; `None` before the peer has accepted the lane.
     pub fn taken(&self) -> Option<u64> {
         self.theirs
             .get()
             .map(|_| self.taken.load(Ordering::Relaxed))
     }
 
-    /// Sends a request; false if it has to go over TLS.
+    /// Sends a request; false if it has to be sent over TLS.
     ///
     /// # Errors
-    /// The token's.
+    /// The token's errors.
     pub fn send(&self, number: u64, message: &[u8], cancel: &CancelToken) -> Result<bool> {
         let Some(&theirs) = self.theirs.get() else {
             return Ok(false);
         };
-        // The peer keeps parts of few requests at a time.
+        // The peer keeps parts of only a few requests at a time.
         let long = (message.len() > super::parts::PART).then(|| self.long.try_lock());
         let _long = match long {
             None => None,
@@ -89,7 +89,7 @@ impl Lane {
         let to = (theirs, number, FrameKind::Requests);
         if let Err(e) = self.end.send(&*self.link, to, message, patience) {
             self.forget(number);
-            // That this query's time is over, or the peer is slow, must not fail the requests of others.
+            // A timeout of this query, or a slow peer, must not fail the requests of others.
             if !matches!(e, TransportError::Deadline { .. }) {
                 self.peer.lane_ended(self, &e.to_string());
             }
@@ -99,7 +99,7 @@ impl Lane {
         self.taken.fetch_add(1, Ordering::Relaxed);
         let has_ended = match &mut *lock(&self.under_way) {
             Some(all) => {
-                // It is gone if its reply has come.
+                // It has been removed if its reply has arrived.
                 if let Some(one) = all.get_mut(&number) {
                     one.is_sent = true;
                 }
@@ -113,16 +113,16 @@ impl Lane {
         Ok(true)
     }
 
-    /// Takes a part of a reply.
+    /// Accepts a part of a reply.
     ///
     /// # Errors
-    /// For one that is none.
+    /// For an invalid part.
     pub(super) fn take(&self, part: &LanePart<'_>) -> Result<(), &'static str> {
         let is_unwanted = !part.is_whole() && !self.peer.waits_for(part.number);
         let taken = {
             let mut under_way = lock(&self.under_way);
             let all = under_way.as_mut().ok_or("the lane has ended")?;
-            // Such as one that was answered over TLS in the end.
+            // For example a reply to a request that was answered over TLS in the end.
             let Some(one) = all.get_mut(&part.number) else {
                 return Ok(());
             };
@@ -146,27 +146,27 @@ impl Lane {
         ended
     }
 
-    /// Waits for a request's reply no longer.
+    /// Stops waiting for a request's reply.
     pub fn forget(&self, number: u64) {
         if let Some(all) = &mut *lock(&self.under_way) {
             all.remove(&number);
         }
     }
 
-    /// Takes nothing any more; gives the requests that were handed over.
+    /// Stops accepting requests; returns the requests that were handed over.
     pub fn end(&self) -> Vec<u64> {
         let all = lock(&self.under_way).take().unwrap_or_default();
         let sent = all.into_iter().filter(|(_, one)| one.is_sent);
         sent.map(|(number, _)| number).collect()
     }
 
-    /// The way to read the peer's shards, while the lane lives.
+    /// Access to the peer's shards by reading, while the lane lives.
     pub fn reads(&self) -> Option<&Reads> {
         let reads = self.reads.get()?;
         (!self.has_ended()).then_some(reads)
     }
 
-    /// Opens the peer's shards for reading; true if there is nothing more to try.
+    /// Opens the peer's shards for reading; true if no further attempt is needed.
     fn open_reads(&self) -> bool {
         match Reads::open(&self.end, &self.link, self.peer.shards()) {
             Ok(Some(reads)) => {
@@ -188,7 +188,7 @@ impl Lane {
         lock(&self.under_way).is_none()
     }
 
-    /// True if a request's reply has not come.
+    /// True if a request still waits for its reply.
     fn is_busy(&self) -> bool {
         lock(&self.under_way)
             .as_ref()
@@ -207,7 +207,7 @@ impl Drop for AskingLane {
     }
 }
 
-/// A connection that is closed if nothing takes it.
+/// A connection that is closed on drop unless it is taken out.
 struct Connected(Option<Arc<dyn transport::Peer>>);
 
 impl Drop for Connected {
@@ -218,7 +218,7 @@ impl Drop for Connected {
     }
 }
 
-/// Opens a peer's lane and watches it until it ends. To be dropped with the connection.
+/// Opens a peer's lane and watches it until it ends. Must be dropped together with the connection.
 pub async fn keep(peer: &Arc<Peer>, end: &Arc<LaneEnd>, address: SocketAddr) {
     let ours = Arc::clone(end);
     let connecting = tokio::task::spawn_blocking(move || {
@@ -252,14 +252,14 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<LaneEnd>, address: SocketAddr) {
     }));
     lock(&end.tables.asking).insert(own, Arc::clone(&open.0));
     peer.offer(&open.0, own);
-    // A thread, since it waits for the peer; it ends with the lane at the latest.
+    // On a thread, since it waits for the peer; the thread ends with the lane at the latest.
     if end.shelf().is_some() {
         let lane = Arc::clone(&open.0);
         let opening = move || {
             let mut pause = BEAT / 10;
             while !lane.has_ended() && !lane.open_reads() {
                 std::thread::sleep(pause);
-                // A peer that cannot summarise its segments never has them.
+                // A peer that cannot summarise its segments never gets any further.
                 pause = (2 * pause).min(2 * BEAT);
             }
         };
@@ -268,7 +268,8 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<LaneEnd>, address: SocketAddr) {
     watch(&open.0).await;
 }
 
-/// Ends a lane when its connection fails, and when nothing comes through it although the connection looks sound. Returns once it has ended.
+/// Ends a lane when its connection fails, or when nothing passes through it although the connection looks sound.
+/// Returns once the lane has ended.
 async fn watch(lane: &Arc<Lane>) {
     let mut looked = Instant::now();
     let mut asked: Option<JoinHandle<Result<(), TransportError>>> = None;
@@ -308,7 +309,7 @@ mod tests {
     use crate::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
     use crate::transport::{ByteRange, Moment, RegionDescriptor, RemoteRegion};
 
-    /// A connection that looks sound, and through which nothing comes.
+    /// A connection that looks sound but through which nothing passes.
     struct Deaf;
 
     impl transport::Peer for Deaf {
@@ -359,7 +360,7 @@ mod tests {
         fn close(&self) {}
     }
 
-    /// A lane over a deaf connection, of a peer for whose replies nothing waits, that took one request.
+    /// A lane over a deaf connection, without any waiting caller, that accepted one request.
     fn lane() -> Option<Arc<Lane>> {
         if let Err(e) = available() {
             println!("skipped: {e}");

@@ -1,12 +1,14 @@
 //! The lane of a connection: its requests and replies over UCX instead of TLS.
 //!
-//! A connection over TLS says who is there, and lives or ends as without a lane. Where both servers have UCX, the one that dialled connects
-//! to the other's end as well, and both tell one another over TLS, in a frame of kind [`FrameKind::Lane`], a random number that has to stand
-//! before all that is sent to them. From then on requests and replies go over UCX in one-way messages ([`parts`]).
+//! The TLS connection shows if the peer is there, and lives or ends just as without a lane. If both servers have UCX,
+//! the dialling one also connects to the other's UCX end. Both then tell each other over TLS, in a frame of kind
+//! [`FrameKind::Lane`], a random number that must precede everything that is sent to them. From then on requests and
+//! replies go over UCX in one-way messages ([`parts`]).
 //!
-//! A lane only ever makes things quicker. What it has no room for goes over TLS, and when it breaks, all does until the next connection.
-//! Requests that were handed over and not yet answered fail then, as they might be worked off twice otherwise. Of a request that is given
-//! up, as its query ends, the other side may keep parts for a while, and the lane goes on.
+//! A lane only makes things faster. Messages for which it has no room go over TLS, and when it breaks, all of them do
+//! until the next connection. Requests that were handed over but not answered then fail, as they might otherwise be
+//! executed twice. When a request is given up because its query ends, the other side may keep some of its parts for a
+//! while, and the lane continues.
 
 mod answer;
 mod ask;
@@ -28,28 +30,28 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Requests of a lane that are read and not yet answered.
+/// Most requests of a lane that were read but not answered yet.
 const IN_WORK: usize = 16;
-/// Of this many parts of a message the last one waits until the other side has taken it.
+/// The last of this many parts of a message waits until the other side has received it.
 const WINDOW: u32 = 4;
-/// The transport's kinds of messages.
+/// Kinds of messages on the transport.
 const REQUESTS: u16 = 1;
 const REPLIES: u16 = 2;
-/// Wants an empty answer.
+/// Asks for an empty answer.
 pub const ALIVE: u16 = 4;
-/// Asks what a reader has to know of a shard.
+/// Asks for the catalogue of a shard.
 pub const CATALOGUE: u16 = 5;
 
-/// A server's end of the fabric.
+/// A server's UCX end.
 pub struct LaneEnd {
     transport: Arc<UcxTransport>,
     tables: Arc<Tables>,
-    /// Shards that peers may read; `None` where they may not.
+    /// Shards that peers may read; `None` if they may not.
     shelf: Option<Arc<Shelf>>,
     port: u16,
 }
 
-/// Lanes by the numbers that others put before what they send.
+/// Lanes by the numbers that peers put before their messages.
 #[derive(Default)]
 struct Tables {
     asking: Mutex<FxHashMap<u64, Arc<Lane>>>,
@@ -57,8 +59,8 @@ struct Tables {
 }
 
 impl LaneEnd {
-    /// The end that a cluster file asks for, at a free port of an address; `None` if servers speak over TLS only. The store has this many
-    /// predicates.
+    /// The end that a cluster file asks for, at a free port of an address; `None` if servers use TLS only. The store
+    /// has this many predicates.
     ///
     /// # Errors
     /// [`Error::Usage`] when UCX cannot be used here.
@@ -84,7 +86,7 @@ impl LaneEnd {
         }
         options.listen = SocketAddr::new(ip, 0).to_string();
         options.heartbeat = BEAT;
-        // The connection over TLS is to be the first to know.
+        // The TLS connection should notice first.
         options.suspect_after = 2 * SILENCE;
         let transport = UcxTransport::new(options).map_err(cannot)?;
         let port = transport.address().parse::<SocketAddr>();
@@ -131,7 +133,7 @@ impl LaneEnd {
         Ok(Some(end))
     }
 
-    /// The end of the fabric itself.
+    /// The underlying transport.
     pub fn transport(&self) -> &UcxTransport {
         &self.transport
     }
@@ -157,8 +159,8 @@ impl LaneEnd {
         self.transport.connect(&address.to_string(), deadline)
     }
 
-    /// Sends a message part by part. `patience` is asked before each how long that part may wait. After an error the other side does not
-    /// have all of it.
+    /// Sends a message part by part. Before each part, `patience` is asked how long it may wait. After an error the
+    /// other side does not have all parts.
     fn send(
         &self,
         to: &dyn Peer,
@@ -176,7 +178,8 @@ impl LaneEnd {
         for (index, body) in all {
             parts::write(lane, number, kind, (index, count), body, &mut bytes);
             let deadline = self.transport.deadline(patience());
-            // Else a long message would be all in UCX's queues. The last part never waits: when that wait ended, it might have come.
+            // Otherwise all of a long message would be in UCX's queues. The last part never waits: if that wait timed
+            // out, the part might still have arrived.
             if (index + 1).is_multiple_of(WINDOW) && index + 1 < count {
                 to.call(transport_kind, Epoch(0), &bytes, &mut Vec::new(), deadline)?;
             } else {
@@ -187,7 +190,8 @@ impl LaneEnd {
     }
 }
 
-/// The part in a message. One that came damaged ends its connection, and the lane with that: whoever waits for it would wait for ever.
+/// The part in a message. A damaged part ends its connection, and with it the lane: otherwise its receiver would wait
+/// for ever.
 fn whole<'m>(m: &Message<'m>) -> Result<parts::LanePart<'m>, &'static str> {
     parts::read(m.payload).ok_or_else(|| {
         if let Some(peer) = m.peer {
@@ -197,7 +201,7 @@ fn whole<'m>(m: &Message<'m>) -> Result<parts::LanePart<'m>, &'static str> {
     })
 }
 
-/// A number that no one can guess, and not 0.
+/// A random number that cannot be guessed, and is not 0.
 fn secret() -> Option<u64> {
     let mut bytes = [0; 8];
     let random = rustls::crypto::ring::default_provider().secure_random;

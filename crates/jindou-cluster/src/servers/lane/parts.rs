@@ -1,4 +1,4 @@
-//! Messages over UCX: parts of at most [`PART`] bytes, which may come in any order.
+//! Messages over UCX: parts of at most [`PART`] bytes, which may arrive in any order.
 //!
 //! | bytes | |
 //! |---|---|
@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 pub const PART: usize = 1 << 20;
 const HEADER: usize = 40;
 
-/// A part that came.
+/// A received part.
 #[derive(Debug)]
 pub struct LanePart<'a> {
     pub lane: u64,
@@ -32,13 +32,13 @@ pub struct LanePart<'a> {
 }
 
 impl LanePart<'_> {
-    /// True if it is all of its message.
+    /// True if the part is a whole message.
     pub fn is_whole(&self) -> bool {
         self.count == 1
     }
 }
 
-/// The parts of a message, each with its place; one without a body for an empty one.
+/// The parts of a message, each with its position; an empty message has one part without a body.
 pub fn parts(message: &[u8]) -> impl ExactSizeIterator<Item = (u32, &[u8])> {
     let count = message.len().div_ceil(PART).max(1) as u32;
     (0..count).map(move |i| {
@@ -48,7 +48,7 @@ pub fn parts(message: &[u8]) -> impl ExactSizeIterator<Item = (u32, &[u8])> {
     })
 }
 
-/// Writes a part over what is in `out`.
+/// Writes a part, replacing the content of `out`.
 pub fn write(
     lane: u64,
     number: u64,
@@ -69,7 +69,7 @@ pub fn write(
     out.extend_from_slice(body);
 }
 
-/// Reads a part; `None` for anything else.
+/// Parses a part; `None` for anything else.
 pub fn read(bytes: &[u8]) -> Option<LanePart<'_>> {
     let (head, rest) = bytes.split_first_chunk::<32>()?;
     let (seal, body) = rest.split_first_chunk::<8>()?;
@@ -99,35 +99,35 @@ pub fn read(bytes: &[u8]) -> Option<LanePart<'_>> {
     fits.then_some(part)
 }
 
-/// A message of which parts came.
+/// A message of which some parts have arrived.
 #[derive(Debug, Default)]
 pub struct Assembly {
     count: u32,
-    /// The first part that is not in `body`.
+    /// The first part that is not in `body` yet.
     next: u32,
     body: Vec<u8>,
     early: Vec<(u32, Vec<u8>)>,
-    /// No bytes are kept.
+    /// True if bytes are not kept.
     is_unwanted: bool,
 }
 
 impl Assembly {
-    /// Bytes that it holds.
+    /// Number of bytes held.
     pub fn bytes(&self) -> usize {
         self.body.len() + self.early.iter().map(|e| e.1.len()).sum::<usize>()
     }
 
-    /// Throws away what came and what comes. The parts are counted all the same, and make an empty message.
+    /// Discards present and future bytes. Parts are still counted, and form an empty message.
     pub fn throw_away(&mut self) {
         self.is_unwanted = true;
         self.body = Vec::new();
         self.early.iter_mut().for_each(|e| e.1 = Vec::new());
     }
 
-    /// Takes a part; the message once it is whole.
+    /// Adds a part; returns the message once it is complete.
     ///
     /// # Errors
-    /// For a message of more than `most` bytes and a part that does not belong to it.
+    /// For a message of more than `most` bytes and for a part that does not belong to it.
     pub fn put(
         &mut self,
         part: &LanePart<'_>,

@@ -1,4 +1,4 @@
-//! Reads with nothing around them, to measure against.
+//! Bare reads as a baseline for measurements.
 
 use super::core::Core;
 use super::operation::Operation;
@@ -7,8 +7,8 @@ use crate::transport::{ByteRange, Result, TransportError};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// Times one UCX read a range: post, drive progress, done. The worker's lock is held throughout and the data
-/// stays where UCX put it.
+/// Times one UCX read per range: post, drive progress, done. The worker's lock is held throughout, and the data stays
+/// where UCX put it.
 pub(super) fn reads(
     core: &Core,
     endpoint: u32,
@@ -18,8 +18,8 @@ pub(super) fn reads(
 ) -> Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(ranges.len());
     let mut worker = core.worker();
-    // A pooled one where that is enough: making and clearing a large one would empty the caches just before
-    // the clock starts.
+    // A pooled operation if that is enough: making and clearing a large one would empty the caches just before the
+    // clock starts.
     let longest = ranges.iter().map(|r| (r.len as usize).min(LANDING)).max();
     let operation: std::sync::Arc<Operation> = worker.operation(longest.unwrap_or(0));
     core.spinning.fetch_add(1, Ordering::Relaxed);

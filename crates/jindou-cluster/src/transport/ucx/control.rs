@@ -36,7 +36,7 @@ impl Hello {
         to.write_all(&out)
     }
 
-    /// Reads one from a stream whose reads end soon. After each of them `over` is asked for a reason to give up.
+    /// Reads one from a stream whose reads time out soon. After each read `over` is asked for a reason to give up.
     pub(super) fn read(
         from: &TcpStream,
         options: &UcxOptions,
@@ -96,7 +96,7 @@ fn passes(kind: ErrorKind) -> bool {
     matches!(kind, Interrupted | TimedOut | WouldBlock)
 }
 
-/// Tells the other end our epoch. An error means that it is gone, which the reading side notices too.
+/// Tells the other end our epoch. An error means that the other end is gone, which the reading side notices too.
 pub(super) fn beat(mut to: &TcpStream, epoch: Epoch) -> std::io::Result<()> {
     to.write_all(&epoch.0.to_le_bytes())
 }
@@ -121,7 +121,8 @@ pub(super) fn watch(link: &Arc<UcxLink>, epoch: impl Fn() -> Epoch) {
                 }
             }
             Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                // Only now, when nothing is left to read: after our own pause, its heartbeats still wait.
+                // Checked only when nothing is left to read: after a pause of this process, the peer's heartbeats are
+                // still waiting.
                 if heard.elapsed() > options.suspect_after {
                     break format!("silent for {:?}", options.suspect_after);
                 }

@@ -1,7 +1,7 @@
 //! The worker under its lock, and how threads share it.
 //!
-//! A caller starts its operations and then drives progress itself for a while, which is the fastest there
-//! is; after that it sleeps and the progress thread ([`super::progress`]) goes on.
+//! A caller starts its operations and then drives progress itself for a while, which is the fastest way; after that it
+//! sleeps and the progress thread ([`super::progress`]) takes over.
 
 use super::UcxOptions;
 use super::frame::Incoming;
@@ -17,25 +17,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How long closing waits for UCX to let go of what is under way.
+/// Longest wait on closing for UCX to release operations in progress.
 const CLOSE_WAIT: Duration = Duration::from_millis(2000);
-/// Time without any progress after which nothing is under way any more.
+/// Time without any progress after which all operations are assumed to have ended.
 const CLOSE_QUIET: Duration = Duration::from_millis(100);
-/// How long a caller drives progress itself before it sleeps, if it does not spin. Longer than a round trip over TCP, so that
-/// sleeping is the exception.
+/// Time for which a caller drives progress itself before it sleeps, if it does not spin. Longer than a round trip over
+/// TCP, so that sleeping is the exception.
 const SPIN_BEFORE_SLEEP: Duration = Duration::from_micros(100);
 
-/// The worker and what its users share.
+/// The worker, and the state shared by its users.
 pub(super) struct Core {
     pub(super) options: UcxOptions,
     worker: Mutex<Worker>,
     /// Threads that wait for the lock while another one drives progress.
     wanted: AtomicU32,
-    /// Threads that drive progress themselves; the progress thread keeps out of their way.
+    /// Threads that drive progress themselves; the progress thread stays out of their way.
     pub(super) spinning: AtomicU32,
     /// Messages for the progress thread to handle.
     pub(super) inbox: Mutex<VecDeque<Incoming>>,
-    /// Broken endpoints, for the connections to learn of: number and reason.
+    /// Broken endpoints for the connections to learn of: number and reason.
     pub(super) broken: Mutex<Vec<(u32, String)>>,
     wake: OwnedFd,
     /// Readable when UCX has something to do and was armed.
@@ -80,7 +80,7 @@ impl Core {
 
     /// The worker, for one or a few UCX calls.
     pub(super) fn worker(&self) -> MutexGuard<'_, Worker> {
-        /// Tries before the thread sleeps: who drives progress lets others in every microsecond or so.
+        /// Tries before the thread sleeps: a thread that drives progress lets others in every microsecond or so.
         const TRIES: u32 = 500;
         if let Ok(w) = self.worker.try_lock() {
             return w;
@@ -130,8 +130,8 @@ impl Core {
         }
     }
 
-    /// Drives progress once and hands on what arrived; true if anything happened. `wake`: the progress thread
-    /// must be told of messages (it is not the one who calls).
+    /// Drives progress once and passes on arrived messages; true if anything happened. `wake` says that the progress
+    /// thread must be told of messages (it is not the caller).
     pub(super) fn progress(&self, worker: &mut Worker, wake: bool) -> bool {
         let some = worker.progress();
         if some {
@@ -192,7 +192,7 @@ impl Core {
                 drop(worker);
                 refused += 1;
                 if refused.is_multiple_of(32) {
-                    // They may not even be running.
+                    // The other threads may not even be running.
                     std::thread::yield_now();
                 } else {
                     (0..16).for_each(|_| std::hint::spin_loop());
@@ -229,9 +229,9 @@ impl Core {
         let mut w = self.worker();
         w.disconnect_all();
         let until = self.now().after(CLOSE_WAIT);
-        // A worker that still owes a peer the answer to its connection must not be destroyed: UCX 1.13 then ends
-        // the process. The answer leaves when the peer has taken the connection, which takes the peer's thread
-        // a time slice or two; nothing tells when, so the worker goes after a quiet spell.
+        // A worker that still owes a peer the answer to its connection must not be destroyed: UCX 1.13 then ends the
+        // process. The answer leaves when the peer has accepted the connection, which takes the peer's thread a time
+        // slice or two. That moment cannot be observed, so the worker is destroyed after a quiet spell.
         let mut quiet = self.now().after(CLOSE_QUIET);
         while self.now() < quiet && self.now() < until {
             if self.progress(&mut w, false) {

@@ -1,14 +1,14 @@
-//! Regions of a peer that this process sees: read with plain loads.
+//! Regions of a peer that are visible in this process: read with plain loads.
 
 use jindou_store::directory::Bytes;
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Regions of one connection that can be seen, and files of it that are mapped; of those attached later the first are read by calls of UCX,
-/// and the others not at all. (A store has six, and a connection lives about as long as an epoch.)
+/// Most visible regions and mapped files of one connection. Among regions attached later, those that UCX knows are read
+/// by calls of UCX, and files are not read at all. (A store has six, and a connection lives about as long as an epoch.)
 const WINDOWS: usize = 256;
-/// Set in the slot of a file, of which UCX knows nothing.
+/// Flag in the slot of a file, which UCX does not know.
 const FILE: u32 = 1 << 31;
 
 /// A mapped region.
@@ -16,7 +16,7 @@ const FILE: u32 = 1 << 31;
 pub(super) struct Window {
     pointer: *const u8,
     len: u64,
-    /// Keeps the memory mapped, where it was mapped here.
+    /// Keeps the memory mapped, if it was mapped here.
     file: Option<Bytes>,
 }
 
@@ -27,7 +27,7 @@ unsafe impl Send for Window {}
 unsafe impl Sync for Window {}
 
 impl Window {
-    /// False if what was read may not be what the owner of a file put there.
+    /// False if the bytes read may differ from those that the owner wrote to a file.
     #[inline]
     pub(super) fn is_whole(&self) -> bool {
         self.file.as_ref().is_none_or(Bytes::is_whole)
@@ -79,14 +79,14 @@ impl Windows {
             .get_or_init(|| (0..2 * WINDOWS).map(|_| OnceLock::new()).collect())
     }
 
-    /// Notes a window; without effect beyond [`WINDOWS`].
+    /// Records a window; without effect beyond [`WINDOWS`].
     ///
     /// # Safety
     ///
-    /// `len` bytes from `pointer` on must be readable and not change as long as `self` lives.
+    /// `len` bytes from `pointer` on must be readable and must not change as long as `self` lives.
     pub(super) unsafe fn open(&self, slot: u32, pointer: *const u8, len: u64) {
         if let Some(w) = self.all().get(..WINDOWS).and_then(|w| w.get(slot as usize)) {
-            // A slot is given out once.
+            // A slot is assigned only once.
             let _ = w.set(Window {
                 pointer,
                 len,
@@ -95,7 +95,7 @@ impl Windows {
         }
     }
 
-    /// Keeps a file; gives its slot, or `None` beyond [`WINDOWS`].
+    /// Keeps a file; returns its slot, or `None` beyond [`WINDOWS`].
     pub(super) fn map(&self, file: Bytes) -> Option<u32> {
         let at = self.files.fetch_add(1, Ordering::Relaxed);
         let place = self.all().get(WINDOWS..)?.get(at as usize);
@@ -104,7 +104,7 @@ impl Windows {
             return None;
         };
         let bytes = file.as_slice();
-        // The mapping stays where it is when its owner is moved.
+        // The mapping does not move with its owner.
         let window = Window {
             pointer: bytes.as_ptr(),
             len: bytes.len() as u64,

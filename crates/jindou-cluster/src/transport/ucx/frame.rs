@@ -1,22 +1,22 @@
-//! The messages on the wire: a frame and a payload each.
+//! Messages in transit: a frame and a payload each.
 
 use bytemuck::{Pod, Zeroable};
 
 /// The kinds of frames.
 pub(super) mod what {
-    /// A message that wants an answer.
+    /// A message that expects an answer.
     pub const REQUEST: u8 = 1;
-    /// One that wants none.
+    /// A message without an answer.
     pub const ONE_WAY: u8 = 2;
     /// Ranges of a region to send back in one reply.
     pub const GATHER: u8 = 3;
-    /// "Are you there": proves that both directions work.
+    /// A probe that tests both directions.
     pub const PING: u8 = 4;
-    /// The answer to one of those.
+    /// The answer to one of these.
     pub const REPLY: u8 = 5;
 }
 
-/// How a request went, in a reply's frame.
+/// The outcome of a request, in a reply's frame.
 pub(super) mod outcome {
     /// The payload is the answer.
     pub const OK: u8 = 0;
@@ -26,25 +26,25 @@ pub(super) mod outcome {
     pub const STALE: u8 = 2;
 }
 
-/// Goes before every message. Both ends have the same byte order (the store format is little-endian too).
+/// Header of every message. Both ends have the same byte order (the store format is little-endian too).
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct UcxFrame {
-    /// [`what`].
+    /// One of [`what`].
     pub what: u8,
-    /// [`outcome`], replies only.
+    /// One of [`outcome`], in replies only.
     pub outcome: u8,
     /// The application's kind.
     pub kind: u16,
-    /// The receiver's number of the connection.
+    /// The receiver's number for the connection.
     pub connection: u32,
-    /// The sender's number of the request.
+    /// The sender's number for the request.
     pub request: u64,
     /// The placement epoch.
     pub epoch: u64,
 }
 
-/// A frame that arrived and its payload.
+/// A received frame and its payload.
 #[derive(Debug)]
 pub(super) struct Incoming {
     pub frame: UcxFrame,

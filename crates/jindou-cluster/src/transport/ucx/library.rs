@@ -1,4 +1,4 @@
-//! `libucp.so.0`, loaded when a cluster is configured and not before.
+//! `libucp.so.0`, loaded only when a cluster is configured.
 
 use super::bindings::{LibUcp, UCS_OK, ucs_status_ptr_t, ucs_status_t};
 use crate::transport::{Result, TransportError};
@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 /// The library's name; major version 1 of UCX keeps its interface stable under it.
 const NAME: &str = "libucp.so.0";
 
-/// Signals for faults that UCX takes over when it is loaded, to print a trace and end the process. SIGBUS is how a mapped file
-/// tells that it cannot be read, which must end a query and not the server.
+/// Fault signals that UCX takes over when it is loaded, in order to print a trace and end the process. SIGBUS signals
+/// that a mapped file cannot be read, which must end a query and not the server.
 const FAULTS: [i32; 4] = [libc::SIGILL, libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE];
 
-/// Loads the library, and leaves the signals for faults as they were.
+/// Loads the library, and restores the handlers of the fault signals.
 fn open() -> std::result::Result<LibUcp, libloading::Error> {
     let before = FAULTS.map(|signal| {
         let mut action = MaybeUninit::<libc::sigaction>::zeroed();
@@ -34,13 +34,13 @@ fn open() -> std::result::Result<LibUcp, libloading::Error> {
     found
 }
 
-/// Whether UCX can be loaded here. Loads it (and keeps it: UCX patches memory functions of the process, so
-/// it must never be unloaded).
+/// Ok if UCX can be loaded on this machine. Loads it and keeps it: UCX patches memory functions of the process, so it
+/// must never be unloaded.
 pub fn available() -> Result<()> {
     load().map(|_| ())
 }
 
-/// Loads UCX, once a process.
+/// Loads UCX once per process.
 pub(super) fn load() -> Result<&'static LibUcp> {
     static LOADED: OnceLock<LibUcp> = OnceLock::new();
     if let Some(lib) = LOADED.get() {
@@ -54,7 +54,7 @@ pub(super) fn load() -> Result<&'static LibUcp> {
     // UCX writes warnings of broken connections to standard output, where results go.
     // SAFETY: both arguments are C strings; the call sets a number.
     unsafe { lib.ucs_global_opts_set_value(c"LOG_LEVEL".as_ptr(), c"FATAL".as_ptr()) };
-    // Of two threads that load at once the second one's handle is closed; the first one's keeps the library where it is.
+    // If two threads load at once, the second one's handle is closed; the first one keeps the library loaded.
     Ok(LOADED.get_or_init(|| lib))
 }
 
@@ -65,7 +65,7 @@ pub(super) fn text(lib: &LibUcp, status: ucs_status_t) -> String {
     text.to_string_lossy().into_owned()
 }
 
-/// Ok, or which call failed and why.
+/// Ok, or an error with the failed call and the reason.
 pub(super) fn check(lib: &LibUcp, status: ucs_status_t, call: &str) -> Result<()> {
     if status == UCS_OK {
         return Ok(());
@@ -80,13 +80,13 @@ pub(super) fn check(lib: &LibUcp, status: ucs_status_t, call: &str) -> Result<()
 pub(super) enum Started {
     /// Complete; no callback follows.
     Done,
-    /// Under way; the callback follows.
+    /// In progress; the callback follows.
     Pending,
     /// Failed; no callback follows.
     Failed(ucs_status_t),
 }
 
-/// Takes a returned pointer apart: null is done, the last 100 addresses are error numbers.
+/// Interprets a returned pointer: null means done, the last 100 addresses are error numbers.
 pub(super) fn started(pointer: ucs_status_ptr_t) -> Started {
     let n = pointer as isize;
     if n == 0 {

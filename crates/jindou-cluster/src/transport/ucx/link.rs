@@ -1,4 +1,4 @@
-//! One connection: the [`Peer`] that callers see, and what the other end's requests are answered over.
+//! One connection: the [`Peer`] that callers see, and the way back for answers to the other end's requests.
 
 use super::bindings::{UCS_ERR_INVALID_PARAM, UCS_ERR_NO_MEMORY, UCS_ERR_UNSUPPORTED};
 use super::core::Core;
@@ -20,7 +20,7 @@ pub(super) struct UcxLink {
     pub(super) core: Arc<Core>,
     /// The other end's address.
     pub(super) name: String,
-    /// The other end's number of it.
+    /// The other end's number for it.
     pub(super) there: u32,
     /// Number of the UCX endpoint.
     pub(super) endpoint: u32,
@@ -28,11 +28,11 @@ pub(super) struct UcxLink {
     epoch: AtomicU64,
     failure: OnceLock<String>,
     closed: AtomicBool,
-    /// For ending the control thread.
+    /// Control stream, for ending the control thread.
     control: TcpStream,
     /// Region numbers by slot, for gathering.
     regions: Mutex<Vec<u64>>,
-    /// Regions that this process sees, in mappings of `core`'s worker.
+    /// Regions visible in this process, through mappings of `core`'s worker.
     windows: Windows,
 }
 
@@ -59,12 +59,12 @@ impl UcxLink {
         }
     }
 
-    /// The other end told its epoch.
+    /// Records the epoch that the other end has announced.
     pub(super) fn heard(&self, epoch: Epoch) {
         self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
     }
 
-    /// Takes the peer for dead from here on, and has UCX end what is under way. The first reason stays.
+    /// Treats the peer as dead from here on, and has UCX end all operations in progress. The first reason is kept.
     pub(super) fn fail(&self, reason: String) {
         if self.failure.set(reason).is_ok() {
             self.core.worker().disconnect(self.endpoint);
@@ -72,7 +72,7 @@ impl UcxLink {
         }
     }
 
-    /// The control connection, to write to.
+    /// The control connection, for writing.
     pub(super) fn control(&self) -> &TcpStream {
         &self.control
     }
@@ -81,7 +81,7 @@ impl UcxLink {
         self.closed.load(Ordering::Acquire) || self.core.is_closed()
     }
 
-    /// Why nothing can be done over this connection, if so.
+    /// The reason why nothing can be done over this connection, if there is one.
     fn hindrance(&self) -> Option<TransportError> {
         if self.is_closed() {
             return Some(TransportError::Closed);
@@ -99,7 +99,7 @@ impl UcxLink {
         }
     }
 
-    /// Names the peer in an error that the worker made without knowing it.
+    /// Adds the peer's name to an error that the worker made without knowing it.
     fn named(&self, e: TransportError) -> TransportError {
         match e {
             TransportError::PeerDead { reason, .. } => TransportError::PeerDead {
@@ -216,7 +216,7 @@ impl UcxLink {
         Ok(())
     }
 
-    /// Copies out of the peer's memory: nothing to wait for, so the clock is read only every [`LANDING`] bytes.
+    /// Copies from the peer's memory: there is nothing to wait for, so the clock is read only every [`LANDING`] bytes.
     fn read_window(
         &self,
         window: &Window,
@@ -256,7 +256,7 @@ impl UcxLink {
         Ok(())
     }
 
-    /// One round by a gathering message, at most [`LANDING`] bytes.
+    /// One round with a gathering message, at most [`LANDING`] bytes.
     fn gather_round(
         &self,
         region: RemoteRegion,
@@ -363,7 +363,7 @@ impl Peer for UcxLink {
                 )),
             };
         }
-        // The clock is read only by those who must wait: a read of shared memory is done when it is started.
+        // The clock is read only if the caller must wait: a read of shared memory is done when it is started.
         if let [r] = ranges
             && r.len as usize <= LANDING
         {

@@ -6,14 +6,14 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The beginning of an access key that names a file. UCX's own begin with a mask of few bits.
+/// The beginning of an access key that names a file. UCX's own keys begin with a mask of few bits.
 const MARK: &[u8; 16] = b"jindou file v1\n\0";
 
-/// A file as its owner knows it.
+/// A file as identified by its owner.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FileName {
     path: PathBuf,
-    /// Device, inode, length, and when it was changed: seconds and nanoseconds.
+    /// Device, inode, length, and modification time in seconds and nanoseconds.
     state: [u64; 5],
 }
 
@@ -28,7 +28,7 @@ fn state(m: &Metadata) -> [u64; 5] {
 }
 
 impl FileName {
-    /// The name of a file of `len` bytes; `None` if it is none now.
+    /// The name of a file of `len` bytes; `None` if the path is not such a file now.
     pub(super) fn from_path(path: &Path, len: u64) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let found = path.metadata().ok()?;
@@ -61,7 +61,7 @@ impl FileName {
         })
     }
 
-    /// Maps the file, if it is the owner's: the same one on the same machine, unchanged.
+    /// Maps the file, if it is the owner's: the same file on the same machine, unchanged.
     pub(super) fn map(&self) -> Result<Bytes, String> {
         let other = || {
             Err(format!(
@@ -73,7 +73,8 @@ impl FileName {
             let found = self.path.metadata();
             found.is_ok_and(|m| m.is_file() && state(&m) == self.state)
         };
-        // Before it is opened, since that might wait at a pipe; and after, since it might be another one by then.
+        // Checked before opening, since that might wait at a pipe, and after it, since it might be another file by
+        // then.
         if !is_same() {
             return other();
         }
@@ -103,7 +104,7 @@ mod tests {
         for cut in 0..MARK.len() + 40 {
             assert_eq!(FileName::of_key(&key[..cut]), None);
         }
-        // A file of the same length in its place is another one.
+        // A file of the same length in its place is another file.
         let other = folder.path().join("c");
         std::fs::write(&other, b"some neighbors!").unwrap();
         std::fs::rename(&other, &path).unwrap();

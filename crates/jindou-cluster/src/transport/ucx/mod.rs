@@ -1,23 +1,23 @@
-//! The transport over UCX: RDMA where there is hardware, shared memory inside a machine, TCP elsewhere.
+//! The transport over UCX: RDMA where the hardware supports it, shared memory within a machine, TCP elsewhere.
 //!
-//! `libucp.so.0` is loaded by [`UcxTransport::new`] and by nothing else, through bindings that are generated
-//! once (`scripts/ucx-bindings.sh`) and committed.
+//! `libucp.so.0` is loaded only by [`UcxTransport::new`], through bindings that are generated once
+//! (`scripts/ucx-bindings.sh`) and committed.
 //!
-//! The tasks that UCX leaves to us are done here:
+//! The tasks that UCX leaves to its users are done here:
 //!
-//! - **A control connection** (plain TCP) alongside every UCX endpoint exchanges addresses and carries
-//!   heartbeats with the epoch. UCX reports a killed TCP peer in milliseconds, but never a silent one, and a
-//!   dead shared-memory peer's memory stays readable. So a peer that closes its control connection, or is
-//!   silent on it for [`UcxOptions::suspect_after`], counts as dead: its endpoint is force-closed, and
-//!   everything under way on it ends.
-//! - **A progress thread**: UCX's emulated reads complete only while their *target* makes progress.
-//!   It sleeps on UCX's event descriptor, or spins if [`UcxOptions::spin`] says so.
-//! - **Gathering**: over TCP, UCX emulates each read by a message of its own, so that 64 reads cost 34 times
-//!   one. There `read_many` sends one message with all ranges, which the peer's progress thread answers with
-//!   one; the peer checks epoch and bounds.
-//! - **Direct reads**: where UCX maps the peer's segment into this process (shared memory), or a region is a file that this
-//!   process maps as well, a read is a copy, without a lock or a call of UCX, after the same checks as any other.
-//! - **Devices** are always named (UCX's default is every interface it finds).
+//! - **A control connection** (plain TCP) accompanies every UCX endpoint. It exchanges addresses and carries heartbeats
+//!   with the epoch. UCX reports a killed TCP peer in milliseconds, but never a silent one, and a dead shared-memory
+//!   peer's memory stays readable. So a peer that closes its control connection, or is silent on it for
+//!   [`UcxOptions::suspect_after`], counts as dead: its endpoint is force-closed, and all operations in progress on it
+//!   end.
+//! - **A progress thread**: UCX's emulated reads complete only while their *target* makes progress. The thread sleeps
+//!   on UCX's event descriptor, or spins if [`UcxOptions::spin`] is set.
+//! - **Gathering**: over TCP, UCX emulates each read with a message of its own, so that 64 reads cost 34 times as much
+//!   as one. In that case `read_many` sends one message with all ranges, which the peer's progress thread answers with
+//!   one message; the peer checks epoch and bounds.
+//! - **Direct reads**: if UCX maps the peer's segment into this process (shared memory), or a region is a file that
+//!   this process maps as well, a read is a copy, without a lock or a call of UCX, after the same checks as any other.
+//! - **Devices** are always named explicitly (UCX's default is every interface it finds).
 //!
 //! Nothing here is authenticated; see [`crate::transport`] for the trust boundary.
 
@@ -45,13 +45,13 @@ use std::time::Duration;
 /// The carrier of the data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fabric {
-    /// Shared memory: both ends on one machine, under one user. UCX reads other processes' memory directly
-    /// only in segments that it made itself, so registered memory is **copied** into one, and takes its room
-    /// twice. Memory that is a whole file is not: its readers map the file themselves, if they find it.
+    /// Shared memory: both ends on one machine, under one user. UCX reads other processes' memory directly only in
+    /// segments that it made itself, so registered memory is **copied** into one, and takes twice the space. Memory
+    /// that is a whole file is not copied: its readers map the file themselves, if they find it.
     SharedMemory,
     /// TCP.
     Tcp,
-    /// Whatever UCX finds fastest, RDMA first.
+    /// The fastest carrier that UCX finds, RDMA first.
     Best,
 }
 
@@ -65,7 +65,7 @@ impl Fabric {
         }
     }
 
-    /// True if UCX notices dead peers. Over shared memory it cannot; there the control connection alone does.
+    /// True if UCX notices dead peers. Over shared memory it cannot; there only the control connection does.
     pub(crate) fn reports_death(self) -> bool {
         self != Self::SharedMemory
     }
@@ -75,8 +75,8 @@ impl Fabric {
         self == Self::SharedMemory
     }
 
-    /// Ranges in a read from which on one gathering message is cheaper than single reads: measured on
-    /// loopback (`docs/layout.md`, Remote reads). Real one-sided reads need no help at the far end.
+    /// Number of ranges in a read from which one gathering message is cheaper than single reads: measured on loopback
+    /// (`docs/layout.md`, Remote reads). Real one-sided reads need no help at the far end.
     pub(crate) fn gather_from(self) -> usize {
         match self {
             Self::Tcp => 2,
@@ -97,21 +97,21 @@ pub struct UcxOptions {
     pub fabric: Fabric,
     /// UCX's `NET_DEVICES`: comma-separated, for example `lo` or `mlx5_0:1`.
     pub devices: String,
-    /// Address and port that the control connection listens on; port 0 takes a free one.
+    /// Address and port on which the control connection listens; port 0 picks a free one.
     pub listen: String,
-    /// Threads spin instead of sleeping: about 10 µs faster over TCP, for a core each.
+    /// True to let threads spin instead of sleep: about 10 µs faster over TCP, at the cost of a core each.
     pub spin: bool,
-    /// Where the fabric maps the peer's memory, read it with plain loads instead of calls of UCX. (Off to
-    /// measure, and to test the other way.)
+    /// True to read the peer's memory with plain loads instead of calls of UCX, if the fabric maps it. (Off for
+    /// measurements, and to test the other way.)
     pub direct: bool,
     /// Time between heartbeats.
     pub heartbeat: Duration,
-    /// Silence after which a peer counts as dead. Several heartbeats.
+    /// Silence after which a peer counts as dead; several heartbeats.
     pub suspect_after: Duration,
 }
 
 impl UcxOptions {
-    /// Loopback, heartbeats every 100 ms, dead after 500 ms.
+    /// Options for loopback: heartbeats every 100 ms, dead after 500 ms.
     #[must_use]
     pub fn loopback(fabric: Fabric) -> Self {
         Self {

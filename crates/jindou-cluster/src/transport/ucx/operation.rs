@@ -1,4 +1,4 @@
-//! One thing under way, and the callbacks by which UCX reports on it.
+//! An operation in progress, and the callbacks by which UCX reports on it.
 
 use super::bindings::*;
 use super::frame::{Incoming, UcxFrame, what};
@@ -13,13 +13,13 @@ use std::time::Duration;
 
 /// One read of several ranges, or one request whose reply is awaited.
 ///
-/// It owns the memory that UCX writes to, and every part that UCX still works on holds a count of it, so its
-/// starter may walk away at a deadline.
+/// It owns the memory that UCX writes to, and every part that UCX still works on holds a reference count, so its
+/// starter may abandon it at a deadline.
 pub(super) struct Operation {
     lib: &'static LibUcp,
-    /// Parts that UCX still works on.
+    /// Parts that UCX is still working on.
     parts: PendingParts,
-    /// First failure; 0 is none.
+    /// First failure; 0 if there is none.
     failure: AtomicI32,
     reply: Mutex<Option<Incoming>>,
     /// Written by UCX while there are parts, by nothing after that.
@@ -33,7 +33,7 @@ unsafe impl Sync for Operation {}
 unsafe impl Send for Operation {}
 
 impl Operation {
-    /// An operation with room for `bytes` to land.
+    /// An operation with room for `bytes` of data.
     pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
         Arc::new(Self {
             lib,
@@ -55,7 +55,7 @@ impl Operation {
         self.parts.begin();
     }
 
-    /// Counts one part less, and wakes who sleeps for the last one.
+    /// Counts one part less, and wakes the thread that sleeps for the last one.
     pub(super) fn end_part(&self, status: ucs_status_t) {
         if status != UCS_OK {
             self.failure.store(i32::from(status), Ordering::Relaxed);
@@ -71,17 +71,17 @@ impl Operation {
         }
     }
 
-    /// Sleeps until it is done, but no longer than `wait`; may return early.
+    /// Sleeps until it is done, for at most `wait`; may return early.
     pub(super) fn park(&self, wait: Duration) {
         self.parts.park(|| std::thread::park_timeout(wait));
     }
 
-    /// The reply, once done.
+    /// The reply, once the operation is done.
     pub(super) fn take_reply(&self) -> Option<Incoming> {
         lock(&self.reply).take()
     }
 
-    /// Where UCX may write.
+    /// Memory that UCX may write.
     pub(super) fn landing(&self) -> *mut u8 {
         self.landing.as_ptr().cast_mut().cast()
     }
@@ -102,7 +102,7 @@ pub(super) struct Sending {
 /// The state that UCX's callbacks write to. Touched only under the worker's lock.
 #[derive(Default)]
 pub(super) struct Callbacks {
-    /// Requests whose reply is awaited.
+    /// Requests whose replies are awaited.
     pub awaited: FxHashMap<u64, Arc<Operation>>,
     /// Messages from others that are not replies.
     pub arrived: Vec<Incoming>,
@@ -110,13 +110,13 @@ pub(super) struct Callbacks {
     pub broken: Vec<(u32, ucs_status_t)>,
 }
 
-/// Where an endpoint's error callback reports to.
+/// Context to which an endpoint's error callback reports.
 pub(super) struct EndpointContext {
     pub callbacks: *mut Callbacks,
     pub number: u32,
 }
 
-/// One part of a read is complete.
+/// Called when one part of a read is complete.
 pub(super) unsafe extern "C" fn on_part(
     request: *mut c_void,
     status: ucs_status_t,
@@ -129,8 +129,8 @@ pub(super) unsafe extern "C" fn on_part(
     operation.end_part(status);
 }
 
-/// A message is out. A failure needs no report: its request gets no reply, and [`on_broken`] tells of the
-/// endpoint.
+/// Called when a message has been sent. A failure needs no report: its request gets no reply, and [`on_broken`] reports
+/// the endpoint.
 pub(super) unsafe extern "C" fn on_sent(
     request: *mut c_void,
     _status: ucs_status_t,
@@ -142,7 +142,7 @@ pub(super) unsafe extern "C" fn on_sent(
     unsafe { sending.lib.ucp_request_free(request) };
 }
 
-/// An endpoint is closed.
+/// Called when an endpoint is closed.
 pub(super) unsafe extern "C" fn on_closed(
     request: *mut c_void,
     _status: ucs_status_t,
@@ -152,7 +152,7 @@ pub(super) unsafe extern "C" fn on_closed(
     unsafe { (*user.cast::<LibUcp>()).ucp_request_free(request) };
 }
 
-/// An endpoint broke.
+/// Called when an endpoint has broken.
 pub(super) unsafe extern "C" fn on_broken(arg: *mut c_void, _ep: ucp_ep_h, status: ucs_status_t) {
     // SAFETY: `arg` is the endpoint's context, alive until the worker is destroyed; callbacks run inside
     // progress or a posting call, under the worker's lock, whose holder keeps no reference into the
@@ -163,7 +163,7 @@ pub(super) unsafe extern "C" fn on_broken(arg: *mut c_void, _ep: ucp_ep_h, statu
     }
 }
 
-/// A message arrived.
+/// Called when a message has arrived.
 pub(super) unsafe extern "C" fn on_message(
     arg: *mut c_void,
     header: *const c_void,
@@ -175,7 +175,7 @@ pub(super) unsafe extern "C" fn on_message(
     // SAFETY: UCX passes a valid parameter block.
     let rendezvous = unsafe { (*param).recv_attr } & u64::from(UCP_AM_RECV_ATTR_FLAG_RNDV) != 0;
     if rendezvous || header_len != size_of::<UcxFrame>() {
-        // We send eagerly only, so it is not one of ours. UCX drops it.
+        // We only send eagerly, so it is not one of ours. UCX drops it.
         return UCS_OK;
     }
     // SAFETY: `header` has the length just checked.

@@ -1,8 +1,8 @@
-//! The parts of an operation that are under way, and the thread that sleeps until there are none.
+//! The parts of an operation in progress, and the thread that sleeps until there are none.
 
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, PoisonError, Thread, current, fence};
 
-/// A count of parts that others end, and at most one thread that waits for the last of them.
+/// A count of parts that others end, with at most one thread that waits for the last of them.
 #[derive(Default)]
 pub(super) struct PendingParts {
     remaining: AtomicU32,
@@ -11,7 +11,7 @@ pub(super) struct PendingParts {
 }
 
 impl PendingParts {
-    /// True once there are none; then all that was written before their ends is seen.
+    /// True once there are none; then everything written before their ends is visible.
     #[inline]
     pub(super) fn done(&self) -> bool {
         self.remaining.load(Ordering::Acquire) == 0
@@ -22,13 +22,14 @@ impl PendingParts {
         self.remaining.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one less, and wakes who sleeps for the last one.
+    /// Counts one less, and wakes the thread that sleeps for the last one.
     pub(super) fn end(&self) {
         if self.remaining.fetch_sub(1, Ordering::AcqRel) != 1 {
             return;
         }
-        // The fences here and in `park` have one order: either this thread sees that the other one is parked, or that one sees that
-        // nothing remains. Acquire and release alone would let both look before they say.
+        // The fences here and in `park` have one order: either this thread sees that the other one is parked, or that
+        // one sees that nothing remains. With acquire and release alone, both could look before they announce
+        // themselves.
         fence(Ordering::SeqCst);
         if self.parked.load(Ordering::Relaxed) {
             let sleeper = self.sleeper.lock();
@@ -38,7 +39,7 @@ impl PendingParts {
         }
     }
 
-    /// Calls `sleep` unless there are none; it ends when the last one does, by the thread's token.
+    /// Calls `sleep` unless there are none; `sleep` ends when the last part does, by the thread's token.
     pub(super) fn park(&self, sleep: impl FnOnce()) {
         *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
         self.parked.store(true, Ordering::Relaxed);

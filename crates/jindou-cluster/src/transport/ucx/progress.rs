@@ -1,4 +1,4 @@
-//! The progress thread: drives UCX while nothing else does, and answers what other ends ask.
+//! The progress thread: drives UCX while nothing else does, and answers the requests of other ends.
 
 use super::core::Core;
 use super::frame::{GatherRange, Incoming, UcxFrame, outcome, what};
@@ -13,19 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Progress calls under one hold of the lock.
+/// Progress calls per acquisition of the lock.
 const TURNS: u32 = 32;
-/// Sleep while another thread drives progress: it hands over by a wake-up, this is for when it fails to.
+/// Sleep while another thread drives progress. That thread hands over by a wake-up; this limit covers the case that it
+/// fails to.
 const KEEP_OUT: Duration = Duration::from_micros(500);
-/// Time after the last event before the thread sleeps: falling asleep and waking up cost more than a caller's
-/// usual pause between two requests. Short, because where both ends share a core the other one waits for it.
+/// Time after the last event before the thread sleeps: falling asleep and waking up cost more than a caller's usual
+/// pause between two requests. It is short, because if both ends share a core the other one waits for it.
 const LINGER: Duration = Duration::from_micros(20);
-/// Longest sleep on UCX's events: lets UCX look after its endpoints.
+/// Longest sleep on UCX's events, so that UCX can maintain its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Time for which a thread that finds no event, but may not sleep on them, turns around at once. UCX lets no one sleep while a message
-/// waits for room at the other end, and over shared memory that is for ever if the other end is dead.
+/// Time for which a thread retries at once if it finds no event but may not sleep on events. UCX forbids sleeping while
+/// a message waits for room at the other end, and over shared memory that lasts for ever if the other end is dead.
 const STUCK: Duration = Duration::from_millis(1);
-/// Sleeps after that: the first and the longest.
+/// First and longest sleep after that.
 const NAPS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
 
 /// Runs until the transport is closed.
@@ -97,7 +98,7 @@ fn serve(shared: &Arc<TransportState>) -> bool {
             request: incoming.frame.request,
             epoch: shared.epoch().0,
         };
-        // If it cannot be sent, the asker's deadline or its failure detector tells it.
+        // If it cannot be sent, the asking side's deadline or failure detector notices.
         let _ = shared.core.worker().send(link.endpoint, frame, payload);
     }
 }
@@ -123,7 +124,7 @@ fn answer(shared: &TransportState, link: &Arc<UcxLink>, incoming: &Incoming) -> 
                     peer: Some(&peer),
                     payload: &incoming.payload,
                 };
-                // This thread must go on for all others.
+                // This thread must survive for all others.
                 catch_unwind(AssertUnwindSafe(|| handler.handle(&message, &mut reply)))
                     .unwrap_or_else(|_| Err("the handler failed".to_owned()))
             }
@@ -149,7 +150,7 @@ fn gather(shared: &TransportState, payload: &[u8], reply: &mut Vec<u8>) -> Resul
         .memory(u64::from_le_bytes(*number))
         .ok_or("the region was released")?;
     let bytes = memory.bytes();
-    // Random places: all misses at once, not one after the other.
+    // The places are random: this takes all misses at once, not one after the other.
     for r in ranges.chunks_exact(size_of::<GatherRange>()) {
         let r: GatherRange = bytemuck::pod_read_unaligned(r);
         prefetch(bytes, r.offset as usize);

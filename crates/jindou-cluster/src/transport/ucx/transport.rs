@@ -1,4 +1,4 @@
-//! One end over UCX.
+//! One end of the transport over UCX.
 
 use super::control::{Hello, beat, unreachable, watch};
 use super::core::Core;
@@ -21,17 +21,17 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long an accepted connection may take to say hello.
+/// Longest time in which an accepted connection must send its hello.
 const HELLO_WAIT: Duration = Duration::from_secs(5);
-/// Longest wait for more of it between two looks at whether this end is closed.
+/// Longest wait for more of it between two checks if this end is closed.
 const HELLO_TURN: Duration = Duration::from_millis(50);
 /// Pause after a connection that could not be accepted.
 const NOT_ACCEPTED: Duration = Duration::from_millis(50);
-/// Connections at once, each of which has a thread.
+/// Most connections at once, each of which has a thread.
 const CONNECTIONS: usize = 2048;
 
 struct Registered {
-    /// UCX's; `None` for a file that readers map themselves.
+    /// Registration with UCX; `None` for a file that readers map themselves.
     handle: Option<MemoryHandle>,
     memory: Arc<dyn Memory>,
 }
@@ -40,7 +40,7 @@ struct Registered {
 pub(super) struct TransportState {
     pub(super) core: Arc<Core>,
     epoch: AtomicU64,
-    /// By our number of the connection.
+    /// Links by our number of the connection.
     links: RwLock<Vec<Option<Arc<UcxLink>>>>,
     handlers: RwLock<FxHashMap<u16, Arc<dyn Handler>>>,
     regions: RwLock<FxHashMap<u64, Registered>>,
@@ -83,8 +83,8 @@ impl TransportState {
             .map(|r| Arc::clone(&r.memory))
     }
 
-    /// Exchanges hellos over `stream` and makes the endpoint. The connecting end speaks first: the accepting
-    /// one has the connection ready before the other can use it.
+    /// Exchanges hellos over `stream` and makes the endpoint. The connecting end speaks first, so the accepting one has
+    /// the connection ready before the other can use it.
     fn shake_hands(
         self: &Arc<Self>,
         stream: TcpStream,
@@ -157,14 +157,15 @@ impl TransportState {
         Ok(())
     }
 
-    /// True if there is room for another connection; forgets the threads of those that ended.
+    /// True if there is room for another connection; forgets the threads of connections that have ended.
     fn has_room(&self) -> bool {
         let mut watchers = lock(&self.watchers);
         watchers.retain(|w| !w.is_finished());
         watchers.len() < CONNECTIONS
     }
 
-    /// Watches a connection until it ends, and forgets it. Its number is not given out again: messages that are late may still name it.
+    /// Watches a connection until it ends, and removes it. Its number is not reused: late messages may still refer to
+    /// it.
     fn watch(&self, link: &Arc<UcxLink>) {
         watch(link, || self.epoch());
         let mut links = write(&self.links);
@@ -183,7 +184,7 @@ impl TransportState {
                 return;
             }
             let Ok((stream, from)) = accepted else {
-                // Such as too many open files: others may be closed meanwhile.
+                // For example too many open files: others may be closed meanwhile.
                 std::thread::sleep(NOT_ACCEPTED);
                 continue;
             };
@@ -201,7 +202,7 @@ impl TransportState {
 }
 
 impl UcxTransport {
-    /// Loads UCX, listens, and starts the progress thread. Says in one sentence what is missing, if so.
+    /// Loads UCX, listens, and starts the progress thread. An error says in one sentence what is missing.
     pub fn new(options: UcxOptions) -> Result<Arc<Self>> {
         let unavailable =
             |what: &str, e: std::io::Error| TransportError::Unavailable(format!("{what}: {e}"));
@@ -240,9 +241,9 @@ impl UcxTransport {
         }))
     }
 
-    /// Reads each range by one bare UCX read into memory of its own, and gives the time of each: the floor
-    /// that a probe compares [`Peer::read_many`] with. `peer` must be of this transport. A read that takes
-    /// longer than `limit` ends the measurement with an error.
+    /// Reads each range by one bare UCX read into memory of its own, and returns the time of each: the floor with which
+    /// a probe compares [`Peer::read_many`]. `peer` must be of this transport. A read that takes longer than `limit`
+    /// ends the measurement with an error.
     pub fn bare_reads(
         &self,
         peer: &dyn Peer,
@@ -375,7 +376,7 @@ impl Transport for UcxTransport {
             self.shared
                 .watcher(move || shared.watch(&watched))
                 .map_err(|e| unreachable(address, e))?;
-            // UCX connects lazily; find out now whether it can.
+            // UCX connects lazily; this tests the connection now.
             return match link.request(what::PING, 0, self.epoch(), Vec::new(), deadline) {
                 Ok(_) => Ok(link),
                 Err(e) => {
@@ -396,7 +397,7 @@ impl Transport for UcxTransport {
         for link in links.iter().flatten() {
             link.close();
         }
-        // The accepting thread sees the flag when someone connects.
+        // The accepting thread sees the flag at the next connection.
         let _ = TcpStream::connect_timeout(
             &self
                 .address
@@ -418,7 +419,7 @@ impl Transport for UcxTransport {
         self.shared
             .core
             .shut(handles.into_iter().flatten().collect());
-        // Only now may the memory go: UCX knows of it no more.
+        // Only now may the memory be released: UCX no longer knows of it.
         drop(kept);
         write(&self.shared.handlers).clear();
     }

@@ -1,4 +1,4 @@
-//! The UCX worker: the one place where UCX is called. All calls are made under the lock that
+//! The UCX worker: the only place from which UCX is called. All calls are made under the lock that
 //! [`super::core::Core`] keeps around it; UCX's callbacks run inside them.
 
 use super::bindings::*;
@@ -15,27 +15,27 @@ use std::os::fd::RawFd;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
-/// Bytes that one operation reads at most; longer reads go in rounds.
+/// Most bytes that one operation reads; longer reads go in rounds.
 pub(super) const LANDING: usize = 256 << 10;
-/// Landing size of pooled operations: most neighbour lists.
+/// Landing size of pooled operations, enough for most neighbour lists.
 const SMALL_LANDING: usize = 16 << 10;
-/// Pooled operations.
+/// Most pooled operations.
 const SPARE: usize = 16;
 /// The active-message id of all our messages.
 const MESSAGE_ID: u32 = 1;
 
 struct Endpoint {
     handle: ucp_ep_h,
-    /// UCX can close it without asking the peer.
+    /// True if UCX can close it without asking the peer.
     closable: bool,
     /// Unpacked access keys and their regions' base addresses, by slot.
     keys: Vec<(ucp_rkey_h, u64)>,
-    /// UCX holds its address until the worker is gone.
+    /// Error context, whose address UCX holds until the worker is gone.
     _context: Fixed<EndpointContext>,
 }
 
-/// A value on the heap whose address foreign code holds. Not a box: who moves a box promises the compiler that no pointer that
-/// was taken before is used any more.
+/// A value on the heap whose address foreign code holds. It is not a box: moving a box promises the compiler that
+/// earlier pointers to it are not used any more.
 struct Fixed<T>(NonNull<T>);
 
 impl<T> Fixed<T> {
@@ -55,7 +55,7 @@ impl<T> Drop for Fixed<T> {
     }
 }
 
-/// One read to start: from the peer's address, this many bytes.
+/// One read to start: the peer's address and the number of bytes.
 pub(super) struct RemoteRead {
     pub address: u64,
     pub len: usize,
@@ -67,13 +67,13 @@ pub(super) struct Worker {
     context: ucp_context_h,
     /// Null once destroyed.
     handle: ucp_worker_h,
-    /// Nothing may be started or driven any more.
+    /// True once nothing may be started or driven any more.
     closed: bool,
-    /// Someone may hold a pointer of [`Self::pointer`]: keys and worker stay until the worker is dropped.
+    /// True if a pointer of [`Self::pointer`] may be in use: keys and worker stay until the worker is dropped.
     mapped: bool,
     callbacks: NonNull<Callbacks>,
     endpoints: Vec<Option<Endpoint>>,
-    /// Closed endpoints: their keys are destroyed with the worker, when nothing is under way any more.
+    /// Closed endpoints: their keys are destroyed with the worker, when no operation is in progress any more.
     graveyard: Vec<Endpoint>,
     /// Pooled operations, each with [`SMALL_LANDING`].
     spare: Vec<Arc<Operation>>,
@@ -180,13 +180,13 @@ impl Worker {
         Ok(fd)
     }
 
-    /// Has the event descriptor signal the next event; false if there is work already.
+    /// Makes the event descriptor signal the next event; false if there is work already.
     pub(super) fn arm(&mut self) -> bool {
         // SAFETY: valid handle or skipped.
         !self.closed && unsafe { self.lib.ucp_worker_arm(self.handle) } == UCS_OK
     }
 
-    /// The address by which others make endpoints to this worker.
+    /// The address with which others make endpoints to this worker.
     pub(super) fn address(&mut self) -> Result<Vec<u8>> {
         self.open()?;
         let (mut address, mut len) = (ptr::null_mut(), 0);
@@ -210,9 +210,9 @@ impl Worker {
         }
     }
 
-    /// Registers memory for reading by others: the handle, the address that they read from, and the key to
-    /// send them. The caller keeps the memory alive until [`Self::unregister`] or [`Self::destroy`]. With
-    /// `copy` UCX makes a shared segment of the same content, and the address is the segment's.
+    /// Registers memory for reading by others: returns the handle, the address from which they read, and the key to
+    /// send them. The caller keeps the memory alive until [`Self::unregister`] or [`Self::destroy`]. With `copy` UCX
+    /// makes a shared segment with the same content, and the address is the segment's.
     pub(super) fn register(
         &mut self,
         bytes: &[u8],
@@ -286,7 +286,7 @@ impl Worker {
         }
     }
 
-    /// Makes an endpoint to a peer's worker address; gives its number.
+    /// Makes an endpoint to a peer's worker address; returns its number.
     pub(super) fn connect(&mut self, address: &[u8], fabric: Fabric) -> Result<u32> {
         self.open()?;
         let number = self.endpoints.len() as u32;
@@ -331,7 +331,7 @@ impl Worker {
         slot.and_then(Option::as_mut).ok_or(TransportError::Closed)
     }
 
-    /// Unpacks a key for reading over an endpoint; gives its slot.
+    /// Unpacks a key for reading over an endpoint; returns its slot.
     pub(super) fn attach(&mut self, number: u32, key: &[u8], base: u64) -> Result<u32> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?;
@@ -348,8 +348,8 @@ impl Worker {
         Ok(endpoint.keys.len() as u32 - 1)
     }
 
-    /// Where this process sees the region of a slot, if the fabric maps it: readable as long as the worker
-    /// lives, also after the peer's death, a disconnect and [`Self::destroy`].
+    /// The address of a slot's region in this process, if the fabric maps it: readable as long as the worker lives,
+    /// even after the peer's death, a disconnect and [`Self::destroy`].
     pub(super) fn pointer(&mut self, number: u32, slot: u32) -> Option<*const u8> {
         let lib = self.lib;
         let endpoint = self.endpoint(number).ok()?;
@@ -444,7 +444,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Starts sending a message; true if UCX still has a part of it, which goes out with later progress.
+    /// Starts sending a message; true if UCX still holds a part of it, which is sent with later progress.
     pub(super) fn send(&mut self, number: u32, frame: UcxFrame, payload: Vec<u8>) -> Result<bool> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?.handle;
@@ -457,7 +457,7 @@ impl Worker {
         let mut params: ucp_request_param_t = unsafe { std::mem::zeroed() };
         params.op_attr_mask =
             UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
-        // Eager, so that a message needs nothing of the peer but progress; large data goes by reads.
+        // Eager, so that a message needs only progress from the peer; large data is transferred by reads.
         params.flags = UCP_AM_SEND_FLAG_EAGER;
         params.cb.send = Some(on_sent);
         params.user_data = sending.cast();
@@ -490,7 +490,7 @@ impl Worker {
         }
     }
 
-    /// Gives a request a number and has its reply end `operation`.
+    /// Numbers a request and lets its reply end `operation`.
     pub(super) fn await_reply(&mut self, operation: &Arc<Operation>) -> u64 {
         let request = self.next_request;
         self.next_request += 1;
@@ -501,7 +501,7 @@ impl Worker {
         request
     }
 
-    /// Awaits a reply no longer; a late one is dropped.
+    /// Stops awaiting a reply; a late one is dropped.
     pub(super) fn forget_reply(&mut self, request: u64) {
         self.callbacks().awaited.remove(&request);
     }
@@ -512,13 +512,13 @@ impl Worker {
         !self.closed && unsafe { self.lib.ucp_worker_progress(self.handle) } != 0
     }
 
-    /// UCX's words for a status.
+    /// UCX's text for a status.
     pub(super) fn text(&self, status: ucs_status_t) -> String {
         text(self.lib, status)
     }
 
-    /// Force-closes an endpoint: what is under way on it ends with an error. (Where UCX cannot, the endpoint
-    /// is used no more and goes with the worker; what is under way holds its own memory.)
+    /// Force-closes an endpoint: operations in progress on it end with an error. (If UCX cannot close it, the endpoint
+    /// is no longer used and is destroyed with the worker; operations in progress own their memory.)
     pub(super) fn disconnect(&mut self, number: u32) {
         let slot = self.endpoints.get_mut(number as usize);
         let Some(endpoint) = slot.and_then(Option::take) else {
@@ -547,8 +547,8 @@ impl Worker {
         }
     }
 
-    /// Ends registrations, worker and context; every later call finds the worker closed. Where pointers into
-    /// peers' memory were given out, all but the registrations stays until the worker is dropped.
+    /// Ends registrations, worker and context; every later call finds the worker closed. If pointers into peers' memory
+    /// were given out, everything but the registrations stays until the worker is dropped.
     pub(super) fn destroy(&mut self, registrations: &[MemoryHandle]) {
         if self.closed {
             return;

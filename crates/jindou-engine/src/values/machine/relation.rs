@@ -166,7 +166,7 @@ fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     (x != NO_RANK && y != NO_RANK).then_some((x, y))
 }
 
-/// Whether a relation is true for values in this order.
+/// True if a relation holds for values in this order.
 pub(crate) fn holds(r: Relation, o: Ordering) -> bool {
     match r {
         Relation::Less => o.is_lt(),

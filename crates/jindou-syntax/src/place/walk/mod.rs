@@ -1,4 +1,4 @@
-//! Tokens to triple patterns, with a stack of the groups that are open.
+//! Conversion of tokens to triple patterns, with a stack of open groups.
 
 mod words;
 
@@ -18,7 +18,7 @@ enum Sign {
     Annotation,
 }
 
-/// The part of a group that the next token belongs to.
+/// The part of a group to which the next token belongs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GroupPart {
     Subject,
@@ -47,20 +47,20 @@ struct OpenGroup {
     part: GroupPart,
     subject: Option<String>,
     path: Path,
-    /// Whether the predicate has no object yet.
+    /// True if the predicate has no object yet.
     fresh: bool,
-    /// Whether the last object is a string, to which a language or a datatype may be added.
+    /// True if the last object is a string, to which a language or a datatype may be added.
     literal: bool,
-    /// Whether `^^` was read.
+    /// True if `^^` was read.
     datatype: bool,
     graph: Option<String>,
-    /// Whether it is another endpoint's.
+    /// True if the group belongs to another endpoint.
     foreign: bool,
-    /// Whether it makes triples, and says nothing about those that there are.
+    /// True if the group is a template: it makes triples, and says nothing about existing ones.
     template: bool,
-    /// Whether variables of the groups around it are others: it is a query of its own.
+    /// True if variables of the surrounding groups are different ones, since the group is a query of its own.
     own: bool,
-    /// Whether it was open at the cursor.
+    /// True if the group was open at the cursor.
     around: bool,
     patterns: Vec<Pattern>,
 }
@@ -69,7 +69,7 @@ struct OpenGroup {
 pub(super) struct Walk<'t> {
     text: &'t str,
     stack: Vec<OpenGroup>,
-    /// Patterns of groups around the cursor that ended after it, from the outermost on.
+    /// Patterns of groups around the cursor that ended after it, the outermost first.
     ended: Vec<Pattern>,
     prefixes: Vec<(String, String)>,
     prefix: String,
@@ -83,7 +83,7 @@ pub(super) struct Walk<'t> {
     service: bool,
     template: bool,
     values: bool,
-    /// Triple terms that are open.
+    /// Number of open triple terms.
     terms: usize,
 }
 
@@ -143,13 +143,13 @@ impl<'t> Walk<'t> {
         {
             self.ended.append(&mut group.patterns);
             if group.own {
-                // What stands around a query of its own says nothing about its variables.
+                // The surroundings of a subquery say nothing about its variables.
                 self.stack.iter_mut().for_each(|g| g.around = false);
             }
         }
     }
 
-    /// Leaves all groups up to the innermost one of this sign, if there is one within the same braces.
+    /// Leaves all groups up to the innermost one with this sign, if there is one within the same braces.
     fn close(&mut self, sign: Sign) -> bool {
         let found = self
             .stack
@@ -203,7 +203,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Inside of `<< … >>`. False where the token ends it otherwise.
+    /// Processes a token inside `<< … >>`. False if the token ends it in another way.
     fn in_term(&mut self, kind: TokenKind) -> bool {
         match kind {
             TokenKind::OpenReified | TokenKind::OpenTriple => self.terms += 1,
@@ -279,7 +279,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Outside of triples.
+    /// Processes a token outside triples.
     fn other(&mut self, token: Token) {
         let part = self.top().part;
         match token.kind {
@@ -292,7 +292,7 @@ impl<'t> Walk<'t> {
             }
             TokenKind::CloseParen if self.close(Sign::Paren) => {
                 let group = self.top();
-                // A FILTER or a BIND is over, another bracket of an expression is not.
+                // A FILTER or a BIND is over; any other bracket in an expression is not.
                 if group.sign == Sign::Brace && group.part == GroupPart::Expression {
                     group.part = GroupPart::Subject;
                 }
@@ -313,7 +313,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A token of a triple.
+    /// Processes a token of a triple.
     fn triple(&mut self, token: Token, text: &str) {
         let group = self.top();
         let sign = group.sign;
@@ -324,7 +324,7 @@ impl<'t> Walk<'t> {
             }
             return;
         }
-        // `a/b`, `a*`: the path goes on. `+5` is a number.
+        // `a/b`, `a*`: the path continues. `+5` is a number.
         let number = matches!(token.kind, TokenKind::Plus | TokenKind::Minus)
             && self
                 .text
@@ -411,7 +411,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A dot inside of `[` or `(` says that someone forgot to close it.
+    /// Closes brackets that were forgotten: a dot inside `[` or `(` shows that the closing one is missing.
     fn close_open_brackets(&mut self) {
         while self.stack.len() > 1
             && matches!(
@@ -423,7 +423,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// A term of a triple.
+    /// Processes a term of a triple.
     fn term(&mut self, kind: TokenKind, text: &str) {
         let group = self.top();
         if std::mem::take(&mut group.datatype) {
@@ -468,7 +468,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The place at the end of what was read; patterns come later ([`Self::patterns`]).
+    /// The place at the end of the tokens so far; patterns come later ([`Self::patterns`]).
     pub(super) fn place(&mut self, from: usize) -> CursorPlace {
         let foreign = self.stack.iter().any(|g| g.foreign);
         let in_term = self.terms > 0;
@@ -531,7 +531,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Reads on after the cursor: what is left of its triple is skipped.
+    /// Continues after the cursor: the rest of its triple is skipped.
     pub(super) fn go_on(&mut self, text: &'t str, tokens: &[Token]) {
         let mut depth = 0usize;
         let end = tokens.iter().position(|t| {
@@ -593,7 +593,7 @@ fn is_name(kind: TokenKind) -> bool {
     )
 }
 
-/// A term as patterns write it.
+/// A term in the notation of patterns.
 fn named(kind: TokenKind, text: &str) -> String {
     match kind {
         TokenKind::Variable => format!("?{}", text.get(1..).unwrap_or_default()),

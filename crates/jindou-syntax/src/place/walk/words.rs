@@ -1,10 +1,10 @@
-//! Words of SPARQL: what is due after each.
+//! Keywords, and the terms expected after each.
 
 use super::{GroupPart, Sign, Walk};
 use crate::keyword::Keyword;
 
 impl Walk<'_> {
-    /// A word of SPARQL. False if it is a term here.
+    /// Processes a keyword. False if it is a term here.
     pub(super) fn word(&mut self, word: Keyword) -> bool {
         use Keyword as K;
         if matches!(word, K::True | K::False) {
@@ -72,7 +72,8 @@ impl Walk<'_> {
                 GroupPart::Word
             }
             _ => {
-                // An unknown word where a triple is due: someone writes a keyword, or a prefix without its colon.
+                // An unknown word where a triple is expected: a keyword that is being written, or a prefix without its
+                // colon.
                 let triple = matches!(
                     group.part,
                     GroupPart::Subject | GroupPart::Predicate | GroupPart::Object
@@ -84,7 +85,7 @@ impl Walk<'_> {
             }
         };
         let group = self.top();
-        // Only the beginnings of queries may stand in any bracket.
+        // Only the beginnings of queries may occur in any bracket.
         if matches!(group.sign, Sign::Bracket | Sign::Annotation) {
             return true;
         }

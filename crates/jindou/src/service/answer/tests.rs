@@ -146,7 +146,7 @@ fn an_answer_that_is_cut_off_is_an_error_wherever_it_is() {
     }
 }
 
-/// The same of the formats that another parser reads.
+/// The same check for the formats that another parser reads.
 #[test]
 fn json_and_tables_that_are_cut_off_are_errors() {
     use crate::service::Labels;
@@ -174,7 +174,7 @@ fn json_and_tables_that_are_cut_off_are_errors() {
         };
         assert_eq!(rows(whole), Ok(2));
         for cut in 0..whole.len() {
-            // After a whole line, a table says nothing of what should follow.
+            // After a whole line, a table gives no sign that more should follow.
             if format == QueryResultsFormat::Tsv && cut > 0 && whole.as_bytes()[cut - 1] == b'\n' {
                 continue;
             }

@@ -488,7 +488,7 @@ impl<'t> Simulation<'t> {
                     thread: to,
                     message,
                 };
-                // It leaves before whoever waited for the message works.
+                // It leaves before the thread that waited for the message works.
                 self.work(t.server, time, next);
                 for &n in &message.tells {
                     self.tell(t.query, n);

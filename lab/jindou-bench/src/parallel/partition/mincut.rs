@@ -6,7 +6,7 @@ use metis::Idx;
 
 /// Cuts the undirected graph of entities, one-way predicates aside, after folding every entity with a single neighbour into that one
 /// (a star's rays into its centre), which changes no optimal cut. Vertices weigh the triples of their subjects. Entities without
-/// such edges go where least is. Memory: 16 bytes a vertex and 16 an edge, and what METIS takes.
+/// such edges go where least is. Memory: 16 bytes per vertex and 16 per edge, and the memory of METIS.
 pub fn owners(
     graph: &Graph<'_>,
     weights: &[u32],

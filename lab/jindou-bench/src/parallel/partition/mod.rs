@@ -18,7 +18,7 @@ use jindou_store::Snapshot;
 use oxrdf::vocab::rdf;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// No one owns a literal.
+/// Owner of literals: none.
 pub const NOBODY: u8 = u8::MAX;
 
 /// The graph of a snapshot by ids.
