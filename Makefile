@@ -38,7 +38,7 @@ lint: needs-test
 
 unit: needs-test
 	cargo build $(TARGETS) $(PROFILE)
-	cargo test $(TARGETS) $(PROFILE) $(TESTFLAGS)
+	scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
 	cargo test --workspace --doc --locked $(PROFILE)
 	cargo check -p jindou --locked $(PROFILE)
 	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)

@@ -10,6 +10,7 @@ use jindou::{
     ReclusterOptions, RestoreTo, UpdateOptions, Value,
 };
 use model::{Model, Object, WORDS};
+use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering;
 use support::{Counts, Rng, World, counted, functions, opened, rows};
 
@@ -144,12 +145,22 @@ fn life(indexed: bool, seed: u64) -> Counts {
     counts
 }
 
-#[test]
-fn answers_are_those_of_the_model_with_the_index() {
-    for seed in 1..=6 {
+fn lives(seeds: RangeInclusive<u64>) {
+    for seed in seeds {
         let counts = life(true, seed);
         assert!(counts.starts.load(Ordering::Relaxed) > 0);
     }
+}
+
+#[test]
+fn answers_are_those_of_the_model_with_the_index() {
+    lives(1..=2);
+}
+
+#[test]
+#[ignore = "a quarter of a minute; see docs/testing.md"]
+fn more_answers_are_those_of_the_model_with_the_index() {
+    lives(3..=12);
 }
 
 #[test]
