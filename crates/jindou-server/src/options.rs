@@ -65,8 +65,11 @@ pub struct ServerOptions {
     pub grace: Duration,
     /// Whether queries see the union of all graphs as their default graph; `None`: as the store was loaded.
     pub union_default: Option<bool>,
-    /// Whether the common prefixes are known where a text does not declare them.
+    /// Whether the common prefixes are known where a text does not declare them. They are by default.
     pub common_prefixes: bool,
+    /// Whether the prefixes of the store are known where a text does not declare them, and answers as Turtle are written with them. They
+    /// are by default.
+    pub store_prefixes: bool,
     /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,
     /// Whether a GPU may be used.
@@ -156,6 +159,7 @@ impl ServerOptions {
         with_grace: grace = Duration;
         with_union_default: union_default = impl Into<Option<bool>>;
         with_common_prefixes: common_prefixes = bool;
+        with_store_prefixes: store_prefixes = bool;
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
         with_service: service = Arc<dyn ServiceCaller>;
@@ -220,7 +224,8 @@ impl ServerOptions {
             cors_origins: Vec::new(),
             grace: Duration::from_secs(30),
             union_default: None,
-            common_prefixes: false,
+            common_prefixes: true,
+            store_prefixes: true,
             functions: Functions::new(),
             gpu: GpuChoice::Off,
             service: None,

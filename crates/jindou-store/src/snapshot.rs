@@ -6,6 +6,7 @@ use jindou_graph::segment::{EdgeView, Patch, Scope};
 use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ pub struct Snapshot {
     sharded: Option<Sharded>,
     /// Named graphs that hold a quad, once they were asked for.
     named_graphs: OnceLock<Arc<[u32]>>,
+    prefixes: Arc<PrefixTable>,
 }
 
 /// All that updates laid over the base. Cloning is O(1).
@@ -60,6 +62,7 @@ impl Snapshot {
         };
         Self {
             number: base.number(),
+            prefixes: Arc::clone(&base.prefixes),
             base,
             version: 0,
             shape: 0,
@@ -159,6 +162,13 @@ impl Snapshot {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The prefixes of the store.
+    #[inline]
+    #[must_use]
+    pub fn prefixes(&self) -> &Arc<PrefixTable> {
+        &self.prefixes
     }
 
     /// A value that no other content of this base has: snapshots that were never published may share their number with
@@ -507,6 +517,7 @@ impl Snapshot {
             delta: Arc::new(delta),
             sharded: None,
             named_graphs: OnceLock::new(),
+            prefixes: Arc::clone(&self.prefixes),
         }
     }
 
@@ -542,6 +553,10 @@ impl Snapshot {
         let delta = self.delta_mut();
         Arc::make_mut(&mut delta.predicates).push(vertex);
         Arc::make_mut(&mut delta.predicate_of).insert(vertex, next);
+    }
+
+    pub(crate) fn set_prefixes(&mut self, prefixes: PrefixTable) {
+        self.prefixes = Arc::new(prefixes);
     }
 
     /// Counts the quads and names the version; `moved`: plans must look again.

@@ -60,6 +60,7 @@ use crate::database::{Database, guarded, watching};
 use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
 use jindou_parse::DocumentSource;
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
@@ -68,7 +69,7 @@ use std::time::{Duration, Instant};
 use transaction::Transaction;
 
 /// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions {
     /// Threads for patterns, for parsing documents, and for applying changes; `None`: all of the runtime's.
@@ -96,10 +97,34 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Where `LOAD` finds documents. Without one LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// Whether the common prefixes are known where a request does not declare them.
+    /// Whether the common prefixes are known where a request does not declare them. They are by default.
     pub common_prefixes: bool,
-    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the common ones.
+    /// Whether the store's prefixes ([`Database::prefixes`]) are known where a request does not declare them. They are by default, and come
+    /// before the common ones.
+    pub store_prefixes: bool,
+    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the store's.
     pub prefixes: Vec<(String, String)>,
+}
+
+impl Default for UpdateOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            timeout: None,
+            memory: None,
+            cancel: CancelToken::default(),
+            union_default: None,
+            using: None,
+            base: None,
+            only: None,
+            service: None,
+            functions: Functions::default(),
+            documents: None,
+            common_prefixes: true,
+            store_prefixes: true,
+            prefixes: Vec::new(),
+        }
+    }
 }
 
 impl UpdateOptions {
@@ -115,6 +140,7 @@ impl UpdateOptions {
         with_functions: functions = Functions;
         with_documents: documents = Arc<dyn DocumentSource>;
         with_common_prefixes: common_prefixes = bool;
+        with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
     }
 
@@ -210,7 +236,8 @@ impl Database {
         self.inner.may_write()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
-        let read = Self::read_request(text, options, &cancel)?;
+        let prefixes = self.prefixes();
+        let read = Self::read_request(text, options, &prefixes, &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let mut report = self.transact(options, &cancel, |tx| read.run(options, tx))?;
         (report.parse_time, report.operations) = (parse_time, operations);
@@ -221,6 +248,7 @@ impl Database {
     fn read_request(
         text: &str,
         options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
         cancel: &CancelToken,
     ) -> Result<ReadRequest> {
         let started = Instant::now();
@@ -228,6 +256,7 @@ impl Database {
             common_prefixes: options.common_prefixes,
             calls: Some(Arc::new(options.functions.clone())),
             prefixes: options.prefixes.clone(),
+            table: options.store_prefixes.then(|| Arc::clone(prefixes)),
             ..SyntaxOptions::under(options.base.as_deref())
         };
         let scope = Scope::for_text(text.len(), &options.memory, cancel)?;
@@ -371,7 +400,7 @@ impl Database {
     }
 
     /// A transaction of one operation.
-    fn one(
+    pub(crate) fn one(
         &self,
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,

@@ -2,6 +2,7 @@
 
 use super::UpdateOptions;
 use crate::runtime::Settled;
+use jindou_model::prefixes::PrefixChange;
 use jindou_model::{CancelToken, MemoryBudget, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
@@ -85,7 +86,7 @@ impl Transaction {
     }
 
     /// The snapshot without the changes that are only asked for.
-    pub(super) fn unsettled(&self) -> &Snapshot {
+    pub(crate) fn unsettled(&self) -> &Snapshot {
         &self.snapshot
     }
 
@@ -133,6 +134,19 @@ impl Transaction {
             self.outcome.removed += applied.removed;
         }
         self.charge.set(self.record.capacity() as u64)
+    }
+
+    /// Changes prefixes; those of the snapshot are of the transaction so far.
+    pub(crate) fn change_prefixes(
+        &mut self,
+        changes: impl IntoIterator<Item = PrefixChange>,
+    ) -> Result<()> {
+        if let Some((snapshot, mut record)) = self.snapshot.apply_prefixes(changes, self.begun)? {
+            self.begun = true;
+            self.snapshot = snapshot;
+            self.record.append(&mut record);
+        }
+        self.check()
     }
 
     /// A place to go back to. To be taken when nothing is asked for that is not in the snapshot.
