@@ -17,11 +17,12 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 9] = [
+const CHECKED: [&str; 10] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
     "docs/query.md",
+    "docs/prefixes.md",
     "docs/updates.md",
     "docs/operation.md",
     "docs/format.md",
@@ -74,6 +75,11 @@ fn load() {
 #[test]
 fn query() {
     run("docs/query.md");
+}
+
+#[test]
+fn prefixes() {
+    run("docs/prefixes.md");
 }
 
 #[test]
