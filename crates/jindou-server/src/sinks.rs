@@ -60,7 +60,7 @@ pub(crate) struct HttpSink<'o, O: Out> {
     unacceptable: Option<&'static [Offer]>,
 }
 
-/// What a graph in Turtle may be written with.
+/// Names that a graph in Turtle may be written with.
 #[derive(Clone, Copy)]
 pub(crate) struct GraphNames<'t> {
     /// The store's prefixes.

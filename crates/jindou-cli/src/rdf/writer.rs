@@ -31,7 +31,7 @@ pub struct QuadWriter {
     graphs: Graphs,
     /// Prefixes to write, those of the common ones that the first batch uses among them.
     prefixes: Vec<(String, String)>,
-    /// Those that the statements come with.
+    /// Prefixes that the statements come with.
     declared: Vec<(String, String)>,
     common: bool,
     name: PathBuf,

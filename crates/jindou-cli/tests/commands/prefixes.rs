@@ -89,7 +89,10 @@ fn prefixes_of_the_data_are_known_and_kept() {
         dump.contains("@prefix acme: <http://acme.example/terms#>"),
         "{dump}"
     );
-    assert!(dump.contains(":mars a acme:Planet"), "{dump}");
+    assert!(
+        dump.contains("\n:mars ") && dump.contains("a acme:Planet"),
+        "{dump}"
+    );
 
     // What is set wins over the data; what a query declares wins over all.
     good(

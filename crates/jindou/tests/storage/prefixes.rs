@@ -75,11 +75,15 @@ fn whatever_happens_to_a_store_its_prefixes_are_the_models() {
         let dir = folder.path().join("s");
         let mut model = Model::default();
         let document = |model: &mut Model, random: &mut Random| {
-            let mut text = String::new();
+            let (mut text, mut own) = (String::new(), BTreeMap::new());
             for _ in 0..random.below(4) {
                 let (name, iri) = (format!("p{}", random.below(6)), random.below(9));
                 let iri = format!("http://e/{iri}/");
                 text.push_str(&format!("@prefix {name}: <{iri}> .\n"));
+                // Before the first statement it may be declared again.
+                own.insert(name, iri);
+            }
+            for (name, iri) in own {
                 model.data.entry(name).or_insert(iri);
             }
             // Repeated, it changes no quad, and then its prefixes alone are a transaction.
