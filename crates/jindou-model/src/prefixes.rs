@@ -22,7 +22,7 @@ pub enum PrefixOrigin {
     Data,
     /// Someone set it for the store.
     Set,
-    /// It is one of those that are known everywhere.
+    /// Common prefixes are known everywhere.
     Common,
 }
 
@@ -171,17 +171,17 @@ impl PrefixTable {
         self.set.keys().chain(self.data.keys()).map(|name| &**name)
     }
 
-    /// What the data declares, whether set otherwise or not, by name.
+    /// Prefixes that the data declares, whether set otherwise or not, by name.
     pub fn data(&self) -> impl Iterator<Item = (&str, &str)> {
         self.data.iter().map(|(name, iri)| (&**name, &**iri))
     }
 
-    /// What was set, by name.
+    /// Prefixes that were set, by name.
     pub fn set(&self) -> impl Iterator<Item = (&str, &str)> {
         self.set.iter().map(|(name, iri)| (&**name, &**iri))
     }
 
-    /// Those of the changes that have an effect, in order, when they are made one after the other. For the store.
+    /// Changes that have an effect, in order, when they are made one after the other. For the store.
     #[doc(hidden)]
     #[must_use]
     pub fn effective(&self, changes: impl IntoIterator<Item = PrefixChange>) -> Vec<PrefixChange> {
