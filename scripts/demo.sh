@@ -56,7 +56,7 @@ echo "== 3. The Solar System in your browser"
 # The usual port, or a free one if it is taken. --writable, so that the page's updates and uploads can be tried; the store goes with the demo.
 serve() {
   : >"$work/address"
-  "$jindou" serve --store "$work/sky.store" --port "$1" --writable --common-prefixes >"$work/address" 2>"$work/log" &
+  "$jindou" serve --store "$work/sky.store" --port "$1" --writable >"$work/address" 2>"$work/log" &
   server=$!
   for _ in $(seq 200); do
     address=$(grep -o 'http://[^/ ]*' "$work/address" || true)

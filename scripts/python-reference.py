@@ -28,7 +28,7 @@ editor or a notebook, `help(jindou.Database.query)` shows the same texts.
 # The sections of the page, in order, with the names of the package that each describes.
 SECTIONS = [
     ("Opening and loading", ["open", "load", "memory"]),
-    ("Databases", ["Database", "Transaction", "CancelToken"]),
+    ("Databases", ["Database", "Prefixes", "Transaction", "CancelToken"]),
     ("Answers", ["Solutions", "Row", "Rows", "Triples", "Quads"]),
     ("Terms", ["IRI", "BlankNode", "Literal", "Triple", "Quad"]),
     ("Reports", ["LoadReport", "UpdateReport", "Profile", "Progress"]),

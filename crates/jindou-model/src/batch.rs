@@ -2,6 +2,7 @@
 //! over one buffer, so that no term costs an allocation or a virtual call.
 
 use crate::Result;
+use crate::prefixes::PrefixPlace;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A term's canonical bytes ([`crate::term`]) inside [`QuadBatch::bytes`].
@@ -53,6 +54,15 @@ impl QuadBatch {
 pub trait QuadSink {
     /// Processes the batch's content; the batch may be cleared and reused afterwards.
     fn batch(&mut self, batch: &QuadBatch) -> Result<()>;
+
+    /// Takes a prefix that a document declares, without its colon, with an absolute IRI. Most sinks have no use for it.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        let _ = (place, name, iri);
+        Ok(())
+    }
 }
 
 /// A source that can be loaded: files, standard input, a generator. `run` is called once on each of `workers` threads,

@@ -13,6 +13,7 @@ mod ids;
 pub mod invariant;
 mod machine;
 pub mod memory;
+pub mod prefixes;
 pub mod private;
 pub mod program;
 pub mod random;

@@ -1,6 +1,7 @@
 //! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl` and
 //! `oxjsonld` parsers and an RDF/XML reader of our own.
 
+use crate::declared::Declared;
 use crate::emit::Emitter;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
@@ -90,6 +91,7 @@ pub(crate) fn parse(
         default_graph: None,
         last: [Span::default(); 4],
         worked: 0,
+        declared: Declared::new(document.number),
         run,
         sink,
     };
@@ -147,8 +149,11 @@ impl Reading<'_> {
             let mut reading = parser.for_reader(guard);
             let error = loop {
                 match reading.next() {
-                    None => return Ok(()),
+                    None => return self.out.prefixes(reading.prefixes()),
                     Some(Ok(t)) => {
+                        if self.out.declared.is_due(reading.prefixes().size_hint().0) {
+                            self.out.prefixes(reading.prefixes())?;
+                        }
                         if !self.out.triple(&t)? {
                             return Ok(());
                         }
@@ -165,6 +170,7 @@ impl Reading<'_> {
             let Some(restart) = &mut source else {
                 return Ok(());
             };
+            self.out.prefixes(reading.prefixes())?;
             let mut next = TurtleParser::new();
             for (name, iri) in reading.prefixes() {
                 if let Ok(with) = next.clone().with_prefix(name, iri) {
@@ -205,14 +211,19 @@ impl Reading<'_> {
         let reader = reader.map_err(|e| self.document.origin.error(e))?;
         let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default(), &self.meter);
         let tail = guard.tail();
-        for quad in parser.for_reader(guard) {
+        let mut reading = parser.for_reader(guard);
+        while let Some(quad) = reading.next() {
             match quad {
                 Ok(q) => {
+                    if self.out.declared.is_due(reading.prefixes().size_hint().0) {
+                        self.out.prefixes(reading.prefixes())?;
+                    }
                     if !self.out.quad(&q)? {
                         return Ok(());
                     }
                 }
                 Err(TurtleParseError::Syntax(e)) => {
+                    self.out.prefixes(reading.prefixes())?;
                     let offset = e.location().start.offset;
                     self.turtle_error(&e, 0, &tail, offset)?;
                     return self.give_up(offset);
@@ -220,7 +231,7 @@ impl Reading<'_> {
                 Err(TurtleParseError::Io(e)) => return self.stopped(e, &tail, 0),
             }
         }
-        Ok(())
+        self.out.prefixes(reading.prefixes())
     }
 
     /// RDF/XML: text that is not well-formed, or an element that has no meaning, ends the document.
@@ -254,10 +265,18 @@ impl Reading<'_> {
         let reader = NumberReader::new(guard, self.run.limits);
         let numbers = reader.stand_ins();
         let mut errors = 0;
-        for quad in parser.for_reader(reader) {
+        let mut contexts = 0;
+        let mut reading = parser.for_reader(reader);
+        while let Some(quad) = reading.next() {
             match quad {
                 Ok(mut q) => {
                     errors = 0;
+                    // A context's terms, few of which are prefixes.
+                    let terms = reading.prefixes().size_hint().1.unwrap_or_default();
+                    if terms != contexts {
+                        contexts = terms;
+                        self.out.prefixes(reading.prefixes())?;
+                    }
                     if let Some(meant) = numbers.borrow().meant(&q.object) {
                         q.object = meant.into();
                     }

@@ -1,5 +1,6 @@
 //! Conversion of parsed quads to batches of canonical bytes.
 
+use crate::declared::Declared;
 use crate::document::ReadContext;
 use crate::labels::LabelScope;
 use crate::limits::Meter;
@@ -28,6 +29,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) last: [Span; 4],
     /// Bytes of terms since the last look at the clock.
     pub(crate) worked: usize,
+    pub(crate) declared: Declared,
     pub(crate) run: &'a ReadContext<'a>,
     pub(crate) sink: &'a mut dyn QuadSink,
 }
@@ -45,6 +47,21 @@ impl Emitter<'_> {
             &t.object,
             &GraphName::DefaultGraph,
         )
+    }
+
+    /// A prefix that the document declares.
+    #[cold]
+    pub(crate) fn prefix(&mut self, name: &str, iri: &str) -> Result<()> {
+        self.declared.one(name, iri, self.sink)
+    }
+
+    /// The prefixes that a parser knows by now.
+    #[cold]
+    pub(crate) fn prefixes<'p>(
+        &mut self,
+        table: impl Iterator<Item = (&'p str, &'p str)>,
+    ) -> Result<()> {
+        self.declared.all(table, self.sink)
     }
 
     fn add(

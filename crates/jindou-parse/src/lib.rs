@@ -28,6 +28,7 @@
 
 mod blocks;
 mod chars;
+mod declared;
 mod document;
 mod emit;
 mod fetch;

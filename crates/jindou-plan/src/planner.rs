@@ -18,6 +18,8 @@ pub struct PlanOptions {
     pub union_default: bool,
     /// Functions that the query may call by IRI.
     pub functions: Functions,
+    /// Version of the store's prefixes that the text was read with: plans of a text under other prefixes are others.
+    pub prefixes: u64,
 }
 
 /// Plans a query for one snapshot, within the limits of the [scope] that the thread is inside: all of SPARQL 1.1, and

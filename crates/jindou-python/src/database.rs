@@ -3,6 +3,7 @@
 use crate::errors::{exception, named};
 use crate::loading::{Keywords, Reading};
 use crate::options::{of_query, of_update};
+use crate::prefixes::Prefixes;
 use crate::prepared::{self, Bindings, Kept};
 use crate::quads::Quads;
 use crate::solutions::Solutions;
@@ -11,7 +12,7 @@ use crate::triples::{Triples, unexpected};
 use crate::update::{Report, Transaction, batch, not_within};
 use crate::wait::interruptible;
 use jindou::oxrdf::Term;
-use jindou::results::Collector;
+use jindou::results::{Collector, Prefixes as Names};
 use jindou::{
     Access, Answer, Database, Durability, MergeOptions, OpenOptions, PlannedQuery, ProfileNode,
     Progress, QuadMatches, QuadPattern, QueryForm, QueryOptions, QueryReport, ResultFormat,
@@ -117,7 +118,7 @@ impl PyDatabase {
         }
     }
 
-    fn get(&self, py: Python<'_>) -> PyResult<Database> {
+    pub fn get(&self, py: Python<'_>) -> PyResult<Database> {
         let db = self
             .db
             .lock_py_attached(py)
@@ -158,6 +159,22 @@ impl PyDatabase {
     }
 }
 
+/// The prefixes that a graph is written with: none in tables, whose IRIs stay whole.
+fn names(db: &Database, text: &str, options: &QueryOptions, format: ResultFormat) -> Names {
+    if !matches!(format, ResultFormat::Rdf(_)) {
+        return Names::new();
+    }
+    let mut names = match options.common_prefixes {
+        true => Names::common(),
+        false => Names::new(),
+    };
+    if options.store_prefixes {
+        names.declare_all(&db.prefixes());
+    }
+    names.declare_of(text);
+    names
+}
+
 /// The argument `...`.
 fn any_graph() -> Py<PyAny> {
     Python::attach(|py| py.Ellipsis())
@@ -169,7 +186,8 @@ impl PyDatabase {
     ///
     /// `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
     /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
-    /// `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `cancel` (a
+    /// `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of `prefixes()`
+    /// without a PREFIX; true by default), `cancel` (a
     /// `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
     #[pyo3(signature = (text, bindings = None, **keywords))]
     fn query<'py>(
@@ -186,7 +204,7 @@ impl PyDatabase {
     /// Runs a SPARQL update: all of its operations, or none.
     ///
     /// Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
-    /// names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `load_from` (the folder that LOAD may read `file:` IRIs of), `cancel`.
+    /// names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may read `file:` IRIs of), `cancel`.
     #[pyo3(signature = (text, **keywords))]
     fn update(
         &self,
@@ -308,6 +326,13 @@ impl PyDatabase {
         Ok(out)
     }
 
+    /// The prefixes that queries need not declare, besides the common ones: those that loaded documents declare, and those that are set
+    /// here. Works as a dict: `db.prefixes()["ex"]`; setting and deleting one changes the database.
+    fn prefixes(this: &Bound<'_, Self>) -> PyResult<Prefixes> {
+        this.get().get(this.py())?;
+        Ok(Prefixes::new(this.clone().unbind()))
+    }
+
     /// The plan of a query, step by step, with estimates; the query is not run. Keywords as of `query`.
     #[pyo3(signature = (text, **keywords))]
     fn explain(
@@ -382,7 +407,9 @@ impl PyDatabase {
         let Some(to) = to else {
             let bytes = interruptible(py, &options.cancel, || {
                 let mut bytes = Vec::new();
-                let mut writer = ResultWriter::new(&mut bytes, format).with_graphs(format);
+                let mut writer = ResultWriter::new(&mut bytes, format)
+                    .with_graphs(format)
+                    .with_prefixes(names(&db, text, &options, format));
                 db.run(text, &options, &mut writer)?;
                 drop(writer);
                 Ok(bytes)
@@ -392,7 +419,8 @@ impl PyDatabase {
         let report = interruptible(py, &options.cancel, || {
             let file = File::create(&to).map_err(|e| jindou::Error::io(&to, e))?;
             let mut writer = ResultWriter::new(BufWriter::with_capacity(1 << 16, file), format)
-                .with_graphs(format);
+                .with_graphs(format)
+                .with_prefixes(names(&db, text, &options, format));
             db.run(text, &options, &mut writer)
         })?;
         Ok(report.rows.into_pyobject(py)?.into_any())

@@ -8,6 +8,7 @@
 //! | `options` | keyword arguments → `QueryOptions`, `UpdateOptions` |
 //! | `database` | `Database`: queries, plans; `update`: changes and `Transaction`; `loading`: files and text |
 //! | `prepared` | bindings of queries, by prepared queries that are kept |
+//! | `prefixes` | the prefixes of a database, as a dict |
 //! | `quads` | quads by their terms |
 //! | `solutions` | `Solutions` and `Row`: rows as Python objects |
 //! | `triples` | `Triples`: the answer of CONSTRUCT and DESCRIBE |
@@ -20,6 +21,7 @@ mod database;
 mod errors;
 mod loading;
 mod options;
+mod prefixes;
 mod prepared;
 mod quads;
 mod solutions;
@@ -53,6 +55,7 @@ fn _jindou(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<solutions::Rows>()?;
     m.add_class::<solutions::Row>()?;
     m.add_class::<triples::Triples>()?;
+    m.add_class::<prefixes::Prefixes>()?;
     m.add_class::<quads::Quads>()?;
     m.add_class::<quads::QuadIterator>()?;
     m.add_function(wrap_pyfunction!(database::open, m)?)?;

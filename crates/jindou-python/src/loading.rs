@@ -5,8 +5,8 @@ use crate::options::{graph_iri, token};
 use crate::wait::ticking;
 use jindou::parse::{Format, Input, Sources};
 use jindou::{
-    CancelToken, Database, LOAD_PHASES, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
-    Result, Runtime,
+    CancelToken, Database, LOAD_PHASES, LoadReport, PrefixPlace, Progress, QuadBatch, QuadSink,
+    QuadSource, Result, Runtime,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -29,6 +29,10 @@ impl QuadSink for Checked<'_> {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         self.cancel.check()?;
         self.sink.batch(batch)
+    }
+
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        self.sink.prefix(place, name, iri)
     }
 }
 

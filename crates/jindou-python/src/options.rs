@@ -49,7 +49,7 @@ fn seconds(limit: f64) -> PyResult<Duration> {
 
 /// The keywords of queries: taken out of `keywords`, of which those that are left over are refused.
 pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> {
-    let mut options = QueryOptions::default().with_common_prefixes(true);
+    let mut options = QueryOptions::default();
     let mut dataset: Option<DatasetChoice> = None;
     for (key, value) in keywords.into_iter().flatten() {
         let key: String = key.extract()?;
@@ -63,6 +63,7 @@ pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> 
             "cancel" => options.cancel = token(&value)?,
             "union_default_graph" => options.union_default = Some(value.extract()?),
             "common_prefixes" => options.common_prefixes = value.extract()?,
+            "store_prefixes" => options.store_prefixes = value.extract()?,
             "default_graphs" => dataset.get_or_insert_default().default = graphs(&value)?,
             "named_graphs" => dataset.get_or_insert_default().named = graphs(&value)?,
             _ => return Err(unknown(&key)),
@@ -74,7 +75,7 @@ pub fn of_query(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<QueryOptions> 
 
 /// The keywords of updates.
 pub fn of_update(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<UpdateOptions> {
-    let mut options = UpdateOptions::default().with_common_prefixes(true);
+    let mut options = UpdateOptions::default();
     let mut using: Option<DatasetChoice> = None;
     for (key, value) in keywords.into_iter().flatten() {
         let key: String = key.extract()?;
@@ -88,6 +89,7 @@ pub fn of_update(keywords: Option<&Bound<'_, PyDict>>) -> PyResult<UpdateOptions
             "cancel" => options.cancel = token(&value)?,
             "union_default_graph" => options.union_default = Some(value.extract()?),
             "common_prefixes" => options.common_prefixes = value.extract()?,
+            "store_prefixes" => options.store_prefixes = value.extract()?,
             "base" => options.base = Some(value.extract()?),
             "using_graphs" => using.get_or_insert_default().default = graphs(&value)?,
             "using_named_graphs" => using.get_or_insert_default().named = graphs(&value)?,

@@ -35,8 +35,12 @@ impl Kept {
     ) -> Result<PreparedQuery> {
         let names: Vec<&str> = bindings.iter().map(|(name, _)| name.as_str()).collect();
         let key = format!(
-            "{names:?} {:?} {:?} {} {text}",
-            options.union_default, options.dataset, options.common_prefixes
+            "{names:?} {:?} {:?} {} {} {} {text}",
+            options.union_default,
+            options.dataset,
+            options.common_prefixes,
+            options.store_prefixes,
+            db.prefixes().version(),
         );
         let lock = || self.queries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = lock().get(&key) {

@@ -34,6 +34,37 @@ def test_single_quads(db):
     assert values(db) == [2]
 
 
+def test_prefixes(db):
+    data = "@prefix acme: <http://acme.example/> . acme:mars a acme:Planet ; acme:moons 2 ."
+    db.load(text=data, format="ttl")
+    prefixes = db.prefixes()
+    assert prefixes["acme"] == "http://acme.example/" and prefixes.origin("acme") == "data"
+    assert dict(prefixes.items()) == prefixes.asdict() and "acme" in list(prefixes)
+    question = "ASK { acme:mars acme:moons ?n }"
+    bound = "SELECT ?m { ?m acme:moons ?n }"
+    assert db.query(question) is True and len(db.query(bound, {"n": 2})) == 1
+    with pytest.raises(errors.QueryError):
+        db.query(question, store_prefixes=False)
+    turtle = db.serialize("CONSTRUCT WHERE { ?s acme:moons ?o }", "turtle").decode()
+    assert "@prefix acme:" in turtle and "acme:mars acme:moons 2" in turtle
+    prefixes["acme"] = "http://other.example/"
+    assert prefixes["acme"] == "http://other.example/" and prefixes.origin("acme") == "set"
+    assert db.query(question) is False and len(db.query(bound, {"n": 2})) == 0
+    del prefixes["acme"]
+    assert prefixes.get("acme") == "http://acme.example/" and db.query(question) is True
+    size = len(prefixes)
+    del prefixes["acme"]
+    assert len(prefixes) == size - 1 and "acme" not in prefixes and prefixes.get("acme") is None
+    for missing in ("acme", "foaf"):
+        with pytest.raises(KeyError):
+            prefixes[missing]
+        with pytest.raises(KeyError):
+            del prefixes[missing]
+    for name, value in (("1x", "http://e/"), ("x", "nowhere")):
+        with pytest.raises(errors.Error):
+            prefixes[name] = value
+
+
 def test_transactions(db):
     db.add((iri("a"), iri("p"), 0))
     with db.transaction() as tx:

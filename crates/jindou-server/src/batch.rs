@@ -90,7 +90,8 @@ fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8
         .with_memory(query.memory.clone())
         .with_cancel(query.token())
         .with_union_default(shared.options.union_default)
-        .with_common_prefixes(shared.options.common_prefixes);
+        .with_common_prefixes(shared.options.common_prefixes)
+        .with_store_prefixes(shared.options.store_prefixes);
     options.service.clone_from(&shared.options.service);
     let mut runner = Runner {
         shared,

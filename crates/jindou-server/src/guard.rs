@@ -185,8 +185,9 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     }
     let admin = path.starts_with("/admin/");
     let safe = matches!(*request.method(), Method::GET | Method::HEAD);
-    // `/sparql` takes both queries and updates, and checks for itself.
-    let writes = path == "/update" || !safe && (path.starts_with("/store") || admin);
+    // `/sparql` takes both, and asks for itself.
+    let changed = ["/store", "/prefixes/"].iter().any(|p| path.starts_with(p));
+    let writes = path == "/update" || !safe && (changed || admin);
     let mut caller = match &shared.tokens {
         Some(tokens) => bearer(shared, tokens, request)?,
         None => local(shared, request)?,

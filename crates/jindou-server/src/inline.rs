@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use crate::response::{self, Head};
 use crate::run::{self, Failure, QueryTask, Request};
 use crate::shared::AppState;
-use crate::sinks::{Count, HttpSink, Out};
+use crate::sinks::{Count, GraphNames, HttpSink, Out};
 use axum::body::Body;
 use http::Response;
 use jindou::{Error, GpuChoice, PlannedQuery, QueryOptions};
@@ -139,7 +139,8 @@ fn run_here(
         content_type: "application/octet-stream",
     };
     let count = Count::new(shared, query);
-    let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, count);
+    let names = GraphNames::of(shared, planned, request.work.text());
+    let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, names, count);
     let ran = admitted.db().run_planned(planned, &options, &mut sink);
     if let Some(offers) = sink.unacceptable() {
         return Err(Failure {

@@ -70,9 +70,12 @@ pub struct ServerOptions {
     /// True if queries see the union of all graphs as their default graph; `None` keeps the setting of the store's
     /// load.
     pub union_default: Option<bool>,
-    /// True if the common prefixes are known where a text does not declare them.
+    /// True if the common prefixes are known where a text does not declare them. They are by default.
     pub common_prefixes: bool,
-    /// Functions that queries may call by IRI, in addition to the casts.
+    /// True if the prefixes of the store are known where a text does not declare them, and answers as Turtle are written with them. They
+    /// are by default.
+    pub store_prefixes: bool,
+    /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,
     /// Choice of a GPU.
     pub gpu: GpuChoice,
@@ -161,6 +164,7 @@ impl ServerOptions {
         with_grace: grace = Duration;
         with_union_default: union_default = impl Into<Option<bool>>;
         with_common_prefixes: common_prefixes = bool;
+        with_store_prefixes: store_prefixes = bool;
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
         with_service: service = Arc<dyn ServiceCaller>;
@@ -226,7 +230,8 @@ impl ServerOptions {
             cors_origins: Vec::new(),
             grace: Duration::from_secs(30),
             union_default: None,
-            common_prefixes: false,
+            common_prefixes: true,
+            store_prefixes: true,
             functions: Functions::new(),
             gpu: GpuChoice::Off,
             service: None,

@@ -98,8 +98,8 @@ impl Registry {
         options: &QueryOptions,
     ) -> Result<(u64, Prepared)> {
         let id = match self.find(text, parameters) {
-            (id, Some(found)) => return Ok((id, found)),
-            (id, None) => id,
+            (id, Some(found)) if found.0.has_present_prefixes() => return Ok((id, found)),
+            (id, _) => id,
         };
         let prepared = Self::once(admitted, text, parameters, options)?;
         let bytes = prepared.0.bytes();

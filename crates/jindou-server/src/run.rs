@@ -14,7 +14,7 @@ use crate::profile::{self, Step};
 use crate::registry::{Prepared, Registry};
 use crate::response::{self, Head, ResponseWriter};
 use crate::shared::AppState;
-use crate::sinks::{Count, Counter, HttpSink, Out, QuadSink};
+use crate::sinks::{Count, Counter, GraphNames, HttpSink, Out, QuadSink};
 use crate::slots::Slot;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
@@ -323,7 +323,10 @@ pub(crate) fn record(
     }
 }
 
-/// Options for the database, taken from the server and the request.
+/// Most prefixes that a document of a graph declares.
+const MOST_DECLARED: usize = 100;
+
+/// How the database is to run it.
 pub(crate) fn options(shared: &AppState, query: &LiveQuery, request: &Request) -> QueryOptions {
     let own = request.union_default.or(shared.options.union_default);
     limited(shared, query)
@@ -343,6 +346,7 @@ pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
         .with_union_default(shared.options.union_default)
         .with_gpu(shared.options.gpu)
         .with_common_prefixes(shared.options.common_prefixes)
+        .with_store_prefixes(shared.options.store_prefixes)
         .with_functions(shared.options.functions.clone());
     options.service.clone_from(&shared.options.service);
     options
@@ -406,7 +410,8 @@ fn compute(
     match &request.work {
         QueryTask::Query(_) | QueryTask::Bound(_) | QueryTask::Values(_) => {
             let count = Count::new(shared, query);
-            let mut sink = HttpSink::new(writer, request.tables, request.graphs, count);
+            let names = GraphNames::of(shared, planned, request.work.text());
+            let mut sink = HttpSink::new(writer, request.tables, request.graphs, names, count);
             let ran = db.run_planned(planned, &options, &mut sink);
             let unacceptable = sink.unacceptable();
             ran.map(drop).map_err(|error| Failure {
@@ -432,8 +437,19 @@ fn compute(
                 _ => RdfFormat::NTriples,
             };
             let writer = Returns::new(writer, format == RdfFormat::RdfXml);
+            let mut serializer = RdfSerializer::from_format(format);
+            if shared.options.store_prefixes
+                && matches!(format, RdfFormat::Turtle | RdfFormat::TriG)
+            {
+                // Each IRI is compared with all of them.
+                for (name, iri, _) in planned.snapshot().prefixes().iter().take(MOST_DECLARED) {
+                    if let Ok(with) = serializer.clone().with_prefix(name, iri) {
+                        serializer = with;
+                    }
+                }
+            }
             let mut sink = QuadSink {
-                writer: RdfSerializer::from_format(format).for_writer(writer),
+                writer: serializer.for_writer(writer),
                 format,
                 count: Count::new(shared, query),
             };

@@ -5,8 +5,10 @@ use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
 use crate::quads;
 use crate::response::ResponseWriter;
 use crate::shared::AppState;
-use jindou::results::{RowText, Rows};
-use jindou::{AnswerSink, Error, Resource, Result, ResultWriter};
+use jindou::results::{Prefixes, RowText, Rows};
+use jindou::{
+    AnswerSink, Error, PlannedQuery, PrefixTable, Resource, Result, ResultFormat, ResultWriter,
+};
 use jindou_xml::write::Returns;
 use oxrdfio::{RdfFormat, WriterQuadSerializer};
 use std::io::Write;
@@ -53,8 +55,35 @@ pub(crate) struct HttpSink<'o, O: Out> {
     writer: Option<ResultWriter<&'o mut O>>,
     tables: Option<Offer>,
     graphs: Option<Offer>,
+    names: Option<GraphNames<'o>>,
     count: Count,
     unacceptable: Option<&'static [Offer]>,
+}
+
+/// Names that a graph in Turtle may be written with.
+#[derive(Clone, Copy)]
+pub(crate) struct GraphNames<'t> {
+    /// The store's prefixes.
+    store: &'t PrefixTable,
+    /// The query's text, which declares some of its own.
+    text: &'t str,
+}
+
+impl<'t> GraphNames<'t> {
+    /// `None` for a server whose texts declare all prefixes.
+    pub(crate) fn of(shared: &AppState, planned: &'t PlannedQuery, text: &'t str) -> Option<Self> {
+        shared.options.store_prefixes.then(|| Self {
+            store: planned.snapshot().prefixes(),
+            text,
+        })
+    }
+
+    fn prefixes(self) -> Prefixes {
+        let mut all = Prefixes::common();
+        all.declare_all(self.store);
+        all.declare_of(self.text);
+        all
+    }
 }
 
 impl<'o, O: Out> HttpSink<'o, O> {
@@ -62,6 +91,7 @@ impl<'o, O: Out> HttpSink<'o, O> {
         out: &'o mut O,
         tables: Option<Offer>,
         graphs: Option<Offer>,
+        names: Option<GraphNames<'o>>,
         count: Count,
     ) -> Self {
         Self {
@@ -69,6 +99,7 @@ impl<'o, O: Out> HttpSink<'o, O> {
             writer: None,
             tables,
             graphs,
+            names,
             count,
             unacceptable: None,
         }
@@ -94,7 +125,14 @@ impl<'o, O: Out> HttpSink<'o, O> {
             .take()
             .ok_or_else(|| Error::Internal("an answer was started twice".into()))?;
         out.set_content_type(content_type);
-        self.writer = Some(ResultWriter::new(out, format));
+        let mut writer = ResultWriter::new(out, format);
+        if graph
+            && let Some(names) = self.names
+            && format == ResultFormat::Rdf(RdfFormat::Turtle)
+        {
+            writer = writer.with_prefixes(names.prefixes());
+        }
+        self.writer = Some(writer);
         Ok(())
     }
 

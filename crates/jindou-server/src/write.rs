@@ -173,6 +173,7 @@ impl Update {
                 .with_cancel(query.token())
                 .with_union_default(shared.options.union_default)
                 .with_common_prefixes(shared.options.common_prefixes)
+                .with_store_prefixes(shared.options.store_prefixes)
                 .with_functions(shared.options.functions.clone());
             options.service.clone_from(&shared.options.service);
             options.documents.clone_from(&shared.options.documents);

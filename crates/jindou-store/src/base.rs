@@ -9,6 +9,7 @@ use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_graph::segment::{NamedSegment, Segment};
 use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::Statistics;
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::sync;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
 use rustc_hash::FxHashMap;
@@ -33,6 +34,8 @@ pub(crate) struct Merged {
     pub number: u32,
     pub tail: TailTerms,
     pub touched: VertexDelta,
+    /// The prefixes then; `None` in files of versions that did not know them.
+    pub prefixes: Option<Arc<PrefixTable>>,
 }
 
 /// The immutable part of a store: the output of a bulk load, and of merges since. Shared by all snapshots until the
@@ -52,6 +55,8 @@ pub struct Base {
     pub(crate) predicate_of: FxHashMap<u32, u32>,
     pub(crate) index: Arc<IndexParts>,
     pub(crate) merged: Merged,
+    /// The prefixes of the last snapshot that the base contains.
+    pub(crate) prefixes: Arc<PrefixTable>,
     /// The manifest of the base's files.
     pub(crate) manifest: Manifest,
     /// Versions given to snapshots of this base and of bases that merges make of it.

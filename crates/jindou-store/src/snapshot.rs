@@ -6,6 +6,7 @@ use jindou_graph::segment::{EdgeView, Patch, Scope};
 use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -33,6 +34,7 @@ pub struct Snapshot {
     sharded: Option<Sharded>,
     /// Named graphs that have a quad, once they were requested.
     named_graphs: OnceLock<Arc<[u32]>>,
+    prefixes: Arc<PrefixTable>,
 }
 
 /// All changes that updates made over the base. Cloning is O(1).
@@ -60,6 +62,7 @@ impl Snapshot {
         };
         Self {
             number: base.number(),
+            prefixes: Arc::clone(&base.prefixes),
             base,
             version: 0,
             shape: 0,
@@ -160,6 +163,13 @@ impl Snapshot {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The prefixes of the store.
+    #[inline]
+    #[must_use]
+    pub fn prefixes(&self) -> &Arc<PrefixTable> {
+        &self.prefixes
     }
 
     /// A value that no other content of this base has: snapshots that were never published may share their number with
@@ -509,6 +519,7 @@ impl Snapshot {
             delta: Arc::new(delta),
             sharded: None,
             named_graphs: OnceLock::new(),
+            prefixes: Arc::clone(&self.prefixes),
         }
     }
 
@@ -546,7 +557,11 @@ impl Snapshot {
         Arc::make_mut(&mut delta.predicate_of).insert(vertex, next);
     }
 
-    /// Updates the number of quads and sets the version; `moved` says that plans must be made again.
+    pub(crate) fn set_prefixes(&mut self, prefixes: PrefixTable) {
+        self.prefixes = Arc::new(prefixes);
+    }
+
+    /// Counts the quads and names the version; `moved`: plans must look again.
     pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
         let delta = self.delta_mut();
         delta.added += added;

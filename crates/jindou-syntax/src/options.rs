@@ -1,5 +1,6 @@
 //! Options of the parser, and its limits.
 
+use jindou_model::prefixes::PrefixTable;
 use oxiri::Iri;
 use std::fmt;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ pub struct Options {
     pub base: Option<Iri<String>>,
     /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text takes precedence.
     pub prefixes: Vec<(String, String)>,
+    /// More of them, of the store that is asked. [`Self::prefixes`] win over them.
+    pub table: Option<Arc<PrefixTable>>,
     /// True if the [common prefixes](crate::COMMON_PREFIXES) are known without a declaration.
     pub common_prefixes: bool,
     /// Places in which codepoint escapes (`\u003F`) are decoded.
@@ -52,6 +55,7 @@ impl Default for Options {
         Self {
             base: None,
             prefixes: vec![],
+            table: None,
             common_prefixes: false,
             escapes: Escapes::Anywhere,
             calls: None,

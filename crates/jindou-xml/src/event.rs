@@ -87,6 +87,24 @@ impl<'a> Start<'a> {
         this.attributes.iter().map(move |a| this.attribute(a))
     }
 
+    /// True if the element declares a namespace.
+    #[inline]
+    #[must_use]
+    pub fn has_declarations(&self) -> bool {
+        self.attributes.iter().any(|a| a.declares)
+    }
+
+    /// The namespaces that the element declares, by prefix; the empty one for the default.
+    pub fn declarations(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
+        self.all().filter(|a| a.declares).map(|a| {
+            let prefix = match a.name.prefix {
+                "" => "",
+                _ => a.name.local,
+            };
+            (prefix, a.value)
+        })
+    }
+
     /// The namespace that a prefix means in the element, or the default one for the empty prefix; empty for none.
     #[must_use]
     pub fn namespace_of(&self, prefix: &str) -> &'a str {

@@ -92,6 +92,9 @@ impl Export {
     }
 
     fn read(&self, sink: &mut dyn QuadSink, progress: &Progress) -> Result<()> {
+        for (number, (name, iri, _)) in (0..).zip(self.snapshot.prefixes().iter()) {
+            sink.prefix([0, number], name, iri)?;
+        }
         let mut out = Out {
             export: self,
             batch: QuadBatch::default(),

@@ -58,6 +58,7 @@ mod graph_forms;
 mod matching;
 mod options;
 mod planning;
+mod prefixes;
 mod prepared;
 mod profile;
 pub mod results;
@@ -90,6 +91,7 @@ pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
 #[doc(hidden)]
 pub use jindou_model::invariant;
+pub use jindou_model::prefixes::{PrefixOrigin, PrefixPlace, PrefixTable};
 #[doc(hidden)]
 pub use jindou_model::setters;
 pub use jindou_model::term::{

@@ -6,6 +6,7 @@ use jindou_engine::{ServiceCaller, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
 use jindou_plan::sparql::{NamedNode, Query, QueryDataset};
 use jindou_plan::{Functions, SyntaxOptions};
+use jindou_store::Snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +38,7 @@ use std::time::Duration;
 /// assert_eq!(answer.solutions()[0][0], Some(Literal::from("A").into()));
 /// # Ok::<(), jindou::Error>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryOptions {
     /// Threads that a heavy query may use, at most as many as the runtime has; `None` means all of the runtime's.
@@ -68,16 +69,44 @@ pub struct QueryOptions {
     pub functions: Functions,
     /// Threads that a heavy query uses in addition to the caller's; `None` means the runtime's.
     pub pool: Option<Arc<dyn WorkerPool>>,
-    /// True if the common prefixes (`jindou_plan::COMMON_PREFIXES`) are known where a query does not declare them.
+    /// True if the common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)) are known where a query does not declare them. They are
+    /// by default.
     pub common_prefixes: bool,
-    /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the common ones.
+    /// True if the store's prefixes ([`Database::prefixes`](crate::Database::prefixes)) are known where a query does not declare them. They
+    /// are by default, and take precedence over the common ones.
+    pub store_prefixes: bool,
+    /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the store's.
     pub prefixes: Vec<(String, String)>,
     /// Base for a query's relative IRIs, including those that `IRI()` makes, if the query has no BASE of its own.
     pub base: Option<String>,
 }
 
-/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it replaces the query's own `FROM` and
-/// `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
+impl Default for QueryOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            timeout: None,
+            memory: None,
+            cancel: CancelToken::default(),
+            union_default: None,
+            profile: false,
+            watch: None,
+            gpu: GpuChoice::default(),
+            shard_mode: ShardMode::default(),
+            dataset: None,
+            service: None,
+            functions: Functions::default(),
+            pool: None,
+            common_prefixes: true,
+            store_prefixes: true,
+            prefixes: Vec::new(),
+            base: None,
+        }
+    }
+}
+
+/// A dataset given alongside the query (SPARQL 1.1 Protocol, section 2.1.4): it takes the place of the query's own
+/// `FROM` and `FROM NAMED`. Graphs that the store does not have are empty. An empty name stands for the default graph that queries
 /// see without a dataset of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatasetChoice {
@@ -150,6 +179,7 @@ impl QueryOptions {
         with_functions: functions = Functions;
         with_pool: pool = Arc<dyn WorkerPool>;
         with_common_prefixes: common_prefixes = bool;
+        with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
         with_base: base = impl Into<Option<String>>;
     }
@@ -161,7 +191,7 @@ impl QueryOptions {
             Some(d) => Cow::Owned(d.key(text)),
             None => Cow::Borrowed(text),
         };
-        if self.common_prefixes {
+        if !self.common_prefixes {
             keyed = format!("\0c{keyed}").into();
         }
         // IRIs and names do not contain zero bytes, and neither does the part before the text.
@@ -176,12 +206,21 @@ impl QueryOptions {
         keyed
     }
 
-    /// Options of the parser.
-    pub(crate) fn syntax(&self) -> SyntaxOptions {
+    /// The version of the store's prefixes that a text is read with; 0 without any.
+    pub(crate) fn prefixes_of(&self, snapshot: &Snapshot) -> u64 {
+        match self.store_prefixes {
+            true => snapshot.prefixes().version(),
+            false => 0,
+        }
+    }
+
+    /// Choices of the parser, for a query of this snapshot.
+    pub(crate) fn syntax(&self, snapshot: &Snapshot) -> SyntaxOptions {
         SyntaxOptions {
             common_prefixes: self.common_prefixes,
             calls: Some(Arc::new(self.functions.clone())),
             prefixes: self.prefixes.clone(),
+            table: self.store_prefixes.then(|| Arc::clone(snapshot.prefixes())),
             ..SyntaxOptions::under(self.base.as_deref())
         }
     }

@@ -101,6 +101,7 @@ impl Database {
         PlanOptions {
             union_default: Self::union_default(snapshot, options),
             functions: options.functions.clone(),
+            prefixes: options.prefixes_of(snapshot),
         }
     }
 
@@ -141,7 +142,7 @@ impl Database {
     ) -> Result<(Arc<Plan>, Charge)> {
         let (settled, cancel) = (self.settle(options), options.token());
         Scope::for_text(text.len(), &settled.memory, &cancel)?.make(|| {
-            let query = Self::parse(text, &settled)?;
+            let query = Self::parse(text, &settled, snapshot)?;
             Self::plan_in_scope(&query, snapshot, plan_options)
         })
     }
@@ -157,7 +158,8 @@ impl Database {
         Ok(Arc::new(plan))
     }
 
-    /// Plans a prepared query with these terms, or finds its plan in the cache.
+    /// Plans a prepared query with these terms, or finds its plan in the cache. `prefixes`: the version of those that its text was read
+    /// with.
     pub(crate) fn plan_with(
         &self,
         text: &str,
@@ -165,6 +167,7 @@ impl Database {
         depth: usize,
         terms: Vec<Term>,
         options: &QueryOptions,
+        prefixes: u64,
     ) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
@@ -177,7 +180,10 @@ impl Database {
         let keyed = options.keyed(&keyed);
         let key = CacheKey {
             text: &keyed,
-            options: Self::plan_options(&snapshot, options),
+            options: PlanOptions {
+                prefixes,
+                ..Self::plan_options(&snapshot, options)
+            },
         };
         if let Some(plan) = self.inner.plans.get(&key, &snapshot) {
             return Ok(PlannedQuery::new(plan, snapshot, true));
@@ -198,10 +204,13 @@ impl Database {
         })
     }
 
-    /// The parsed query over the dataset that the options select. Memory and time are limited by the scope that the
-    /// thread is in.
-    pub(crate) fn parse(text: &str, options: &Settled<'_, QueryOptions>) -> Result<Parsed> {
-        let mut query = jindou_plan::read(text, &options.syntax())?;
+    /// The query over the dataset that the options choose. Memory and time are the scope's that the thread is inside.
+    pub(crate) fn parse(
+        text: &str,
+        options: &Settled<'_, QueryOptions>,
+        snapshot: &Snapshot,
+    ) -> Result<Parsed> {
+        let mut query = jindou_plan::read(text, &options.syntax(snapshot))?;
         if blank_nodes::may_be_called_in(text) {
             let depth = query.depth();
             jindou_plan::with_stack(depth, || blank_nodes::of_each_solution(&mut query))?;
@@ -319,7 +328,7 @@ impl Database {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
         scope.try_run(|| {
-            let query = Self::parse(text, &settled)?;
+            let query = Self::parse(text, &settled, &snapshot)?;
             // An empty name stands for the store's own default graph.
             let is_own = query
                 .dataset()
@@ -336,6 +345,7 @@ impl Database {
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
-        scope.try_run(|| jindou_plan::remarks(text, &settled.syntax()))
+        let snapshot = self.snapshot();
+        scope.try_run(|| jindou_plan::remarks(text, &settled.syntax(&snapshot)))
     }
 }

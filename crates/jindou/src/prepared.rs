@@ -62,7 +62,10 @@ struct PreparedShared {
     union_default: Option<bool>,
     dataset: Option<DatasetChoice>,
     common_prefixes: bool,
+    store_prefixes: bool,
     prefixes: Vec<(String, String)>,
+    /// Version of the store's prefixes that the text was read with.
+    table: u64,
     base: Option<String>,
     functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
@@ -93,8 +96,9 @@ impl Database {
     ) -> Result<PreparedQuery> {
         let (settled, cancel) = (self.settle(options), options.token());
         let scope = Scope::for_text(text.len(), &settled.memory, &cancel)?;
+        let snapshot = self.snapshot_for(&cancel);
         let ((query, depth, names, text), charge) = scope.make(|| {
-            let parsed = Self::parse(text, &settled)?;
+            let parsed = Self::parse(text, &settled, &snapshot)?;
             let (depth, query) = (parsed.depth(), parsed.into_query());
             let names: Vec<&str> = parameters.iter().map(AsRef::as_ref).collect();
             let query =
@@ -112,12 +116,14 @@ impl Database {
             union_default: options.union_default,
             dataset: options.dataset.clone(),
             common_prefixes: options.common_prefixes,
+            store_prefixes: options.store_prefixes,
             prefixes: options.prefixes.clone(),
+            table: options.prefixes_of(&snapshot),
             base: options.base.clone(),
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
-        shared.planned(&self.snapshot_for(&cancel), &cancel)?;
+        shared.planned(&snapshot, &cancel)?;
         Ok(PreparedQuery {
             shared: Arc::new(shared),
         })
@@ -139,6 +145,7 @@ impl PreparedShared {
             .with_union_default(self.union_default)
             .with_dataset(self.dataset.clone())
             .with_common_prefixes(self.common_prefixes)
+            .with_store_prefixes(self.store_prefixes)
             .with_prefixes(self.prefixes.clone())
             .with_base(self.base.clone())
             .with_functions(self.functions.clone())
@@ -156,6 +163,7 @@ impl PreparedShared {
                 .union_default
                 .unwrap_or(snapshot.base().union_default()),
             functions: self.functions.clone(),
+            prefixes: self.table,
         };
         let before = planned.take();
         drop(before);
@@ -202,7 +210,14 @@ impl PreparedQuery {
         self.shared.charge.bytes() + plan
     }
 
-    /// True if, as things are, runs need no planning.
+    /// True if the store's prefixes are still those that the text was read with: else preparing it again may give another query.
+    #[must_use]
+    pub fn has_present_prefixes(&self) -> bool {
+        let shared = &self.shared;
+        !shared.store_prefixes || shared.db.snapshot().prefixes().version() == shared.table
+    }
+
+    /// True if runs need no planning, as things are.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         let planned = sync::lock(&self.shared.planned);
@@ -379,10 +394,14 @@ impl Session {
             .map(|v| term_of(*v, &snapshot, &mut self.bytes))
             .collect::<Result<Vec<_>>>()?;
         let options = shared.over(options);
-        let planned =
-            shared
-                .db
-                .plan_with(&shared.text, &shared.query, shared.depth, terms, &options)?;
+        let planned = shared.db.plan_with(
+            &shared.text,
+            &shared.query,
+            shared.depth,
+            terms,
+            &options,
+            shared.table,
+        )?;
         run(planned.plan(), planned.snapshot(), planned.is_cached())
     }
 }

@@ -2,7 +2,7 @@
 
 use jindou::complete::{Completer, Completion, Counts, Request, Slot};
 use jindou::parse::Sources;
-use jindou::{Database, LoadOptions, Progress, UpdateOptions};
+use jindou::{Database, LoadOptions, Progress, QueryOptions, UpdateOptions};
 use jindou_testing::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -232,6 +232,37 @@ fn people() -> Completer {
         }"#;
     db.update(data, &UpdateOptions::default()).unwrap();
     Completer::new(db)
+}
+
+#[test]
+fn names_of_the_data_are_offered() {
+    let data =
+        "@prefix acme: <http://acme.example/terms#> . @prefix f: <http://xmlns.com/foaf/0.1/> .
+        <http://e/mars> a acme:Planet ; acme:moons 2 ; f:name 'Mars' .";
+    let builder = Sources::builder().text("a.ttl", data.as_bytes(), jindou::parse::Format::Turtle);
+    let source = builder.build().unwrap();
+    let db = Database::in_memory_from(&source, &UpdateOptions::default()).unwrap();
+    let completer = Completer::new(db);
+    let of = |before: &str, store: bool| {
+        let request = Request {
+            limit: 9,
+            patience: Duration::from_secs(20),
+            options: QueryOptions::default().with_store_prefixes(store),
+            ..Request::new(before, "")
+        };
+        completer.complete(&request).unwrap()
+    };
+    let c = of("SELECT * { ?x mo", true);
+    assert_eq!(texts(&c), ["acme:moons"]);
+    assert_eq!(c.items[0].declare, None);
+    let c = of("SELECT * { ?x mo", false);
+    assert_eq!(texts(&c), ["<http://acme.example/terms#moons>"]);
+    // Where a namespace has several prefixes, the text's own choice counts.
+    assert_eq!(texts(&of("SELECT * { ?x f:na", true)), ["f:name"]);
+    assert_eq!(texts(&of("SELECT * { ?x na", true)), ["f:name"]);
+    assert_eq!(texts(&of("SELECT * { ?x foaf:na", true)), ["foaf:name"]);
+    let own = "PREFIX me: <http://acme.example/terms#> SELECT * { ?x mo";
+    assert_eq!(texts(&of(own, true)), ["me:moons"]);
 }
 
 #[test]

@@ -16,7 +16,6 @@ const SHORT: &[(&str, &[&str])] = &[
             "graphs",
             "timeout",
             "memory",
-            "common_prefixes",
             "backup_to",
             "tls_cert",
             "tls_key",

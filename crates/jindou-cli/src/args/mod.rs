@@ -75,6 +75,8 @@ pub enum Command {
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
     Info(Info),
+    /// List, set and remove the prefixes that a store knows: those that its data declares, and those set here (docs/prefixes.md).
+    Prefixes(Prefixes),
     /// Write a store's statements, or those of one graph, as an RDF document.
     Dump(Dump),
     /// Convert RDF documents to another format without a store, or only check them.
@@ -239,7 +241,7 @@ pub struct Update {
     /// Read the request from a file (`-`: standard input).
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
-    /// Require all prefixes to be declared. Otherwise some sixty common ones (foaf:, skos:) are predeclared.
+    /// Require all prefixes to be declared. Otherwise those of the store and some sixty common ones (foaf:, skos:) are known.
     #[arg(long, alias = "no-common-prefixes")]
     pub no_prefixes: bool,
     /// Base for relative IRIs, unless the request has BASE.
@@ -266,6 +268,44 @@ pub struct Update {
     /// Print the result as JSON.
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct Prefixes {
+    /// The store directory. To change prefixes of a store that is being served, ask its server (PUT /prefixes/NAME).
+    #[arg(long, value_name = "DIR", env = "JINDOU_STORE", global = true)]
+    pub store: Option<PathBuf>,
+    /// Also list the common prefixes, which are known everywhere.
+    #[arg(long)]
+    pub all: bool,
+    /// List them as JSON.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub durability: DurabilityArg,
+    #[command(flatten)]
+    pub verify: VerifyArg,
+    #[command(subcommand)]
+    pub command: Option<PrefixCommand>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum PrefixCommand {
+    /// Set a prefix for all queries of the store. It wins over one that the data declares.
+    Set {
+        /// Its name, without the colon; '' for the empty prefix.
+        #[arg(value_name = "NAME")]
+        name: String,
+        /// Its IRI.
+        #[arg(value_name = "IRI")]
+        iri: String,
+    },
+    /// Remove the prefix that was set, or else the data's.
+    Remove {
+        /// Its name, without the colon.
+        #[arg(value_name = "NAME")]
+        name: String,
+    },
 }
 
 #[derive(ClapArgs, Debug)]

@@ -36,7 +36,8 @@ pub struct Query {
     /// Base for relative IRIs, unless the query has BASE.
     #[arg(long, value_name = "IRI", value_parser = parse_base)]
     pub base: Option<String>,
-    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise some sixty common prefixes (foaf:, skos:) are predeclared.
+    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise the prefixes of the store and some sixty common ones
+    /// (foaf:, skos:) are known.
     #[arg(long, alias = "no-common-prefixes")]
     pub no_prefixes: bool,
     /// Format of the answer: table, tsv, csv, json, ndjson, xml; for graphs nt, nq, ttl, trig, rdf, jsonld, or as rows csv, tsv, ndjson.
@@ -117,7 +118,8 @@ pub struct Shell {
     pub write: bool,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise some sixty common prefixes (foaf:, skos:) are predeclared.
+    /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise the prefixes of the store and some sixty common ones
+    /// (foaf:, skos:) are known.
     #[arg(long)]
     pub no_prefixes: bool,
     /// Format of answers (see `jindou query`). Default: table, nt for graphs.

@@ -8,8 +8,8 @@ use crate::remote;
 use crate::say::say;
 use jindou::{
     Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result, Sharding,
-    UpdateOptions, UpdateReport,
+    OpenOptions, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,
+    Sharding, UpdateOptions, UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
@@ -288,6 +288,12 @@ fn print(store: &Option<PathBuf>, report: &LoadReport, memory: Option<u64>) {
         report.store_bytes as f64 / (1 << 20) as f64,
         report.peak_bytes as f64 / (1 << 20) as f64,
     );
+    if report.prefixes_left_out {
+        eprintln!(
+            "jindou: warning: the data declares more prefixes than a store keeps; it knows the first {}",
+            report.prefixes
+        );
+    }
     if let Some(memory) = memory
         && report.peak_bytes > memory + memory / 10
     {
@@ -344,6 +350,10 @@ impl QuadSource for Cancellable<'_> {
             fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
                 self.cancel.check()?;
                 self.sink.batch(batch)
+            }
+
+            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+                self.sink.prefix(place, name, iri)
             }
         }
         self.source.run(

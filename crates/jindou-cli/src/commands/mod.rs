@@ -12,6 +12,7 @@ mod info;
 mod laboratory;
 mod load;
 pub mod merge;
+mod prefixes;
 mod query;
 mod recluster;
 mod serve;
@@ -67,6 +68,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Recluster(a) => recluster::run(&a),
         Command::Backup(a) => backup::run(&a),
         Command::Restore(a) => backup::restore(&a),
+        Command::Prefixes(a) => prefixes::run(&a),
         Command::Merge(a) => merge::run(&a),
         Command::Serve(a) => serve::run(&a),
         Command::Cluster(a) => cluster::run(&a),

@@ -20,9 +20,12 @@ use std::os::fd::AsFd;
 use std::process::ExitCode;
 use std::time::Instant;
 
-/// The prefixes used in the table of a query's answer: those that it declares, and the common ones.
-fn prefixes_for(text: &str) -> Prefixes {
+/// The prefixes that a query's answer is written with: those that it declares, the store's, and the common ones.
+fn prefixes_for(text: &str, store: Option<&Database>) -> Prefixes {
     let mut prefixes = Prefixes::common();
+    if let Some(store) = store {
+        prefixes.declare_all(&store.prefixes());
+    }
     prefixes.declare_of(text);
     prefixes
 }
@@ -50,7 +53,8 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         .with_profile(a.profile)
         .with_gpu(a.gpu)
         .with_base(a.base.clone())
-        .with_common_prefixes(!a.no_prefixes);
+        .with_common_prefixes(!a.no_prefixes)
+        .with_store_prefixes(!a.no_prefixes);
     options.service = service(&a.service_allow);
     options.union_default = a.graphs.union_default();
     if a.explain {
@@ -58,7 +62,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let remedy = std::io::stderr().is_terminal().then_some("--graphs all");
-    let (report, overlooked) = answer(a, &text, |sink| match remedy {
+    let (report, overlooked) = answer(a, &text, Some(&db), |sink| match remedy {
         Some(remedy) => overlooked::run(&db, &text, &options, sink, remedy),
         None => Ok((db.run(&text, &options, sink)?, None)),
     })?
@@ -102,11 +106,12 @@ pub fn run(a: &Query) -> Result<ExitCode> {
 fn answer<T>(
     a: &Query,
     text: &str,
+    store: Option<&Database>,
     run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
 ) -> Result<Option<T>> {
     let stdout = std::io::stdout();
     if stdout.is_terminal() && a.format.is_none() {
-        return at_terminal(a, text, run);
+        return at_terminal(a, text, store, run);
     }
     // A separate file on the same descriptor: standard output's own lock and line buffering are expensive.
     let out = stdout
@@ -120,7 +125,7 @@ fn answer<T>(
     let out = BufWriter::with_capacity(1 << 16, out);
     let mut writer = ResultWriter::new(out, format).with_graphs(graphs);
     if !a.no_prefixes {
-        writer = writer.with_prefixes(prefixes_for(text));
+        writer = writer.with_prefixes(prefixes_for(text, store));
     }
     run(&mut writer).map(Some)
 }
@@ -128,6 +133,7 @@ fn answer<T>(
 fn at_terminal<T>(
     a: &Query,
     text: &str,
+    store: Option<&Database>,
     run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
 ) -> Result<Option<T>> {
     let (columns, lines) = pages::screen().unzip();
@@ -140,7 +146,7 @@ fn at_terminal<T>(
     let mut out = Pages::new(pager, lines);
     let mut writer = ResultWriter::new(&mut out, ResultFormat::Table);
     if !a.no_prefixes {
-        writer = writer.with_prefixes(prefixes_for(text));
+        writer = writer.with_prefixes(prefixes_for(text, store));
     }
     let (answered, footer) = if a.all {
         let answered = run(&mut writer);
@@ -179,7 +185,7 @@ fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
     // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
     let text = based.as_deref().unwrap_or(text);
-    let rows = answer(a, text, |sink| {
+    let rows = answer(a, text, None, |sink| {
         endpoint.query(text, &[], &cancel_on_interrupt(), sink)
     })?;
     if a.time {

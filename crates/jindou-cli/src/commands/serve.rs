@@ -140,7 +140,8 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_cors_origins(&a.cors_origins)
         .with_grace(a.grace)
         .with_union_default(a.graphs.union_default())
-        .with_common_prefixes(a.common_prefixes)
+        .with_common_prefixes(!a.no_prefixes)
+        .with_store_prefixes(!a.no_prefixes)
         .with_gpu(a.gpu)
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));

@@ -23,7 +23,8 @@ pub fn run(a: &Update) -> Result<ExitCode> {
     let mut options = UpdateOptions::default()
         .with_cancel(cancel_on_interrupt())
         .with_timeout(a.timeout)
-        .with_common_prefixes(!a.no_prefixes);
+        .with_common_prefixes(!a.no_prefixes)
+        .with_store_prefixes(!a.no_prefixes);
     options.base.clone_from(&a.base);
     options.service = service(&a.service_allow);
     options.documents = documents;

@@ -3,7 +3,7 @@
 use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
 use jindou::results::expressible;
-use jindou::{Error, QuadBatch, QuadSink, Result};
+use jindou::{Error, PrefixPlace, QuadBatch, QuadSink, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
 use jindou_workloads::ntriples::write_batch;
@@ -22,12 +22,17 @@ pub enum Graphs {
     Drop,
 }
 
-/// Writes quads as a document, in the order in which they arrive. Memory: a batch.
+/// Most prefixes of a document: each IRI is compared with all of them.
+const MOST: usize = 100;
+
+/// Writes quads as a document, in the order in which they come. Memory: a batch.
 pub struct QuadWriter {
     format: Format,
     graphs: Graphs,
     /// Prefixes to write, including the common ones that the first batch uses.
     prefixes: Vec<(String, String)>,
+    /// Prefixes that the statements come with.
+    declared: Vec<(String, String)>,
     common: bool,
     name: PathBuf,
     state: OutputState,
@@ -53,6 +58,7 @@ impl QuadWriter {
             format,
             graphs,
             prefixes: vec![],
+            declared: vec![],
             common: false,
             name,
             state: OutputState::New(out),
@@ -60,7 +66,8 @@ impl QuadWriter {
         }
     }
 
-    /// Sets the prefixes to write; with `common` those common ones that the first statements use are added.
+    /// Sets the prefixes to write; with `common` those are added that the statements come with, and those common ones that the first
+    /// statements use.
     pub fn with_prefixes(mut self, prefixes: &[(String, String)], common: bool) -> Self {
         self.prefixes = prefixes.to_vec();
         self.common = common;
@@ -83,12 +90,20 @@ impl QuadWriter {
             OutputState::Lines(out, vec![])
         } else {
             let mut serializer = RdfSerializer::from_format(rdf_format(self.format));
+            // Own ones first, then those that came with the statements.
+            let mut more = std::mem::take(&mut self.declared);
             if self.common {
-                let used = used(batch);
-                for (name, iri) in used {
-                    if self.prefixes.iter().all(|p| p.0 != name && p.1 != iri) {
-                        self.prefixes.push((name.into(), iri.into()));
-                    }
+                let common = used(batch).into_iter();
+                more.extend(common.map(|(name, iri)| (name.to_owned(), iri.to_owned())));
+            }
+            for (name, iri) in more {
+                let is_new = self.prefixes.iter().all(|p| p.0 != name && p.1 != iri);
+                // What a syntax cannot write is left out.
+                if is_new
+                    && self.prefixes.len() < MOST
+                    && serializer.clone().with_prefix(&name, &iri).is_ok()
+                {
+                    self.prefixes.push((name, iri));
                 }
             }
             for (name, iri) in &self.prefixes {
@@ -193,6 +208,20 @@ impl QuadSink for QuadWriter {
         };
         wrote.map_err(|e| self.failed(e))?;
         self.quads += batch.quads.len() as u64;
+        Ok(())
+    }
+
+    fn prefix(&mut self, _: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        let begun = !matches!(self.state, OutputState::New(_));
+        // JSON-LD has rules of its own for what is a prefix, and XML keeps names that begin with its own.
+        let fits = match self.format {
+            Format::Turtle | Format::TriG => true,
+            Format::RdfXml => !name.to_ascii_lowercase().starts_with("xml"),
+            _ => false,
+        };
+        if self.common && !begun && fits && self.declared.len() < MOST {
+            self.declared.push((name.to_owned(), iri.to_owned()));
+        }
         Ok(())
     }
 }

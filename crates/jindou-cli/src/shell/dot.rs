@@ -25,7 +25,7 @@ const HELP: &str = "\
 .graphs [default|all] read the store's default graph, or the union of all graphs, in patterns outside GRAPH
 .limit [ROWS|off]     show only so many rows
 .pager [COMMAND|off]  show long answers page by page
-.prefix               list the prefixes of this session
+.prefix               list the prefixes of the store and of this session
 .prefix NAME IRI      declare a prefix
 .read FILE            run the statements of a file
 .timeout [TIME|off]   give up a query after this long

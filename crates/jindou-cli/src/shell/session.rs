@@ -64,6 +64,7 @@ pub struct Session {
     pub timeout: Option<Duration>,
     /// Prefixes declared by `.prefix`.
     own_prefixes: Vec<(String, String)>,
+    /// True if the common prefixes and those of the store are known.
     common_prefixes: bool,
     write: bool,
     /// The endpoint's token, kept for when the time limit changes.
@@ -177,9 +178,19 @@ impl Session {
         self.columns = size.map(|s| usize::from(s.0));
     }
 
-    /// Prefixes that statements may use without declaring them, in addition to the common ones.
-    pub fn prefixes(&self) -> &[(String, String)] {
-        &self.own_prefixes
+    /// Prefixes that statements may use without declaring them, in addition to the common ones: the store's, by name, then the session's.
+    pub fn prefixes(&self) -> Vec<(String, String)> {
+        let mut all = Vec::new();
+        if let Target::Store(db) = &self.target
+            && self.common_prefixes
+        {
+            let is_own = |name: &str| self.own_prefixes.iter().any(|p| p.0 == name);
+            let store = db.prefixes();
+            let store = store.iter().filter(|p| !is_own(p.0));
+            all.extend(store.map(|(name, iri, _)| (name.to_owned(), iri.to_owned())));
+        }
+        all.extend_from_slice(&self.own_prefixes);
+        all
     }
 
     /// Declares a prefix for all later statements.
@@ -194,6 +205,11 @@ impl Session {
             true => Prefixes::common(),
             false => Prefixes::new(),
         };
+        if let Target::Store(db) = &self.target
+            && self.common_prefixes
+        {
+            all.declare_all(&db.prefixes());
+        }
         for (name, iri) in &self.own_prefixes {
             all.declare(name, iri);
         }
@@ -386,6 +402,7 @@ impl Session {
             .with_union_default(self.union_default)
             .with_prefixes(self.own_prefixes.clone())
             .with_common_prefixes(self.common_prefixes)
+            .with_store_prefixes(self.common_prefixes)
     }
 
     fn query_options(&self, cancel: &CancelToken, profile: bool) -> QueryOptions {
@@ -396,7 +413,8 @@ impl Session {
             .with_gpu(self.gpu)
             .with_union_default(self.union_default)
             .with_prefixes(self.own_prefixes.clone())
-            .with_common_prefixes(self.common_prefixes);
+            .with_common_prefixes(self.common_prefixes)
+            .with_store_prefixes(self.common_prefixes);
         options.service.clone_from(&self.service);
         options
     }
@@ -424,7 +442,8 @@ impl Session {
                     .with_timeout(self.timeout)
                     .with_union_default(self.union_default)
                     .with_prefixes(self.own_prefixes.clone())
-                    .with_common_prefixes(self.common_prefixes);
+                    .with_common_prefixes(self.common_prefixes)
+                    .with_store_prefixes(self.common_prefixes);
                 options.service.clone_from(&self.service);
                 options.documents.clone_from(&self.documents);
                 update::print(&db.update(text, &options)?);

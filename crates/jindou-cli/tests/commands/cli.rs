@@ -750,13 +750,13 @@ fn tables_have_short_names() {
         cells(&[]),
         [
             ":a",
-            "foaf:age",
+            "f:age",
             "7",
             ":a",
-            "foaf:born",
+            "f:born",
             "\"2000-01-01\"^^xsd:date",
             ":a",
-            "foaf:name",
+            "f:name",
             "\"<http://e/a>\""
         ]
     );

@@ -17,13 +17,14 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 14] = [
+const CHECKED: [&str; 15] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
     "docs/query.md",
     "docs/recipes.md",
     "docs/named-graphs.md",
+    "docs/prefixes.md",
     "docs/updates.md",
     "docs/operation.md",
     "docs/large-graphs.md",
@@ -82,13 +83,18 @@ fn query() {
 }
 
 #[test]
+fn named_graphs() {
+    run("docs/named-graphs.md");
+}
+
+#[test]
 fn recipes() {
     run("docs/recipes.md");
 }
 
 #[test]
-fn named_graphs() {
-    run("docs/named-graphs.md");
+fn prefixes() {
+    run("docs/prefixes.md");
 }
 
 #[test]

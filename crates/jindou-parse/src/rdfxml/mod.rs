@@ -168,7 +168,10 @@ impl Parser<'_, '_> {
             };
             let state = &mut self.state;
             let meaning = match event {
-                Event::Start(start) => state.start(&start)?,
+                Event::Start(start) => {
+                    state.declarations(&start)?;
+                    state.start(&start)?
+                }
                 Event::End { name } => state.end(name)?,
                 Event::Text(text) => state.text(text),
                 Event::Comment(text) => {
@@ -358,6 +361,17 @@ impl StatementState<'_, '_> {
         self.frames
             .last()
             .is_some_and(|f| f.kind == ElementKind::Literal)
+    }
+
+    /// Hands on the prefixes that an element declares, unless it is part of a literal.
+    #[inline]
+    fn declarations(&mut self, start: &jindou_xml::Start<'_>) -> Result<()> {
+        if start.has_declarations() && !self.is_in_literal() {
+            for (prefix, iri) in start.declarations() {
+                self.out.prefix(prefix, iri)?;
+            }
+        }
+        Ok(())
     }
 
     fn start(&mut self, start: &jindou_xml::Start<'_>) -> Result<Meaning<()>> {

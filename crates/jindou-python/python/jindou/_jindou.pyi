@@ -20,6 +20,29 @@ ProgressLike: TypeAlias = Union[bool, Callable[[Progress], Any]]
 Syntax: TypeAlias = OneOf["plain", "ntriples"]
 
 @final
+class Prefixes:
+    """The prefixes of a database with their IRIs, without the common ones. A name has no colon."""
+
+    def asdict(self) -> dict[str, str]:
+        """A dict of names and IRIs, as they are now."""
+    def origin(self, name: str) -> Optional[OneOf["data", "set"]]:
+        """Where a prefix is from: `"data"` or `"set"`; `None` if there is none."""
+    def get(self, name: str, default: Any = None) -> Any:
+        """The IRI of a prefix, or `default`."""
+    def keys(self) -> Iterable[str]:
+        """The names."""
+    def values(self) -> Iterable[str]:
+        """The IRIs."""
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Names and IRIs."""
+    def __getitem__(self, name: str, /) -> str: ...
+    def __setitem__(self, name: str, iri: str, /) -> None: ...
+    def __delitem__(self, name: str, /) -> None: ...
+    def __contains__(self, name: str, /) -> bool: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[str]: ...
+
+@final
 class IRI:
     """An IRI."""
 
@@ -354,14 +377,15 @@ class Database:
 
         `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
         Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
-        `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `cancel` (a
+        `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of
+        `prefixes()` without a PREFIX; true by default), `cancel` (a
         `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
         """
     def update(self, text: str, **keywords: Any) -> UpdateReport:
         """Runs a SPARQL update: all of its operations, or none.
 
         Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
-        names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `load_from` (the folder that LOAD may
+        names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may
         read `file:` IRIs of), `cancel`.
         """
     def transaction(self, **keywords: Any) -> Transaction:
@@ -391,6 +415,9 @@ class Database:
         moment of the call; a blank node is the one that the store has under that label."""
     def graphs(self) -> list[Union[IRI, BlankNode]]:
         """Names of the named graphs that have a quad."""
+    def prefixes(self) -> Prefixes:
+        """The prefixes that queries need not declare, besides the common ones: those that loaded documents declare, and those that
+        are set here. Works as a dict: `db.prefixes()["ex"]`; setting and deleting one changes the database."""
     def explain(self, text: str, **keywords: Any) -> str:
         """How a query would run, step by step, with estimates; it is not run. Keywords as of `query`."""
     def why_empty(self, text: str, **keywords: Any) -> list[dict[str, Any]]:

@@ -83,6 +83,8 @@ async fn answer(
         options: QueryOptions::default()
             .with_union_default(parameters.union_default()?.or(shared.options.union_default))
             .with_dataset(parameters.dataset())
+            .with_common_prefixes(shared.options.common_prefixes)
+            .with_store_prefixes(shared.options.store_prefixes)
             .with_functions(shared.options.functions.clone()),
     };
     let shown = format!("completion of {}", asked.before);

@@ -20,7 +20,8 @@ use std::sync::Arc;
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
-/// Number of predicates and classes that are listed one by one; DBpedia has tens of thousands.
+const FEATURES: &str = "urn:jindou:feature:";
+/// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
 
 pub(super) async fn answer(
@@ -134,6 +135,9 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> 
     if data.union_default {
         g.add(&service, sd("feature"), sd("UnionDefaultGraph"));
     }
+    // A route besides those of the standards that pages may ask.
+    let feature = NamedNode::new_unchecked(format!("{FEATURES}prefixes"));
+    g.add(&service, sd("feature"), feature);
     let dataset = g.node("dataset", sd("Dataset"));
     g.add(&service, sd("defaultDataset"), dataset.clone());
     g.add(&dataset, rdf::TYPE.into_owned(), void("Dataset"));

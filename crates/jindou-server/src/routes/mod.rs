@@ -11,6 +11,7 @@ mod jobs;
 mod merge;
 mod multipart;
 mod page;
+mod prefixes;
 mod prepared;
 mod query;
 mod sparql;
@@ -32,7 +33,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/prefixes       prefixes that texts need not declare; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
 /// The name of a path's route in metrics: one of a few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {
@@ -42,6 +43,7 @@ pub(crate) fn name(path: &str) -> &'static str {
         "/prepared",
         "/batch",
         "/complete",
+        "/prefixes",
         "/update",
         "/store",
         "/health",
@@ -55,6 +57,7 @@ pub(crate) fn name(path: &str) -> &'static str {
     ];
     match path {
         p if p.starts_with("/prepared/") => "/prepared",
+        p if p.starts_with("/prefixes/") => "/prefixes",
         p if p.starts_with("/store/") => "/store",
         p if p.starts_with("/admin/") => "/admin",
         p => known.into_iter().find(|k| *k == p).unwrap_or("other"),
@@ -70,6 +73,8 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
         | "/icon.svg" | "/admin/queries" => "GET, HEAD, OPTIONS",
         "/admin/merge" => "GET, HEAD, POST, OPTIONS",
         "/admin/recluster" | "/admin/backup" => "GET, HEAD, POST, DELETE, OPTIONS",
+        "/prefixes" => "GET, HEAD, OPTIONS",
+        p if p.starts_with("/prefixes/") => "PUT, DELETE, OPTIONS",
         "/store" => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
         p if p.starts_with("/store/") => "GET, HEAD, PUT, POST, DELETE, PATCH, OPTIONS",
         p if p.starts_with("/prepared/") => "GET, HEAD, POST, OPTIONS",
@@ -108,6 +113,9 @@ routes! {
     "/prepared/{id}" => prepared::one,
     "/batch" => prepared::many,
     "/complete" => complete::handle,
+    "/prefixes" => prefixes::all,
+    "/prefixes/" => prefixes::one,
+    "/prefixes/{name}" => prefixes::one,
     "/update" => update::handle,
     "/store" => store::handle,
     "/store/{*graph}" => store::handle,
@@ -146,7 +154,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /prefixes, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }

@@ -79,6 +79,16 @@ fn asked(path: &str) -> Vec<Asked> {
                 post("/store", "application/n-quads", "# none"),
             ])
             .collect(),
+        "/prefixes" => vec![get("/prefixes")],
+        "/prefixes/" | "/prefixes/{name}" => vec![
+            (
+                "PUT",
+                "/prefixes/x".to_owned(),
+                "text/plain",
+                "http://e/".to_owned(),
+            ),
+            ("DELETE", "/prefixes/x".to_owned(), "", String::new()),
+        ],
         "/page.js"
         | "/page.css"
         | "/worker.js"

@@ -71,7 +71,7 @@ fn predicates_and_objects_are_offered_with_counts() {
         &form,
         body.as_bytes(),
     );
-    assert_eq!(texts(&answer), ["<http://e/only>"]);
+    assert_eq!(texts(&answer), [":only"]);
     until("nothing is left", || server.live_queries() == 0);
 }
 

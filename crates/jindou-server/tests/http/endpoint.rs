@@ -423,7 +423,7 @@ fn a_plan_is_explained_without_running() {
     let product = "{ ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l . ?m ?n ?o }";
     let endless = format!("SELECT (COUNT(*) AS ?n) {product}");
     assert_eq!(explain(&endless).status, 200);
-    let wrong = explain("SELECT * { ?s foaf:name }");
+    let wrong = explain("SELECT * { ?s unknown:name }");
     assert_eq!(wrong.status, 400);
     assert_eq!(wrong.json()["faults"].as_array().unwrap().len(), 2);
     assert_eq!(explain("SELECT * { ?s ?p ?o ").status, 400);

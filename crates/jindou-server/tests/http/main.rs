@@ -13,6 +13,7 @@ mod jobs;
 mod limits;
 mod log;
 mod negotiation;
+mod prefixes;
 mod prepared;
 mod protocol;
 mod routes;

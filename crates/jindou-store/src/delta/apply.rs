@@ -1,7 +1,9 @@
 //! The next snapshot, made from changes or from a record of the log.
 
-use super::{ChangeTerm, Changes, NetChanges, record};
+use super::record::{self, Part};
+use super::{ChangeTerm, Changes, NetChanges};
 use crate::snapshot::Snapshot;
+use jindou_model::prefixes::PrefixChange;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Error, NO_VERTEX, PredicateId, Resource, Result, VertexId,
 };
@@ -64,6 +66,49 @@ impl Snapshot {
         })
     }
 
+    /// Makes the next snapshot with other prefixes, and its record; or changes those of the unpublished snapshot of a transaction that
+    /// is `begun`. `None` where the changes have no effect.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when snapshot numbers run out.
+    pub fn apply_prefixes(
+        &self,
+        changes: impl IntoIterator<Item = PrefixChange>,
+        begun: bool,
+    ) -> Result<Option<(Self, Vec<u8>)>> {
+        let effective = self.prefixes().effective(changes);
+        if effective.is_empty() {
+            return Ok(None);
+        }
+        let number = match begun {
+            true => self.number(),
+            false => self.next_number()?,
+        };
+        let record = record::encode_prefixes(&effective, number);
+        Ok(Some((self.with_prefixes(&effective, number), record)))
+    }
+
+    fn with_prefixes(&self, changes: &[PrefixChange], number: u32) -> Self {
+        let mut next = self.successor(number);
+        next.set_prefixes(self.prefixes().with(changes));
+        next.finish(0, 0, false);
+        next
+    }
+
+    /// The changes of prefixes in a record.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] for a record that is damaged.
+    pub fn prefix_changes_of(record: &[u8]) -> Result<Vec<PrefixChange>> {
+        let mut out = Vec::new();
+        for part in record::parts(record) {
+            if let (_, Part::Prefixes(mut changes)) = part? {
+                out.append(&mut changes);
+            }
+        }
+        Ok(out)
+    }
+
     /// Makes the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
     /// of [`Self::apply_within`], one after the other).
     ///
@@ -73,15 +118,20 @@ impl Snapshot {
         let number = self.next_number()?;
         let mut next = self.clone();
         for part in record::parts(record) {
-            let (of, net) = part?;
+            let (of, part) = part?;
             if of != number {
                 return Err(Error::damaged(
                     "log",
                     format!("a record has snapshot {of}, expected {number}"),
                 ));
             }
-            net.check(&next)?;
-            next = next.with_net(&net, number, 2);
+            match part {
+                Part::Quads(net) => {
+                    net.check(&next)?;
+                    next = next.with_net(&net, number, 2);
+                }
+                Part::Prefixes(changes) => next = next.with_prefixes(&changes, number),
+            }
         }
         Ok(next)
     }
@@ -103,7 +153,9 @@ impl Snapshot {
         let [mut subject, mut predicate, mut object, mut graph] = [const { Vec::new() }; 4];
         let mut last = [NO_VERTEX; 4];
         for part in record::parts(record) {
-            let (_, net) = part?;
+            let (_, Part::Quads(net)) = part? else {
+                continue;
+            };
             for (quads, added) in [(&net.removed, false), (&net.added, true)] {
                 for &[g, p, s, o] in quads {
                     let p = self.vertex_of(PredicateId(p)).0;

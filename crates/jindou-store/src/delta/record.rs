@@ -19,13 +19,23 @@
 //!         microseconds since 1970, UTC
 //! ```
 //!
+//! A part of version 3 changes prefixes.
+//!
+//! ```text
+//! part    version u8 = 3, length of the rest
+//!         snapshot number
+//!         changes: count, each: kind u8 (1 declared by data, 2 set, 3 removed); length and bytes of the name, of the IRI
+//! ```
+//!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
 use super::NetChanges;
+use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange};
 use jindou_model::{Error, Result};
 
 const VERSION: u8 = 1;
 const TIME: u8 = 2;
+const PREFIXES: u8 = 3;
 
 fn damaged(what: &str) -> Error {
     Error::damaged(
@@ -123,7 +133,31 @@ pub(super) fn encode(net: &NetChanges, number: u32) -> Vec<u8> {
     out
 }
 
-/// Appends to a record the time when its transaction was handed to the log, in microseconds since 1970 (UTC).
+/// One part, of changed prefixes.
+pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u32) -> Vec<u8> {
+    let mut body = Vec::new();
+    put(&mut body, u64::from(number));
+    put(&mut body, changes.len() as u64);
+    for change in changes {
+        let (kind, name, iri) = match change {
+            PrefixChange::Declare(name, iri) => (1, name, &**iri),
+            PrefixChange::Set(name, iri) => (2, name, &**iri),
+            PrefixChange::Remove(name) => (3, name, ""),
+        };
+        body.push(kind);
+        for text in [name, iri] {
+            put(&mut body, text.len() as u64);
+            body.extend_from_slice(text.as_bytes());
+        }
+    }
+    let mut out = Vec::with_capacity(body.len() + 8);
+    out.push(PREFIXES);
+    put(&mut out, body.len() as u64);
+    out.extend_from_slice(&body);
+    out
+}
+
+/// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
 pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     let mut body = Vec::with_capacity(10);
     put(&mut body, micros);
@@ -163,8 +197,15 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
     Err(damaged("its time is too long"))
 }
 
-/// The parts of a record with changes, in order: at least one.
-pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChanges)>> {
+/// A part of a record.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    Quads(NetChanges),
+    Prefixes(Vec<PrefixChange>),
+}
+
+/// The parts of a record that change something, in order, with their snapshot numbers: one at least.
+pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Part)>> {
     let mut rest = record;
     let mut first = true;
     std::iter::from_fn(move || {
@@ -174,7 +215,10 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChang
             }
             match skip_time(&mut rest) {
                 Ok(true) => {}
-                Ok(false) => break decode(&mut rest),
+                Ok(false) if rest.first() == Some(&PREFIXES) => {
+                    break decode_prefixes(&mut rest).map(|(n, p)| (n, Part::Prefixes(p)));
+                }
+                Ok(false) => break decode(&mut rest).map(|(n, p)| (n, Part::Quads(p))),
                 Err(e) => break Err(e),
             }
         };
@@ -186,8 +230,39 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, NetChang
     })
 }
 
-/// Takes the first part off a record: its snapshot number and its changes. Quads come in ascending order without
-/// duplicates; the caller must check if ids are known and edges exist.
+/// Takes a part of changed prefixes off a record.
+fn decode_prefixes(record: &mut &[u8]) -> Result<(u32, Vec<PrefixChange>)> {
+    *record = &record[1..];
+    let length = take_count(record, 1)?;
+    let mut body = take_bytes(record, length)?;
+    let b = &mut body;
+    let number = take_u32(b)?;
+    let count = take_count(b, 3)?;
+    let mut changes = Vec::with_capacity(count.min(MOST_PREFIXES));
+    for _ in 0..count {
+        let kind = take_bytes(b, 1)?[0];
+        let mut text = || -> Result<Box<str>> {
+            let n = take_count(b, 1)?;
+            let bytes = take_bytes(b, n)?;
+            let text = std::str::from_utf8(bytes).map_err(|_| damaged("a prefix is not UTF-8"))?;
+            Ok(text.into())
+        };
+        let (name, iri) = (text()?, text()?);
+        changes.push(match kind {
+            1 => PrefixChange::Declare(name, iri),
+            2 => PrefixChange::Set(name, iri),
+            3 if iri.is_empty() => PrefixChange::Remove(name),
+            _ => return Err(damaged("it changes a prefix in an unknown way")),
+        });
+    }
+    if !body.is_empty() {
+        return Err(damaged("it is longer than its contents"));
+    }
+    Ok((number, changes))
+}
+
+/// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
+/// whether ids are known and edges there is the caller's to check.
 fn decode(record: &mut &[u8]) -> Result<(u32, NetChanges)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
@@ -299,7 +374,23 @@ mod tests {
             stamp(&mut twice, u64::from(number) << 21);
             prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));
             let all: Vec<_> = parts(&twice).collect::<Result<_>>().unwrap();
-            prop_assert_eq!(all, vec![(number, net.clone()); 2]);
+            let quads = || (number, Part::Quads(net.clone()));
+            prop_assert_eq!(all, vec![quads(), quads()]);
+            let changes = vec![
+                PrefixChange::Declare("a".into(), "http://e/".into()),
+                PrefixChange::Set("".into(), "http://f/".into()),
+                PrefixChange::Remove("b".into()),
+            ];
+            let prefixes = encode_prefixes(&changes, number);
+            let both = [&prefixes[..], &bytes[..]].concat();
+            let all: Vec<_> = parts(&both).collect::<Result<_>>().unwrap();
+            prop_assert_eq!(all, vec![(number, Part::Prefixes(changes)), quads()]);
+            for at in 0..prefixes.len() {
+                prop_assert!(parts(&prefixes[..at]).any(|p| p.is_err()));
+                let mut bad = prefixes.clone();
+                bad[at] ^= 1 << (at % 8);
+                let _ = parts(&bad).count();
+            }
             prop_assert!(parts(&twice[bytes.len() * 2..]).any(|p| p.is_err()));
             prop_assert!(parts(&[]).any(|p| p.is_err()));
             // Damage gives an error or other numbers, never a panic.

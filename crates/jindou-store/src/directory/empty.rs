@@ -49,6 +49,7 @@ impl Base {
             statistics,
             index: Arc::new(IndexParts::open(Bytes::copy_of(index.get_ref()), INDEX)?),
             merged: Merged::default(),
+            prefixes: Default::default(),
             manifest: Manifest {
                 epoch,
                 union_default,

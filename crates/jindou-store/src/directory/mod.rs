@@ -12,6 +12,7 @@ mod info;
 mod manifest;
 mod open;
 mod place;
+mod prefixes;
 mod section;
 mod segments;
 mod state;
@@ -30,6 +31,8 @@ pub use manifest::{BLOCK, CHECKSUMS, Checksums, MANIFEST, Manifest, ManifestStat
 pub use open::{current, open, open_after, open_at};
 pub(crate) use open::{map_generation, open_folder};
 pub use place::{Building, FILES, WriteLock, may_write};
+pub use prefixes::PREFIXES;
+pub(crate) use prefixes::{parse_prefixes, prefixes_text, read_prefixes};
 pub use section::{FORMAT_VERSION, SectionFile, SectionWriter};
 pub(crate) use segments::ListArrays;
 pub use segments::{MergedFile, SegmentFile, SegmentFileWriter, SegmentInfo, SegmentRecord};

@@ -3,8 +3,8 @@
 use super::manifest::Manifest;
 use super::{
     BaseLocation, Bytes, CLASSES, DELTA, FILES, FileGroup, INDEX, IndexParts, MANIFEST, NAMED_IN,
-    NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of, read_state,
-    read_statistics,
+    NAMED_OUT, PREFIXES, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of,
+    read_prefixes, read_state, read_statistics,
 };
 use crate::base::{Base, Merged, SegmentSet};
 use jindou_dictionary::Dictionary;
@@ -158,6 +158,11 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
             ),
         ));
     }
+    let prefixes = match &merged.prefixes {
+        Some(merged) => Arc::clone(merged),
+        None if manifest.files.iter().any(|f| f.0 == PREFIXES) => Arc::new(read_prefixes(dir)?),
+        None => Arc::default(),
+    };
     let dictionary = Dictionary::open(dir)?;
     let files = manifest.files.iter().map(|f| f.0.as_str());
     let indexes = OpenIndexes::open(dir, files, indexes, &dictionary)?;
@@ -175,6 +180,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         statistics,
         index: Arc::new(IndexParts::open(map(INDEX)?, INDEX)?),
         merged,
+        prefixes,
         manifest: manifest.clone(),
         versions: Arc::default(),
         objects: Default::default(),

@@ -1,11 +1,12 @@
 //! `s<N>-delta.jd`: the state of merged changes outside the segments, in the form that memory has. Read completely when
 //! a store is opened: these are structures that the next update changes, and reading them is copying.
 
-use super::{Bytes, SectionFile, SectionWriter};
+use super::{Bytes, SectionFile, SectionWriter, parse_prefixes, prefixes_text};
 use crate::base::Merged;
 use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
 use std::io::{Seek, Write};
+use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"JDDELTA\n";
 /// Snapshot number, vertices of the load, tail terms.
@@ -23,6 +24,8 @@ const WIDE_COUNTS: u32 = 9;
 /// `[graph, predicate, subject]`
 const GRAPHS: u32 = 10;
 const SHRUNK: u32 = 11;
+/// The text of the prefixes. Only where there were any.
+const PREFIXES: u32 = 12;
 
 /// Writes the file.
 pub(crate) fn write_state<W: Write + Seek>(
@@ -34,8 +37,10 @@ pub(crate) fn write_state<W: Write + Seek>(
         number,
         tail,
         touched,
+        prefixes,
     } = merged;
-    let mut w = SectionWriter::new(out, MAGIC, 11)?;
+    let sections = 11 + u32::from(prefixes.is_some());
+    let mut w = SectionWriter::new(out, MAGIC, sections)?;
     let totals = [*number, vertices, tail.len()].map(u64::from);
     w.section(TOTALS, &totals)?;
     w.begin(TERM_BYTES)?;
@@ -64,6 +69,9 @@ pub(crate) fn write_state<W: Write + Seek>(
     let graphs: Vec<[u32; 3]> = touched.graph_entries().iter().collect();
     w.section(GRAPHS, bytemuck::cast_slice::<[u32; 3], u32>(&graphs))?;
     w.section(SHRUNK, &touched.shrunk().collect::<Vec<u32>>())?;
+    if let Some(prefixes) = prefixes {
+        w.section(PREFIXES, prefixes_text(prefixes).as_bytes())?;
+    }
     w.finish()
 }
 
@@ -142,7 +150,12 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<Merged>
         }
         wide.push((list, n));
     }
+    let prefixes = match file.place(PREFIXES) {
+        Some(_) => Some(Arc::new(parse_prefixes(file.array(PREFIXES))?)),
+        None => None,
+    };
     Some(Merged {
+        prefixes,
         number: u32::try_from(number).ok()?,
         touched: VertexDelta::from_parts(more, wide.into_iter(), graphs, shrunk),
         tail,

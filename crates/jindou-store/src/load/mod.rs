@@ -8,7 +8,7 @@
 //!
 //! All intermediate data is bounded by [`LoadOptions::memory`]: runs of terms and quads spill to unlinked files, and so
 //! do pairs. A few arrays of 4 bytes per term stay in memory whatever the limit. The result depends only on the set of
-//! quads, not on their order, the threads or the memory.
+//! quads and the prefixes that documents declare, not on the order of quads, the threads or the memory.
 
 mod clusters;
 mod index;
@@ -22,12 +22,14 @@ mod trie;
 
 use crate::directory::{
     Building, Bytes, CHECKSUMS, Checksums, FILES, INDEX, MANIFEST, Manifest, NAMED_IN, NAMED_OUT,
-    SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, sync_folder, write_statistics,
+    PREFIXES, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, prefixes_text, sync_folder,
+    write_statistics,
 };
 use crate::shard::Sharding;
 use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{Strings, StringsWriter, TermRun, merge_runs, write_dictionary};
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::{
     CancelToken, Error, MAX_BASE_VERTICES, Machine, MemoryBudget, Progress, QuadSource, Resource,
     Result, private, setters, term,
@@ -35,6 +37,7 @@ use jindou_model::{
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
@@ -70,7 +73,10 @@ pub struct LoadOptions {
     pub union_default: bool,
     /// Indexes to build. A database uses only those that it is opened with.
     pub indexes: Indexes,
-    /// Division into shards; `None`, or one shard, creates an unsharded store.
+    /// Prefixes that the store has before any that the data declares: when a store is numbered again.
+    #[doc(hidden)]
+    pub prefixes: Arc<PrefixTable>,
+    /// How to cut the store into shards; `None`, or one shard, creates a store that is not cut.
     pub sharding: Option<Sharding>,
 }
 
@@ -91,8 +97,17 @@ impl LoadOptions {
             replace: false,
             union_default: false,
             indexes: Indexes::new(),
+            prefixes: Arc::default(),
             sharding: None,
         }
+    }
+
+    /// Sets [`prefixes`](Self::prefixes).
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_prefixes(mut self, prefixes: Arc<PrefixTable>) -> Self {
+        self.prefixes = prefixes;
+        self
     }
 
     setters! {
@@ -115,6 +130,10 @@ pub struct LoadReport {
     pub quads_stored: u64,
     /// Distinct terms.
     pub terms: u64,
+    /// Prefixes that the store has.
+    pub prefixes: usize,
+    /// True if the data declares more prefixes than a store keeps.
+    pub prefixes_left_out: bool,
     /// Seconds of each phase, in the order of [`PHASES`].
     pub seconds: Vec<(&'static str, f64)>,
     /// Peak memory of the process, in bytes.
@@ -222,6 +241,7 @@ struct Load<'a> {
     memory: u64,
     progress: &'a Progress,
     clock: Instant,
+    prefixes: PrefixTable,
     report: LoadReport,
 }
 
@@ -235,6 +255,7 @@ impl<'a> Load<'a> {
             memory: options.memory,
             progress,
             clock: Instant::now(),
+            prefixes: PrefixTable::clone(&options.prefixes),
             report: LoadReport::default(),
         }
     }
@@ -265,8 +286,12 @@ impl<'a> Load<'a> {
             / 4;
         let budget = MemoryBudget::new(spill_bytes);
         let spill = SpillDir::new(self.dir, budget.clone())?;
-        let read = read::read(source, self.threads, interner as usize, &spill, progress)?;
+        let mut read = read::read(source, self.threads, interner as usize, &spill, progress)?;
         self.report.quads_read = read.total;
+        self.report.prefixes_left_out = read.prefixes.are_left_out();
+        let declared = std::mem::take(&mut read.prefixes).into_changes();
+        self.prefixes = self.prefixes.with(&declared);
+        self.report.prefixes = self.prefixes.len();
         self.ended(0);
 
         let run_terms: u64 = read.terms.iter().map(|r| u64::from(r.terms())).sum();
@@ -413,14 +438,27 @@ impl<'a> Load<'a> {
         }
     }
 
+    /// Writes the prefixes into a folder, if there are any; gives the file's name then.
+    fn write_prefixes(&self, folder: &Path) -> Result<Option<String>> {
+        if self.prefixes.is_empty() {
+            return Ok(None);
+        }
+        let path = folder.join(PREFIXES);
+        private::write(&path, prefixes_text(&self.prefixes).as_bytes())
+            .map_err(|e| Error::io(path, e))?;
+        Ok(Some(PREFIXES.to_owned()))
+    }
+
     /// Writes checksums and manifest.
     fn seal(&mut self, union_default: bool, indexes: Vec<String>) -> Result<()> {
-        let names = FILES.map(str::to_owned).into_iter().chain(indexes);
+        let prefixes = self.write_prefixes(self.dir)?;
+        let names = FILES.map(str::to_owned).into_iter();
+        let names = names.chain(indexes).chain(prefixes);
         let mut files = lengths(self.dir, names)?;
         let mut sums = Checksums::compute(self.dir, &files, self.threads)?;
         let bytes = sums.to_bytes();
         let checksums = xxh3_64(&bytes);
-        // Indexes do not assign ids.
+        // Indexes and prefixes do not assign ids.
         sums.blocks.truncate(FILES.len());
         let numbered = xxh3_64(&sums.to_bytes());
         let manifest = Manifest {

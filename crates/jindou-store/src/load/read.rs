@@ -2,6 +2,7 @@
 
 use jindou_dictionary::spill::{Spill, SpillDir, SpillReader, SpillWriter};
 use jindou_dictionary::{Interner, LOCAL_DEFAULT_GRAPH, TermRun};
+use jindou_model::prefixes::{DeclaredPrefixes, PrefixPlace};
 use jindou_model::sync::lock;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result};
 use std::sync::Mutex;
@@ -26,6 +27,7 @@ pub(super) struct Read {
     pub terms: Vec<TermRun>,
     pub quads: Vec<RunQuads>,
     pub total: u64,
+    pub prefixes: DeclaredPrefixes,
 }
 
 struct ReadContext<'a> {
@@ -110,6 +112,11 @@ impl QuadSink for QuadReceiver<'_> {
             }
         }
         self.take()
+    }
+
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        lock(self.shared.read).prefixes.declare(place, name, iri);
+        Ok(())
     }
 }
 

@@ -171,6 +171,7 @@ impl Load<'_> {
         let mut all = Vec::new();
         for folder in &folders {
             let names = FILES.into_iter().chain([BLOCKS]).map(str::to_owned);
+            let names = names.chain(self.write_prefixes(folder)?);
             let files = lengths(folder, names)?;
             let sums = Checksums::compute(folder, &files, self.threads)?.to_bytes();
             all.extend_from_slice(&xxh3_64(&sums).to_le_bytes());

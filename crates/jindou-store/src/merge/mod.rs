@@ -275,6 +275,7 @@ impl MergeOutput<'_> {
             predicate_of: old.predicate_of.clone(),
             index: Arc::clone(&old.index),
             merged: Merged::default(),
+            prefixes: Arc::clone(snapshot.prefixes()),
             manifest: old.manifest.clone(),
             versions: Arc::clone(&old.versions),
             objects: Default::default(),
@@ -303,6 +304,9 @@ impl MergeOutput<'_> {
             number: snapshot.number(),
             tail: snapshot.tail().clone(),
             touched,
+            // A table that became empty has to be said, too.
+            prefixes: (!snapshot.prefixes().is_empty() || !old.prefixes.is_empty())
+                .then(|| Arc::clone(snapshot.prefixes())),
         };
         groups.push(self.state(&base)?);
         let replaced = self.put_in_place(&mut base, groups, &kept)?;

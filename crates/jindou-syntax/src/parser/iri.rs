@@ -161,6 +161,7 @@ impl<'t> Parser<'t, '_> {
                 .iter()
                 .find(|p| p.0 == name)
                 .map(|p| p.1.as_str())
+                .or_else(|| self.options.table.as_ref()?.get(name))
                 .or_else(|| common(name).filter(|_| self.options.common_prefixes));
             let iri = match without {
                 Some(iri) => NamedNode::new_unchecked(iri),

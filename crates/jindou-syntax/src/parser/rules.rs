@@ -139,6 +139,7 @@ impl Parser<'_, '_> {
             .prefixes
             .names()
             .chain(self.options.prefixes.iter().map(|p| p.0.as_str()))
+            .chain(self.options.table.iter().flat_map(|t| t.names()))
             .collect();
         if let Some(iri) = known {
             let line = format!("PREFIX {name}: <{iri}>");
@@ -158,9 +159,13 @@ impl Parser<'_, '_> {
         } else if let Some((other, iri)) =
             nearest(name, COMMON_PREFIXES.iter().map(|p| p.0)).and_then(|n| Some((n, common(n)?)))
         {
+            let declared = match self.options.common_prefixes {
+                true => String::new(),
+                false => format!(" It is declared by PREFIX {other}: <{iri}>"),
+            };
             d = self.with(
                 d,
-                format!("did you mean {other}:? It is declared by PREFIX {other}: <{iri}>"),
+                format!("did you mean {other}:?{declared}"),
                 range,
                 format!("{other}:"),
             );

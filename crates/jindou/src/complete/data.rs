@@ -94,7 +94,7 @@ impl<'a> Look<'a> {
             snapshot,
             lists,
             place,
-            names: Names::at(place, &request.options.prefixes),
+            names: Names::at(place, request.before, &request.options, snapshot.prefixes()),
             request,
             graphs: Graphs::Default,
             begin,

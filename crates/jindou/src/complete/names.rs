@@ -1,8 +1,10 @@
 //! Prefixes: expansion of names to IRIs, and abbreviation of IRIs to names.
 
+use crate::options::QueryOptions;
+use jindou_model::prefixes::PrefixTable;
 use jindou_plan::oxiri::Iri;
-use jindou_syntax::COMMON_PREFIXES;
 use jindou_syntax::place::CursorPlace;
+use jindou_syntax::{COMMON_PREFIXES, prefixes_of};
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
@@ -16,26 +18,52 @@ pub(crate) struct Names<'p> {
 }
 
 impl<'p> Names<'p> {
-    /// `given`: prefixes that the query need not declare, in addition to the common ones.
-    pub(crate) fn at(place: &'p CursorPlace, given: &'p [(String, String)]) -> Self {
-        let declared: FxHashMap<&str, &str> = given
-            .iter()
-            .chain(&place.prefixes)
-            .map(|(name, iri)| (name.as_str(), iri.as_str()))
-            .collect();
-        let mut spaces = FxHashMap::default();
+    /// `options` have prefixes that the query need not declare, in addition to the store's and the common ones. Where a namespace has
+    /// several, those that `text` declares come first, then those that it uses, then the options', the store's and the common ones.
+    pub(crate) fn at(
+        place: &'p CursorPlace,
+        text: &str,
+        options: &'p QueryOptions,
+        store: &'p PrefixTable,
+    ) -> Self {
+        let store = Some(store).filter(|_| options.store_prefixes);
+        let store = store.into_iter().flat_map(PrefixTable::iter);
+        let pair = |(name, iri): &'p (String, String)| (name.as_str(), iri.as_str());
+        // The later ones win, as names and as prefixes of a namespace.
+        let tiers: [Vec<(&str, &str)>; 3] = [
+            store.map(|(name, iri, _)| (name, iri)).collect(),
+            options.prefixes.iter().map(pair).collect(),
+            place.prefixes.iter().map(pair).collect(),
+        ];
+        let declared: FxHashMap<&str, &str> = tiers.iter().flatten().copied().collect();
+        let mut spaces: FxHashMap<&str, (&str, bool)> = FxHashMap::default();
         for (name, iri) in COMMON_PREFIXES {
             if !declared.contains_key(name) {
                 // The first prefix of a namespace is its name.
                 spaces.entry(*iri).or_insert((*name, false));
             }
         }
-        for (name, iri) in &declared {
-            let shorter = |known: &(&str, bool)| !known.1 || known.0.len() > name.len();
-            let known = spaces.entry(*iri).or_insert((*name, true));
-            if shorter(known) {
-                *known = (*name, true);
+        let used = prefixes_of(text).used;
+        for (tier, prefixes) in tiers.iter().enumerate() {
+            if tier + 1 == tiers.len() {
+                for name in &used {
+                    let common = || COMMON_PREFIXES.iter().find(|p| p.0 == name).copied();
+                    let own = declared.get_key_value(name.as_str());
+                    if let Some((name, iri)) = own.map(|(n, i)| (*n, *i)).or_else(common) {
+                        spaces.insert(iri, (name, own.is_some()));
+                    }
+                }
             }
+            let mut here: FxHashMap<&str, &str> = FxHashMap::default();
+            for (name, iri) in prefixes {
+                if declared.get(name) == Some(iri) {
+                    let known = here.entry(*iri).or_insert(*name);
+                    if known.len() > name.len() {
+                        *known = *name;
+                    }
+                }
+            }
+            spaces.extend(here.into_iter().map(|(iri, name)| (iri, (name, true))));
         }
         let base = place.base.as_deref().and_then(|b| Iri::parse(b).ok());
         Self {

@@ -1,5 +1,6 @@
 //! Short names of IRIs for display.
 
+use jindou_model::prefixes::PrefixTable;
 use rustc_hash::FxHashMap;
 
 /// Prefixes with their IRIs, and the short names that they give.
@@ -52,11 +53,24 @@ impl Prefixes {
         self.names.insert(iri, name);
     }
 
+    /// Adds the prefixes of a store ([`Database::prefixes`](crate::Database::prefixes)).
+    pub fn declare_all(&mut self, store: &PrefixTable) {
+        for (name, iri, _) in store.iter() {
+            self.declare(name, iri);
+        }
+    }
+
     /// Adds the prefixes that a SPARQL text declares. O(length).
     pub fn declare_of(&mut self, text: &str) {
         for (name, iri) in jindou_plan::prefixes_of(text).declared {
             self.declare(name, iri);
         }
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.iris.is_empty()
     }
 
     /// The IRI of a prefix.
@@ -74,6 +88,12 @@ impl Prefixes {
     /// escape. O(length).
     #[must_use]
     pub fn shorten(&self, iri: &str) -> Option<String> {
+        let (name, local) = self.split(iri)?;
+        Some(format!("{name}:{local}"))
+    }
+
+    /// As [`Self::shorten`]: the prefix, and what follows its colon.
+    pub(super) fn split<'i>(&self, iri: &'i str) -> Option<(&str, &'i str)> {
         let ends = iri.char_indices().rev().filter_map(|(at, c)| {
             let end = at + c.len_utf8();
             (matches!(c, '#' | '/' | ':' | '_') || end == iri.len()).then_some(end)
@@ -81,7 +101,7 @@ impl Prefixes {
         for end in ends {
             if let Some(name) = self.names.get(&iri[..end]) {
                 let local = &iri[end..];
-                return is_local(local).then(|| format!("{name}:{local}"));
+                return is_local(local).then_some((name.as_str(), local));
             }
         }
         None

@@ -4,9 +4,11 @@ use super::table::Table;
 use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use jindou_xml::write::Returns;
-use oxrdf::{Term, Triple};
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::str::FromStr;
 
@@ -74,6 +76,8 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
+    /// The first triples of a graph, until it is known which prefixes they use.
+    Held(W, Vec<Triple>, RdfFormat),
     Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
     Done,
 }
@@ -112,7 +116,7 @@ pub struct ResultWriter<W: Write> {
     format: ResultFormat,
     /// The format for graphs.
     graphs: ResultFormat,
-    /// Prefixes for tables for people.
+    /// Prefixes for tables that people read, and for Turtle.
     prefixes: Prefixes,
     /// Width of the reader's screen in columns.
     width: Option<usize>,
@@ -150,7 +154,8 @@ impl<W: Write> ResultWriter<W> {
         Self { graphs, ..self }
     }
 
-    /// The same writer, abbreviating IRIs in tables for people with these prefixes.
+    /// The same, with IRIs in tables for people and in Turtle and TriG written by these prefixes. A graph declares those of them that its
+    /// first triples use.
     #[must_use]
     pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
@@ -209,6 +214,50 @@ impl<W: Write> ResultWriter<W> {
         out.write_all(&head).map_err(closed)?;
         self.state = WriterState::Text(out, Vec::new(), kind);
         Ok(())
+    }
+}
+
+impl<W: Write + Send> ResultWriter<W> {
+    /// Begins a graph whose first triples are held, with the prefixes that they use, and writes them.
+    fn release(&mut self) -> Result<()> {
+        if !matches!(self.state, WriterState::Held(..)) {
+            return Ok(());
+        }
+        let WriterState::Held(out, held, format) =
+            std::mem::replace(&mut self.state, WriterState::Done)
+        else {
+            return Ok(());
+        };
+        let mut used = BTreeSet::new();
+        let mut uses = |iri: &str| {
+            if let Some((name, _)) = self.prefixes.split(iri) {
+                used.insert(name);
+            }
+        };
+        for triple in &held {
+            if let NamedOrBlankNode::NamedNode(n) = &triple.subject {
+                uses(n.as_str());
+            }
+            if triple.predicate != rdf::TYPE {
+                uses(triple.predicate.as_str());
+            }
+            match &triple.object {
+                Term::NamedNode(n) => uses(n.as_str()),
+                Term::Literal(l) if !is_bare(l) => uses(l.datatype().as_str()),
+                _ => {}
+            }
+        }
+        let mut serializer = RdfSerializer::from_format(format);
+        for name in used {
+            let iri = self.prefixes.iri(name).unwrap_or_default();
+            // What cannot be declared is written out.
+            if let Ok(with) = serializer.clone().with_prefix(name, iri) {
+                serializer = with;
+            }
+        }
+        let out = Returns::new(out, format == RdfFormat::RdfXml);
+        self.state = WriterState::Graph(Box::new(serializer.for_writer(out)), format);
+        held.iter().try_for_each(|triple| self.triple(triple))
     }
 }
 
@@ -287,6 +336,11 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             }
         };
         let out = self.ready()?;
+        let has_prefixes = matches!(format, RdfFormat::Turtle | RdfFormat::TriG);
+        if has_prefixes && !self.prefixes.is_empty() {
+            self.state = WriterState::Held(out, Vec::new(), format);
+            return Ok(());
+        }
         let out = Returns::new(out, format == RdfFormat::RdfXml);
         let serializer = RdfSerializer::from_format(format).for_writer(out);
         self.state = WriterState::Graph(Box::new(serializer), format);
@@ -295,6 +349,13 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
+            WriterState::Held(_, held, _) => {
+                held.push(triple.clone());
+                match held.len() {
+                    HELD => self.release(),
+                    _ => Ok(()),
+                }
+            }
             WriterState::Graph(g, format) => {
                 let other = expressible(triple.as_ref(), *format)?;
                 let triple = other.as_ref().unwrap_or(triple);
@@ -322,6 +383,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 
     fn finish(&mut self) -> Result<()> {
+        self.release()?;
         match std::mem::replace(&mut self.state, WriterState::Done) {
             WriterState::Text(mut out, mut buffer, mut kind) => {
                 if let FormatKind::Table(t) = &mut kind {
@@ -336,9 +398,24 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                 .finish()
                 .and_then(|out| out.into_inner().flush())
                 .map_err(closed),
-            WriterState::Ready(_) | WriterState::Done => Ok(()),
+            WriterState::Ready(_) | WriterState::Held(..) | WriterState::Done => Ok(()),
         }
     }
+}
+
+/// Triples of a graph that are looked at for prefixes before it begins.
+const HELD: usize = 256;
+
+/// True if Turtle writes a literal without its datatype.
+fn is_bare(literal: &Literal) -> bool {
+    let bare = [
+        xsd::STRING,
+        xsd::BOOLEAN,
+        xsd::INTEGER,
+        xsd::DECIMAL,
+        xsd::DOUBLE,
+    ];
+    literal.language().is_some() || bare.contains(&literal.datatype())
 }
 
 /// Columns of a graph that is written as rows.

@@ -6,6 +6,7 @@ use super::transaction::{Transaction, applying};
 use crate::Database;
 use crate::runtime::Settled;
 use jindou_engine::WorkerPool;
+use jindou_model::prefixes::{DeclaredPrefixes, PrefixPlace};
 use jindou_model::sync;
 use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
@@ -164,6 +165,7 @@ pub(super) fn load(
 /// holds up other writers.
 pub(super) struct Gathered {
     changes: Changes,
+    prefixes: DeclaredPrefixes,
     charge: Charge,
     cancel: CancelToken,
 }
@@ -173,9 +175,13 @@ impl Gathered {
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
         let Self {
             mut changes,
+            prefixes,
             charge,
             ..
         } = self;
+        if !prefixes.is_empty() {
+            tx.change_prefixes(prefixes.into_changes())?;
+        }
         changes.put_first(std::mem::take(&mut tx.changes));
         tx.changes = changes;
         // From here on the transaction is charged for them.
@@ -185,7 +191,7 @@ impl Gathered {
 
     fn check(&mut self) -> Result<()> {
         self.cancel.check()?;
-        let bytes = self.changes.bytes() as u64 + applying(&self.changes);
+        let bytes = (self.changes.bytes() + self.prefixes.bytes()) as u64 + applying(&self.changes);
         self.charge.set(bytes.next_multiple_of(1 << 16))
     }
 }
@@ -208,6 +214,7 @@ pub(super) fn gather(
     };
     let shared = Mutex::new(Gathered {
         changes: Changes::new(),
+        prefixes: DeclaredPrefixes::default(),
         charge: Charge::new(Holder::Rest, memory),
         cancel: cancel.clone(),
     });
@@ -281,6 +288,12 @@ impl QuadSink for IntoChanges<'_> {
                 gathered.check()?;
             }
         }
+        gathered.check()
+    }
+
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        let mut gathered = sync::lock(self.gathered);
+        gathered.prefixes.declare(place, name, iri);
         gathered.check()
     }
 }

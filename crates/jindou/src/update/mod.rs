@@ -60,6 +60,7 @@ use crate::database::{Database, guarded, watching};
 use crate::options::DatasetChoice;
 use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
+use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
 use jindou_parse::DocumentSource;
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
@@ -67,9 +68,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use transaction::Transaction;
 
-/// Options of an update. By default they follow the database's [`Runtime`](crate::Runtime), without a deadline, LOAD or
-/// SERVICE.
-#[derive(Clone, Debug, Default)]
+/// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions {
     /// Threads for patterns, for parsing documents, and for applying changes; `None` means all of the runtime's.
@@ -99,10 +99,34 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Source of the documents for `LOAD`. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// True if the common prefixes are known where a request does not declare them.
+    /// True if the common prefixes are known where a request does not declare them. They are by default.
     pub common_prefixes: bool,
-    /// Prefixes, with their IRIs, that a request need not declare; they take precedence over the common ones.
+    /// True if the store's prefixes ([`Database::prefixes`]) are known where a request does not declare them. They are by default, and come
+    /// before the common ones.
+    pub store_prefixes: bool,
+    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the store's.
     pub prefixes: Vec<(String, String)>,
+}
+
+impl Default for UpdateOptions {
+    fn default() -> Self {
+        Self {
+            threads: None,
+            timeout: None,
+            memory: None,
+            cancel: CancelToken::default(),
+            union_default: None,
+            using: None,
+            base: None,
+            only: None,
+            service: None,
+            functions: Functions::default(),
+            documents: None,
+            common_prefixes: true,
+            store_prefixes: true,
+            prefixes: Vec::new(),
+        }
+    }
 }
 
 impl UpdateOptions {
@@ -118,6 +142,7 @@ impl UpdateOptions {
         with_functions: functions = Functions;
         with_documents: documents = Arc<dyn DocumentSource>;
         with_common_prefixes: common_prefixes = bool;
+        with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
     }
 
@@ -215,7 +240,8 @@ impl Database {
         self.inner.may_write()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
-        let read = Self::read_request(text, options, &cancel)?;
+        let prefixes = self.prefixes();
+        let read = Self::read_request(text, options, &prefixes, &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let mut report = self.transact(options, &cancel, |tx| read.run(options, tx))?;
         (report.parse_time, report.operations) = (parse_time, operations);
@@ -226,6 +252,7 @@ impl Database {
     fn read_request(
         text: &str,
         options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
         cancel: &CancelToken,
     ) -> Result<ReadRequest> {
         let started = Instant::now();
@@ -233,6 +260,7 @@ impl Database {
             common_prefixes: options.common_prefixes,
             calls: Some(Arc::new(options.functions.clone())),
             prefixes: options.prefixes.clone(),
+            table: options.store_prefixes.then(|| Arc::clone(prefixes)),
             ..SyntaxOptions::under(options.base.as_deref())
         };
         let scope = Scope::for_text(text.len(), &options.memory, cancel)?;
@@ -375,8 +403,8 @@ impl Database {
         guarded(|| documents::gather(source, only, options, cancel, progress))
     }
 
-    /// Runs a transaction of one operation.
-    fn one(
+    /// A transaction of one operation.
+    pub(crate) fn one(
         &self,
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,

@@ -96,7 +96,8 @@ impl OpenTransaction {
     pub fn update(&mut self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let (db, cancel) = (self.db.clone(), options.token());
         let options = &db.inner.runtime.settle_update(options);
-        let read = Database::read_request(text, options, &cancel)?;
+        let read =
+            Database::read_request(text, options, self.changes.unsettled().prefixes(), &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let mut report = self.change(&cancel, |changes| read.run(options, changes))?;
         (report.operations, report.parse_time) = (operations, parse_time);

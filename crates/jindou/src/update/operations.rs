@@ -192,6 +192,7 @@ impl Evaluation<'_> {
         let plan_options = PlanOptions {
             union_default: union_default && !whole,
             functions: options.functions.clone(),
+            ..PlanOptions::default()
         };
         let scope = Scope::new(Holder::Text, &options.memory, &tx.cancel);
         let ((delete, insert, variables, plan), _charge) = scope.make(|| {

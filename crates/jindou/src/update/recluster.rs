@@ -10,12 +10,14 @@
 use super::durable::{Disk, Switching};
 use crate::database::{Database, guarded, watching};
 use jindou_log::Log;
+use jindou_model::prefixes::PrefixPlace;
 use jindou_model::{
     CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
 };
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{BaseLocation, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -140,7 +142,8 @@ impl Database {
             .with_memory(options.memory)
             .with_threads(options.threads.max(1))
             .with_union_default(snapshot.base().union_default())
-            .with_indexes(snapshot.base().indexes().kinds().clone());
+            .with_indexes(snapshot.base().indexes().kinds().clone())
+            .with_prefixes(Arc::clone(snapshot.prefixes()));
         let cancel = watching(options.cancel.clone(), &snapshot);
         let source = Cancellable {
             source: SnapshotQuads::new(snapshot.clone()),
@@ -277,8 +280,13 @@ impl Successive<'_> {
                     return Ok(());
                 }
                 let changes = present.changes_of(record)?;
-                let applied = self.snapshot.apply(&changes, self.threads)?;
+                let mut applied = self.snapshot.apply(&changes, self.threads)?;
                 let mut new = applied.record;
+                let prefixes = Snapshot::prefix_changes_of(record)?;
+                if let Some((next, mut part)) = applied.snapshot.apply_prefixes(prefixes, true)? {
+                    applied.snapshot = next;
+                    new.append(&mut part);
+                }
                 if let Some(at) = committed_at(record) {
                     stamp(&mut new, at);
                 }
@@ -324,6 +332,10 @@ impl<S: QuadSource> QuadSource for Cancellable<'_, S> {
             fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
                 self.cancel.check()?;
                 self.sink.batch(batch)
+            }
+
+            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+                self.sink.prefix(place, name, iri)
             }
         }
         let cancel = self.cancel;

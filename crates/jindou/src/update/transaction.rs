@@ -2,6 +2,7 @@
 
 use super::UpdateOptions;
 use crate::runtime::Settled;
+use jindou_model::prefixes::PrefixChange;
 use jindou_model::term::MAX_TRIPLE_NESTING;
 use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::{Changes, Snapshot};
@@ -87,7 +88,7 @@ impl Transaction {
     }
 
     /// The snapshot without the changes that are only recorded.
-    pub(super) fn unsettled(&self) -> &Snapshot {
+    pub(crate) fn unsettled(&self) -> &Snapshot {
         &self.snapshot
     }
 
@@ -144,6 +145,19 @@ impl Transaction {
             self.outcome.removed += applied.removed;
         }
         self.charge.set(self.record.capacity() as u64)
+    }
+
+    /// Changes prefixes; those of the snapshot are of the transaction so far.
+    pub(crate) fn change_prefixes(
+        &mut self,
+        changes: impl IntoIterator<Item = PrefixChange>,
+    ) -> Result<()> {
+        if let Some((snapshot, mut record)) = self.snapshot.apply_prefixes(changes, self.begun)? {
+            self.begun = true;
+            self.snapshot = snapshot;
+            self.record.append(&mut record);
+        }
+        self.check()
     }
 
     /// A point to which the transaction can go back. All recorded changes must have been applied.

@@ -31,6 +31,7 @@ use jindou_syntax::place::place;
 use jindou_syntax::{Failure, Recorded, parse_recorded};
 use probe::Prober;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use walk::{Verdict, Walk};
 
@@ -199,8 +200,9 @@ impl Database {
         }
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
+        let snapshot = self.snapshot_for(&options.token());
         let ((query, recorded), _charge) = scope.make(|| {
-            let read = parse_recorded(text, &settled.syntax());
+            let read = parse_recorded(text, &settled.syntax(&snapshot));
             let (query, recorded) = read.map_err(|failure| match failure {
                 Failure::Text(faults) => Error::Sparql(Box::new(faults)),
                 Failure::Limit(error) => error,
@@ -211,8 +213,8 @@ impl Database {
             }
             Ok((query.into_query(), recorded))
         })?;
-        let snapshot = self.snapshot_for(&options.token());
         self.inner.check_for_faults(&snapshot)?;
+        let prefixes = Arc::clone(snapshot.prefixes());
         let patience = options.timeout.map_or(PATIENCE, |left| left.min(PATIENCE));
         let named = if text.len() <= LONGEST_WITH_NAMES {
             text
@@ -223,7 +225,7 @@ impl Database {
         let text = Text {
             text,
             recorded,
-            names: Names::at(&here, &options.prefixes),
+            names: Names::at(&here, named, options, &prefixes),
             common: options.common_prefixes,
         };
         let prober = Prober::new(self, snapshot, options, &query, Instant::now() + patience);

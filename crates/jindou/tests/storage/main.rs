@@ -9,5 +9,6 @@ mod backup;
 mod damage;
 mod lost_log;
 mod merging;
+mod prefixes;
 mod recluster;
 mod transactions;

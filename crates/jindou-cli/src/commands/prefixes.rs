@@ -1,0 +1,95 @@
+//! `jindou prefixes`.
+
+use super::{runtime, show_recovery};
+use crate::args::{PrefixCommand, Prefixes};
+use crate::say::say;
+use jindou::{
+    Access, COMMON_PREFIXES, Database, Error, OpenOptions, PrefixOrigin, Result, UpdateOptions,
+};
+use std::process::ExitCode;
+
+pub fn run(a: &Prefixes) -> Result<ExitCode> {
+    let store = a
+        .store
+        .as_ref()
+        .ok_or_else(|| Error::Usage("which store? Pass --store DIR, or set JINDOU_STORE".into()))?;
+    let access = match a.command {
+        None => Access::Read,
+        Some(_) => Access::Write,
+    };
+    let db = Database::open_with(
+        store,
+        &OpenOptions::default()
+            .with_access(access)
+            .with_durability(a.durability.durability)
+            .with_verify(a.verify.verify)
+            .with_runtime(runtime(Some(1), None)),
+    )?;
+    show_recovery(&db);
+    match &a.command {
+        None => list(a, &db),
+        Some(PrefixCommand::Set { name, iri }) => {
+            let (name, iri) = (bare(name), iri.trim_matches(['<', '>']));
+            db.set_prefix(name, iri, &UpdateOptions::default())?;
+            say!("{name}: <{iri}> {}", PrefixOrigin::Set.name());
+        }
+        Some(PrefixCommand::Remove { name }) => {
+            let name = bare(name);
+            db.remove_prefix(name, &UpdateOptions::default())?;
+            // What the removed one hid.
+            match known(&db, name) {
+                Some((iri, origin)) => say!("{name}: <{iri}> {}", origin.name()),
+                None => say!("{name}: removed"),
+            }
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A name without its colon.
+fn bare(name: &str) -> &str {
+    name.strip_suffix(':').unwrap_or(name)
+}
+
+fn known(db: &Database, name: &str) -> Option<(String, PrefixOrigin)> {
+    let prefixes = db.prefixes();
+    let own = prefixes.iter().find(|p| p.0 == name);
+    let own = own.map(|(_, iri, origin)| (iri.to_owned(), origin));
+    let common = || {
+        let found = COMMON_PREFIXES.iter().find(|p| p.0 == name);
+        found.map(|(_, iri)| ((*iri).to_owned(), PrefixOrigin::Common))
+    };
+    own.or_else(common)
+}
+
+fn list(a: &Prefixes, db: &Database) {
+    let prefixes = db.prefixes();
+    let mut all: Vec<(&str, &str, PrefixOrigin)> = prefixes.iter().collect();
+    if a.all {
+        let common = COMMON_PREFIXES.iter();
+        let common = common.filter(|(name, _)| prefixes.get(name).is_none());
+        all.extend(common.map(|(name, iri)| (*name, *iri, PrefixOrigin::Common)));
+        all.sort_unstable();
+    }
+    if a.json {
+        let rows = all.iter().map(|(name, iri, origin)| {
+            serde_json::json!({ "prefix": name, "iri": iri, "from": origin.name() })
+        });
+        say!(
+            "{}",
+            serde_json::json!({ "prefixes": rows.collect::<Vec<_>>() })
+        );
+        return;
+    }
+    let names = all.iter().map(|p| p.0.chars().count()).max();
+    let iris = all.iter().map(|p| p.1.chars().count()).max();
+    let (names, iris) = (names.unwrap_or(0) + 1, iris.unwrap_or(0).min(80) + 2);
+    for (name, iri, origin) in &all {
+        say!(
+            "{:names$} {:iris$} {}",
+            format!("{name}:"),
+            format!("<{iri}>"),
+            origin.name()
+        );
+    }
+}

@@ -1,0 +1,283 @@
+//! Prefixes that data declares, and those that are set: known to queries, written by dumps, kept by all that keeps a store.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PLANETS: &str = "@prefix acme: <http://acme.example/terms#> .\n@prefix : <http://acme.example/d/> .\n\
+    :mars a acme:Planet ; acme:moons 2 .\n:earth a acme:Planet ; acme:moons 1 .\n";
+
+fn jindou(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .current_dir(folder)
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+fn good(folder: &Path, args: &[&str]) -> String {
+    let o = jindou(folder, args);
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(o.status.success(), "{args:?}: {err}");
+    String::from_utf8_lossy(&o.stdout).into_owned()
+}
+
+fn bad(folder: &Path, args: &[&str]) -> String {
+    let o = jindou(folder, args);
+    assert!(!o.status.success(), "{args:?}");
+    String::from_utf8_lossy(&o.stderr).into_owned()
+}
+
+/// Words of the lines of a list: prefix, IRI, origin.
+fn list(folder: &Path, store: &str) -> Vec<String> {
+    let text = good(folder, &["prefixes", "--store", store]);
+    let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.lines().map(words).collect()
+}
+
+const COUNT: &str = "SELECT (COUNT(*) AS ?n) { ?x a acme:Planet ; acme:moons ?m }";
+
+fn count(folder: &Path, store: &str) -> String {
+    let args = ["query", "--store", store, "--format", "csv", COUNT];
+    good(folder, &args).lines().nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn prefixes_of_the_data_are_known_and_kept() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    std::fs::write(at.join("planets.ttl"), PLANETS).unwrap();
+    good(at, &["load", "-q", "--store", "s", "planets.ttl"]);
+    let data = [
+        ": <http://acme.example/d/> data",
+        "acme: <http://acme.example/terms#> data",
+    ];
+    assert_eq!(list(at, "s"), data);
+    assert_eq!(count(at, "s"), "2");
+    // Strict SPARQL, and what is near.
+    let err = bad(at, &["query", "--store", "s", "--no-prefixes", COUNT]);
+    assert!(err.contains("the prefix acme: is not declared"), "{err}");
+    let err = bad(at, &["query", "--store", "s", "ASK { ?x a acne:Planet }"]);
+    assert!(err.contains("did you mean acme:?"), "{err}");
+    // A table, a graph and a dump are written with them.
+    let moons = "SELECT ?x { ?x acme:moons 2 }";
+    let table = good(at, &["query", "--store", "s", "--format", "table", moons]);
+    assert!(
+        table.contains(":mars") && !table.contains("http"),
+        "{table}"
+    );
+    let construct = "CONSTRUCT { ?x acme:has ?m } { ?x acme:moons ?m }";
+    let graph = good(at, &["query", "--store", "s", "--format", "ttl", construct]);
+    assert!(
+        graph.contains("@prefix acme: <http://acme.example/terms#>"),
+        "{graph}"
+    );
+    assert!(graph.contains(":mars acme:has 2"), "{graph}");
+    let dump = good(
+        at,
+        &[
+            "dump",
+            "--store",
+            "s",
+            "--to",
+            "ttl",
+            "--out",
+            "-",
+            "--default-graph",
+        ],
+    );
+    assert!(
+        dump.contains("@prefix acme: <http://acme.example/terms#>"),
+        "{dump}"
+    );
+    assert!(
+        dump.contains("\n:mars ") && dump.contains("a acme:Planet"),
+        "{dump}"
+    );
+
+    // What is set wins over the data; what a query declares wins over all.
+    good(
+        at,
+        &[
+            "prefixes",
+            "--store",
+            "s",
+            "set",
+            "acme",
+            "http://other.example/",
+        ],
+    );
+    assert_eq!(count(at, "s"), "0");
+    let own = format!("PREFIX acme: <http://acme.example/terms#> {COUNT}");
+    let counted = good(at, &["query", "--store", "s", "--format", "csv", &own]);
+    assert!(counted.contains('2'), "{counted}");
+    assert_eq!(list(at, "s")[1], "acme: <http://other.example/> set");
+    let shown = good(at, &["prefixes", "--store", "s", "remove", "acme:"]);
+    assert!(
+        shown.contains("<http://acme.example/terms#> data"),
+        "{shown}"
+    );
+    assert_eq!(
+        (list(at, "s"), count(at, "s")),
+        (data.map(str::to_owned).to_vec(), "2".into())
+    );
+    let err = bad(at, &["prefixes", "--store", "s", "remove", "nothing"]);
+    assert!(err.contains("the store has no prefix nothing:"), "{err}");
+    let err = bad(at, &["prefixes", "--store", "s", "remove", "foaf"]);
+    assert!(err.contains("foaf: is a common one"), "{err}");
+    for (name, iri) in [("1x", "http://e/"), ("x", "nowhere")] {
+        bad(at, &["prefixes", "--store", "s", "set", name, iri]);
+    }
+
+    // A document that an update loads brings its own; an update that fails brings none.
+    let xml = "<rdf:RDF xmlns:rdf='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:zoo='http://zoo.example/' xmlns:acme='http://late.example/'>\
+        <rdf:Description rdf:about='http://zoo.example/leo'><zoo:legs>4</zoo:legs></rdf:Description></rdf:RDF>";
+    std::fs::write(at.join("zoo.rdf"), xml).unwrap();
+    let file = format!(
+        "<file://{}>",
+        at.join("zoo.rdf").canonicalize().unwrap().display()
+    );
+    let fails = format!("LOAD {file} ; CREATE GRAPH <http://e/g> ; LOAD <file:///nowhere.ttl>");
+    bad(at, &["update", "--store", "s", "--load-from", ".", &fails]);
+    assert_eq!(list(at, "s"), data);
+    good(
+        at,
+        &[
+            "update",
+            "--store",
+            "s",
+            "--load-from",
+            ".",
+            &format!("LOAD {file}"),
+        ],
+    );
+    good(
+        at,
+        &[
+            "prefixes",
+            "--store",
+            "s",
+            "set",
+            "mine",
+            "<http://mine.example/>",
+        ],
+    );
+    let all = [
+        ": <http://acme.example/d/> data",
+        "acme: <http://acme.example/terms#> data",
+        "mine: <http://mine.example/> set",
+        "rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> data",
+        "zoo: <http://zoo.example/> data",
+    ];
+    assert_eq!(list(at, "s"), all);
+    good(at, &["check", "--store", "s"]);
+    good(at, &["backup", "--store", "s", "--to", "before"]);
+    good(at, &["merge", "--store", "s"]);
+    assert_eq!(list(at, "s"), all);
+    good(at, &["check", "--store", "s"]);
+    good(at, &["prefixes", "--store", "s", "remove", "zoo"]);
+    good(at, &["recluster", "-q", "--store", "s"]);
+    good(at, &["check", "--store", "s"]);
+    assert_eq!(list(at, "s").len(), 4);
+    good(
+        at,
+        &[
+            "prefixes",
+            "--store",
+            "s",
+            "set",
+            "zoo",
+            "http://zoo.example/",
+        ],
+    );
+    good(at, &["backup", "--store", "s", "--to", "after"]);
+    for (folder, origin) in [("before", "data"), ("after", "set")] {
+        good(at, &["restore", "--from", folder, "--store", "r"]);
+        assert_eq!(
+            list(at, "r")[4],
+            format!("zoo: <http://zoo.example/> {origin}")
+        );
+        assert_eq!(count(at, "r"), "2");
+        std::fs::remove_dir_all(at.join("r")).unwrap();
+    }
+    let json = good(at, &["prefixes", "--store", "s", "--json", "--all"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let of = |name: &str| {
+        let all = json["prefixes"].as_array().unwrap();
+        all.iter().find(|p| p["prefix"] == name).unwrap()["from"].clone()
+    };
+    assert_eq!(
+        [of("zoo"), of("rdf"), of("foaf")],
+        ["set", "data", "common"]
+    );
+}
+
+#[test]
+fn shards_know_the_prefixes_of_their_data() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    std::fs::write(at.join("planets.ttl"), PLANETS).unwrap();
+    good(
+        at,
+        &["load", "-q", "--shards", "3", "--store", "s", "planets.ttl"],
+    );
+    assert_eq!(list(at, "s").len(), 2);
+    assert_eq!(count(at, "s"), "2");
+    good(at, &["check", "--store", "s"]);
+}
+
+#[test]
+fn the_first_of_several_files_wins_and_too_many_are_left_out() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    for n in 1..5 {
+        let text =
+            format!("@prefix a: <http://a{n}/> .\n@prefix b{n}: <http://b/> .\na:s a:p a:o .\n");
+        std::fs::write(at.join(format!("{n}.ttl")), text).unwrap();
+    }
+    good(
+        at,
+        &[
+            "load", "-q", "--store", "s", "1.ttl", "2.ttl", "3.ttl", "4.ttl",
+        ],
+    );
+    assert_eq!(list(at, "s")[0], "a: <http://a1/> data");
+    let mut many = String::new();
+    for n in 0..50_000 {
+        many.push_str(&format!("@prefix p{n:05}: <http://e/{n}/> .\n"));
+    }
+    many.push_str("<http://e/s> <http://e/p> 1 .\n");
+    std::fs::write(at.join("many.ttl"), many).unwrap();
+    let o = jindou(at, &["load", "-q", "--store", "m", "many.ttl"]);
+    let err = String::from_utf8_lossy(&o.stderr);
+    assert!(err.contains("more prefixes than a store keeps"), "{err}");
+    assert_eq!(list(at, "m").len(), 4096);
+    good(at, &["check", "--store", "m"]);
+}
+
+#[test]
+fn damage_of_the_file_is_found() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    std::fs::write(at.join("planets.ttl"), PLANETS).unwrap();
+    good(at, &["load", "-q", "--store", "s", "planets.ttl"]);
+    let file = at.join("s/prefixes.jd");
+    let text = std::fs::read_to_string(&file).unwrap();
+    for bad_text in [
+        text.replace("acme:", "acne:").replace("acme ", "acne "),
+        String::new(),
+    ] {
+        std::fs::write(&file, &bad_text).unwrap();
+        let err = bad(at, &["check", "--store", "s"]);
+        let o = jindou(at, &["check", "--store", "s"]);
+        let told = err + &String::from_utf8_lossy(&o.stdout);
+        assert!(told.contains("prefixes.jd"), "{told}");
+        let err = bad(at, &["query", "--store", "s", COUNT]);
+        assert!(err.contains("prefixes.jd"), "{err}");
+    }
+    std::fs::remove_file(&file).unwrap();
+    bad(at, &["check", "--store", "s"]);
+    bad(at, &["query", "--store", "s", COUNT]);
+    std::fs::write(&file, text).unwrap();
+    good(at, &["check", "--store", "s"]);
+    assert_eq!(count(at, "s"), "2");
+}

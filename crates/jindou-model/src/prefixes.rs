@@ -1,0 +1,441 @@
+//! The prefixes of a store: those that its data declares, and those that were set by hand.
+//!
+//! The first declaration in the data wins over later ones, a prefix that was set wins over the data's, and all of them win over the
+//! common prefixes, which are not kept here. Everything is bounded, so that no document can make a store large by its prefixes.
+
+use crate::{Error, Result};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Most prefixes of data that a store keeps, and most that can be set.
+pub const MOST_PREFIXES: usize = 4096;
+/// Longest name of a prefix that is kept, in bytes.
+pub const LONGEST_PREFIX: usize = 256;
+/// Longest IRI of a prefix that is kept, in bytes.
+pub const LONGEST_NAMESPACE: usize = 2048;
+
+/// Origin of a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum PrefixOrigin {
+    /// A document that was loaded declared it.
+    Data,
+    /// Set for the store by hand.
+    Set,
+    /// Common prefixes are known everywhere.
+    Common,
+}
+
+impl PrefixOrigin {
+    /// The origin in one word: `data`, `set` or `common`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Data => "data",
+            Self::Set => "set",
+            Self::Common => "common",
+        }
+    }
+}
+
+/// A change of a store's prefixes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PrefixChange {
+    /// A document declares a prefix: without effect if the data has one of that name.
+    Declare(Box<str>, Box<str>),
+    /// A prefix is set by hand.
+    Set(Box<str>, Box<str>),
+    /// The prefix that was set is removed, or the data's if none was set.
+    Remove(Box<str>),
+}
+
+/// Returns true for what may stand before the colon of a prefixed name (`PN_PREFIX` in SPARQL and Turtle), or nothing at all,
+/// unless it is too long to be kept.
+#[must_use]
+pub fn is_prefix_name(name: &str) -> bool {
+    let base = |c: char| {
+        matches!(c,
+            'A'..='Z' | 'a'..='z' | '\u{c0}'..='\u{d6}' | '\u{d8}'..='\u{f6}' | '\u{f8}'..='\u{2ff}'
+            | '\u{370}'..='\u{37d}' | '\u{37f}'..='\u{1fff}' | '\u{200c}'..='\u{200d}'
+            | '\u{2070}'..='\u{218f}' | '\u{2c00}'..='\u{2fef}' | '\u{3001}'..='\u{d7ff}'
+            | '\u{f900}'..='\u{fdcf}' | '\u{fdf0}'..='\u{fffd}' | '\u{10000}'..='\u{effff}')
+    };
+    let inner = |c: char| {
+        base(c)
+            || matches!(c, '_' | '-' | '0'..='9' | '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{203f}'..='\u{2040}')
+    };
+    name.len() <= LONGEST_PREFIX
+        && name.chars().next().is_none_or(base)
+        && name.chars().all(|c| inner(c) || c == '.')
+        && !name.ends_with('.')
+}
+
+/// Returns true for an absolute IRI, unless it is too long to be kept.
+#[must_use]
+pub fn is_namespace(iri: &str) -> bool {
+    iri.len() <= LONGEST_NAMESPACE && oxrdf::NamedNode::new(iri).is_ok()
+}
+
+/// The prefixes of a store, by name. Each table that is made has a version of its own.
+#[derive(Clone, Debug, Default)]
+pub struct PrefixTable {
+    data: BTreeMap<Box<str>, Box<str>>,
+    set: BTreeMap<Box<str>, Box<str>>,
+    version: u64,
+}
+
+impl PartialEq for PrefixTable {
+    /// Compares the prefixes, not the versions.
+    fn eq(&self, other: &Self) -> bool {
+        self.data == other.data && self.set == other.set
+    }
+}
+
+impl Eq for PrefixTable {}
+
+/// The last version that a table of this process got. Empty tables have version 0.
+static VERSIONS: AtomicU64 = AtomicU64::new(0);
+
+impl PrefixTable {
+    /// No prefix.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Ok for a prefix that can be set, given without its colon.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that cannot stand before a colon, or an IRI that is not absolute, and for what is too long.
+    pub fn check(name: &str, iri: &str) -> Result<()> {
+        if !is_prefix_name(name) {
+            return Err(Error::Usage(format!(
+                "{name:?} is not the name of a prefix: write letters, digits, - and _, beginning with a letter, at most {LONGEST_PREFIX} bytes"
+            )));
+        }
+        if !is_namespace(iri) {
+            return Err(Error::Usage(format!(
+                "{iri:?} is not an absolute IRI of at most {LONGEST_NAMESPACE} bytes, such as http://example.org/"
+            )));
+        }
+        Ok(())
+    }
+
+    /// A number that no other table of this process has, unless both have the same prefixes.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Returns true without a prefix.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty() && self.set.is_empty()
+    }
+
+    /// Number of names.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.data.len()
+            + self
+                .set
+                .keys()
+                .filter(|n| !self.data.contains_key(*n))
+                .count()
+    }
+
+    /// The IRI of a prefix.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.set
+            .get(name)
+            .or_else(|| self.data.get(name))
+            .map(|iri| &**iri)
+    }
+
+    /// The prefixes in effect with their IRIs and origins, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str, PrefixOrigin)> {
+        let mut all: BTreeMap<&str, (&str, PrefixOrigin)> = BTreeMap::new();
+        for (list, origin) in [
+            (&self.data, PrefixOrigin::Data),
+            (&self.set, PrefixOrigin::Set),
+        ] {
+            all.extend(list.iter().map(|(name, iri)| (&**name, (&**iri, origin))));
+        }
+        all.into_iter()
+            .map(|(name, (iri, origin))| (name, iri, origin))
+    }
+
+    /// The names in effect, some of them twice.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.set.keys().chain(self.data.keys()).map(|name| &**name)
+    }
+
+    /// Prefixes that the data declares, whether set otherwise or not, by name.
+    pub fn data(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.data.iter().map(|(name, iri)| (&**name, &**iri))
+    }
+
+    /// Prefixes that were set, by name.
+    pub fn set(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.set.iter().map(|(name, iri)| (&**name, &**iri))
+    }
+
+    /// Changes that have an effect, in order, when they are made one after the other. For the store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn effective(&self, changes: impl IntoIterator<Item = PrefixChange>) -> Vec<PrefixChange> {
+        // An upload mostly declares what is there: nothing is copied then.
+        let mut next: Option<Self> = None;
+        let mut out = Vec::new();
+        for change in changes {
+            if !next.as_ref().unwrap_or(self).would_change(&change) {
+                continue;
+            }
+            next.get_or_insert_with(|| self.clone()).make(&change);
+            out.push(change);
+        }
+        out
+    }
+
+    /// The table after these changes. For the store.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with<'c>(&self, changes: impl IntoIterator<Item = &'c PrefixChange>) -> Self {
+        let mut next = self.clone();
+        for change in changes {
+            if next.would_change(change) {
+                next.make(change);
+            }
+        }
+        next.version = match next.is_empty() {
+            true => 0,
+            false => VERSIONS.fetch_add(1, Ordering::Relaxed) + 1,
+        };
+        next
+    }
+
+    fn would_change(&self, change: &PrefixChange) -> bool {
+        let fits = |name: &str, iri: &str| is_prefix_name(name) && is_namespace(iri);
+        match change {
+            PrefixChange::Declare(name, iri) => {
+                !self.data.contains_key(name) && self.data.len() < MOST_PREFIXES && fits(name, iri)
+            }
+            PrefixChange::Set(name, iri) => match self.set.get(name) {
+                Some(before) => before != iri && fits(name, iri),
+                None => self.set.len() < MOST_PREFIXES && fits(name, iri),
+            },
+            PrefixChange::Remove(name) => {
+                self.set.contains_key(name) || self.data.contains_key(name)
+            }
+        }
+    }
+
+    fn make(&mut self, change: &PrefixChange) {
+        match change {
+            PrefixChange::Declare(name, iri) => {
+                self.data.insert(name.clone(), iri.clone());
+            }
+            PrefixChange::Set(name, iri) => {
+                self.set.insert(name.clone(), iri.clone());
+            }
+            PrefixChange::Remove(name) => {
+                if self.set.remove(name).is_none() {
+                    self.data.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// Place of a declaration: the number of its document, and of the declaration in it.
+pub type PrefixPlace = [u64; 2];
+
+/// Declarations of several documents, which come in any order: of each name the first one by its place, and the first
+/// [`MOST_PREFIXES`] of all.
+#[derive(Clone, Debug, Default)]
+pub struct DeclaredPrefixes {
+    by_name: HashMap<Box<str>, (PrefixPlace, Box<str>)>,
+    by_place: BTreeMap<PrefixPlace, Box<str>>,
+    bytes: usize,
+    left_out: bool,
+}
+
+/// Bytes of a declaration besides its texts: its places in both tables.
+const DECLARATION: usize = 160;
+
+impl DeclaredPrefixes {
+    /// Notes a declaration. One that no query could write, or that is too long, is left out.
+    pub fn declare(&mut self, place: PrefixPlace, name: &str, iri: &str) {
+        if let Some((before, known)) = self.by_name.get_mut(name) {
+            if place < *before && is_namespace(iri) {
+                self.by_place.remove(before);
+                self.bytes = self.bytes + iri.len() - known.len();
+                (*before, *known) = (place, iri.into());
+                self.by_place.insert(place, name.into());
+            }
+            return;
+        }
+        let full = self.by_place.len() >= MOST_PREFIXES;
+        let last = self.by_place.last_key_value();
+        if full && last.is_some_and(|last| *last.0 < place) {
+            self.left_out = true;
+            return;
+        }
+        if !is_prefix_name(name) || !is_namespace(iri) {
+            return;
+        }
+        self.bytes += 2 * name.len() + iri.len() + DECLARATION;
+        self.by_name.insert(name.into(), (place, iri.into()));
+        self.by_place.insert(place, name.into());
+        if full
+            && let Some((_, last)) = self.by_place.pop_last()
+            && let Some((_, iri)) = self.by_name.remove(&last)
+        {
+            self.left_out = true;
+            self.bytes -= 2 * last.len() + iri.len() + DECLARATION;
+        }
+    }
+
+    /// Bytes on the heap, about.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Returns true if there were more than are kept.
+    #[must_use]
+    pub fn are_left_out(&self) -> bool {
+        self.left_out
+    }
+
+    /// Returns true without a declaration.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_place.is_empty()
+    }
+
+    /// The declarations in the order of their places.
+    #[must_use]
+    pub fn into_changes(mut self) -> Vec<PrefixChange> {
+        let names = self.by_place.into_values();
+        names
+            .filter_map(|name| {
+                let (_, iri) = self.by_name.remove(&name)?;
+                Some(PrefixChange::Declare(name, iri))
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn declare(name: &str, iri: &str) -> PrefixChange {
+        PrefixChange::Declare(name.into(), iri.into())
+    }
+
+    #[test]
+    fn names_are_those_of_sparql() {
+        for name in ["", "a", "foaf", "a-b", "a.b", "x1", "é", "日本"] {
+            assert!(is_prefix_name(name), "{name}");
+        }
+        for name in ["_a", "1a", "-a", ".a", "a.", "a b", "a:b", "a/b", "a\0"] {
+            assert!(!is_prefix_name(name), "{name}");
+        }
+        assert!(!is_prefix_name(&"a".repeat(LONGEST_PREFIX + 1)));
+        assert!(is_namespace("http://e/#") && is_namespace("urn:x:"));
+        for iri in ["", "x", "/a", "http://e/ a", "http://e/<", "http://e/\n"] {
+            assert!(!is_namespace(iri), "{iri}");
+        }
+    }
+
+    #[test]
+    fn data_declares_first_wins_and_what_is_set_wins_over_it() {
+        let table = PrefixTable::new();
+        assert_eq!((table.version(), table.len()), (0, 0));
+        let table = table.with(&[declare("e", "http://a/"), declare("e", "http://b/")]);
+        assert_eq!(table.get("e"), Some("http://a/"));
+        assert!(table.version() > 0);
+        let set = table.with(&[PrefixChange::Set("e".into(), "http://c/".into())]);
+        assert_eq!((set.get("e"), set.len()), (Some("http://c/"), 1));
+        assert_eq!(
+            set.iter().next(),
+            Some(("e", "http://c/", PrefixOrigin::Set))
+        );
+        assert_ne!(set.version(), table.version());
+        let remove = PrefixChange::Remove("e".into());
+        let data = set.with(&[remove.clone()]);
+        assert_eq!(data.get("e"), Some("http://a/"));
+        let none = data.with(&[remove.clone()]);
+        assert_eq!((none.get("e"), none.version()), (None, 0));
+        assert!(none.effective([remove]).is_empty());
+        assert!(
+            set.effective([
+                declare("e", "http://d/"),
+                declare("", "x"),
+                declare("1", "http://e/")
+            ])
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn the_first_of_too_many_are_kept_in_any_order() {
+        let all: Vec<(PrefixPlace, String)> = (0..MOST_PREFIXES as u64 + 50)
+            .map(|i| ([i % 3, i], format!("p{i}")))
+            .collect();
+        let kept = |order: &mut dyn Iterator<Item = &(PrefixPlace, String)>| {
+            let mut declared = DeclaredPrefixes::default();
+            for (place, name) in order {
+                declared.declare(*place, name, "http://e/");
+            }
+            assert!(declared.are_left_out());
+            declared.into_changes()
+        };
+        let one = kept(&mut all.iter());
+        assert_eq!(one.len(), MOST_PREFIXES);
+        assert_eq!(one, kept(&mut all.iter().rev()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_table_equals_a_simple_model(
+            changes in prop::collection::vec((0..3, 0..6u8, 0..4u8), 0..60),
+        ) {
+            let mut table = PrefixTable::new();
+            let (mut data, mut set) = (BTreeMap::new(), BTreeMap::new());
+            for (kind, name, iri) in changes {
+                let (name, iri) = (format!("p{name}"), format!("http://e/{iri}/"));
+                let change = match kind {
+                    0 => {
+                        data.entry(name.clone()).or_insert(iri.clone());
+                        declare(&name, &iri)
+                    }
+                    1 => {
+                        set.insert(name.clone(), iri.clone());
+                        PrefixChange::Set((*name).into(), (*iri).into())
+                    }
+                    _ => {
+                        if set.remove(&name).is_none() {
+                            data.remove(&name);
+                        }
+                        PrefixChange::Remove((*name).into())
+                    }
+                };
+                let before = table.clone();
+                let effective = before.effective([change.clone()]);
+                table = before.with(&[change]);
+                prop_assert_eq!(&table, &before.with(&effective));
+                prop_assert_eq!(effective.is_empty(), table == before);
+                let mut want = data.clone();
+                want.extend(set.clone());
+                let got: BTreeMap<String, String> =
+                    table.iter().map(|(n, i, _)| (n.to_owned(), i.to_owned())).collect();
+                prop_assert_eq!(got, want);
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! The prefixes that a document declares, on their way to the sink: each name once, with its first IRI, and no more than a store keeps.
+
+use jindou_model::prefixes::{LONGEST_NAMESPACE, LONGEST_PREFIX, MOST_PREFIXES};
+use jindou_model::{QuadSink, Result};
+use std::collections::HashSet;
+
+/// Up to this many prefixes, a parser's table is looked at whenever it has grown. From then on it has to grow by an eighth, so that a
+/// document of nothing but declarations is read in linear time.
+const FEW: usize = 64;
+
+/// The prefixes of a document that the sink was told.
+pub(crate) struct Declared {
+    document: u64,
+    names: HashSet<Box<str>>,
+    /// Size of the parser's table from which it is looked at.
+    due: usize,
+}
+
+impl Declared {
+    pub(crate) fn new(document: u64) -> Self {
+        Self {
+            document,
+            names: HashSet::new(),
+            due: 1,
+        }
+    }
+
+    /// True if a parser's table of this size has to be looked at.
+    #[inline]
+    pub(crate) fn is_due(&self, size: usize) -> bool {
+        size >= self.due
+    }
+
+    /// Tells the sink of a declaration.
+    pub(crate) fn one(&mut self, name: &str, iri: &str, sink: &mut dyn QuadSink) -> Result<()> {
+        // One more than a store keeps, so that it is known that there are more.
+        let full = self.names.len() > MOST_PREFIXES;
+        let too_long = name.len() > LONGEST_PREFIX || iri.len() > LONGEST_NAMESPACE;
+        if full || too_long || self.names.contains(name) {
+            return Ok(());
+        }
+        let place = [self.document, self.names.len() as u64];
+        self.names.insert(name.into());
+        sink.prefix(place, name, iri)
+    }
+
+    /// Tells the sink of what is new in a parser's table.
+    #[cold]
+    pub(crate) fn all<'p>(
+        &mut self,
+        table: impl Iterator<Item = (&'p str, &'p str)>,
+        sink: &mut dyn QuadSink,
+    ) -> Result<()> {
+        let mut size = 0;
+        let mut new: Vec<(&str, &str)> = Vec::new();
+        for (name, iri) in table {
+            size += 1;
+            if !self.names.contains(name) {
+                new.push((name, iri));
+            }
+        }
+        // The table is a hash map: its order is another one in each run.
+        new.sort_unstable();
+        for (name, iri) in new {
+            self.one(name, iri, sink)?;
+        }
+        self.due = match size {
+            _ if self.names.len() > MOST_PREFIXES => usize::MAX,
+            few if few < FEW => few + 1,
+            many => many + many / 8,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! `/prefixes`: the prefixes that texts need not declare. GET lists them; PUT and DELETE of one change the store as updates do.
+
+use super::input::utf8;
+use super::update::reported;
+use super::{answered, reading, text};
+use crate::admission::AdmissionRequest;
+use crate::guard;
+use crate::piece;
+use crate::problem::Problem;
+use crate::run::{Connection, Failure};
+use crate::shared::AppState;
+use crate::write::Update;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use http::{Method, Response, StatusCode};
+use jindou::{COMMON_PREFIXES, Error, PrefixOrigin, PrefixTable};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+/// The list.
+pub(super) async fn all(
+    State(shared): State<Arc<AppState>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(list(&shared, &connection, request).await, &headers)
+}
+
+/// One prefix.
+pub(super) async fn one(
+    State(shared): State<Arc<AppState>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(change(&shared, &connection, request).await, &headers)
+}
+
+async fn list(
+    shared: &Arc<AppState>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    reading(request.method())?;
+    let asked = AdmissionRequest::new("(the prefixes)", None);
+    let document = piece::run(shared, connection, &asked, None, |shared, admitted| {
+        let _slot = piece::light_slot(shared, &admitted.query)?;
+        let table = admitted.db().prefixes();
+        let (own, common) = (
+            shared.options.store_prefixes,
+            shared.options.common_prefixes,
+        );
+        Ok::<_, Failure>(document(&table, own, common))
+    });
+    let document = document.await?;
+    Ok(text("application/json", format!("{document}\n")))
+}
+
+/// The prefixes that texts are read with, by name.
+fn document(table: &PrefixTable, own: bool, common: bool) -> Value {
+    let mut all: Vec<(&str, &str, PrefixOrigin)> = table.iter().filter(|_| own).collect();
+    let others = COMMON_PREFIXES.iter().filter(|_| common);
+    let others = others.filter(|(name, _)| !own || table.get(name).is_none());
+    all.extend(others.map(|(name, iri)| (*name, *iri, PrefixOrigin::Common)));
+    all.sort_unstable();
+    let all = all
+        .into_iter()
+        .map(|(name, iri, origin)| json!({ "prefix": name, "iri": iri, "from": origin.name() }));
+    json!({ "prefixes": all.collect::<Vec<_>>() })
+}
+
+async fn change(
+    shared: &Arc<AppState>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    if !matches!(parts.method, Method::PUT | Method::DELETE) {
+        return Err(Problem::method("PUT, DELETE, OPTIONS"));
+    }
+    guard::may_write(shared, connection, &parts)?;
+    let name = parts.uri.path().strip_prefix("/prefixes/");
+    let name = decoded(name.unwrap_or_default())
+        .ok_or_else(|| Problem::bad_request("the prefix in the address is not UTF-8"))?;
+    let shown = format!("{} {}", parts.method, parts.uri);
+    let update = Update::admit(shared, connection, &shown, None)?;
+    if parts.method == Method::DELETE {
+        let absent = Arc::new(AtomicBool::new(false));
+        let found = Arc::clone(&absent);
+        let report = update.run(move |db, options| {
+            let done = db.remove_prefix(&name, &options);
+            let is_conflict = matches!(done, Err(Error::Conflict(_)));
+            found.store(is_conflict && db.prefixes().get(&name).is_none(), Relaxed);
+            done
+        });
+        let report = report.await.map_err(|problem| match absent.load(Relaxed) {
+            true => Problem::new(StatusCode::NOT_FOUND, "no-prefix", problem.detail),
+            false => problem,
+        });
+        return Ok(reported(&report?));
+    }
+    let body = utf8(update.body(content, &parts.headers).await?)?;
+    let iri = body.trim().trim_start_matches('<').trim_end_matches('>');
+    let iri = iri.to_owned();
+    PrefixTable::check(&name, &iri).map_err(|e| Problem::bad_request(e.to_string()))?;
+    let report = update.run(move |db, options| db.set_prefix(&name, &iri, &options));
+    Ok(reported(&report.await?))
+}
+
+/// A part of a path without its percent-encoding.
+fn decoded(part: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(part.len());
+    let mut rest = part.bytes();
+    while let Some(b) = rest.next() {
+        let b = match b {
+            b'%' => {
+                let digits = [rest.next()?, rest.next()?];
+                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
+            }
+            b => b,
+        };
+        bytes.push(b);
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_in_addresses_are_decoded() {
+        assert_eq!(decoded("ex").as_deref(), Some("ex"));
+        assert_eq!(decoded("%C3%A9-b").as_deref(), Some("é-b"));
+        for bad in ["%", "%4", "%zz", "%ff"] {
+            assert_eq!(decoded(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The prefixes of a database: those that its data declares, and those that were set by hand.
+
+use crate::database::Database;
+use crate::update::{UpdateOptions, UpdateReport};
+use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixTable};
+use jindou_model::{Error, Resource, Result};
+use std::sync::Arc;
+
+impl Database {
+    /// The prefixes that queries need not declare, besides the common ones: those that loaded documents declared, the first of a name
+    /// winning over later ones, and those of [`Self::set_prefix`], which win over the data's.
+    ///
+    /// ```
+    /// use jindou::parse::{Format, Sources};
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let text = "@prefix ex: <http://example.org/> . ex:mars a ex:Planet .";
+    /// let source = Sources::builder().text("planets.ttl", text.as_bytes(), Format::Turtle).build()?;
+    /// let db = Database::in_memory_from(&source, &UpdateOptions::default())?;
+    /// assert_eq!(db.prefixes().get("ex"), Some("http://example.org/"));
+    /// assert_eq!(db.query("SELECT ?s { ?s a ex:Planet }")?.solutions().len(), 1);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    #[must_use]
+    pub fn prefixes(&self) -> Arc<PrefixTable> {
+        Arc::clone(self.snapshot().prefixes())
+    }
+
+    /// Sets a prefix, given without its colon, for all that ask this database. It wins over one that data declares, is kept as updates
+    /// are, and does not change the meaning of a text that declares the prefix itself.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that cannot stand before a colon, or an IRI that is not absolute; [`Error::Limit`] beyond some thousand
+    /// prefixes; otherwise as [`Self::update`].
+    pub fn set_prefix(
+        &self,
+        name: &str,
+        iri: &str,
+        options: &UpdateOptions,
+    ) -> Result<UpdateReport> {
+        PrefixTable::check(name, iri)?;
+        let options = &self.inner.runtime.settle_update(options);
+        self.one(options, &options.token(), |tx| {
+            tx.change_prefixes([PrefixChange::Set(name.into(), iri.into())])?;
+            if tx.unsettled().prefixes().get(name) == Some(iri) {
+                return Ok(());
+            }
+            Err(Error::limit(
+                Resource::Form,
+                format!("at most {MOST_PREFIXES} prefixes can be set; remove some first"),
+            ))
+        })
+    }
+
+    /// Removes the prefix that was set; or, if none of this name was set, the data's. What the removed one hid is known again, a common
+    /// prefix for example.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if the store has no such prefix, common ones included; otherwise as [`Self::update`].
+    pub fn remove_prefix(&self, name: &str, options: &UpdateOptions) -> Result<UpdateReport> {
+        let options = &self.inner.runtime.settle_update(options);
+        self.one(options, &options.token(), |tx| {
+            let before = tx.unsettled().prefixes();
+            if before.get(name).is_none() {
+                let common = jindou_plan::COMMON_PREFIXES.iter().any(|p| p.0 == name);
+                return Err(Error::Conflict(match common {
+                    true => format!(
+                        "the prefix {name}: is a common one, which is known everywhere; set it to give it another meaning"
+                    ),
+                    false => format!("the store has no prefix {name}:"),
+                }));
+            }
+            tx.change_prefixes([PrefixChange::Remove(name.into())])
+        })
+    }
+}
