@@ -67,6 +67,8 @@ pub struct ServerOptions {
     pub union_default: Option<bool>,
     /// Whether the common prefixes are known where a text does not declare them.
     pub common_prefixes: bool,
+    /// The properties whose objects are labels, the best first; none: [`jindou::search::LABEL_PROPERTIES`].
+    pub label_properties: Vec<String>,
     /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,
     /// Whether a GPU may be used.
@@ -156,6 +158,7 @@ impl ServerOptions {
         with_grace: grace = Duration;
         with_union_default: union_default = impl Into<Option<bool>>;
         with_common_prefixes: common_prefixes = bool;
+        with_label_properties: label_properties = Vec<String>;
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
         with_service: service = Arc<dyn ServiceCaller>;
@@ -221,6 +224,7 @@ impl ServerOptions {
             grace: Duration::from_secs(30),
             union_default: None,
             common_prefixes: false,
+            label_properties: Vec::new(),
             functions: Functions::new(),
             gpu: GpuChoice::Off,
             service: None,

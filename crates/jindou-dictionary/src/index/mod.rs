@@ -29,6 +29,7 @@ pub use registry::{Indexes, file_of, name_of};
 // Their types stand in signatures.
 pub use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
+use std::any::Any;
 use std::sync::Arc;
 
 /// A kind of index. Several threads use it at once. A panic in it ends the query, or the load, with an error.
@@ -44,6 +45,12 @@ pub trait Index: Send + Sync {
     /// False for an index that needs nothing but the dictionary: it is not built, and opened without a file.
     fn has_file(&self) -> bool {
         true
+    }
+
+    /// True for an index that a reclustering builds only where the base has it, or where it is asked to. Other kinds are built
+    /// whenever the database was opened with them.
+    fn on_demand(&self) -> bool {
+        false
     }
 
     /// Writes the index of a base's terms. Memory is charged to [`Terms::memory`] before it is taken. The same terms should
@@ -74,6 +81,11 @@ pub trait OpenIndex: Send + Sync {
         question: &Question<'_>,
         dictionary: &'a Dictionary,
     ) -> Option<Box<dyn Probe + 'a>>;
+
+    /// The index as its own type, for programs that ask it more than questions about one variable.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 
     /// Calls `damage` with whatever is wrong inside, for those who check a store and have the kind. The file's bytes were compared
     /// with their hashes already.

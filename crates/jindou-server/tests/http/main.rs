@@ -16,6 +16,7 @@ mod negotiation;
 mod prepared;
 mod protocol;
 mod routes;
+mod search;
 mod security;
 mod service;
 mod streams;
