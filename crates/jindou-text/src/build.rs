@@ -57,8 +57,8 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
         length: 0,
         table: vec![],
         ids: spill.writer(),
-        // A segment is laid down next to itself.
-        most: (room / 3) as usize,
+        // A segment is laid down next to itself, and has some pages before its first text.
+        most: (room / 4) as usize,
     };
     for kind in Kind::ALL {
         let tags: &[u8] = match kind {
@@ -96,7 +96,8 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
                     none => none.insert(Maker::new(out.most)?),
                 };
                 at.add(id, &text)?;
-                if at.used() >= out.most
+                if done % 64 == 0
+                    && at.grown() >= out.most
                     && let Some(full) = maker.take()
                 {
                     out.write(kind, &full.finish()?)?;

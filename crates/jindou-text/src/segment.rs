@@ -108,6 +108,8 @@ pub(crate) struct Maker {
     writer: SingleSegmentIndexWriter,
     directory: RamDirectory,
     ids: Vec<u32>,
+    /// Bytes that it used before the first document.
+    empty: usize,
 }
 
 /// A segment that was made, as tantivy's files in memory.
@@ -133,11 +135,14 @@ impl Maker {
             .settings(settings)
             .tokenizers(tokenizers)
             .single_segment_index_writer(directory.clone(), memory.max(1 << 17));
-        Ok(Self {
+        let mut made = Self {
             writer: writer.map_err(failed)?,
             directory,
             ids: Vec::new(),
-        })
+            empty: 0,
+        };
+        made.empty = made.used();
+        Ok(made)
     }
 
     /// Adds a term by its id and its folded text.
@@ -149,8 +154,13 @@ impl Maker {
         Ok(())
     }
 
+    /// Bytes that its documents use.
+    pub fn grown(&self) -> usize {
+        self.used().saturating_sub(self.empty)
+    }
+
     /// Bytes that it uses.
-    pub fn used(&self) -> usize {
+    fn used(&self) -> usize {
         self.writer.mem_usage() + self.directory.total_mem_usage() + 4 * self.ids.capacity()
     }
 

@@ -216,7 +216,8 @@ impl<'a> Finder<'a> {
         let cancel = &self.sight.cancel;
         let mut stop = || Instant::now() >= end || cancel.is_cancelled();
         let index = snapshot.base().indexes().get::<OpenText>();
-        for in_tail in [true, false] {
+        // What takes longer comes last.
+        for in_tail in [index.is_none(), index.is_some()] {
             let most = self.candidates.len() + MOST_CANDIDATES;
             let mut taker = Taker {
                 sight: self.sight,

@@ -80,10 +80,12 @@ impl<'a> Sight<'a> {
     /// The smallest of a resource's classes.
     pub fn class(&self, v: u32, scratch: &mut Vec<u32>) -> Option<String> {
         let edges = self.edges(self.rdf_type?, Direction::Out);
+        let instances = self.edges(self.rdf_type?, Direction::In);
         let classes = edges.read(v, self.graphs.scope(), scratch);
         let classes = classes.iter().take(MOST_CLASSES);
         let named = classes.filter_map(|&c| {
-            let size = self.snapshot.class_members(VertexId(c)).unwrap_or(u64::MAX);
+            let [own, named] = [instances.default_degree(c), instances.named_degree(c)];
+            let size = own.saturating_add(named);
             Some((size, self.iri(c)?))
         });
         named.min().map(|(_, iri)| iri)
