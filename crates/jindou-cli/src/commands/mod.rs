@@ -14,6 +14,7 @@ mod load;
 pub mod merge;
 mod query;
 mod recluster;
+mod search;
 mod serve;
 pub mod update;
 
@@ -21,8 +22,8 @@ use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
 use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
-    CancelToken, Database, DocumentSource, Documents, Error, Result, Runtime, RuntimeBuilder,
-    ServiceCaller,
+    CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
+    RuntimeBuilder, ServiceCaller,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -63,6 +64,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
+        Command::Search(a) => search::run(&a),
         Command::Update(a) => update::run(&a),
         Command::Recluster(a) => recluster::run(&a),
         Command::Backup(a) => backup::run(&a),
@@ -107,6 +109,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(a) => laboratory::run(None, &a.arguments),
         Command::Peers(a) => laboratory::run(Some("peers"), &a.arguments),
     }
+}
+
+/// The kinds of indexes that this program knows. The index of words is built only where it is asked for.
+pub fn indexes() -> Result<Indexes> {
+    Indexes::new().with(jindou::search::Text)
 }
 
 /// The caller of the endpoints of `--service-allow`; `None` without any.
