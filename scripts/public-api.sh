@@ -11,7 +11,7 @@ tool=0.52.0
 toolchain=${JINDOU_NIGHTLY:-nightly}
 lists=docs/public-api
 # Crates of which the library re-exports single items, or all.
-parts=(model mapped parse dictionary log graph store plan engine)
+parts=(model mapped parse dictionary log graph store plan engine text)
 
 update=
 case "${1-}" in

@@ -103,6 +103,8 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
+        // The first to search need not wait.
+        db.prepare_search();
         let live = Queries::new(db.clone(), options.max_queries, options.share());
         let live = Arc::new(live);
         let metrics = Metrics::new()

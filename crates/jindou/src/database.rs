@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     hub: Option<Hub>,
+    #[cfg(feature = "text")]
+    pub(crate) texts: Arc<crate::search::TailTexts>,
 }
 
 impl Inner {
@@ -285,6 +287,8 @@ impl Database {
                 plans: PlanCache::new(PLANS, PLAN_BYTES),
                 runtime,
                 hub: opened.hub,
+                #[cfg(feature = "text")]
+                texts: Arc::default(),
             }),
         }
     }

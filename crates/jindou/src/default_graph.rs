@@ -42,7 +42,7 @@ impl DefaultGraph {
         }
     }
 
-    fn scope(&self) -> Scope<'_> {
+    pub(crate) fn scope(&self) -> Scope<'_> {
         match self {
             Self::Own => Scope::Default,
             Self::Union => Scope::Union,

@@ -35,7 +35,7 @@
 //! instead: 256 times its length until it is planned, and an eighth of that for the plan.
 //!
 //! Features, all off by default: `gpu` (patterns on a GPU; building needs neither CUDA nor a C++ compiler), `service` (SERVICE
-//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `cluster` (stores in
+//! over HTTP: the module `service`), `object-store` (backups and logs in an object store: `Objects`), `compression` (loading gzip, bzip2, xz and zstd), `text` (labels, and search by their words: the module `search`), `cluster` (stores in
 //! shards on several servers; its items are hidden here, since they will change). `examples/` has runnable programs.
 //!
 //! A store's files are mapped. A file that shrinks or cannot be read meanwhile raises SIGBUS, which would end the
@@ -64,6 +64,8 @@ mod profile;
 pub mod results;
 mod row_batch;
 mod runtime;
+#[cfg(feature = "text")]
+pub mod search;
 #[cfg(feature = "service")]
 pub mod service;
 mod summary;

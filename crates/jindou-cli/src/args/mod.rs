@@ -6,6 +6,7 @@ mod graphs;
 mod help;
 mod query;
 mod rdf;
+mod search;
 mod serve;
 
 pub use cluster::{Cluster, FabricArg, StartCluster};
@@ -13,6 +14,7 @@ pub use generate::{Generate, WatdivQueries};
 pub use graphs::GraphsArg;
 pub use query::{Query, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
+pub use search::{Search, SearchFormat};
 pub use serve::Serve;
 
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
@@ -69,6 +71,8 @@ pub enum Command {
     Query(Query),
     /// Query a store or an endpoint interactively, with history, completion and paging.
     Shell(Box<Shell>),
+    /// Find resources by words of their labels and IRIs (docs/search.md).
+    Search(Search),
     /// Change a store with a SPARQL update request, as one transaction.
     Update(Box<Update>),
     /// Verify every byte of a store and list any damage.
@@ -218,6 +222,9 @@ pub struct Load {
     /// Replace the existing store.
     #[arg(long)]
     pub replace: bool,
+    /// Also build the index of the words of labels and IRIs, which makes searches fast on large stores (docs/search.md).
+    #[arg(long, conflicts_with_all = ["into", "shards"])]
+    pub text: bool,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files, except for some 40 bytes
     /// of each term.
     #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
@@ -313,6 +320,9 @@ pub struct Recluster {
     /// The store directory. No other process may be changing it.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
+    /// Build the index of the words of labels and IRIs (docs/search.md); a store that has one keeps it without this option.
+    #[arg(long)]
+    pub text: bool,
     #[command(flatten)]
     pub verify: VerifyArg,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files.

@@ -1,13 +1,13 @@
 //! `jindou check`.
 
-use super::counted;
+use super::{counted, indexes};
 use crate::args::StoreArg;
 use jindou::{Database, Result};
 use std::io::Write;
 use std::process::ExitCode;
 
 pub fn run(a: &StoreArg) -> Result<ExitCode> {
-    let report = Database::check(&a.store)?;
+    let report = Database::check_with(&a.store, &indexes()?)?;
     // The exit status says the same, even to a reader of the first line only.
     let mut out = std::io::stdout();
     for d in &report.damages {

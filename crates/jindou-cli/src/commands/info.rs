@@ -1,13 +1,13 @@
 //! `jindou info`.
 
-use super::counted;
+use super::{counted, indexes};
 use crate::args::Info;
 use crate::say::say;
 use jindou::{Database, InfoReport, Result};
 use std::process::ExitCode;
 
 pub fn run(a: &Info) -> Result<ExitCode> {
-    let report = Database::info(&a.store)?;
+    let report = Database::info_with(&a.store, &indexes()?)?;
     if a.json {
         say!("{:#}", json(&report, a.top));
     } else {

@@ -1,6 +1,6 @@
 //! `jindou load`.
 
-use super::{cancel_on_interrupt, counted, runtime, show_recovery};
+use super::{cancel_on_interrupt, counted, indexes, runtime, show_recovery};
 use crate::args::Load;
 use crate::overlooked;
 use crate::progress::Bar;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 pub fn run(a: &Load) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
-    let options =
+    let mut options =
         runtime
             .load_options()
             .with_replace(a.replace)
@@ -33,6 +33,9 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             .with_sharding(a.shards.map(|shards| {
                 Sharding::new(shards).with_placement(a.placement.unwrap_or_default())
             }));
+    if a.text {
+        options = options.with_indexes(indexes()?);
+    }
     let progress = Arc::new(Progress::default());
     let cancel = cancel_on_interrupt();
     let to = match (&a.into, &a.store) {

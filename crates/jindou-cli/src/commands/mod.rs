@@ -15,6 +15,7 @@ pub mod merge;
 mod prefixes;
 mod query;
 mod recluster;
+mod search;
 mod serve;
 pub mod update;
 
@@ -22,8 +23,8 @@ use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
 use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
-    CancelToken, Database, DocumentSource, Documents, Error, Result, Runtime, RuntimeBuilder,
-    ServiceCaller,
+    CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
+    RuntimeBuilder, ServiceCaller,
 };
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -64,6 +65,7 @@ pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
         Command::Load(a) => load::run(&a),
         Command::Query(a) => query::run(&a),
+        Command::Search(a) => search::run(&a),
         Command::Update(a) => update::run(&a),
         Command::Recluster(a) => recluster::run(&a),
         Command::Backup(a) => backup::run(&a),
@@ -109,6 +111,11 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Bench(a) => laboratory::run(None, &a.arguments),
         Command::Peers(a) => laboratory::run(Some("peers"), &a.arguments),
     }
+}
+
+/// The kinds of indexes that this program knows. The index of words is built only where it is asked for.
+pub fn indexes() -> Result<Indexes> {
+    Indexes::new().with(jindou::search::Text)
 }
 
 /// The client for the endpoints of `--service-allow`; `None` if there are none.

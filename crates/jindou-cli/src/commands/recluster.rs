@@ -1,6 +1,6 @@
 //! `jindou recluster`.
 
-use super::{cancel_on_interrupt, runtime, show_recovery};
+use super::{cancel_on_interrupt, indexes, runtime, show_recovery};
 use crate::args::Recluster;
 use crate::progress::Bar;
 use crate::say::say;
@@ -14,6 +14,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
         &OpenOptions::default()
             .with_access(Access::Write)
             .with_verify(a.verify.verify)
+            .with_indexes(indexes()?)
             .with_runtime(runtime(a.threads, a.memory)),
     )?;
     show_recovery(&db);
@@ -21,6 +22,7 @@ pub fn run(a: &Recluster) -> Result<ExitCode> {
     let options = ReclusterOptions::default()
         .with_memory(load.memory)
         .with_threads(load.threads)
+        .with_indexes(if a.text { Some(indexes()?) } else { None })
         .with_cancel(cancel_on_interrupt());
     let progress = Arc::new(Progress::default());
     let report = {

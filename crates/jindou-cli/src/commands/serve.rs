@@ -1,7 +1,7 @@
 //! `jindou serve`.
 
 use super::merge;
-use super::{documents, runtime_with_gpu, service};
+use super::{documents, indexes, runtime_with_gpu, service};
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
@@ -63,6 +63,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_durability(a.durability.durability)
         .with_verify(a.verify.verify)
         .with_create(writes)
+        .with_indexes(indexes()?)
         .with_runtime(runtime.clone());
     check_port(a)?;
     let was_there = store.exists();
@@ -146,6 +147,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));
     options.token_file.clone_from(&a.token_file);
+    options.label_properties.clone_from(&a.label_properties);
     options.documents = documents(&a.documents)?;
     options.service = service(&a.service_allow);
     let scheme = if options.tls.is_some() {

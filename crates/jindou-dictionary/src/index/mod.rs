@@ -29,6 +29,7 @@ pub use registry::{Indexes, file_of, name_of};
 // Their types appear in signatures.
 pub use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
+use std::any::Any;
 use std::sync::Arc;
 
 /// A kind of index. Several threads use it at once. A panic in it ends the query, or the load, with an error.
@@ -44,6 +45,12 @@ pub trait Index: Send + Sync {
     /// False for an index that needs only the dictionary: it is not built, and is opened without a file.
     fn has_file(&self) -> bool {
         true
+    }
+
+    /// True for an index that a reclustering builds only where the base has it, or where it is asked to. Other kinds are built
+    /// whenever the database was opened with them.
+    fn on_demand(&self) -> bool {
+        false
     }
 
     /// Writes the index of a base's terms. Memory must be charged to [`Terms::memory`] before it is allocated. The same
@@ -74,6 +81,11 @@ pub trait OpenIndex: Send + Sync {
         question: &Question<'_>,
         dictionary: &'a Dictionary,
     ) -> Option<Box<dyn Probe + 'a>>;
+
+    /// The index as its own type, for programs that ask it more than questions about one variable.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
+    }
 
     /// Calls `damage` with every fault found inside, when a store is checked by a program that has this kind. The
     /// file's bytes have been compared with their hashes already.

@@ -128,6 +128,14 @@ impl OpenIndexes {
         &self.kinds
     }
 
+    /// The kinds that the next base is to have: all of [`Self::kinds`], without what is built on demand and is not there.
+    #[must_use]
+    pub fn to_build(&self) -> Indexes {
+        let is_open = |name: &str| self.open.iter().any(|o| o.kind.name() == name);
+        self.kinds
+            .retained(|kind| !kind.on_demand() || is_open(kind.name()))
+    }
+
     /// True if only the value ranks can answer anything.
     #[inline]
     #[must_use]
@@ -145,6 +153,13 @@ impl OpenIndexes {
     ) -> Option<Box<dyn Probe + 'a>> {
         let mut all = self.open.iter().rev();
         all.find_map(|o| o.index.probe(question, dictionary))
+    }
+
+    /// The opened index of a type ([`OpenIndex::as_any`]), if there is one.
+    #[must_use]
+    pub fn get<T: 'static>(&self) -> Option<&T> {
+        let mut all = self.open.iter().rev();
+        all.find_map(|o| o.index.as_any()?.downcast_ref())
     }
 
     /// Ok if everything read from the files so far is unchanged since they were opened.

@@ -66,6 +66,14 @@ impl Indexes {
         Ok(self)
     }
 
+    /// The kinds for which `f` holds.
+    pub(super) fn retained(&self, f: impl Fn(&dyn Index) -> bool) -> Self {
+        let kinds = self.kinds.iter().filter(|k| f(&***k)).cloned();
+        Self {
+            kinds: Arc::new(kinds.collect()),
+        }
+    }
+
     /// The kinds, in the order in which they were registered; the value ranks are the first.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<dyn Index>> {
         self.kinds.iter()

@@ -20,6 +20,7 @@ use std::sync::Arc;
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
+/// Before the name of what this server has besides the standards.
 const FEATURES: &str = "urn:jindou:feature:";
 /// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
@@ -47,7 +48,8 @@ pub(super) async fn answer(
         if let Some(own) = shared.options.union_default {
             summary.union_default = own;
         }
-        let triples = describe(endpoint, &summary, writable);
+        let searchable = !admitted.db().is_sharded();
+        let triples = describe(endpoint, &summary, writable, searchable);
         written(&triples, format).map_err(|e| Failure::running(Error::Internal(e)))
     });
     Ok(text(content_type, body.await?))
@@ -100,7 +102,7 @@ impl TripleSet {
     }
 }
 
-fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> {
+fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: bool) -> Vec<Triple> {
     let mut g = TripleSet::default();
     let service = g.node("service", sd("Service"));
     g.add(&service, sd("endpoint"), endpoint);
@@ -135,9 +137,12 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> Vec<Triple> 
     if data.union_default {
         g.add(&service, sd("feature"), sd("UnionDefaultGraph"));
     }
-    // A route besides those of the standards that pages may ask.
-    let feature = NamedNode::new_unchecked(format!("{FEATURES}prefixes"));
-    g.add(&service, sd("feature"), feature);
+    // Routes besides those of the standards that pages may ask.
+    let routes = ["labels", "prefixes", "search"];
+    for route in routes.into_iter().take(2 + usize::from(searchable)) {
+        let feature = NamedNode::new_unchecked(format!("{FEATURES}{route}"));
+        g.add(&service, sd("feature"), feature);
+    }
     let dataset = g.node("dataset", sd("Dataset"));
     g.add(&service, sd("defaultDataset"), dataset.clone());
     g.add(&dataset, rdf::TYPE.into_owned(), void("Dataset"));

@@ -14,6 +14,7 @@ mod page;
 mod prefixes;
 mod prepared;
 mod query;
+mod search;
 mod sparql;
 mod store;
 mod update;
@@ -33,7 +34,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/prefixes       prefixes that texts need not declare; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/search         resources by the words of their labels and IRIs: q=…\n/labels         the labels of resources: iri=…\n/prefixes       prefixes that texts need not declare; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
 
 /// The name of a path's route in metrics: one of a few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {
@@ -44,6 +45,8 @@ pub(crate) fn name(path: &str) -> &'static str {
         "/batch",
         "/complete",
         "/prefixes",
+        "/search",
+        "/labels",
         "/update",
         "/store",
         "/health",
@@ -67,7 +70,9 @@ pub(crate) fn name(path: &str) -> &'static str {
 /// The methods that a path supports; `None` for an unknown path.
 pub(crate) fn methods(path: &str) -> Option<&'static str> {
     Some(match path {
-        "*" | "/" | "/sparql" | "/query" | "/complete" => "GET, HEAD, POST, OPTIONS",
+        "*" | "/" | "/sparql" | "/query" | "/complete" | "/search" | "/labels" => {
+            "GET, HEAD, POST, OPTIONS"
+        }
         "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
         "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/worker.js"
         | "/icon.svg" | "/admin/queries" => "GET, HEAD, OPTIONS",
@@ -116,6 +121,8 @@ routes! {
     "/prefixes" => prefixes::all,
     "/prefixes/" => prefixes::one,
     "/prefixes/{name}" => prefixes::one,
+    "/search" => search::search,
+    "/labels" => search::labels,
     "/update" => update::handle,
     "/store" => store::handle,
     "/store/{*graph}" => store::handle,
@@ -154,7 +161,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /prefixes, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /search, /labels, /prefixes, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
     );
     problem.response(&headers)
 }

@@ -46,6 +46,8 @@ fn asked(path: &str) -> Vec<Asked> {
             get("/complete?text=ASK%7B"),
             post("/complete", FORM, "text=ASK%7B"),
         ],
+        "/search" => vec![get("/search?q=a"), post("/search", FORM, "q=a")],
+        "/labels" => vec![get("/labels?iri=urn:a"), post("/labels", FORM, "iri=urn:a")],
         "/update" => vec![
             post("/update", FORM, "update=CLEAR+ALL"),
             post("/update", "application/sparql-update", "CLEAR ALL"),

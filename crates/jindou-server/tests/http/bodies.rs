@@ -68,6 +68,8 @@ fn forms_and_query_strings_that_are_not_utf8_are_refused() {
         ("/query", "query=ASK%7B%3Fs%20%3Fp%20%22%E9%22%7D"),
         ("/prepared", "query=ASK%7B%3Fs%20%3Fp%20%22%E9%22%7D"),
         ("/complete", "text=%E9"),
+        ("/search", "q=%E9"),
+        ("/labels", "iri=%E9"),
     ] {
         let answer = post(&server, target, &form, body.as_bytes());
         assert_eq!(

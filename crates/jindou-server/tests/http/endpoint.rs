@@ -214,6 +214,8 @@ fn every_route_says_what_it_takes() {
         "/prepared/0123456789abcdef",
         "/batch",
         "/complete",
+        "/search",
+        "/labels",
         "/update",
         "/store",
         "/store/a",

@@ -17,6 +17,7 @@ mod prefixes;
 mod prepared;
 mod protocol;
 mod routes;
+mod search;
 mod security;
 mod service;
 mod streams;

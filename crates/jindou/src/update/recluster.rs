@@ -9,6 +9,7 @@
 
 use super::durable::{Disk, Switching};
 use crate::database::{Database, guarded, watching};
+use jindou_dictionary::index::Indexes;
 use jindou_log::Log;
 use jindou_model::prefixes::PrefixPlace;
 use jindou_model::{
@@ -31,6 +32,9 @@ pub struct ReclusterOptions {
     pub threads: usize,
     /// Cancels the reclustering from another thread: the store then stays as it was.
     pub cancel: CancelToken,
+    /// The indexes of the new base. `None`: those that the database was opened with, without those that are built on demand
+    /// ([`Index::on_demand`](crate::index::Index::on_demand)) and that the store does not have.
+    pub indexes: Option<Indexes>,
 }
 
 impl Default for ReclusterOptions {
@@ -40,6 +44,7 @@ impl Default for ReclusterOptions {
             memory: load.memory,
             threads: load.threads,
             cancel: CancelToken::new(),
+            indexes: None,
         }
     }
 }
@@ -49,6 +54,7 @@ impl ReclusterOptions {
         with_memory: memory = u64;
         with_threads: threads = usize;
         with_cancel: cancel = CancelToken;
+        with_indexes: indexes = impl Into<Option<Indexes>>;
     }
 }
 
@@ -142,7 +148,10 @@ impl Database {
             .with_memory(options.memory)
             .with_threads(options.threads.max(1))
             .with_union_default(snapshot.base().union_default())
-            .with_indexes(snapshot.base().indexes().kinds().clone())
+            .with_indexes(match &options.indexes {
+                Some(indexes) => indexes.clone(),
+                None => snapshot.base().indexes().to_build(),
+            })
             .with_prefixes(Arc::clone(snapshot.prefixes()));
         let cancel = watching(options.cancel.clone(), &snapshot);
         let source = Cancellable {

@@ -1,0 +1,100 @@
+//! `jindou search`.
+
+use super::{indexes, runtime};
+use crate::args::{Search, SearchFormat};
+use crate::say::say;
+use jindou::search::{Found, LabelOptions, Search as Asked, Searched};
+use jindou::{Access, Database, OpenOptions, QueryOptions, Result};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+use std::time::Instant;
+
+pub fn run(a: &Search) -> Result<ExitCode> {
+    let options = OpenOptions::default()
+        .with_access(Access::Read)
+        .with_verify(a.verify.verify)
+        .with_indexes(indexes()?)
+        .with_runtime(runtime(None, a.memory));
+    let db = Database::open_with(&a.store, &options)?;
+    let query = QueryOptions::default().with_union_default(a.graphs.union_default());
+    let mut labels = LabelOptions::default()
+        .with_languages(a.languages.clone())
+        .with_query(query);
+    if !a.label_properties.is_empty() {
+        labels = labels.with_properties(a.label_properties.clone());
+    }
+    let words = a.words.join(" ");
+    let asked = Asked::new(&words)
+        .with_limit(a.limit.into())
+        .with_patience(a.timeout)
+        .with_labels(labels);
+    let begun = Instant::now();
+    let searched = db.search(&asked)?;
+    match a.format {
+        SearchFormat::Json => {
+            let results: Vec<Value> = searched.found.iter().map(document).collect();
+            let ms = begun.elapsed().as_secs_f64() * 1e3;
+            say!(
+                "{:#}",
+                json!({ "results": results, "complete": searched.complete, "ms": ms })
+            );
+        }
+        SearchFormat::Table => table(&searched),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn document(found: &Found) -> Value {
+    let mut made = json!({ "iri": found.iri, "matched": found.matched });
+    if let Some(label) = &found.label {
+        made["label"] = json!(label.text);
+        if let Some(language) = &label.language {
+            made["lang"] = json!(language);
+        }
+    }
+    if let Some(class) = &found.class {
+        made["class"] = json!(class);
+    }
+    made
+}
+
+/// Characters of a label that are shown.
+const WIDEST: usize = 50;
+
+/// A text on one line, not too long.
+fn short(text: &str) -> String {
+    let mut line: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .take(WIDEST + 1)
+        .collect();
+    if line.chars().count() > WIDEST {
+        line = line.chars().take(WIDEST - 1).collect();
+        line.push('…');
+    }
+    line
+}
+
+fn table(searched: &Searched) {
+    let label = |f: &Found| short(f.label.as_ref().map_or(&f.matched, |l| &l.text));
+    let width = |texts: Vec<usize>| texts.into_iter().max().unwrap_or(0).max(5);
+    let found = &searched.found;
+    let labels = width(found.iter().map(|f| label(f).chars().count()).collect());
+    let iris = width(found.iter().map(|f| f.iri.chars().count()).collect());
+    if !found.is_empty() {
+        say!("{:<labels$}  {:<iris$}  class", "label", "IRI");
+    }
+    for f in found {
+        let class = f.class.as_deref().unwrap_or("");
+        let line = format!("{:<labels$}  {:<iris$}  {class}", label(f), f.iri);
+        say!("{}", line.trim_end());
+    }
+    if found.is_empty() && searched.complete {
+        say!("nothing has these words");
+    }
+    if !searched.complete {
+        eprintln!(
+            "jindou: the search ended before it had looked at everything; there may be more (a longer --timeout, or an index of words: docs/search.md)"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! `/search` and `/labels`: resources by the words of their labels and IRIs, and the labels of resources.
+
+use super::input::{Parameters, body, media_type};
+use super::{answered, text};
+use crate::admission::limits::Class;
+use crate::admission::{AdmissionRequest, Admitted};
+use crate::live::QueryState;
+use crate::piece;
+use crate::problem::Problem;
+use crate::run::{Connection, Failure};
+use crate::shared::AppState;
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use http::{Method, Response};
+use jindou::search::{Found, Label, LabelOptions, MOST_FOUND, PATIENCE, Search, Searched};
+use jindou::{Error, QueryOptions};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The longest `timeout` of a request.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
+/// Additional time to wait for a slot.
+const WAIT: Duration = Duration::from_millis(250);
+/// Most memory of a search.
+const MEMORY: u64 = 64 << 20;
+/// Number of resources that are found by default.
+const FOUND: usize = 20;
+/// Most resources of one request for labels.
+const LABELS: usize = 1000;
+/// Most languages that are preferred.
+const LANGUAGES: usize = 32;
+
+pub(super) async fn search(
+    State(shared): State<Arc<AppState>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(found(&shared, &connection, request).await, &headers)
+}
+
+pub(super) async fn labels(
+    State(shared): State<Arc<AppState>>,
+    Extension(connection): Extension<Arc<Connection>>,
+    request: Request,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    answered(labelled(&shared, &connection, request).await, &headers)
+}
+
+/// The parameters of a URL, or those of a form too.
+async fn parameters(shared: &AppState, request: Request) -> Result<Parameters, Problem> {
+    let (parts, content) = request.into_parts();
+    let mut parameters = Parameters::of_url(&parts.uri)?;
+    match parts.method {
+        Method::GET | Method::HEAD => {}
+        Method::POST => {
+            let media = media_type(&parts.headers)?;
+            if media.as_deref() != Some("application/x-www-form-urlencoded") {
+                return Err(Problem::media_type(
+                    "send the parameters as application/x-www-form-urlencoded",
+                ));
+            }
+            parameters.add(&body(content, shared.options.max_request_bytes).await?)?;
+        }
+        _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    }
+    Ok(parameters)
+}
+
+/// Languages, label properties and graphs of a request.
+fn options(shared: &AppState, parameters: &Parameters) -> Result<LabelOptions, Problem> {
+    let languages = parameters.one("lang")?.unwrap_or_default();
+    let languages = languages
+        .split(',')
+        .map(str::trim)
+        .filter(|l| !l.is_empty());
+    let query = QueryOptions::default()
+        .with_union_default(parameters.union_default()?.or(shared.options.union_default))
+        .with_dataset(parameters.dataset());
+    let mut options = LabelOptions::default()
+        .with_languages(languages.take(LANGUAGES).map(str::to_owned).collect())
+        .with_query(query);
+    if !shared.options.label_properties.is_empty() {
+        options.properties = shared.options.label_properties.clone().into();
+    }
+    Ok(options)
+}
+
+/// The options with the limits of an admitted query.
+fn limited(options: LabelOptions, admitted: &Admitted) -> LabelOptions {
+    let (memory, cancel) = (admitted.query.memory.clone(), admitted.query.token());
+    let query = options.query.clone();
+    options.with_query(query.with_memory(memory).with_cancel(cancel))
+}
+
+async fn found(
+    shared: &Arc<AppState>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let parameters = parameters(shared, request).await?;
+    let words = parameters.one("q")?.ok_or_else(|| {
+        Problem::bad_request("the parameter 'q' is missing: the words to search for")
+    })?;
+    let limit = match parameters.one("limit")? {
+        None => FOUND,
+        Some(text) => text.trim().parse::<usize>().map_err(|_| {
+            Problem::bad_request(format!("limit={text} is not a number of resources"))
+        })?,
+    };
+    let patience = parameters.timeout()?.unwrap_or(PATIENCE);
+    let patience = patience.min(LONGEST_PATIENCE);
+    let options = options(shared, &parameters)?;
+    let shown = format!("search for {}", crate::live::shown(&words));
+    let admission = AdmissionRequest {
+        text: &shown,
+        timeout: Some(patience + WAIT),
+        memory: Some(MEMORY),
+    };
+    let tag = parameters.tag()?;
+    let made = run(shared, connection, &admission, tag, move |admitted| {
+        let begun = Instant::now();
+        let search = Search::new(&words)
+            .with_limit(limit.min(MOST_FOUND))
+            .with_patience(patience)
+            .with_labels(limited(options, admitted));
+        let searched = admitted.db().search(&search)?;
+        Ok(document(&searched, begun.elapsed()))
+    });
+    Ok(text("application/json", format!("{}\n", made.await?)))
+}
+
+/// Runs a search or a look-up in a slot of a light query.
+async fn run(
+    shared: &Arc<AppState>,
+    connection: &Connection,
+    admission: &AdmissionRequest<'_>,
+    tag: Option<String>,
+    work: impl FnOnce(&Admitted) -> Result<Value, Error> + Send + 'static,
+) -> Result<Value, Problem> {
+    let work = move |shared: &AppState, admitted: &Admitted| {
+        let _slot = piece::light_slot(shared, &admitted.query)?;
+        admitted.query.set_state(QueryState::Running);
+        let begin = Instant::now();
+        let made = work(admitted);
+        shared.admission.served(Class::Light, begin.elapsed());
+        made.map_err(Failure::running)
+    };
+    piece::run(shared, connection, admission, tag, work).await
+}
+
+fn document(searched: &Searched, took: Duration) -> Value {
+    let results: Vec<Value> = searched.found.iter().map(resource).collect();
+    json!({ "results": results, "complete": searched.complete, "ms": took.as_secs_f64() * 1e3 })
+}
+
+fn resource(found: &Found) -> Value {
+    let mut made = json!({ "iri": found.iri, "matched": found.matched });
+    if let Some(label) = &found.label {
+        made["label"] = json!(label.text);
+        if let Some(language) = &label.language {
+            made["lang"] = json!(language);
+        }
+    }
+    if let Some(class) = &found.class {
+        made["class"] = json!(class);
+    }
+    made
+}
+
+async fn labelled(
+    shared: &Arc<AppState>,
+    connection: &Connection,
+    request: Request,
+) -> Result<Response<Body>, Problem> {
+    let parameters = parameters(shared, request).await?;
+    let iris = parameters.all("iri");
+    if iris.is_empty() {
+        return Err(Problem::bad_request(
+            "the parameter 'iri' is missing: a resource whose label is asked for; it may be repeated",
+        ));
+    }
+    if iris.len() > LABELS {
+        return Err(Problem::bad_request(format!(
+            "the labels of {} resources are asked for; at most {LABELS} are given at once",
+            iris.len()
+        )));
+    }
+    let options = options(shared, &parameters)?;
+    let shown = format!("labels of {} resources", iris.len());
+    let timeout = parameters.timeout()?.unwrap_or(LONGEST_PATIENCE);
+    let admission = AdmissionRequest {
+        text: &shown,
+        timeout: Some(timeout.min(shared.options.max_timeout) + WAIT),
+        memory: Some(MEMORY),
+    };
+    let tag = parameters.tag()?;
+    let made = run(shared, connection, &admission, tag, move |admitted| {
+        let found = admitted.db().labels(&iris, &limited(options, admitted))?;
+        let named = iris.into_iter().zip(found);
+        let named = named.filter_map(|(iri, label)| Some((iri, value(&label?))));
+        Ok(json!({ "labels": named.collect::<Map<String, Value>>() }))
+    });
+    Ok(text("application/json", format!("{}\n", made.await?)))
+}
+
+fn value(label: &Label) -> Value {
+    let mut made = json!({ "text": label.text });
+    if let Some(language) = &label.language {
+        made["lang"] = json!(language);
+    }
+    made
+}

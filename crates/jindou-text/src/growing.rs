@@ -1,0 +1,176 @@
+//! The words of terms that updates brought: blocks of them, each a segment in memory.
+
+use crate::open::BATCH;
+use crate::segment::{Maker, Segment};
+use crate::{Asked, Folder, Kind, caught, count, folded};
+use jindou_model::{Charge, Holder, MemoryBudget, Result};
+use std::sync::Arc;
+
+/// Terms of a block. Those that fill none yet are looked through by each search.
+pub const BLOCK: u32 = 1 << 13;
+/// Blocks that become one.
+const BLOCKS: u32 = 8;
+/// Memory in bytes per term that making a block takes for a while.
+const WHILE_MAKING: u64 = 600;
+
+/// Consecutive terms.
+struct Block {
+    /// Number of the first term, and after the last.
+    terms: [u32; 2],
+    /// Literals, IRIs; nothing where there are none.
+    kinds: [Option<(Segment, Vec<u32>)>; 2],
+    _charge: Charge,
+}
+
+/// An index of terms that become more: immutable, cheap to clone, and longer by a block each time it grows.
+#[derive(Clone, Default)]
+pub struct Growing {
+    blocks: Arc<Vec<Arc<Block>>>,
+}
+
+impl std::fmt::Debug for Growing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Growing({} terms)", self.len())
+    }
+}
+
+impl Block {
+    /// `term`: the canonical bytes of a term by its number.
+    fn new<'t>(
+        terms: [u32; 2],
+        first_id: u32,
+        term: &dyn Fn(u32) -> Option<&'t [u8]>,
+        memory: &MemoryBudget,
+    ) -> Result<Self> {
+        let mut charge = Charge::new(Holder::Rest, memory);
+        charge.set(u64::from(terms[1] - terms[0]) * WHILE_MAKING)?;
+        let (mut folder, mut text) = (Folder::default(), String::new());
+        let mut all: [Vec<(usize, u32, String)>; 2] = [vec![], vec![]];
+        for n in terms[0]..terms[1] {
+            let Some(canonical) = term(n) else { continue };
+            if let Some(kind) = folded(canonical, &mut folder, &mut text) {
+                all[kind as usize].push((count(&text), n, text.clone()));
+            }
+        }
+        let mut bytes = 0;
+        let mut make = |mut texts: Vec<(usize, u32, String)>| {
+            if texts.is_empty() {
+                return Ok(None);
+            }
+            texts.sort_by_key(|t| (t.0, t.1));
+            let mut maker = Maker::new(1 << 20)?;
+            for (_, n, text) in &texts {
+                maker.add(first_id + n, text)?;
+            }
+            let mut made = maker.finish()?;
+            let segment = Segment::of(&made)?;
+            made.ids.shrink_to_fit();
+            bytes += made.directory.total_mem_usage() + 4 * made.ids.len() + 4096;
+            Ok(Some((segment, made.ids)))
+        };
+        let [literals, iris] = all;
+        let kinds = [make(literals)?, make(iris)?];
+        charge.set(bytes as u64)?;
+        Ok(Self {
+            terms,
+            kinds,
+            _charge: charge,
+        })
+    }
+}
+
+impl Growing {
+    /// Terms that it has: those with smaller numbers.
+    #[must_use]
+    pub fn len(&self) -> u32 {
+        self.blocks.last().map_or(0, |b| b.terms[1])
+    }
+
+    /// True without a term.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+    }
+
+    /// This index with one block more; `None` where `all` terms make no further block. `term` gives the canonical bytes of a term by
+    /// its number, whose id is `first_id` more. Some tens of milliseconds; every eighth time some hundred.
+    ///
+    /// # Errors
+    /// `Limit` where the memory does not suffice.
+    pub fn grown<'t>(
+        &self,
+        all: u32,
+        first_id: u32,
+        term: &dyn Fn(u32) -> Option<&'t [u8]>,
+        memory: &MemoryBudget,
+    ) -> Result<Option<Self>> {
+        let from = self.len();
+        let to = from.saturating_add(BLOCK);
+        if to > all {
+            return Ok(None);
+        }
+        let mut blocks = self.blocks.to_vec();
+        let begin = to - BLOCKS.min(to / BLOCK) * BLOCK;
+        let is_row = to.is_multiple_of(BLOCK * BLOCKS);
+        let row = is_row.then(|| Self::block([begin, to], first_id, term, memory));
+        match row {
+            Some(Ok(row)) => {
+                blocks.retain(|b| b.terms[1] <= begin);
+                blocks.push(Arc::new(row));
+            }
+            // A large one does not fit: small ones do the same.
+            _ => blocks.push(Arc::new(Self::block([from, to], first_id, term, memory)?)),
+        }
+        Ok(Some(Self {
+            blocks: Arc::new(blocks),
+        }))
+    }
+
+    fn block<'t>(
+        terms: [u32; 2],
+        first_id: u32,
+        term: &dyn Fn(u32) -> Option<&'t [u8]>,
+        memory: &MemoryBudget,
+    ) -> Result<Block> {
+        caught(|| Block::new(terms, first_id, term, memory))
+    }
+
+    /// As [`OpenText::search`](crate::OpenText::search), among the terms that it has.
+    ///
+    /// # Errors
+    /// [`Error::Internal`](jindou_model::Error::Internal).
+    pub fn search(
+        &self,
+        asked: &Asked,
+        kind: Kind,
+        stop: &mut dyn FnMut() -> bool,
+        f: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool> {
+        let mut complete = true;
+        for whole in [true, false] {
+            for block in self.blocks.iter() {
+                let Some((segment, ids)) = &block.kinds[kind as usize] else {
+                    continue;
+                };
+                let Some(mut walk) = caught(|| segment.walk(asked, whole, stop))? else {
+                    continue;
+                };
+                let mut batch = Vec::with_capacity(BATCH);
+                loop {
+                    batch.clear();
+                    let more = caught(|| walk.fill(ids, &mut batch, stop))?;
+                    for &id in &batch {
+                        if !f(id) {
+                            return Ok(false);
+                        }
+                    }
+                    if !more {
+                        break;
+                    }
+                }
+                complete &= !walk.cut;
+            }
+        }
+        Ok(complete)
+    }
+}

@@ -1,0 +1,274 @@
+//! The index of a base, in its file.
+
+use crate::build::{META, ROW, SEGMENT, components};
+use crate::directory::Packed;
+use crate::segment::{Segment, failed};
+use crate::{Asked, Kind, caught, section};
+use jindou_dictionary::Dictionary;
+use jindou_dictionary::index::{IndexFile, OpenIndex, Probe, Question};
+use jindou_model::{Error, Result};
+use std::any::Any;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, TryLockError};
+use std::time::Duration;
+use tantivy::index::SegmentId;
+use xxhash_rust::xxh3::Xxh3;
+
+/// Bytes that are hashed between two looks at the clock.
+const PIECE: usize = 1 << 20;
+/// Documents that are found at a time.
+pub(crate) const BATCH: usize = 64;
+
+/// The words of a base's terms.
+pub struct OpenText {
+    file: Arc<IndexFile>,
+    rows: Vec<Row>,
+    /// How far the file was compared with its hash; taken while it is.
+    hashing: Mutex<Hashing>,
+    /// True if the file is as it was written; unset until that is known.
+    sound: OnceLock<bool>,
+}
+
+/// A segment in the file.
+struct Row {
+    kind: Kind,
+    documents: u32,
+    /// Its ids in their section.
+    ids: Range<usize>,
+    /// `meta.json`, then the components.
+    files: Vec<Range<usize>>,
+    opened: OnceLock<Segment>,
+}
+
+#[derive(Default)]
+struct Hashing {
+    state: Xxh3,
+    done: usize,
+}
+
+impl OpenText {
+    pub(crate) fn new(file: Arc<IndexFile>) -> Result<Self> {
+        let table = file.u64s(section::TABLE);
+        let ids = file.u32s(section::IDS).len() as u64;
+        let (rows, rest) = table.as_chunks::<ROW>();
+        if !rest.is_empty() || file.u64s(section::HASH).len() != 1 {
+            return Err(file.damaged("the table of its segments"));
+        }
+        let length = file.bytes(section::FILES).len() as u64;
+        let mut from = 0u64;
+        let mut made = Vec::with_capacity(rows.len());
+        for row in rows {
+            let kind = match row[0] {
+                0 => Kind::Literals,
+                1 => Kind::Iris,
+                _ => return Err(file.damaged("the kind of a segment")),
+            };
+            let to = from.saturating_add(row[1]);
+            let files = row[2..].chunks(2).map(|r| r[0]..r[1]);
+            let inside = files.clone().all(|r| r.start <= r.end && r.end <= length);
+            if to > ids || row[1] > u64::from(u32::MAX) || !inside {
+                return Err(file.damaged("the sizes of a segment"));
+            }
+            made.push(Row {
+                kind,
+                documents: row[1] as u32,
+                ids: from as usize..to as usize,
+                files: files.map(|r| r.start as usize..r.end as usize).collect(),
+                opened: OnceLock::new(),
+            });
+            from = to;
+        }
+        Ok(Self {
+            file,
+            rows: made,
+            hashing: Mutex::default(),
+            sound: OnceLock::new(),
+        })
+    }
+
+    /// Compares the file with its hash, unless that was done. Goes on where the last call was stopped; `None` when this one is.
+    fn is_sound(&self, stop: &mut dyn FnMut() -> bool) -> Option<bool> {
+        if let Some(&sound) = self.sound.get() {
+            return Some(sound);
+        }
+        // Another one may be at it, and is as fast.
+        let mut hashing = loop {
+            match self.hashing.try_lock() {
+                Ok(hashing) => break hashing,
+                Err(TryLockError::Poisoned(e)) => break e.into_inner(),
+                Err(TryLockError::WouldBlock) if stop() => return None,
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+            }
+        };
+        let sections = [section::FILES, section::TABLE, section::IDS].map(|s| self.file.bytes(s));
+        let all: usize = sections.iter().map(|s| s.len()).sum();
+        while hashing.done < all {
+            if stop() {
+                return None;
+            }
+            let mut at = hashing.done;
+            for bytes in sections {
+                if at < bytes.len() {
+                    let piece = &bytes[at..bytes.len().min(at + PIECE)];
+                    hashing.state.update(piece);
+                    hashing.done += piece.len();
+                    break;
+                }
+                at -= bytes.len();
+            }
+        }
+        let digest = hashing.state.digest();
+        let sound = self.file.is_whole() && self.file.u64s(section::HASH) == [digest];
+        Some(*self.sound.get_or_init(|| sound))
+    }
+
+    /// Compares the file with its hash, as far as `stop` lets it, for searches to begin at once.
+    pub fn prepare(&self, stop: &mut dyn FnMut() -> bool) {
+        let _ = self.is_sound(stop);
+    }
+
+    /// True once the whole file was compared with its hash, so that searches begin at once.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.sound.get().is_some()
+    }
+
+    fn segment<'r>(&self, row: &'r Row) -> Result<&'r Segment> {
+        if let Some(opened) = row.opened.get() {
+            return Ok(opened);
+        }
+        let id = SegmentId::from_uuid_string(SEGMENT)
+            .map_err(failed)?
+            .uuid_string();
+        let mut names = vec![PathBuf::from(META)];
+        for component in components() {
+            names.push(PathBuf::from(format!("{id}.{component}")));
+        }
+        // What tantivy did not write is not there.
+        let there = names.into_iter().zip(row.files.iter().cloned());
+        let directory = Packed::new(&self.file, there.filter(|(_, range)| !range.is_empty()));
+        let opened = Segment::open(directory, row.documents)?;
+        Ok(row.opened.get_or_init(|| opened))
+    }
+
+    /// Calls `f` with ids of the base's terms of a kind that have what is asked, until it returns false: those that have the last
+    /// word as a whole word, then (and among others, again) those that only begin one so; of either, texts of few words first. Returns
+    /// whether that were all; not if `stop` was heeded, which is asked every now and then.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`].
+    pub fn search(
+        &self,
+        asked: &Asked,
+        kind: Kind,
+        stop: &mut dyn FnMut() -> bool,
+        f: &mut dyn FnMut(u32) -> bool,
+    ) -> Result<bool> {
+        match self.is_sound(stop) {
+            Some(true) => {}
+            Some(false) => return Err(self.file.damaged("its hash")),
+            None => return Ok(false),
+        }
+        let ids = self.file.u32s(section::IDS);
+        let mut complete = true;
+        for whole in [true, false] {
+            for row in self.rows.iter().filter(|r| r.kind == kind) {
+                let ids = ids.get(row.ids.clone()).unwrap_or(&[]);
+                let walk = caught(|| self.segment(row)?.walk(asked, whole, stop));
+                let Some(mut walk) = self.checked(walk)? else {
+                    continue;
+                };
+                let mut batch = Vec::with_capacity(BATCH);
+                loop {
+                    batch.clear();
+                    let more = self.checked(caught(|| walk.fill(ids, &mut batch, stop)))?;
+                    for &id in &batch {
+                        if !f(id) {
+                            return Ok(false);
+                        }
+                    }
+                    if !more {
+                        break;
+                    }
+                }
+                complete &= !walk.cut;
+            }
+        }
+        self.file.check_file()?;
+        Ok(complete)
+    }
+
+    /// The error of a search: tantivy's own where the file is sound, otherwise damage.
+    fn checked<T>(&self, made: Result<T>) -> Result<T> {
+        self.file.check_file()?;
+        made.map_err(|e| match e {
+            Error::Internal(what) => self.file.damaged(&what),
+            e => e,
+        })
+    }
+}
+
+impl crate::segment::Walk {
+    /// Appends the ids of the next documents; returns whether there may be more.
+    pub(crate) fn fill(
+        &mut self,
+        ids: &[u32],
+        batch: &mut Vec<u32>,
+        stop: &mut dyn FnMut() -> bool,
+    ) -> Result<bool> {
+        while batch.len() < BATCH {
+            match self.next(stop)? {
+                Some(document) => batch.extend(ids.get(document as usize)),
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl OpenIndex for OpenText {
+    fn probe<'a>(&'a self, _: &Question<'_>, _: &'a Dictionary) -> Option<Box<dyn Probe + 'a>> {
+        None
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn check(&self, dictionary: &Dictionary, damage: &mut dyn FnMut(String)) {
+        if self.is_sound(&mut || false) != Some(true) {
+            damage("it is not what its hash says".into());
+            return;
+        }
+        let ids = self.file.u32s(section::IDS);
+        if ids.iter().any(|&id| id == 0 || id > dictionary.len()) {
+            damage("it has ids that the dictionary does not have".into());
+        }
+        for (n, row) in self.rows.iter().enumerate() {
+            let (mut before, mut ascends, mut inside) = (Vec::new(), true, true);
+            let mut each = |word: &[u8], documents: u32| {
+                ascends &= *word > before[..] || before.is_empty();
+                inside &= documents <= row.documents;
+                before.clear();
+                before.extend_from_slice(word);
+            };
+            let walked = caught(|| self.segment(row)?.each_word(&mut each));
+            if walked.is_err() || !ascends || !inside {
+                damage(format!("the words of segment {n} cannot be read"));
+            }
+        }
+    }
+
+    fn describe(&self) -> String {
+        let of = |kind| {
+            let rows = self.rows.iter().filter(|r| r.kind == kind);
+            rows.map(|r| u64::from(r.documents)).sum::<u64>()
+        };
+        let [literals, iris] = Kind::ALL.map(of);
+        format!(
+            "words of {literals} literals and {iris} IRIs, {} segments",
+            self.rows.len()
+        )
+    }
+}

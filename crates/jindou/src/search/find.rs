@@ -1,0 +1,332 @@
+//! Candidates for words, and their order.
+
+use super::labels;
+use super::scan;
+use super::sight::{Sight, id_of};
+use super::{Found, MOST_FOUND, Search, Searched};
+use jindou_graph::Graph;
+use jindou_model::term::{self, Parts};
+use jindou_model::{
+    Charge, Direction, FIRST_TAIL_ID, Holder, MemoryBudget, PredicateId, Result, VertexId,
+};
+use jindou_text::{Asked, Fit, Folder, Growing, Kind, OpenText, count, folded};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cmp::Reverse;
+use std::time::{Duration, Instant};
+
+/// Resources of one source that are compared: those of fewer words come first there.
+const MOST_CANDIDATES: usize = 500;
+/// Terms of one source that are looked at.
+const MOST_TERMS: usize = 20_000;
+/// Resources that one literal labels of which are candidates.
+const MOST_EACH: usize = 200;
+/// Candidates whose uses are counted.
+const MOST_COUNTED: usize = 1000;
+/// Bytes of a candidate besides its text.
+const CANDIDATE: u64 = 160;
+/// Terms between two looks at the clock.
+const CHECK: usize = 16;
+/// Of the patience, the part after which literals are not looked for any longer.
+const FOR_LITERALS: f64 = 0.6;
+
+/// A resource that may be among the best.
+struct Candidate {
+    fit: Fit,
+    kind: Kind,
+    words: usize,
+    /// The literal; nothing for the IRI.
+    matched: Option<String>,
+}
+
+impl Candidate {
+    fn key(&self) -> (Fit, usize, usize) {
+        (self.fit, self.kind as usize, self.words)
+    }
+}
+
+pub(super) struct Finder<'a> {
+    sight: &'a Sight<'a>,
+    asked: &'a Asked,
+    tail: &'a Growing,
+    end: Instant,
+    candidates: FxHashMap<u32, Candidate>,
+    seen: FxHashSet<u32>,
+    complete: bool,
+}
+
+/// The terms of one source that have the words come here.
+struct Taker<'f> {
+    sight: &'f Sight<'f>,
+    asked: &'f Asked,
+    candidates: &'f mut FxHashMap<u32, Candidate>,
+    seen: &'f mut FxHashSet<u32>,
+    charge: &'f mut Charge,
+    folder: Folder,
+    text: String,
+    canonical: Vec<u8>,
+    scratch: Vec<u32>,
+    end: Instant,
+    terms: usize,
+    /// How many candidates there may be.
+    most: usize,
+    failed: Option<jindou_model::Error>,
+}
+
+impl Taker<'_> {
+    /// Takes a term; false where no more are wanted.
+    fn take(&mut self, id: u32) -> bool {
+        if !self.seen.insert(id) {
+            return true;
+        }
+        self.terms += 1;
+        if self.terms.is_multiple_of(CHECK)
+            && (Instant::now() >= self.end || self.sight.cancel.is_cancelled())
+        {
+            return false;
+        }
+        let taken = self.taken(id);
+        if let Err(e) = taken {
+            self.failed = Some(e);
+            return false;
+        }
+        self.terms < MOST_TERMS && self.candidates.len() < self.most
+    }
+
+    fn taken(&mut self, id: u32) -> Result<()> {
+        self.canonical.clear();
+        if !self.sight.snapshot.term(VertexId(id), &mut self.canonical) {
+            return Ok(());
+        }
+        // Indexes may know of terms that this snapshot does not have, and give other ones where they are damaged.
+        let kind = folded(&self.canonical, &mut self.folder, &mut self.text);
+        let fit = kind.and_then(|kind| Some((kind, self.asked.fit(&self.text)?)));
+        let Some((kind, fit)) = fit else {
+            return Ok(());
+        };
+        let words = count(&self.text);
+        match (kind, term::parts(&self.canonical)) {
+            (Kind::Literals, Some(Parts::String(text) | Parts::Lang(text, _))) => {
+                for &(_, p) in &self.sight.labels {
+                    let edges = self.sight.edges(p, Direction::In);
+                    let subjects = edges.read(id, self.sight.graphs.scope(), &mut self.scratch);
+                    for &s in subjects.iter().take(MOST_EACH) {
+                        let candidate = Candidate {
+                            fit,
+                            kind,
+                            words,
+                            matched: Some(text.to_owned()),
+                        };
+                        add(self.candidates, self.charge, s, candidate)?;
+                    }
+                }
+                Ok(())
+            }
+            (Kind::Iris, Some(Parts::Iri(_))) => {
+                if self.sight.uses(id, &mut self.scratch).is_none() {
+                    return Ok(());
+                }
+                let candidate = Candidate {
+                    fit,
+                    kind,
+                    words,
+                    matched: None,
+                };
+                add(self.candidates, self.charge, id, candidate)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Notes a candidate, unless a better reason is known for the resource.
+fn add(
+    candidates: &mut FxHashMap<u32, Candidate>,
+    charge: &mut Charge,
+    id: u32,
+    candidate: Candidate,
+) -> Result<()> {
+    let there = candidates.get(&id);
+    if there.is_some_and(|there| {
+        let (own, other) = (candidate.key(), there.key());
+        (own, &candidate.matched) >= (other, &there.matched)
+    }) {
+        return Ok(());
+    }
+    let text = candidate.matched.as_ref().map_or(0, String::len);
+    charge.add(CANDIDATE + text as u64)?;
+    candidates.insert(id, candidate);
+    Ok(())
+}
+
+impl<'a> Finder<'a> {
+    pub fn new(sight: &'a Sight<'a>, asked: &'a Asked, tail: &'a Growing, end: Instant) -> Self {
+        Self {
+            sight,
+            asked,
+            tail,
+            end,
+            candidates: FxHashMap::default(),
+            seen: FxHashSet::default(),
+            complete: true,
+        }
+    }
+
+    /// # Errors
+    /// `Limit`, `Cancelled`, `Damaged`.
+    pub fn run(
+        mut self,
+        text: &str,
+        search: &Search<'_>,
+        memory: &MemoryBudget,
+    ) -> Result<Searched> {
+        let mut charge = Charge::new(Holder::Rest, memory);
+        let left = self.end.saturating_duration_since(Instant::now());
+        let literals_end = Instant::now() + left.mul_f64(FOR_LITERALS);
+        if !self.sight.labels.is_empty() {
+            self.look(Kind::Literals, literals_end, &mut charge)?;
+        }
+        self.look(Kind::Iris, self.end, &mut charge)?;
+        self.take_iri(text, &mut charge)?;
+        self.sight.cancel.check()?;
+        self.answer(search, &mut charge)
+    }
+
+    /// A resource that is named by its IRI.
+    fn take_iri(&mut self, text: &str, charge: &mut Charge) -> Result<()> {
+        let trimmed = text.trim();
+        let bare = trimmed.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
+        let Some(id) = id_of(self.sight.snapshot, bare.unwrap_or(trimmed)) else {
+            return Ok(());
+        };
+        if self.sight.uses(id.0, &mut Vec::new()).is_none() {
+            return Ok(());
+        }
+        let named = Candidate {
+            fit: Fit::Same,
+            kind: Kind::Literals,
+            words: 0,
+            matched: None,
+        };
+        add(&mut self.candidates, charge, id.0, named)
+    }
+
+    /// Looks for terms of a kind in the base and in the tail.
+    fn look(&mut self, kind: Kind, end: Instant, charge: &mut Charge) -> Result<()> {
+        let snapshot = self.sight.snapshot;
+        let cancel = &self.sight.cancel;
+        let mut stop = || Instant::now() >= end || cancel.is_cancelled();
+        let index = snapshot.base().indexes().get::<OpenText>();
+        // What takes longer comes last.
+        for in_tail in [index.is_none(), index.is_some()] {
+            let most = self.candidates.len() + MOST_CANDIDATES;
+            let mut taker = Taker {
+                sight: self.sight,
+                asked: self.asked,
+                candidates: &mut self.candidates,
+                seen: &mut self.seen,
+                charge,
+                folder: Folder::default(),
+                text: String::new(),
+                canonical: Vec::new(),
+                scratch: Vec::new(),
+                end,
+                terms: 0,
+                most,
+                failed: None,
+            };
+            let mut take = |id| taker.take(id);
+            let whole = match (in_tail, index) {
+                (true, _) => {
+                    let known = self.tail.search(self.asked, kind, &mut stop, &mut take)?;
+                    let from = self.tail.len();
+                    let rest = scan::tail(snapshot, from, self.asked, kind, &mut stop, &mut take);
+                    known && rest
+                }
+                (false, Some(index)) => index.search(self.asked, kind, &mut stop, &mut take)?,
+                (false, None) => scan::base(self.sight, self.asked, kind, &mut stop, &mut take)?,
+            };
+            if let Some(e) = taker.failed {
+                return Err(e);
+            }
+            self.complete &= whole;
+        }
+        Ok(())
+    }
+
+    /// The best of the candidates.
+    fn answer(self, search: &Search<'_>, charge: &mut Charge) -> Result<Searched> {
+        let sight = self.sight;
+        let mut scratch = Vec::new();
+        let mut all: Vec<(u32, Candidate)> = self.candidates.into_iter().collect();
+        all.sort_by_key(|(id, c)| (c.key(), *id));
+        // What follows cannot be among the best, unless very many fit alike.
+        all.truncate(MOST_COUNTED);
+        let mut ranked = Vec::with_capacity(all.len());
+        for (i, (id, candidate)) in all.into_iter().enumerate() {
+            // Uses decide between those that fit alike only.
+            let uses = match Instant::now() < self.end + GRACE || i < MOST_FOUND {
+                true => sight.uses(id, &mut scratch).unwrap_or(0),
+                false => 0,
+            };
+            ranked.push((candidate.key(), Reverse(uses), id, candidate));
+        }
+        ranked.sort_by(|a, b| (a.0, &a.1, a.2).cmp(&(b.0, &b.1, b.2)));
+        let limit = search.limit.min(MOST_FOUND);
+        let mut found = Vec::new();
+        let mut ids = Vec::new();
+        for (_, _, id, candidate) in ranked {
+            if found.len() >= limit {
+                break;
+            }
+            // A label may be a blank node's.
+            let Some(iri) = sight.iri(id) else { continue };
+            charge.add(2 * iri.len() as u64)?;
+            let matched = candidate.matched;
+            let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());
+            ids.push(id);
+            found.push(Found {
+                class: sight.class(id, &mut scratch),
+                label: None,
+                matched,
+                iri,
+            });
+        }
+        let labels = labels::of(sight, &ids, &search.labels, charge)?;
+        for (found, label) in found.iter_mut().zip(labels) {
+            found.label = label;
+        }
+        Ok(Searched {
+            found,
+            complete: self.complete,
+        })
+    }
+}
+
+/// Time after the search's end in which uses are still counted.
+const GRACE: Duration = Duration::from_millis(5);
+
+/// The id of a term of the tail by its number.
+pub(super) fn tail_id(n: u32) -> u32 {
+    FIRST_TAIL_ID + n
+}
+
+/// True if one of the label properties has at most that many labels that must be looked through.
+pub(super) fn label_keys(sight: &Sight<'_>) -> u64 {
+    let keys = |p: &(usize, PredicateId)| {
+        u64::from(sight.edges(p.1, Direction::In).key_counts()[0])
+            + u64::from(sight.edges(p.1, Direction::In).key_counts()[1])
+    };
+    sight.labels.iter().map(keys).sum()
+}
+
+/// The distinct labels of the base and the tail, by their ids.
+pub(super) fn labels_of(sight: &Sight<'_>, out: &mut Vec<u32>) {
+    let mut keys = Vec::new();
+    for &(_, p) in &sight.labels {
+        let edges = Graph::edges(sight.snapshot, p, Direction::In);
+        edges.candidate_keys(sight.graphs.scope(), &mut keys);
+        out.append(&mut keys);
+    }
+    out.sort_unstable();
+    out.dedup();
+}

@@ -1,0 +1,145 @@
+//! The label of a resource in the best language.
+
+use super::sight::Sight;
+use super::{Label, LabelOptions};
+use jindou_graph::Graph;
+use jindou_model::term::{self, Parts};
+use jindou_model::{Charge, Direction, Holder, MemoryBudget, NO_VERTEX, Result, VertexId};
+
+/// Labels of one resource by one property that are compared.
+const MOST_EACH: usize = 1000;
+
+/// The labels of IRIs.
+///
+/// # Errors
+/// `Limit`, `Cancelled`, `Timeout`.
+pub(super) fn of_iris(
+    sight: &Sight<'_>,
+    iris: &[&str],
+    options: &LabelOptions,
+    memory: &MemoryBudget,
+) -> Result<Vec<Option<Label>>> {
+    let mut charge = Charge::new(Holder::Rest, memory);
+    let bytes: usize = iris.iter().map(|iri| iri.len()).sum();
+    charge.set((bytes + 64 * iris.len()) as u64)?;
+    let canonical: Vec<Vec<u8>> = iris
+        .iter()
+        .map(|iri| {
+            let mut canonical = Vec::with_capacity(iri.len() + 1);
+            term::push_iri(iri, &mut canonical);
+            canonical
+        })
+        .collect();
+    let terms: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
+    let mut ids = Vec::new();
+    Graph::vocabulary(sight.snapshot).lookup_many(&terms, &mut ids);
+    of(sight, &ids, options, &mut charge)
+}
+
+/// How good a label's language is; smaller is better.
+fn rank(languages: &[String], tag: Option<&str>) -> usize {
+    let is = |tag: &str, of: &str| tag.eq_ignore_ascii_case(of);
+    let within = |tag: &str, of: &str| {
+        tag.get(..of.len()).is_some_and(|t| is(t, of))
+            && tag.as_bytes().get(of.len()) == Some(&b'-')
+    };
+    let n = languages.len();
+    let Some(tag) = tag else {
+        return 2 * n;
+    };
+    let asked = languages.iter().enumerate().filter_map(|(i, l)| {
+        match (is(tag, l), within(tag, l) || within(l, tag)) {
+            (true, _) => Some(2 * i),
+            (_, true) => Some(2 * i + 1),
+            _ => None,
+        }
+    });
+    asked.min().unwrap_or(match tag {
+        "en" => 2 * n + 1,
+        t if within(t, "en") => 2 * n + 2,
+        _ => 2 * n + 3,
+    })
+}
+
+/// The labels of vertices; none for [`NO_VERTEX`].
+///
+/// # Errors
+/// As [`of_iris`].
+pub(super) fn of(
+    sight: &Sight<'_>,
+    ids: &[u32],
+    options: &LabelOptions,
+    charge: &mut Charge,
+) -> Result<Vec<Option<Label>>> {
+    let scope = sight.graphs.scope();
+    // Of the best so far: the language's rank, the property's place.
+    let mut best: Vec<Option<((usize, usize), Label)>> = Vec::new();
+    best.resize_with(ids.len(), || None);
+    let mut scratch = Vec::new();
+    let vocabulary = Graph::vocabulary(sight.snapshot);
+    let mut decoding = vocabulary.decoding();
+    for &(place, p) in &sight.labels {
+        let edges = sight.edges(p, Direction::Out);
+        let known = ids.iter().filter(|&&id| id != NO_VERTEX && id != 0);
+        edges.fetch(known.map(|&id| (id, scope)));
+        for (best, &id) in best.iter_mut().zip(ids) {
+            sight.cancel.check()?;
+            if id == NO_VERTEX || id == 0 {
+                continue;
+            }
+            let objects = edges.read(id, scope, &mut scratch);
+            let objects = &objects[..objects.len().min(MOST_EACH)];
+            decoding.prefetch(objects);
+            for &o in objects {
+                let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
+                    Some(Parts::String(text)) => (text, None),
+                    // With the direction goes what is after two hyphens.
+                    Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
+                    _ => continue,
+                };
+                let own = (rank(&options.languages, tag), place);
+                let better = best.as_ref().is_none_or(|(rank, label)| {
+                    let there = (label.language.as_deref(), label.text.as_str());
+                    (own, (tag, text)) < (*rank, there)
+                });
+                if better {
+                    charge.add(text.len() as u64)?;
+                    let label = Label {
+                        text: text.to_owned(),
+                        language: tag.map(str::to_owned),
+                    };
+                    *best = Some((own, label));
+                }
+            }
+        }
+    }
+    Ok(best
+        .into_iter()
+        .map(|b| b.map(|(_, label)| label))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::rank;
+
+    #[test]
+    fn languages_have_an_order() {
+        let asked = ["de-CH".to_owned(), "fr".to_owned()];
+        let tags = [
+            Some("de-ch"),
+            Some("de"),
+            Some("fr"),
+            Some("fr-be"),
+            None,
+            Some("en"),
+            Some("en-gb"),
+            Some("eng"),
+        ];
+        let ranks: Vec<usize> = tags.iter().map(|t| rank(&asked, *t)).collect();
+        assert!(ranks.is_sorted() && ranks[6] < ranks[7], "{ranks:?}");
+        assert_eq!(rank(&asked, Some("it")), rank(&asked, Some("eng")));
+        assert_eq!(rank(&[], None), 0);
+        assert!(rank(&["en".into()], Some("en")) < rank(&["en".into()], None));
+    }
+}

@@ -1,0 +1,265 @@
+//! Labels of resources, and resources by the words of their labels and IRIs.
+//!
+//! ```text
+//! words ─► literals with all words   index-text.jd, the tail's index ─► objects of a label property ─► their subjects ─┐
+//!       └► IRIs with all words       the same                                                       ──────────────────┴─► ranked
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `sight` | the graph as a search sees it: graphs, label properties, edges |
+//! | `labels` | the label of a resource in the best language |
+//! | `find` | candidates for words, and their order |
+//! | `scan` | candidates without an index: terms are looked through |
+//! | `tail` | the index of the tail's terms, and the thread that makes it |
+
+mod find;
+mod labels;
+mod scan;
+mod sight;
+mod tail;
+
+pub use jindou_text::Text;
+pub(crate) use tail::TailTexts;
+
+use crate::database::watching;
+use crate::{Database, Error, QueryOptions, Result};
+use jindou_model::setters;
+use jindou_text::Asked;
+use sight::Sight;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The properties whose objects are labels, unless told otherwise: `rdfs:label`, `skos:prefLabel`, `schema:name`, `foaf:name`,
+/// `dcterms:title`.
+pub const LABEL_PROPERTIES: [&str; 6] = [
+    "http://www.w3.org/2000/01/rdf-schema#label",
+    "http://www.w3.org/2004/02/skos/core#prefLabel",
+    "http://schema.org/name",
+    "https://schema.org/name",
+    "http://xmlns.com/foaf/0.1/name",
+    "http://purl.org/dc/terms/title",
+];
+
+/// The time that a search takes at most, unless told otherwise.
+pub const PATIENCE: Duration = Duration::from_millis(200);
+/// Most resources that one call asks the labels of.
+pub const MOST_LABELS: usize = 10_000;
+/// Most resources that a search gives.
+pub const MOST_FOUND: usize = 200;
+/// Longest text that is searched for, in bytes; of longer ones the beginning counts.
+const LONGEST: usize = 1024;
+
+/// The properties that are labels, and the preferred languages.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LabelOptions {
+    /// Languages, the best first. After them come labels without a language, those in English, then any.
+    pub languages: Vec<String>,
+    /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
+    pub properties: Arc<[String]>,
+    /// Graphs that are read (`union_default`, `dataset`), memory, time and the token.
+    pub query: QueryOptions,
+}
+
+impl Default for LabelOptions {
+    fn default() -> Self {
+        Self {
+            languages: Vec::new(),
+            properties: LABEL_PROPERTIES.map(str::to_owned).into(),
+            query: QueryOptions::default(),
+        }
+    }
+}
+
+impl LabelOptions {
+    setters! {
+        with_languages: languages = Vec<String>;
+        with_properties: properties = impl Into<Arc<[String]>>;
+        with_query: query = QueryOptions;
+    }
+}
+
+/// A label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Label {
+    /// The text.
+    pub text: String,
+    /// Its language, if it has one.
+    pub language: Option<String>,
+}
+
+/// Words to search for, and limits.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Search<'t> {
+    /// The words: all must occur, the last one may be the beginning of a word. An IRI is found as well.
+    pub words: &'t str,
+    /// Most resources, [`MOST_FOUND`] at most.
+    pub limit: usize,
+    /// Time after which the search ends with what it has found.
+    pub patience: Duration,
+    /// Labels.
+    pub labels: LabelOptions,
+}
+
+impl<'t> Search<'t> {
+    /// A search for 20 resources at most.
+    #[must_use]
+    pub fn new(words: &'t str) -> Self {
+        Self {
+            words,
+            limit: 20,
+            patience: PATIENCE,
+            labels: LabelOptions::default(),
+        }
+    }
+
+    setters! {
+        with_limit: limit = usize;
+        with_patience: patience = Duration;
+        with_labels: labels = LabelOptions;
+    }
+}
+
+/// A resource that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Found {
+    /// The resource.
+    pub iri: String,
+    /// Its label in the best language.
+    pub label: Option<Label>,
+    /// The literal that has the words, or the part of the IRI.
+    pub matched: String,
+    /// One of its classes, the smallest.
+    pub class: Option<String>,
+}
+
+/// The answer of a search.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Searched {
+    /// Resources, the best first: by how well a text fits (the same, begins so, has the words), fewer words, more uses.
+    pub found: Vec<Found>,
+    /// True if everything was looked at that may have the words. False where time was up, where very many have them, and where terms of
+    /// updates are not indexed yet: then there may be more resources, and better ones.
+    pub complete: bool,
+}
+
+impl Database {
+    /// The label of each of these resources in the best language; `None` without one. [`MOST_LABELS`] resources at most.
+    ///
+    /// ```
+    /// use jindou::search::LabelOptions;
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// let text = r#"PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+    ///     INSERT DATA { <http://e/mars> rdfs:label "Mars"@en, "Mars"@de, "Marte"@es }"#;
+    /// db.update(text, &UpdateOptions::default())?;
+    /// let options = LabelOptions::default().with_languages(vec!["es".into()]);
+    /// let labels = db.labels(&["http://e/mars", "http://e/venus"], &options)?;
+    /// assert_eq!(labels[0].as_ref().map(|l| l.text.as_str()), Some("Marte"));
+    /// assert_eq!(labels[1], None);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Query`] for more resources; [`Error::Limit`] for memory; [`Error::Timeout`], [`Error::Cancelled`], [`Error::Damaged`].
+    pub fn labels(
+        &self,
+        iris: &[impl AsRef<str>],
+        options: &LabelOptions,
+    ) -> Result<Vec<Option<Label>>> {
+        if iris.len() > MOST_LABELS {
+            return Err(Error::Query(format!(
+                "the labels of {} resources are asked for; at most {MOST_LABELS} are given at once",
+                iris.len()
+            )));
+        }
+        let snapshot = self.snapshot_for(&options.query.token());
+        let cancel = watching(options.query.token(), &snapshot);
+        let settled = self.settle(&options.query);
+        self.inner.made_of(&snapshot, || {
+            let sight = Sight::new(&snapshot, options, cancel)?;
+            let iris: Vec<&str> = iris.iter().map(AsRef::as_ref).collect();
+            labels::of_iris(&sight, &iris, options, &settled.memory)
+        })
+    }
+
+    /// Resources by words of their labels and IRIs, the best first. It ends within its patience and some milliseconds, with
+    /// what was found by then; how it comes to it is in `docs/search.md`.
+    ///
+    /// ```
+    /// use jindou::search::Search;
+    /// use jindou::{Database, UpdateOptions};
+    ///
+    /// let db = Database::in_memory();
+    /// let text = r#"PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+    ///     INSERT DATA { <http://e/q1> rdfs:label "red planet" . <http://e/q2> rdfs:label "Planet of the Apes" }"#;
+    /// db.update(text, &UpdateOptions::default())?;
+    /// let answer = db.search(&Search::new("planet"))?;
+    /// let found: Vec<&str> = answer.found.iter().map(|f| f.iri.as_str()).collect();
+    /// assert_eq!(found, ["http://e/q2", "http://e/q1"]);
+    /// assert!(answer.complete);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a store in shards, which has no index of words; [`Error::Limit`] for memory; [`Error::Cancelled`],
+    /// [`Error::Damaged`].
+    pub fn search(&self, asked: &Search<'_>) -> Result<Searched> {
+        let begun = Instant::now();
+        let options = &asked.labels;
+        let snapshot = self.snapshot_for(&options.query.token());
+        if snapshot.as_sharded().is_some() {
+            return Err(Error::Unsupported(
+                "a store in shards has no index of words and cannot be searched by them; load it without shards, or ask with CONTAINS".into(),
+            ));
+        }
+        let cancel = watching(options.query.token(), &snapshot);
+        cancel.check()?;
+        let mut end = asked.words.len().min(LONGEST);
+        while !asked.words.is_char_boundary(end) {
+            end -= 1;
+        }
+        let text = &asked.words[..end];
+        let Some(words) = Asked::new(text) else {
+            return Ok(Searched {
+                found: Vec::new(),
+                complete: true,
+            });
+        };
+        let settled = self.settle(&options.query);
+        self.inner.made_of(&snapshot, || {
+            let sight = Sight::new(&snapshot, options, cancel)?;
+            let texts = self.inner.texts.of(&snapshot);
+            let made = find::Finder::new(&sight, &words, &texts, begun + asked.patience).run(
+                text,
+                asked,
+                &settled.memory,
+            )?;
+            self.prepare_search();
+            Ok(made)
+        })
+    }
+
+    /// Has a thread make searches fast that would not be yet: it compares the store's index of words with its hash, and brings the
+    /// index of the terms that updates added up to date, within a part of the runtime's memory. Searches call it; a program that
+    /// expects some may do so before the first. Does nothing where nothing is to be done.
+    pub fn prepare_search(&self) {
+        let snapshot = self.snapshot();
+        if snapshot.as_sharded().is_none() {
+            TailTexts::catch_up(&self.inner.texts, &snapshot, self.runtime().memory());
+        }
+    }
+
+    /// True if searches of the current snapshot need not wait for anything: see [`Self::prepare_search`].
+    #[must_use]
+    pub fn is_search_prepared(&self) -> bool {
+        let snapshot = self.snapshot();
+        tail::ready(&snapshot) && !self.inner.texts.is_behind(&snapshot)
+    }
+}
