@@ -75,12 +75,25 @@ export function telling(counts: Counts): string | undefined {
   return (counts.classes.find(({ iri }) => !META.some((space) => iri.startsWith(space))) ?? counts.classes[0])?.iri;
 }
 
+function candidates(counts: Counts): string[] {
+  const telling = counts.classes.filter(({ iri }) => !META.some((space) => iri.startsWith(space)));
+  return (telling.length > 0 ? telling : counts.classes).slice(0, 4).map(({ iri }) => iri);
+}
+
 export async function examples(counts: Counts): Promise<Example[]> {
   const made: Example[] = [];
   const about = await data();
   if (counts.classes.length > 0) made.push(example("What kinds of things there are", () => "SELECT ?class (COUNT(*) AS ?things) WHERE {\n  ?thing a ?class\n}\nGROUP BY ?class\nORDER BY DESC(?things)\n"));
-  const main = telling(counts);
-  const uses = main === undefined ? [] : await usesOf(main).catch(() => []);
+  // The first of some large classes whose instances have names: its table says most.
+  let main = telling(counts);
+  let uses: Use[] = [];
+  for (const one of candidates(counts)) {
+    const found = await usesOf(one).catch(() => []);
+    if (uses.length === 0 && found.length > 0) [main, uses] = [one, found];
+    if (!found.some((u) => LABELS.includes(u.predicate))) continue;
+    [main, uses] = [one, found];
+    break;
+  }
   if (main !== undefined && uses.length > 0) {
     const name = word(main);
     const label = LABELS.find((l) => uses.some((u) => u.predicate === l));

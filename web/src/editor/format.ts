@@ -60,6 +60,8 @@ export function formatted(text: string): string {
     const parens = inParens();
     if (token.text === "{") {
       const inline = isShort(all, i);
+      // A group after a condition is a pattern of its own, not the body of what stands before it.
+      if (before?.text === ")" && depth() > 0 && lastWord !== "VALUES" && !/^\s*SELECT\b/.test(line) && !open.some((o) => o.inline)) flush();
       put("{", true);
       open.push({ sign: "{", inline });
       hanging = 0;

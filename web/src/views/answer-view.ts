@@ -3,6 +3,7 @@
 import type { Answer } from "../answer/answer.ts";
 import { Chart } from "../answer/chart.ts";
 import { Graph, type Triple } from "../answer/graph.ts";
+import { neighbours } from "../answer/neighbours.ts";
 import { GeoMap, MOST_POINTS } from "../answer/map.ts";
 import { type Where, whereIn } from "../answer/places.ts";
 import { Table } from "../answer/table.ts";
@@ -146,7 +147,7 @@ export class AnswerView {
     const rows = await this.answer.firstRows(1000);
     if (this.tab !== "graph") return;
     this.graph?.stop();
-    this.graph = new Graph();
+    this.graph = new Graph({ expand: (iri) => neighbours(iri) });
     this.panel.replaceChildren(this.graph.element);
     this.graph.add(rows.filter((row): row is Triple => row.length === 3 && row.every((t) => t !== null)));
   }

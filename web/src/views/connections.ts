@@ -96,7 +96,7 @@ export class Connections {
     ));
     const heads = ["From", "By", "To", "Times", "Counted"].map((t) => h("th", { attrs: { scope: "col" } }, t));
     this.graph?.stop();
-    this.graph = new Graph();
+    this.graph = new Graph({ colours: false });
     this.element.replaceChildren(
       h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, said.join(" ")), this.graph.element,
       h("div", { class: "wide tall", attrs: { tabindex: 0, role: "region", "aria-label": "Connections between classes" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("td"))), h("tbody", {}, ...rows))),

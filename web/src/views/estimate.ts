@@ -40,9 +40,11 @@ export function expected(text: string[]): string[] {
   return end < 0 ? text : text.slice(0, end);
 }
 
+const UNITS: Record<string, number> = { k: 1e3, M: 1e6, G: 1e9, T: 1e12 };
+
 function rowsOf(text: string): number | undefined {
-  const found = /~\s*(\d[\d.,]*(?:e[+-]?\d+)?) rows/i.exec(text)?.[1];
-  return found === undefined ? undefined : Number(found.replaceAll(",", ""));
+  const found = /~\s*(\d[\d.,]*(?:e[+-]?\d+)?)([kMGT]?) rows/.exec(text);
+  return found ? Number((found[1] ?? "").replaceAll(",", "")) * (UNITS[found[2] ?? ""] ?? 1) : undefined;
 }
 
 /** Reads operators and steps out of the lines. */

@@ -282,6 +282,8 @@ export class Sheet {
     this.busy(false);
     this.offerDownload(answer);
     void this.view?.finish();
+    // What was expected gives way to what was measured.
+    if (this.view?.tab === "plan") this.view.choose("plan");
     const { ending, progress } = answer;
     if (ending?.how === "cancelled" && progress.rows > 0) this.problems.replaceChildren(trouble({ title: "Cancelled", text: `You ended the query after ${milliseconds(progress.elapsed)}. The ${counted(progress.rows, "row")} below had come; they are not the whole answer.` }));
     remember({ text: answer.query, at: Date.now(), ms: Math.round(progress.elapsed), ...(ending?.how === "complete" && answer.truth === undefined ? { rows: progress.rows } : {}) });
