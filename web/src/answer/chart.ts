@@ -41,12 +41,13 @@ export class Chart {
     const option = (c: number) => h("option", { attrs: { value: c } }, columns[c] ?? "");
     this.up.replaceChildren(...numeric.map(option));
     this.across.replaceChildren(h("option", { attrs: { value: -1 } }, "row number"), ...columns.map((_, c) => option(c)));
-    this.up.value = String(numeric.at(-1));
+    this.up.value = String(numeric[0]);
     // A name alongside its number, or one number over another.
     const names = columns.map((_, c) => c).filter((c) => !numeric.includes(c));
     this.across.value = String(names[0] ?? (numeric.length > 1 ? numeric[0] : -1));
+    if (names.length === 0 && numeric.length > 1) this.up.value = String(numeric[1]);
     this.across.onchange = this.up.onchange = () => void this.draw(numeric);
-    this.element.replaceChildren(h("p", {}, h("label", {}, "Across ", this.across), " ", h("label", {}, "Up ", this.up)), this.picture);
+    this.element.replaceChildren(h("p", {}, h("label", {}, "Horizontal ", this.across), " ", h("label", {}, "Vertical ", this.up)), this.picture);
     await this.draw(numeric);
   }
 

@@ -120,7 +120,7 @@ export class Editor {
             { key: "Escape", run: temporarilySetTabFocusMode },
             indentWithTab,
           ]),
-          EditorView.contentAttributes.of({ "aria-label": "SPARQL query or update. Escape and then Tab leaves the editor.", spellcheck: "false", autocapitalize: "off" }),
+          EditorView.contentAttributes.of({ "aria-label": "SPARQL query or update. Escape and then Tab leaves the editor.", spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
           EditorView.updateListener.of((update) => this.updated(update)),
         ],
       }),

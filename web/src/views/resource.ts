@@ -126,7 +126,7 @@ export class ResourceView implements View {
     const pattern = `{ ${name} ?p ?x } UNION { ?x ?p ${name} }`;
     try {
       const found = await select(`SELECT ?c (COUNT(DISTINCT ?x) AS ?n) { ${pattern} FILTER(?x != ${name} && ?p != ${iriText(RDF_TYPE)}) ?x a ?c } GROUP BY ?c ORDER BY DESC(?n) LIMIT ${CLASSES}`, { ...ALL, timeout: SHORT, signal });
-      const parts = found.flatMap(([c, n]) => (c?.type === "iri" ? [h("span", { class: "badge" }, iriLink(c.value), " ", h("a", { title: "Query", attrs: { href: queryHash(`SELECT DISTINCT ?x WHERE {\n  ${pattern}\n  ?x a ${iriText(c.value)}\n}\nLIMIT 1000\n`), "aria-label": `Query neighbours of class ${c.value}` } }, count(Number(n?.value ?? 0))))] : []));
+      const parts = found.flatMap(([c, n]) => (c?.type === "iri" ? [h("span", { class: "badge" }, iriLink(c.value), " ", h("a", { title: "Query", attrs: { href: queryHash(`SELECT DISTINCT ?x WHERE {\n  ${pattern}\n  ?x a ${iriText(c.value)}\n}\nLIMIT 1000\n`), "aria-label": `${count(Number(n?.value ?? 0))} neighbours of class ${c.value}` } }, count(Number(n?.value ?? 0))))] : []));
       if (parts.length > 0) place.replaceChildren("Neighbours: ", ...parts);
     } catch {
       // A resource with millions of neighbours is not counted.

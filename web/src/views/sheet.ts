@@ -6,7 +6,7 @@ import { Editor } from "../editor/editor.ts";
 import { formatted } from "../editor/format.ts";
 import { tell } from "../events.ts";
 import { bytes, counted, milliseconds } from "../format.ts";
-import { graphsParameter, inGraphs, withParameter } from "../graphs.ts";
+import { choose as chooseGraphs, graphs, graphsMatter, graphsParameter, inGraphs, withParameter } from "../graphs.ts";
 import { remember } from "../history.ts";
 import { GRAPH_FORMATS, TABLE_FORMATS, type Format } from "../net/formats.ts";
 import { dressed, json, offerToken, type Problem, problemOf, query, send, token, wantsToken } from "../net/http.ts";
@@ -327,6 +327,12 @@ export class Sheet {
     // An empty table needs no room.
     this.element.classList.toggle("nothing", rows === 0);
     this.why.replaceChildren(list(reasons, this.editor, () => this.why.replaceChildren()));
+    if (!graphsMatter() || graphs() === "all") return;
+    const all = () => {
+      chooseGraphs("all");
+      tell("graphs");
+    };
+    this.why.append(h("p", {}, button("Read all graphs", all, { class: "primary" }), h("span", { class: "soft" }, " runs the query again over the default graph and all named graphs together")));
   }
 
   /** Says what went wrong, where, and what can be done; underlines it, too. */
