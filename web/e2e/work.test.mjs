@@ -85,14 +85,14 @@ test("the plan of an answer keeps the answer; estimates that are far off are mar
 });
 
 test("each state has its own words: time, memory, a server that is gone and comes back", async () => {
-  const own = await serve({ files: demo, options: ["--writable", "--query-memory", "2M"] });
+  const own = await serve({ files: demo, options: ["--writable", "--query-memory", "48M"] });
   const { page, faults, close } = await visit(own);
   await page.getByLabel("Time limit in seconds").fill("1");
   await run(page, LONG);
   await page.locator(".trouble", { hasText: "Time limit reached" }).waitFor();
   await shot(page, "time-limit");
   await page.getByLabel("Time limit in seconds").fill("");
-  await run(page, "SELECT (GROUP_CONCAT(CONCAT(STR(?a), STR(?b), STR(?c), STR(?d), STR(?e), STR(?f))) AS ?all) { ?a ?b ?c . ?d ?e ?f }");
+  await run(page, "SELECT (GROUP_CONCAT(CONCAT(STR(?a), STR(?b), STR(?c), STR(?d), STR(?e), STR(?f))) AS ?all) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i }");
   await page.locator(".trouble", { hasText: "Out of memory" }).waitFor();
   assert.deepEqual(await audit(page), []);
   await shot(page, "out-of-memory");

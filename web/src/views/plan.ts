@@ -73,7 +73,7 @@ function row(line: Line, most: number, longest: number, done: boolean): HTMLElem
   const said = wrong ? [h("div", { class: "off" }, factor > 1 ? `${times(factor)} more than expected` : `${times(1 / factor)} fewer than expected`)] : [];
   return h(
     "tr", { class: wrong ? "far" : "" }, step,
-    cell(wanted, (n) => `~${count(Math.round(n))}`),
+    cell(wanted, (n) => (n < 0.5 ? "<1" : `~${count(Math.round(n))}`)),
     cell(measured?.rows_out, count, ...said),
     bars(measured?.rows_out ?? 0, wanted, most),
     cell(measured?.ms, milliseconds), h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, bar((measured?.ms ?? 0) / longest)),
