@@ -229,6 +229,30 @@ test("the search asks the server's index where there is one", async () => {
   await close();
 });
 
+test("completion has labels, and finds by them", async () => {
+  const { page, faults, close } = await visit(named);
+  await write(page, "SELECT * WHERE { ?x acquain");
+  await page.keyboard.press("Control+Space");
+  const item = page.locator(".cm-tooltip-autocomplete li", { hasText: "is acquainted with" });
+  await item.waitFor();
+  await shot(page, "completion-label");
+  await item.click();
+  await page.waitForFunction(() => /^PREFIX shop: <http:\/\/example.org\/shop\/>SELECT \* WHERE \{ \?x shop:knows$/.test(document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent));
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a browser that was led to the endpoint with a query gets its answer on the page", async () => {
+  const { page, faults, close } = await visit(named);
+  // Sending the page is the server's part.
+  await page.route(/\?query=/, async (route) => route.fulfill({ response: await route.fetch({ url: named, headers: { accept: "text/html" } }) }));
+  await page.goto(`${named}query?query=${encodeURIComponent("SELECT * { ?s ?p ?o } LIMIT 4")}`);
+  await page.waitForFunction(() => /^4 rows/.test(document.querySelector(".status")?.textContent ?? ""));
+  assert.match(page.url(), /\/#\/query\?q=SELECT/);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("prefixes of the data are used, listed and edited", async () => {
   const own = await serve({ files: [trig] });
   const { page, faults, close } = await visit(own, { hash: "#/server" });

@@ -118,8 +118,9 @@ async function flush(): Promise<void> {
     const part = all.slice(i, i + MOST);
     const found = await fetchLabels(part.map(([iri]) => iri));
     for (const [iri, resolves] of part) {
-      const one = found.get(iri) ?? null;
-      known.set(iri, one);
+      const one = found?.get(iri) ?? null;
+      // What could not be asked is asked again the next time.
+      if (found) known.set(iri, one);
       for (const resolve of resolves) resolve(one);
     }
   }
@@ -129,8 +130,8 @@ async function flush(): Promise<void> {
   }
 }
 
-/** No one is asked for a token for a label, and no error is shown. */
-async function fetchLabels(iris: string[]): Promise<Map<string, Label>> {
+/** The labels of those that have one; `undefined` where the server gave no answer. No one is asked for a token, and no error is shown. */
+async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefined> {
   try {
     if (hasRoute) {
       const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
@@ -139,20 +140,20 @@ async function fetchLabels(iris: string[]): Promise<Map<string, Label>> {
         const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
         return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
       }
-      if (response.status !== 404 && response.status !== 405) return new Map();
+      if (response.status !== 404 && response.status !== 405) return undefined;
       hasRoute = false;
     }
     return await fromQuery(iris);
   } catch {
-    return new Map();
+    return undefined;
   }
 }
 
 /** By a query, which starts from the IRIs alone: for servers without the route. */
-async function fromQuery(iris: string[]): Promise<Map<string, Label>> {
+async function fromQuery(iris: string[]): Promise<Map<string, Label> | undefined> {
   const text = `SELECT ?x ?p ?l { VALUES ?x { ${iris.map(iriText).join(" ")} } VALUES ?p { ${LABELS.map(iriText).join(" ")} } ?x ?p ?l FILTER(ISLITERAL(?l)) } LIMIT 5000`;
-  const response = await fetch(inGraphs("query?timeout=2"), dressed(query(text, "text/tab-separated-values"), token()));
-  if (!response.ok) return new Map();
+  const response = await fetch(inGraphs("query?timeout=5"), dressed(query(text, "text/tab-separated-values"), token()));
+  if (!response.ok) return undefined;
   const texts = new Map<string, { predicate: number; term: Term }[]>();
   for (const [x, p, l] of rows(await response.text(), LONGEST * 4)) {
     if (x?.type !== "iri" || p?.type !== "iri" || l?.type !== "literal") continue;

@@ -4,7 +4,7 @@ import { byId, h } from "./dom.ts";
 import { askForTokenBy, setToken, token, type Problem } from "./net/http.ts";
 import { listen } from "./events.ts";
 import { forgetLabels } from "./labels.ts";
-import { dialog, labelsChanged } from "./show.ts";
+import { dialog, labelsChanged, queryHash } from "./show.ts";
 import { data, stale } from "./state.ts";
 import { DataView } from "./views/data.ts";
 import { dropAnywhere } from "./views/load.ts";
@@ -108,6 +108,9 @@ listen("data", () => {
 listen("labels", labelsChanged);
 forget();
 choices();
+// A browser that was led to the endpoint with a query gets the page, and the page the query.
+const brought = new URLSearchParams(location.search).get("query");
+if (brought !== null) history.replaceState(null, "", `./${queryHash(brought)}`);
 // Short names for the data's own vocabulary, and which graphs are read, are known when the first answer comes.
 void data().then(choices);
 route();

@@ -26,6 +26,8 @@ interface Edge extends SimulationLinkDatum<Node> {
   predicates: Set<string>;
   line: SVGLineElement;
   text: SVGTextElement;
+  /** Which part of the way its caption stands at. */
+  part: number;
 }
 
 interface Options {
@@ -48,6 +50,8 @@ const COLOURS = 8;
 const HEIGHT = 560;
 /** About the width of a character in a caption. */
 const CHARACTER = 6.1;
+/** Parts of an edge where its caption may stand, the best first. */
+const PARTS = [0.5, 0.4, 0.6, 0.3, 0.7] as const;
 /** Radius of a node. */
 const RADIUS = 8;
 
@@ -219,7 +223,7 @@ export class Graph {
     const line = svg("line", { "marker-end": "url(#arrow)" });
     const text = svg("text", { class: "edge", "text-anchor": "middle" });
     this.lines.append(line, text);
-    const made: Edge = { source, target, predicates: new Set(), line, text };
+    const made: Edge = { source, target, predicates: new Set(), line, text, part: PARTS[0] };
     this.edges.set(key, made);
     source.degree++;
     target.degree++;
@@ -232,18 +236,18 @@ export class Graph {
   }
 
   private place(): void {
-    for (const { source, target, line, text } of this.edges.values()) {
+    for (const { source, target, line, text, part } of this.edges.values()) {
       const [x1, y1, x2, y2] = [source.x ?? 0, source.y ?? 0, target.x ?? 0, target.y ?? 0];
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       line.setAttribute("x1", String(x1));
       line.setAttribute("y1", String(y1));
       line.setAttribute("x2", String(x2 - ((x2 - x1) / length) * 11));
       line.setAttribute("y2", String(y2 - ((y2 - y1) / length) * 11));
-      text.setAttribute("x", String((x1 + x2) / 2));
-      text.setAttribute("y", String((y1 + y2) / 2 - 4));
+      text.setAttribute("x", String(x1 + (x2 - x1) * part));
+      text.setAttribute("y", String(y1 + (y2 - y1) * part - 1));
     }
     for (const { group, x = 0, y = 0 } of this.nodes.values()) group.setAttribute("transform", `translate(${x} ${y})`);
-    if (++this.ticks % 12 === 0) this.captions();
+    if (++this.ticks % 5 === 0) this.captions();
   }
 
   /** Puts each caption where it lies on nothing else; one without such a place is seen while its node has the pointer or the focus. */
@@ -258,7 +262,7 @@ export class Graph {
     const named = this.edges.size > MOST_NAMED ? [] : [...this.edges.values()];
     const ofEdges = named.map(({ text, source, target }): Caption => {
       const at = (part: number) => ({ x: (source.x ?? 0) + ((target.x ?? 0) - (source.x ?? 0)) * part, y: (source.y ?? 0) + ((target.y ?? 0) - (source.y ?? 0)) * part - 4 });
-      return { width: wide(text, 5), height: 11, places: [at(0.5), at(0.4), at(0.6), at(0.3), at(0.7)] };
+      return { width: wide(text, 5.4), height: 12, places: PARTS.map(at) };
     });
     const places = arranged([...ofNodes, ...ofEdges], dots);
     nodes.forEach(({ text, x = 0, y = 0, group }, i) => {
@@ -267,12 +271,13 @@ export class Graph {
       text.setAttribute("x", String(found ? found.x - x : 0));
       text.setAttribute("y", String(found ? found.y - y + 4 : -12));
     });
-    named.forEach(({ text }, i) => {
+    named.forEach((edge, i) => {
       const found = places[nodes.length + i];
-      text.classList.toggle("crowded", !found);
+      edge.text.classList.toggle("crowded", !found);
       if (!found) return;
-      text.setAttribute("x", String(found.x));
-      text.setAttribute("y", String(found.y + 3));
+      edge.part = PARTS[ofEdges[i]?.places.indexOf(found) ?? 0] ?? PARTS[0];
+      edge.text.setAttribute("x", String(found.x));
+      edge.text.setAttribute("y", String(found.y + 3));
     });
   }
 

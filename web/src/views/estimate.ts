@@ -104,6 +104,9 @@ function countsNone(step: Step): boolean {
   return !step.rows_in && !step.rows_out && step.inputs.some((input) => (input.rows_out ?? 0) > 0 || countsNone(input));
 }
 
+/** The end of all plans, which the text does not have. */
+const RESULT = "result";
+
 /** Operators that take all rows before they give one, whatever LIMIT there is above. */
 const WHOLE = /order|count|sum|avg|min|max|sample|concat|group|top/i;
 
@@ -121,11 +124,12 @@ export function lines(text: string[], tree: Step | null | undefined): Line[] {
     return all;
   }
   // The text and the tree have the same operators in the same order; otherwise those of the same name belong together.
-  const inOrder = operators(tree).length === words.filter((w) => w.number === undefined).length;
+  const own = operators(tree).filter((step) => step.name !== RESULT);
+  const inOrder = own.length === words.filter((w) => w.number === undefined).length;
   let at = 0;
   const walk = (step: Step, depth: number, cut: boolean) => {
     const kind = step.name.toLowerCase();
-    const found = words.findIndex((w, i) => i >= at && w.number === undefined && (inOrder || w.name.toLowerCase().includes(kind)));
+    const found = step.name === RESULT ? -1 : words.findIndex((w, i) => i >= at && w.number === undefined && (inOrder || w.name.toLowerCase().includes(kind)));
     const operator = found < 0 ? undefined : words[found];
     if (found >= 0) at = found + 1;
     const ends = cut ? !WHOLE.test(step.name) : step.name === "slice";

@@ -56,6 +56,10 @@ export class QueryView implements View {
     // Someone who comes back finds the text as it is, next to the answer that is still here.
     if (text === null || text === sheet?.asked) {
       sheet?.shown();
+      // Whoever has a keyboard can begin to write at once.
+      if (text === null && document.activeElement === document.body && matchMedia("(pointer: fine)").matches) {
+        void data().then((about) => about && about.triples > 0 && document.activeElement === document.body && sheet?.editor.focus());
+      }
       return;
     }
     const which = parameters.get("graphs");

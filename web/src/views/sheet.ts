@@ -285,7 +285,7 @@ export class Sheet {
     // What was expected gives way to what was measured.
     if (this.view?.tab === "plan") this.view.choose("plan");
     const { ending, progress } = answer;
-    if (ending?.how === "cancelled" && progress.rows > 0) this.problems.replaceChildren(trouble({ title: "Cancelled", text: `You ended the query after ${milliseconds(progress.elapsed)}. The ${counted(progress.rows, "row")} below had come; they are not the whole answer.` }));
+    if (ending?.how === "cancelled" && progress.rows > 0) this.problems.replaceChildren(trouble({ title: "Cancelled", text: `You ended the query after ${milliseconds(progress.elapsed)}. The ${counted(progress.rows, "row")} below had come; they are not the whole answer.`, calm: true }));
     remember({ text: answer.query, at: Date.now(), ms: Math.round(progress.elapsed), ...(ending?.how === "complete" && answer.truth === undefined ? { rows: progress.rows } : {}) });
     if (ending?.how === "complete") void this.explainEmpty(answer);
   }

@@ -11,6 +11,8 @@ const WAIT = 3;
 export interface Words {
   title: string;
   text: string;
+  /** Nothing went wrong. */
+  calm?: boolean;
 }
 
 /** Names the state that a problem is; `undefined` where its own sentence says all. */
@@ -48,8 +50,8 @@ function sentence(text: string): string {
 }
 
 /** A problem's own words in a box. */
-export function trouble({ title, text }: Words, ...actions: Node[]): HTMLElement {
-  return h("div", { class: "trouble", attrs: { role: "alert" } }, h("p", {}, h("strong", {}, title), h("br"), text), actions.length > 0 ? h("p", {}, ...actions) : null);
+export function trouble({ title, text, calm = false }: Words, ...actions: Node[]): HTMLElement {
+  return h("div", { class: calm ? "trouble calm" : "trouble", attrs: { role: "alert" } }, h("p", {}, h("strong", {}, title), h("br"), text), actions.length > 0 ? h("p", {}, ...actions) : null);
 }
 
 /** Waits for a server that does not answer, and calls `back` when it does. */
