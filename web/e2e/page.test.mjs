@@ -529,7 +529,7 @@ test("a token is asked for where one is wanted, and kept by the tab alone", asyn
   await close();
 });
 
-test("for everybody: no serious finding of axe, light and dark; a phone's width", async () => {
+test("for everybody: no finding of axe, light and dark; a phone's width", async () => {
   const resource = `#/resource?iri=${encodeURIComponent("http://example.org/sky/Neptune")}`;
   for (const colorScheme of ["light", "dark"]) {
     for (const viewport of [{ width: 1280, height: 860 }, { width: 375, height: 740 }]) {

@@ -138,13 +138,12 @@ export async function shot(page, name) {
   if (process.env.JINDOU_SHOTS) await page.screenshot({ path: join(process.env.JINDOU_SHOTS, `${name}.png`) });
 }
 
-/** Serious findings of axe, as sentences. */
+/** Findings of axe, as sentences. */
 export async function audit(page) {
   const source = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
   await page.evaluate(source);
   const result = await page.evaluate(() => globalThis.axe.run(document));
   return result.violations
-    .filter((v) => v.impact === "serious" || v.impact === "critical")
     .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join("; ")}`);
 }
 
