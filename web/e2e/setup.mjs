@@ -94,7 +94,7 @@ export async function visit(address, { hash = "", ...options } = {}) {
   await page.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => {
       // Who types over highlighted text makes the browser itself want a style for it; the editor draws it again anyway.
-      if (event.effectiveDirective === "style-src-attr" && event.target.className === "editor") return;
+      if (event.effectiveDirective === "style-src-attr" && event.target.classList?.contains("editor")) return;
       globalThis.refused(`refused: ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}`);
     });
   });

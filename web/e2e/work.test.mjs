@@ -6,7 +6,7 @@ import { audit, demo, end, ended, run, serve, shot, statusOf, stop, visit, write
 const SKY = "http://example.org/sky/vocabulary#";
 const numbers = (n) => Array.from({ length: n }, (_, i) => i).join(" ");
 /** Runs for minutes, and gives no row before its end. */
-const LONG = `SELECT (COUNT(*) AS ?n) { VALUES ?a { ${numbers(3000)} } VALUES ?b { ${numbers(3000)} } VALUES ?c { ${numbers(3000)} } FILTER(STRLEN(CONCAT(STR(?a), STR(?b), STR(?c))) > 2) }`;
+const LONG = `SELECT (COUNT(*) AS ?n) { VALUES ?a { ${numbers(700)} } VALUES ?b { ${numbers(700)} } VALUES ?c { ${numbers(700)} } FILTER(STRLEN(CONCAT(STR(?a), STR(?b), STR(?c))) > 2) }`;
 let address;
 before(async () => {
   address = await serve({ files: demo });

@@ -1,10 +1,11 @@
 // What several views know together: the server's description of its data, and its counts in the graphs that are read.
 
-import { fit, graphs } from "./graphs.ts";
+import { fit, graphs, type Graphs } from "./graphs.ts";
 import { send } from "./net/http.ts";
 import { loadPrefixes } from "./net/prefixes.ts";
 import { select } from "./net/select.ts";
 import { description, type Counted, type Description } from "./rdf/description.ts";
+import { RDF_TYPE } from "./rdf/term.ts";
 import { prefixes } from "./show.ts";
 
 let described: Promise<Description | undefined> | undefined;
@@ -54,6 +55,8 @@ const counted = new Map<string, Promise<Counts | undefined>>();
 
 export function counts(): Promise<Counts | undefined> {
   const key = graphs();
+  // Which graphs are read may be another after the description has come.
+  if (described === undefined) return data().then((about) => (about ? counts() : undefined));
   let found = counted.get(key);
   if (!found) {
     found = count();
@@ -63,6 +66,12 @@ export function counts(): Promise<Counts | undefined> {
   return found;
 }
 
+/** How often each IRI is the `?k` of a pattern, frequent first. */
+async function listed(pattern: string, which: Graphs): Promise<Counted[]> {
+  const rows = await select(`SELECT ?k (COUNT(*) AS ?n) { ${pattern} } GROUP BY ?k ORDER BY DESC(?n) ?k LIMIT ${LISTED}`, { timeout: PATIENCE, graphs: which });
+  return rows.flatMap(([k, n]) => (k?.type === "iri" ? [{ iri: k.value, count: Number(n?.value ?? 0) }] : []));
+}
+
 async function count(): Promise<Counts | undefined> {
   const about = await data();
   if (!about) return undefined;
@@ -70,14 +79,15 @@ async function count(): Promise<Counts | undefined> {
     triples: about.triples, classes: about.classList, predicates: about.predicates, classCount: about.classes, predicateCount: about.properties, ofAll: false,
   };
   // The description counts all graphs; the default graph is counted where it is something else.
-  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) return all;
+  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) {
+    // Classes that came since the store was merged last are not in the description.
+    if (about.classList.length > 0 || !about.predicates.some((p) => p.iri === RDF_TYPE)) return all;
+    const classes = await listed("?s a ?k", graphs()).catch(() => []);
+    return { ...all, classes, classCount: classes.length };
+  }
   if (about.defaultTriples === 0) return { ...all, triples: 0, classes: [], predicates: [], classCount: 0, predicateCount: 0 };
   try {
-    const one = async (pattern: string): Promise<Counted[]> => {
-      const rows = await select(`SELECT ?k (COUNT(*) AS ?n) { ${pattern} } GROUP BY ?k ORDER BY DESC(?n) ?k LIMIT ${LISTED}`, { timeout: PATIENCE, graphs: "default" });
-      return rows.flatMap(([k, n]) => (k?.type === "iri" ? [{ iri: k.value, count: Number(n?.value ?? 0) }] : []));
-    };
-    const [classes, predicates] = await Promise.all([one("?s a ?k"), one("?s ?k ?o")]);
+    const [classes, predicates] = await Promise.all([listed("?s a ?k", "default"), listed("?s ?k ?o", "default")]);
     return { triples: about.defaultTriples, classes, predicates, classCount: classes.length, predicateCount: predicates.length, ofAll: false };
   } catch {
     return { ...all, ofAll: true };

@@ -2,6 +2,7 @@
 
 import { h, svg } from "../dom.ts";
 import { count } from "../format.ts";
+import { labelOf } from "../labels.ts";
 import { numberOf, type Term } from "../rdf/term.ts";
 import { nameOf } from "../show.ts";
 import type { Answer } from "./answer.ts";
@@ -89,7 +90,7 @@ function number(value: number): string {
 
 function label(term: Term | null | undefined): string {
   if (!term) return "";
-  return term.type === "iri" ? nameOf(term.value) : term.value;
+  return term.type === "iri" ? (labelOf(term.value)?.text ?? nameOf(term.value)) : term.value;
 }
 
 function bars(values: Float64Array, labels: (Term | null)[], title: string): SVGSVGElement {

@@ -97,6 +97,8 @@ export class Editor {
 
   constructor(private options: Options) {
     this.element.className = "editor";
+    // A class, since :focus-within makes Chromium slow where a long line is replaced.
+    for (const type of ["focusin", "focusout"]) this.element.addEventListener(type, () => this.element.classList.toggle("focused", type === "focusin"));
     const root = this.element.attachShadow({ mode: "open" });
     const run = () => {
       options.run();

@@ -2,7 +2,7 @@
 
 import { button, failure, h } from "../dom.ts";
 import { tell } from "../events.ts";
-import { counted, milliseconds } from "../format.ts";
+import { count, counted, milliseconds } from "../format.ts";
 import { guess, loadAddress, problemIn, type Report, sendFile } from "../net/upload.ts";
 import { dialog } from "../show.ts";
 import { data, stale } from "../state.ts";
@@ -10,6 +10,9 @@ import { data, stale } from "../state.ts";
 const FORMATS: [string, string][] = [
   ["text/turtle", "Turtle or N-Triples"], ["application/trig", "TriG"], ["application/n-quads", "N-Quads"], ["application/rdf+xml", "RDF/XML"], ["application/ld+json", "JSON-LD"],
 ];
+
+/** Files beyond which each that was loaded is not listed. */
+const MANY = 5;
 
 /** How a server is made to take changes. */
 export const HOW_TO_WRITE = "restart it with --writable (programs on its own machine may write) or with --token-file FILE (for those that have a token)";
@@ -30,9 +33,13 @@ export class Loader {
   private format = h("select", { attrs: { "aria-label": "Format of the text" } }, ...FORMATS.map(([value, name]) => h("option", { attrs: { value } }, name)));
   private address = h("input", { attrs: { type: "url", "aria-label": "Address of a document", placeholder: "https://…/data.ttl", spellcheck: "false" } });
   private log = h("div", { class: "loaded", attrs: { "aria-live": "polite" } });
-  private stopButton = button("Cancel", () => this.running?.abort());
+  private stopButton = button("Cancel", () => {
+    this.stopped = true;
+    this.running?.abort();
+  });
   private go = button("Load", () => void this.choice(), { class: "primary" });
   private running: XMLHttpRequest | undefined;
+  private stopped = false;
   private formatChosen = false;
 
   /** `title` is a heading; `done` is called when something was loaded. */
@@ -67,21 +74,38 @@ export class Loader {
     return { graph: this.graph.value.trim(), replace: this.replace.checked };
   }
 
-  /** Loads files one after the other, until one is refused. */
-  async take(files: Iterable<File>): Promise<void> {
+  /** Loads files one after the other; one that is refused keeps no other out. */
+  async take(files: File[]): Promise<void> {
     this.go.disabled = true;
     this.stopButton.hidden = false;
-    this.log.replaceChildren();
-    let taken = false;
-    for (const file of files) {
+    this.stopped = false;
+    const total = h("p", { attrs: { role: "status" } });
+    this.log.replaceChildren(total);
+    const refused: HTMLElement[] = [];
+    let quads = 0;
+    let taken = 0;
+    for (const [i, file] of files.entries()) {
+      if (this.stopped) break;
       const line = h("div", { class: "uploading" });
+      if (files.length > 1) total.textContent = `File ${count(i + 1)} of ${count(files.length)}; ${counted(quads, "quad")} so far.`;
       this.log.append(line);
-      if (!(await sendFile(file, this.target, line, (x) => (this.running = x), reportView))) break;
-      taken = true;
+      const report = await sendFile(file, this.target, line, (x) => (this.running = x), reportView);
+      if (!report) {
+        refused.push(line);
+        continue;
+      }
+      taken++;
+      quads += report.added;
+      // Of many files only those that were refused stay in sight.
+      if (files.length > MANY) line.remove();
     }
     this.go.disabled = false;
     this.stopButton.hidden = true;
-    if (taken) this.changed();
+    const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
+    if (files.length > 1) total.textContent = said;
+    if (taken > 0) this.changed();
+    // The first screen takes the place of an empty store's, and with it of what is said there.
+    if (refused.length > 0 && files.length > 1) dialog("Loaded in part", h("p", {}, said), ...refused);
   }
 
   private changed(): void {
