@@ -11,12 +11,13 @@ if (folder === undefined) throw new Error("usage: node first-hour.mjs FOLDER [WO
 const files = readdirSync(folder, { recursive: true }).map((f) => join(folder, f)).filter((f) => /\.(?:nq|trig|ttl|nt|rdf|owl|jsonld)(?:\.(?:gz|bz2|xz|zst))?$/.test(f)).sort();
 const begun = Date.now();
 let before = begun;
-let at = 0;
+const seen = new Set();
+let pictures = 0;
 let page;
 async function step(name) {
   const now = Date.now();
   console.log(`${((now - before) / 1000).toFixed(1).padStart(6)} s  ${name}`);
-  await shot(page, `hour-${String(++at).padStart(2, "0")}`);
+  await shot(page, `hour-${String(++pictures).padStart(2, "0")}`);
   before = Date.now();
 }
 
@@ -42,18 +43,21 @@ try {
     await page.locator(".resource h1").waitFor();
     await page.waitForFunction(() => !document.querySelector(".resource [aria-busy]"));
     const here = page.url();
-    const links = page.locator(".values a");
-    const n = await links.count();
-    await links.nth(Math.min(n - 1, 1 + i * 2)).click();
+    // One that has not been seen yet, whatever there is.
+    seen.add(await page.evaluate(() => location.hash));
+    const all = await page.locator(".ways-both a.iri").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
+    const at = all.findIndex((href) => !seen.has(href));
+    await page.locator(".ways-both a.iri").nth(at).click();
     await page.waitForFunction((url) => location.href !== url, here);
     await page.locator(".resource h1").waitFor();
     await step(`link ${i + 1}: ${await page.title()}`);
   }
   for (const word of words.length > 0 ? words : ["concept", "person", "unit length"]) {
     await page.getByRole("combobox", { name: /Search resources/ }).fill(word);
-    await page.locator("#found li").first().waitFor();
+    await page.locator("#found li", { hasText: new RegExp(word.split(" ")[0], "i") }).first().waitFor();
     await step(`search "${word}": ${(await page.locator("#found .found-label").allTextContents()).slice(0, 3).join(", ")}`);
   }
+  await page.keyboard.press("Escape");
   await page.goto(`${address}#/query`);
   await write(page, "SELECT ?x ?label WHERE { ?x a skos:ConceptScheme ; rdfs:label ?label }");
   await page.keyboard.press("Control+Enter");

@@ -584,7 +584,8 @@ test("the page is ready soon after its address was entered", async (t) => {
   t.diagnostic(`first paint after ${seen[1].painted} ms, a key is taken after ${seen[1].typed} ms, ${seen[1].sent} bytes`);
   // Far more than it takes, on a machine that does much else.
   assert.ok(seen[1].typed < 5000, JSON.stringify(seen));
-  assert.ok(seen[1].sent < 600_000, JSON.stringify(seen));
+  // What serves the sources in front of a server does not compress them.
+  assert.ok(process.env.JINDOU_SOURCES || seen[1].sent < 600_000, JSON.stringify(seen));
   assert.deepEqual(faults, []);
   await close();
 });

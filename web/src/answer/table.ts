@@ -149,7 +149,7 @@ export class Table {
       about.addEventListener("click", () => this.statistics(column));
       return h("div", { attrs: { role: "columnheader", "aria-sort": way, "aria-colindex": column + 2 } }, sort, about, this.handle(column));
     });
-    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row", "aria-colindex": 1 } }), ...cells);
+    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row #", "aria-colindex": 1 } }, "#"), ...cells);
     if (focused >= 0) this.head.children[focused]?.querySelector("button")?.focus();
     this.element.setAttribute("aria-colcount", String(this.answer.columns.length + 1));
   }

@@ -34,6 +34,7 @@ export class SearchBox {
       if (!(event.relatedTarget instanceof Node && this.element.contains(event.relatedTarget))) this.open(false);
     });
     this.list.addEventListener("pointerdown", (event) => event.preventDefault());
+    addEventListener("hashchange", () => this.open(false));
     document.addEventListener("keydown", (event) => {
       const at = event.target as HTMLElement;
       if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, .editor, dialog")) return;
