@@ -277,7 +277,7 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
   await page.getByText("Download").click();
   const [csv] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "CSV" }).click()]);
   assert.equal(readFileSync(await csv.path(), "utf8").trim().split("\n").length, 9);
-  await page.getByRole("button", { name: "Plan" }).click();
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
   await page.locator(".plan tbody tr").first().waitFor();
   assert.match(await page.locator(".plan pre").textContent(), /rows/);
   await shot(page, "plan");
@@ -288,7 +288,7 @@ test("ASK, a graph, a chart, a plan, downloads", async () => {
 test("a plan fills while its query runs, and the query ends when somebody cancels", async () => {
   const { page, faults, close } = await visit(address);
   await write(page, "SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }");
-  await page.getByRole("button", { name: "Plan" }).click();
+  await page.getByRole("button", { name: "Plan", exact: true }).click();
   await page.getByRole("heading", { name: "Profile (running)" }).waitFor();
   const rows = () => page.locator(".plan tbody tr").evaluateAll((all) => all.map((tr) => Number((tr.children[2].textContent ?? "").replaceAll(",", ""))));
   const first = Math.max(...(await rows()));
@@ -375,8 +375,9 @@ test("a resource: what it says, what points at it, by pages", async () => {
   const many = Array.from({ length: 1000 }, (_, i) => `<http://e/x${i}> a <http://e/Hub> .`).join("\n");
   const own = await serve({ turtle: `${many}\n<http://e/Hub> <http://www.w3.org/2000/01/rdf-schema#label> "A hub"@en, "Eine Nabe"@de .` });
   const { page, faults, close } = await visit(own, { hash: `#/resource?iri=${encodeURIComponent("http://e/Hub")}`, locale: "de-DE" });
+  await page.getByRole("button", { name: "Show more of 1,000" }).click();
   await page.getByText("1–20 of 1,000").waitFor();
-  assert.equal(await page.locator(".label").textContent(), "Eine Nabe@de");
+  await page.locator("h1 .label", { hasText: "Eine Nabe" }).waitFor();
   await page.getByRole("button", { name: "Last page" }).click();
   await page.getByText("981–1,000 of 1,000").waitFor();
   assert.equal(await page.locator(".values li", { hasText: "ns:x" }).count(), 20);
@@ -528,7 +529,7 @@ test("a token is asked for where one is wanted, and kept by the tab alone", asyn
   await close();
 });
 
-test("for everybody: no serious finding of axe, light and dark; a phone's width", async () => {
+test("for everybody: no finding of axe, light and dark; a phone's width", async () => {
   const resource = `#/resource?iri=${encodeURIComponent("http://example.org/sky/Neptune")}`;
   for (const colorScheme of ["light", "dark"]) {
     for (const viewport of [{ width: 1280, height: 860 }, { width: 375, height: 740 }]) {
@@ -544,7 +545,7 @@ test("for everybody: no serious finding of axe, light and dark; a phone's width"
       await run(page, "SELECT * { ?s foaf:name }");
       await look("wrong");
       await write(page, "SELECT ?p (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?p");
-      await page.getByRole("button", { name: "Plan" }).click();
+      await page.getByRole("button", { name: "Plan", exact: true }).click();
       await page.locator(".plan tbody tr").first().waitFor();
       await look("plan");
       for (const [name, hash] of [["data", "#/data"], ["server", "#/server"], ["resource", resource]]) {
@@ -583,7 +584,8 @@ test("the page is ready soon after its address was entered", async (t) => {
   t.diagnostic(`first paint after ${seen[1].painted} ms, a key is taken after ${seen[1].typed} ms, ${seen[1].sent} bytes`);
   // Far more than it takes, on a machine that does much else.
   assert.ok(seen[1].typed < 5000, JSON.stringify(seen));
-  assert.ok(seen[1].sent < 600_000, JSON.stringify(seen));
+  // What serves the sources in front of a server does not compress them.
+  assert.ok(process.env.JINDOU_SOURCES || seen[1].sent < 600_000, JSON.stringify(seen));
   assert.deepEqual(faults, []);
   await close();
 });

@@ -36,15 +36,15 @@ export const demo = ["agencies.nt", "missions.jsonld", "moons.trig", "people.rdf
 export const folder = mkdtempSync(join(tmpdir(), "jindou-page-"));
 const running = [];
 
-/** Loads files or texts (Turtle) and serves them. */
-export async function serve({ files = [], turtle, options = ["--writable"] }) {
+/** Loads files or texts (Turtle) and serves them; `empty`: a store that the server makes itself. */
+export async function serve({ files = [], turtle, empty = false, options = ["--writable"] }) {
   const store = mkdtempSync(join(folder, "store-"));
   if (turtle !== undefined) {
     const file = join(store, "data.ttl");
     writeFileSync(file, turtle);
     files = [...files, file];
   }
-  execFileSync(program(), ["load", "--store", join(store, "s"), ...files], { stdio: "pipe" });
+  if (!empty) execFileSync(program(), ["load", "--store", join(store, "s"), ...files], { stdio: "pipe" });
   const child = spawn(program(), ["serve", "--store", join(store, "s"), "--port", "0", "--log", "error", ...options], { stdio: ["ignore", "pipe", "inherit"] });
   running.push(child);
   const address = await new Promise((resolve, reject) => {
@@ -56,10 +56,21 @@ export async function serve({ files = [], turtle, options = ["--writable"] }) {
     });
     child.on("exit", (code) => reject(new Error(`jindou serve ended with ${code}: ${said}`)));
   });
+  servers.set(`${address}/`, child);
   if (!process.env.JINDOU_SOURCES) return `${address}/`;
   const front = await proxy(0, address);
   running.push({ kill: front.close });
+  servers.set(front.address, child);
   return front.address;
+}
+
+const servers = new Map();
+
+/** Ends the server of an address, and waits for that. */
+export async function stop(address) {
+  const child = servers.get(address);
+  child.kill("SIGKILL");
+  await new Promise((resolve) => child.once("exit", resolve));
 }
 
 let browser;
@@ -83,7 +94,7 @@ export async function visit(address, { hash = "", ...options } = {}) {
   await page.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => {
       // Who types over highlighted text makes the browser itself want a style for it; the editor draws it again anyway.
-      if (event.effectiveDirective === "style-src-attr" && event.target.className === "editor") return;
+      if (event.effectiveDirective === "style-src-attr" && event.target.classList?.contains("editor")) return;
       globalThis.refused(`refused: ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}`);
     });
   });
@@ -127,13 +138,12 @@ export async function shot(page, name) {
   if (process.env.JINDOU_SHOTS) await page.screenshot({ path: join(process.env.JINDOU_SHOTS, `${name}.png`) });
 }
 
-/** Serious findings of axe, as sentences. */
+/** Findings of axe, as sentences. */
 export async function audit(page) {
   const source = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
   await page.evaluate(source);
   const result = await page.evaluate(() => globalThis.axe.run(document));
   return result.violations
-    .filter((v) => v.impact === "serious" || v.impact === "critical")
     .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join("; ")}`);
 }
 

@@ -2,12 +2,17 @@
 
 import { byId, h } from "./dom.ts";
 import { askForTokenBy, setToken, token, type Problem } from "./net/http.ts";
-import { dialog } from "./show.ts";
+import { listen } from "./events.ts";
+import { forgetLabels } from "./labels.ts";
+import { dialog, labelsChanged, queryHash } from "./show.ts";
 import { data, stale } from "./state.ts";
 import { DataView } from "./views/data.ts";
+import { dropAnywhere } from "./views/load.ts";
 import { QueryView } from "./views/query.ts";
 import { ResourceView } from "./views/resource.ts";
+import { SearchBox } from "./views/search-box.ts";
 import { ServerView } from "./views/server.ts";
+import { switches } from "./views/switches.ts";
 import type { View } from "./views/view.ts";
 
 const views: Record<string, View> = {
@@ -79,12 +84,33 @@ function forget(): void {
   place.append(drop);
 }
 
+/** The choice of graphs is seen once the data is known. */
+function choices(): void {
+  byId("switch-place").replaceChildren(switches());
+}
+
 askForTokenBy(askForToken);
 byId("main").replaceChildren();
 byId("nav").hidden = false;
+byId("search-place").replaceChildren(new SearchBox().element);
 addEventListener("hashchange", route);
 addEventListener("popstate", route);
+dropAnywhere();
+listen("graphs", () => {
+  choices();
+  shown?.refresh?.();
+});
+listen("data", () => {
+  forgetLabels();
+  void data().then(choices);
+  shown?.refresh?.();
+});
+listen("labels", labelsChanged);
 forget();
-// Short names for the data's own vocabulary are known when the first answer comes.
-void data();
+choices();
+// A browser that was led to the endpoint with a query gets the page, and the page the query.
+const brought = new URLSearchParams(location.search).get("query");
+if (brought !== null) history.replaceState(null, "", `./${queryHash(brought)}`);
+// Short names for the data's own vocabulary, and which graphs are read, are known when the first answer comes.
+void data().then(choices);
 route();

@@ -2,6 +2,7 @@
 
 import { h } from "./dom.ts";
 import { count } from "./format.ts";
+import { type Label, labelled, labelsOn, LONGEST } from "./labels.ts";
 import { Prefixes } from "./rdf/prefixes.ts";
 import { type Term, visible, written, XSD } from "./rdf/term.ts";
 
@@ -12,8 +13,9 @@ export function resourceHash(iri: string): string {
   return `#/resource?iri=${encodeURIComponent(iri)}`;
 }
 
-export function queryHash(text: string): string {
-  return `#/query?q=${encodeURIComponent(text)}`;
+/** The address of a query; of one that reads other graphs than the server by itself, with these. */
+export function queryHash(text: string, graphs?: string): string {
+  return `#/query?q=${encodeURIComponent(text)}${graphs ? `&graphs=${graphs}` : ""}`;
 }
 
 /** What tells an IRI from others where there is little room: its short name, or its last part. */
@@ -32,7 +34,37 @@ function endSeen(text: string): (Node | string)[] {
 
 /** An IRI that leads to its resource's page: always to a place within this page, whatever the IRI is. */
 export function iriLink(iri: string, text = prefixes.shown(iri)): HTMLElement {
-  return h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, ...endSeen(text));
+  return named(h("a", { class: "iri", title: visible(iri), attrs: { href: resourceHash(iri), dir: "ltr" } }, ...endSeen(text)), iri, text);
+}
+
+/** Elements whose text is the name of an IRI, for as long as they are on the screen. */
+const elements = new Map<WeakRef<HTMLElement>, { iri: string; text: string }>();
+const swept = new FinalizationRegistry((ref: WeakRef<HTMLElement>) => elements.delete(ref));
+
+/** Puts a label in the place of an IRI's short name as soon as it is known. */
+function named<E extends HTMLElement>(element: E, iri: string, text: string): E {
+  const ref = new WeakRef<HTMLElement>(element);
+  elements.set(ref, { iri, text });
+  swept.register(element, ref);
+  labelled(element, iri, (label) => showLabel(element, label, text));
+  return element;
+}
+
+function showLabel(element: HTMLElement, label: Label, short: string): void {
+  if (!labelsOn()) return;
+  const iri = element.title;
+  element.replaceChildren(h("bdi", { class: "label-text", attrs: label.lang ? { lang: label.lang, dir: "auto" } : { dir: "auto" } }, visible(label.text.slice(0, LONGEST))));
+  if (!iri.includes("\n")) element.title = short === iri ? iri : `${short}\n${iri}`;
+}
+
+/** Labels were switched on or off. */
+export function labelsChanged(): void {
+  for (const [ref, { iri, text }] of elements) {
+    const element = ref.deref();
+    if (!element?.isConnected) continue;
+    element.replaceChildren(...endSeen(text));
+    if (labelsOn()) labelled(element, iri, (label) => showLabel(element, label, text));
+  }
 }
 
 /** True for numbers and truth values in the forms that SPARQL reads without a datatype; they are told from texts by their colour. */
@@ -55,14 +87,19 @@ export function mark(term: Term): string {
   return `^^${prefixes.shown(term.datatype)}`;
 }
 
+/** A text in one line, with a sign where its lines end. */
+function lineEnds(text: string): string {
+  return text.replace(/\r\n?|\n/g, "↵");
+}
+
 /** A term in one line. Texts of data stand in elements that keep their direction of writing to themselves. */
-export function termNode(term: Term | null, options: { link?: boolean; most?: number } = {}): HTMLElement {
+export function termNode(term: Term | null, options: { link?: boolean; most?: number; oneLine?: boolean } = {}): HTMLElement {
   if (term === null) return h("span", { class: "unbound" });
-  const { link = true, most = 300 } = options;
+  const { link = true, most = 300, oneLine = false } = options;
   switch (term.type) {
     case "iri":
       if (link) return iriLink(term.value);
-      return h("span", { class: "iri", title: visible(term.value), attrs: { dir: "ltr" } }, prefixes.shown(term.value));
+      return named(h("span", { class: "iri", title: visible(term.value), attrs: { dir: "ltr" } }, prefixes.shown(term.value)), term.value, prefixes.shown(term.value));
     case "blank":
       return h("span", { class: "blank", title: `_:${visible(term.value)}` }, `_:${visible(term.value.slice(0, 12))}`);
     case "triple":
@@ -73,7 +110,7 @@ export function termNode(term: Term | null, options: { link?: boolean; most?: nu
       return h(
         "span",
         { class: isBare(term) ? "literal bare" : "literal" },
-        h("bdi", { attrs: { dir: "auto", ...(term.language ? { lang: term.language } : {}) } }, term.value.slice(0, most)),
+        h("bdi", { attrs: { dir: "auto", ...(term.language ? { lang: term.language } : {}) } }, oneLine ? lineEnds(term.value.slice(0, most)) : term.value.slice(0, most)),
         long && h("span", { class: "more" }, `… (${count(term.cut ?? term.value.length)} characters)`),
         behind !== "" && h("span", { class: "mark" }, behind),
       );

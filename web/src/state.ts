@@ -1,16 +1,21 @@
-// What several views know together: the data's description, and what this browser remembers.
+// What several views know together: the server's description of its data, and its counts in the graphs that are read.
 
+import { fit, graphs, type Graphs } from "./graphs.ts";
 import { send } from "./net/http.ts";
-import { description, type Description } from "./rdf/description.ts";
+import { loadPrefixes } from "./net/prefixes.ts";
+import { select } from "./net/select.ts";
+import { description, type Counted, type Description } from "./rdf/description.ts";
+import { RDF_TYPE } from "./rdf/term.ts";
 import { prefixes } from "./show.ts";
 
 let described: Promise<Description | undefined> | undefined;
 
 /** What the server says about its data, asked for once; `undefined` where it does not say. */
 export function data(): Promise<Description | undefined> {
-  described ??= send("query", { headers: { Accept: "application/n-triples" } })
-    .then(async (response) => {
-      const about = description(await response.text());
+  described ??= Promise.all([send("query", { headers: { Accept: "application/n-triples" } }).then((r) => r.text()), loadPrefixes()])
+    .then(([text]) => {
+      const about = description(text);
+      fit(about);
       // Prefixes for the data's own vocabulary, frequent first.
       for (const { iri } of [...about.predicates, ...about.classList].slice(0, 300)) prefixes.coin(iri);
       return about;
@@ -25,34 +30,66 @@ export function data(): Promise<Description | undefined> {
 /** Forgets it: the data has changed. */
 export function stale(): void {
   described = undefined;
+  counted.clear();
 }
 
-const KEY = "jindou-queries";
-const MOST = 30;
+/** The classes and predicates of the graphs that are read. */
+export interface Counts {
+  triples: number;
+  /** The most frequent ones, frequent first. */
+  classes: Counted[];
+  predicates: Counted[];
+  /** How many there are. */
+  classCount: number;
+  predicateCount: number;
+  /** True where the default graph alone was too large to be counted: the numbers are of all graphs. */
+  ofAll: boolean;
+}
 
-/** Queries that ran in this browser, the last one first. */
-export function recent(): string[] {
-  try {
-    const all: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
-    return Array.isArray(all) ? all.filter((q): q is string => typeof q === "string") : [];
-  } catch {
-    return [];
+/** Most classes or predicates that are listed, as in the server's own description. */
+const LISTED = 1000;
+/** Seconds that counting may take. */
+const PATIENCE = 5;
+
+const counted = new Map<string, Promise<Counts | undefined>>();
+
+export function counts(): Promise<Counts | undefined> {
+  const key = graphs();
+  // Which graphs are read may be another after the description has come.
+  if (described === undefined) return data().then((about) => (about ? counts() : undefined));
+  let found = counted.get(key);
+  if (!found) {
+    found = count();
+    counted.set(key, found);
+    void found.then((made) => made ?? counted.delete(key));
   }
+  return found;
 }
 
-export function remember(query: string): void {
-  if (query.length > 20_000) return;
-  try {
-    localStorage.setItem(KEY, JSON.stringify([query, ...recent().filter((q) => q !== query)].slice(0, MOST)));
-  } catch {
-    // A browser that keeps nothing is fine.
+/** How often each IRI is the `?k` of a pattern, frequent first. */
+async function listed(pattern: string, which: Graphs): Promise<Counted[]> {
+  const rows = await select(`SELECT ?k (COUNT(*) AS ?n) { ${pattern} } GROUP BY ?k ORDER BY DESC(?n) ?k LIMIT ${LISTED}`, { timeout: PATIENCE, graphs: which });
+  return rows.flatMap(([k, n]) => (k?.type === "iri" ? [{ iri: k.value, count: Number(n?.value ?? 0) }] : []));
+}
+
+async function count(): Promise<Counts | undefined> {
+  const about = await data();
+  if (!about) return undefined;
+  const all: Counts = {
+    triples: about.triples, classes: about.classList, predicates: about.predicates, classCount: about.classes, predicateCount: about.properties, ofAll: false,
+  };
+  // The description counts all graphs; the default graph is counted where it is something else.
+  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) {
+    // Classes that came since the store was merged last are not in the description.
+    if (about.classList.length > 0 || !about.predicates.some((p) => p.iri === RDF_TYPE)) return all;
+    const classes = await listed("?s a ?k", graphs()).catch(() => []);
+    return { ...all, classes, classCount: classes.length };
   }
-}
-
-export function forgetQueries(): void {
+  if (about.defaultTriples === 0) return { ...all, triples: 0, classes: [], predicates: [], classCount: 0, predicateCount: 0 };
   try {
-    localStorage.removeItem(KEY);
+    const [classes, predicates] = await Promise.all([listed("?s a ?k", "default"), listed("?s ?k ?o", "default")]);
+    return { triples: about.defaultTriples, classes, predicates, classCount: classes.length, predicateCount: predicates.length, ofAll: false };
   } catch {
-    // Nothing was kept.
+    return { ...all, ofAll: true };
   }
 }

@@ -7,7 +7,7 @@ import { problemOf, wantsToken } from "../src/net/http.ts";
 import { metrics } from "../src/net/metrics.ts";
 import { rows } from "../src/net/select.ts";
 import { curl, python, quoted } from "../src/net/snippets.ts";
-import { expected } from "../src/views/plan.ts";
+import { expected } from "../src/views/estimate.ts";
 
 const AWKWARD = ["SELECT * { ?s ?p 'it''s' }", `a"b\\c\n"""x""" 'y' $HOME \`id\` \\`, "ends with a quote\n\"", "tab\there\r\n漢😀"];
 

@@ -367,9 +367,9 @@ mod tests {
         );
         assert_ne!(set.version(), table.version());
         let remove = PrefixChange::Remove("e".into());
-        let data = set.with(&[remove.clone()]);
+        let data = set.with(std::slice::from_ref(&remove));
         assert_eq!(data.get("e"), Some("http://a/"));
-        let none = data.with(&[remove.clone()]);
+        let none = data.with(std::slice::from_ref(&remove));
         assert_eq!((none.get("e"), none.version()), (None, 0));
         assert!(none.effective([remove]).is_empty());
         assert!(

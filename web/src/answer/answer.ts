@@ -2,7 +2,7 @@
 
 import { token } from "../net/http.ts";
 import type { Term } from "../rdf/term.ts";
-import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
+import type { Ask, Ending, Progress, Series, Statistics, Told } from "./protocol.ts";
 import type { Order } from "./rows.ts";
 
 /** Rows that are fetched at most, and characters. */
@@ -13,6 +13,17 @@ export const MOST_SIZE = 400_000_000;
 const BLOCK = 200;
 /** Blocks that are kept. */
 const KEPT = 40;
+
+/** A worker that is ready before there is a query for it: its script is there even if the server has gone in the meantime. */
+let spare: Worker | undefined = typeof Worker === "undefined" ? undefined : new Worker("worker.js");
+
+function nextWorker(): Worker {
+  const worker = spare ?? new Worker("worker.js");
+  spare = new Worker("worker.js");
+  // One whose script did not come is not kept.
+  spare.onerror = () => (spare = undefined);
+  return worker;
+}
 
 export class Answer {
   columns: string[] = [];
@@ -27,7 +38,7 @@ export class Answer {
   arranging = false;
   /** Called whenever something of this has changed. */
   changed: () => void = () => {};
-  private worker = new Worker("worker.js");
+  private worker = nextWorker();
   private view = 0;
   /** Rows of the arrangement; `null`: as many as there are. */
   private arranged: number | null = null;
@@ -36,14 +47,18 @@ export class Answer {
   private replies = new Map<number, (value: unknown) => void>();
   private last = 0;
 
-  /** `seconds`: the query's time limit, if it is not the server's. */
-  constructor(readonly query: string, seconds?: number) {
+  /** `path`: where the query is sent to, with its parameters. */
+  constructor(readonly query: string, path: string) {
     this.worker.onmessage = (event: MessageEvent<Told>) => this.take(event.data);
-    this.worker.onerror = () => {
-      this.ending ??= { how: "problem", problem: { status: 0, kind: "worker", detail: "the page's worker.js does not run in this browser" } };
-      this.changed();
-    };
-    this.ask({ type: "run", path: seconds ? `query?timeout=${seconds}` : "query", query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
+    this.worker.onerror = () => void this.lost();
+    this.ask({ type: "run", path, query, bearer: token(), mostRows: MOST_ROWS, mostSize: MOST_SIZE });
+  }
+
+  /** The worker does not run: because the server that has its script does not answer, or for a reason of the browser's. */
+  private async lost(): Promise<void> {
+    const answers = await fetch("health", { cache: "no-store" }).then(() => true, () => false);
+    this.ending ??= { how: "problem", problem: { status: 0, kind: answers ? "worker" : "network", detail: "" } };
+    this.changed();
   }
 
   private ask(ask: Ask): void {
@@ -156,6 +171,16 @@ export class Answer {
 
   series(columns: number[], labels: number | null, most: number): Promise<Series> {
     return this.request((id) => ({ type: "series", id, columns, labels, most }));
+  }
+
+  /** The first rows in the order and choice that is shown. */
+  shownRows(most: number): Promise<(Term | null)[][]> {
+    return this.request((id) => ({ type: "rows", id, most }));
+  }
+
+  /** What there is to say about a column. */
+  statistics(column: number): Promise<Statistics> {
+    return this.request((id) => ({ type: "statistics", id, column }));
   }
 
   /** The first rows. */

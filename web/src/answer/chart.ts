@@ -2,6 +2,7 @@
 
 import { h, svg } from "../dom.ts";
 import { count } from "../format.ts";
+import { labelOf } from "../labels.ts";
 import { numberOf, type Term } from "../rdf/term.ts";
 import { nameOf } from "../show.ts";
 import type { Answer } from "./answer.ts";
@@ -41,12 +42,13 @@ export class Chart {
     const option = (c: number) => h("option", { attrs: { value: c } }, columns[c] ?? "");
     this.up.replaceChildren(...numeric.map(option));
     this.across.replaceChildren(h("option", { attrs: { value: -1 } }, "row number"), ...columns.map((_, c) => option(c)));
-    this.up.value = String(numeric.at(-1));
+    this.up.value = String(numeric[0]);
     // A name alongside its number, or one number over another.
     const names = columns.map((_, c) => c).filter((c) => !numeric.includes(c));
     this.across.value = String(names[0] ?? (numeric.length > 1 ? numeric[0] : -1));
+    if (names.length === 0 && numeric.length > 1) this.up.value = String(numeric[1]);
     this.across.onchange = this.up.onchange = () => void this.draw(numeric);
-    this.element.replaceChildren(h("p", {}, h("label", {}, "Across ", this.across), " ", h("label", {}, "Up ", this.up)), this.picture);
+    this.element.replaceChildren(h("p", {}, h("label", {}, "Horizontal ", this.across), " ", h("label", {}, "Vertical ", this.up)), this.picture);
     await this.draw(numeric);
   }
 
@@ -88,7 +90,7 @@ function number(value: number): string {
 
 function label(term: Term | null | undefined): string {
   if (!term) return "";
-  return term.type === "iri" ? nameOf(term.value) : term.value;
+  return term.type === "iri" ? (labelOf(term.value)?.text ?? nameOf(term.value)) : term.value;
 }
 
 function bars(values: Float64Array, labels: (Term | null)[], title: string): SVGSVGElement {

@@ -1,16 +1,23 @@
-// Triples as a picture: what they name as nodes, their predicates as edges.
+// Triples as a picture: what they name as nodes, coloured by class, their predicates as edges.
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
 import { button, h, svg } from "../dom.ts";
-import { type Term, visible, written } from "../rdf/term.ts";
-import { nameOf, prefixes, resourceHash } from "../show.ts";
+import { label, labelsOn } from "../labels.ts";
+import { RDF_TYPE, type Term, visible, written } from "../rdf/term.ts";
+import { iriLink, nameOf, prefixes, resourceHash } from "../show.ts";
+import { arranged, type Caption } from "./captions.ts";
+import { classesOf, type Triple } from "./neighbours.ts";
 
-export type Triple = [Term, Term, Term];
+export type { Triple } from "./neighbours.ts";
 
 interface Node extends SimulationNodeDatum {
   key: string;
   term: Term;
   group: SVGGElement;
+  text: SVGTextElement;
+  /** Edges that it has. */
+  degree: number;
+  expanded: boolean;
 }
 
 interface Edge extends SimulationLinkDatum<Node> {
@@ -19,14 +26,34 @@ interface Edge extends SimulationLinkDatum<Node> {
   predicates: Set<string>;
   line: SVGLineElement;
   text: SVGTextElement;
+  /** Which part of the way its caption stands at. */
+  part: number;
+}
+
+interface Options {
+  /** Gives more triples around a resource. */
+  expand?: (iri: string) => Promise<Triple[]>;
+  /** Whether nodes are coloured by their classes. */
+  colours?: boolean;
 }
 
 /** More nodes than a picture is read with. */
 const MOST_NODES = 150;
 /** More edges than can be read with all their names; beyond it, a node shows those of its own while it has the pointer or the focus. */
 const MOST_NAMED = 20;
-/** Longest name of an edge. */
+/** Longest name of an edge, and of a node. */
 const LONGEST = 28;
+const LONGEST_NAME = 32;
+/** Classes that have a colour of their own. */
+const COLOURS = 8;
+/** Height of the picture in its own units; its width follows the page's. */
+const HEIGHT = 560;
+/** About the width of a character in a caption. */
+const CHARACTER = 6.1;
+/** Parts of an edge where its caption may stand, the best first. */
+const PARTS = [0.5, 0.4, 0.6, 0.3, 0.7] as const;
+/** Radius of a node. */
+const RADIUS = 8;
 
 export class Graph {
   readonly element: HTMLElement;
@@ -35,37 +62,49 @@ export class Graph {
   private left = 0;
   private hint = h("span");
   private note = h("p", { attrs: { role: "status" } });
+  private legend = h("p", { class: "legend" });
   private lines = svg("g");
   private dots = svg("g");
   private scene = svg("g", {}, this.lines, this.dots);
-  private plot = svg("svg", { class: "graph", viewBox: "-450 -280 900 560", role: "group", "aria-label": "Graph" }, arrow(), this.scene);
+  private plot = svg("svg", { class: "graph", viewBox: `-450 -280 900 ${HEIGHT}`, role: "group", "aria-label": "Graph" }, arrow(), this.scene);
   private simulation = forceSimulation<Node>([])
-    .force("charge", forceManyBody().strength(-260))
+    .force("charge", forceManyBody().strength(-320))
     // Parts that hang together by nothing stay in sight of one another.
-    .force("x", forceX(0).strength(0.06))
+    .force("x", forceX(0).strength(0.045))
     .force("y", forceY(0).strength(0.1))
-    .force("collide", forceCollide(26))
-    .on("tick", () => this.place());
+    .force("collide", forceCollide(30))
+    .on("tick", () => this.place())
+    .on("end", () => this.captions());
   private at = { x: 0, y: 0, scale: 1 };
+  private width = 900;
   /** Someone moved or scaled the picture. */
   private chosen = false;
+  private ticks = 0;
+  /** Class of each resource, and the classes by the colours that they have. */
+  private classes = new Map<string, string>();
+  private coloured: string[] = [];
+  private stopped = new AbortController();
 
-  /** `expand` gives more triples around a resource. */
-  constructor(private expand?: (iri: string) => Promise<Triple[]>) {
-    const how = expand ? "Click a node for its neighbours, twice for its page." : "Click a node twice for its page.";
+  constructor(private options: Options = {}) {
+    const how = options.expand ? "Click a node to add its neighbours, twice for its page." : "Click a node twice for its page.";
     this.element = h(
       "div",
       { class: "graph-box" },
-      h("p", { class: "tools" }, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), h("span", {}, `${how} Enter opens it, drag moves.`, this.hint)),
+      h("p", { class: "tools" }, button("+", () => this.zoom(1.25), { title: "Larger", attrs: { "aria-label": "Larger" } }), button("−", () => this.zoom(0.8), { title: "Smaller", attrs: { "aria-label": "Smaller" } }), button("All", () => { this.chosen = false; this.fit(); }, { title: "Shows all of it" }), h("span", {}, `${how} ${options.expand ? "Space adds, " : ""}Enter opens, drag moves.`, this.hint)),
       this.plot as unknown as HTMLElement,
-      this.note,
+      this.legend, this.note,
     );
     this.drags();
   }
 
   /** Adds triples; a picture has room for this many nodes. */
   add(triples: Triple[], focus?: string): void {
+    const before = this.nodes.size;
     for (const [s, p, o] of triples) {
+      // What a resource is, is seen by its colour and said in the legend.
+      if (this.colours && p.value === RDF_TYPE && s.type === "iri" && o.type === "iri") {
+        if (!this.classes.has(s.value)) this.classes.set(s.value, o.value);
+      }
       const subject = this.node(s);
       const object = this.node(o, p);
       if (!subject || !object) {
@@ -75,8 +114,7 @@ export class Graph {
       const key = `${subject.key} ${object.key}`;
       const edge = this.edges.get(key) ?? this.edge(key, subject, object);
       edge.predicates.add(p.value);
-      const names = [...edge.predicates].map((iri) => tail(prefixes.shown(iri)));
-      edge.text.textContent = names.slice(0, 3).join(", ") + (names.length > 3 ? ", …" : "");
+      this.nameEdge(edge);
     }
     const dense = this.edges.size > MOST_NAMED;
     this.plot.classList.toggle("dense", dense);
@@ -84,23 +122,74 @@ export class Graph {
     if (focus) this.nodes.get(`<${focus}>`)?.group.classList.add("focus");
     this.note.textContent = this.left > 0 ? `The drawing is limited to ${MOST_NODES} nodes: ${this.left} triples are not shown.` : "";
     this.simulation.nodes([...this.nodes.values()]);
-    this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 170 : 110).strength(dense ? 0.25 : 0.6));
+    this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 150 : 130).strength(dense ? 0.25 : 0.5));
     this.simulation.alpha(0.9);
     // Someone who wants no motion gets the end of it.
     const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    this.simulation.stop().tick(still ? 250 : 120);
+    this.simulation.stop().tick(still ? 300 : 200);
     this.place();
     this.fit();
-    if (!still) this.simulation.restart();
+    this.captions();
+    if (!still) this.simulation.alpha(0.05).restart();
+    if (this.nodes.size > before) void this.dress();
+  }
+
+  private get colours(): boolean {
+    return this.options.colours !== false;
+  }
+
+  /** Gives the nodes their labels and the colours of their classes. */
+  private async dress(): Promise<void> {
+    const { signal } = this.stopped;
+    const iris = [...this.nodes.values()].flatMap(({ term }) => (term.type === "iri" ? [term.value] : []));
+    const named = labelsOn() ? Promise.all(iris.map(async (iri) => {
+      const found = await label(iri);
+      const node = this.nodes.get(`<${iri}>`);
+      if (!found || !node || signal.aborted) return;
+      this.nameNode(node, found.text, prefixes.shown(iri));
+    })) : Promise.resolve();
+    if (this.colours) {
+      const found = await classesOf(iris.filter((iri) => !this.classes.has(iri)), signal);
+      if (signal.aborted) return;
+      for (const [iri, c] of found) this.classes.set(iri, c);
+      this.paint();
+    }
+    await named;
+    if (!signal.aborted) this.captions();
+  }
+
+  private paint(): void {
+    const times = new Map<string, number>();
+    for (const { term } of this.nodes.values()) {
+      const c = term.type === "iri" ? this.classes.get(term.value) : undefined;
+      if (c !== undefined) times.set(c, (times.get(c) ?? 0) + 1);
+    }
+    // A class keeps its colour when more comes.
+    for (const [c] of [...times].sort((a, b) => b[1] - a[1])) if (!this.coloured.includes(c)) this.coloured.push(c);
+    for (const { term, group } of this.nodes.values()) {
+      const c = term.type === "iri" ? this.classes.get(term.value) : undefined;
+      const at = c === undefined ? -1 : this.coloured.indexOf(c);
+      if (at >= 0) group.dataset["colour"] = at < COLOURS ? String(at) : "other";
+    }
+    this.legend.replaceChildren(...this.coloured.slice(0, COLOURS).map((c, i) => {
+      const dot = h("span", { class: "key" });
+      dot.dataset["colour"] = String(i);
+      return h("span", { class: "legend-item" }, dot, iriLink(c));
+    }), this.coloured.length > COLOURS ? h("span", { class: "soft" }, `and ${this.coloured.length - COLOURS} more classes`) : "");
   }
 
   /** Makes all of it seen, unless someone has chosen what to look at. */
   private fit(): void {
+    const { clientWidth, clientHeight } = this.plot;
+    if (clientWidth > 0 && clientHeight > 0) {
+      this.width = (HEIGHT * clientWidth) / clientHeight;
+      this.plot.setAttribute("viewBox", `${-this.width / 2} ${-HEIGHT / 2} ${this.width} ${HEIGHT}`);
+    }
     if (this.chosen) return;
     const xs = [...this.nodes.values()].map((n) => n.x ?? 0);
     const ys = [...this.nodes.values()].map((n) => n.y ?? 0);
-    const [left, right, top, bottom] = [Math.min(...xs) - 90, Math.max(...xs) + 90, Math.min(...ys) - 40, Math.max(...ys) + 30];
-    const scale = Math.min(1.4, 900 / (right - left), 560 / (bottom - top));
+    const [left, right, top, bottom] = [Math.min(...xs) - 100, Math.max(...xs) + 100, Math.min(...ys) - 40, Math.max(...ys) + 40];
+    const scale = Math.min(1.4, this.width / (right - left), HEIGHT / (bottom - top));
     this.at = { x: (-(left + right) / 2) * scale, y: (-(top + bottom) / 2) * scale, scale };
     this.look();
   }
@@ -112,53 +201,99 @@ export class Graph {
     if (found) return found;
     if (this.nodes.size >= MOST_NODES) return undefined;
     const whole = term.type === "iri" ? prefixes.shown(term.value) : term.type === "blank" ? "" : term.value;
-    const name = term.type === "iri" ? nameOf(term.value) : whole;
-    const short = name.length > 26 ? `${name.slice(0, 25)}…` : name;
-    const group = svg("g", { class: `node ${term.type}`, role: "button", tabindex: 0, "aria-label": visible(whole.slice(0, 200)) });
-    group.append(svg("title", {}, visible(term.value.slice(0, 500))), svg("circle", { r: 8 }));
+    const group = svg("g", { class: `node ${term.type}`, role: "button", tabindex: 0 });
+    group.append(svg("title", {}, visible(term.value.slice(0, 500))), svg("circle", { r: RADIUS }));
     const text = svg("text", { y: -12, "text-anchor": "middle" });
-    text.textContent = visible(short);
     group.append(text);
     this.dots.append(group);
-    const made: Node = { key, term, group, x: (Math.random() - 0.5) * 200, y: (Math.random() - 0.5) * 200 };
+    const made: Node = { key, term, group, text, degree: 0, expanded: false, x: (Math.random() - 0.5) * 300, y: (Math.random() - 0.5) * 200 };
+    this.nameNode(made, term.type === "iri" ? nameOf(term.value) : whole, whole);
     this.nodes.set(key, made);
     this.acts(made);
     return made;
+  }
+
+  private nameNode({ group, text }: Node, name: string, whole: string): void {
+    const clean = visible(name.replace(/\s+/g, " "));
+    text.textContent = clean.length > LONGEST_NAME ? `${clean.slice(0, LONGEST_NAME - 1)}…` : clean;
+    group.setAttribute("aria-label", visible(name === whole ? whole.slice(0, 200) : `${name.slice(0, 200)} (${whole.slice(0, 200)})`));
   }
 
   private edge(key: string, source: Node, target: Node): Edge {
     const line = svg("line", { "marker-end": "url(#arrow)" });
     const text = svg("text", { class: "edge", "text-anchor": "middle" });
     this.lines.append(line, text);
-    const made: Edge = { source, target, predicates: new Set(), line, text };
+    const made: Edge = { source, target, predicates: new Set(), line, text, part: PARTS[0] };
     this.edges.set(key, made);
+    source.degree++;
+    target.degree++;
     return made;
   }
 
+  private nameEdge({ predicates, text }: Edge): void {
+    const names = [...predicates].map((iri) => tail(prefixes.shown(iri)));
+    text.textContent = names.slice(0, 3).join(", ") + (names.length > 3 ? ", …" : "");
+  }
+
   private place(): void {
-    for (const { source, target, line, text } of this.edges.values()) {
+    for (const { source, target, line, text, part } of this.edges.values()) {
       const [x1, y1, x2, y2] = [source.x ?? 0, source.y ?? 0, target.x ?? 0, target.y ?? 0];
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       line.setAttribute("x1", String(x1));
       line.setAttribute("y1", String(y1));
       line.setAttribute("x2", String(x2 - ((x2 - x1) / length) * 11));
       line.setAttribute("y2", String(y2 - ((y2 - y1) / length) * 11));
-      text.setAttribute("x", String((x1 + x2) / 2));
-      text.setAttribute("y", String((y1 + y2) / 2 - 4));
+      text.setAttribute("x", String(x1 + (x2 - x1) * part));
+      text.setAttribute("y", String(y1 + (y2 - y1) * part - 1));
     }
     for (const { group, x = 0, y = 0 } of this.nodes.values()) group.setAttribute("transform", `translate(${x} ${y})`);
+    if (++this.ticks % 5 === 0) this.captions();
+  }
+
+  /** Puts each caption where it lies on nothing else; one without such a place is seen while its node has the pointer or the focus. */
+  private captions(): void {
+    const nodes = [...this.nodes.values()].sort((a, b) => b.degree - a.degree);
+    const dots = nodes.map(({ x = 0, y = 0 }) => ({ x, y, width: RADIUS * 2, height: RADIUS * 2 }));
+    const wide = (text: SVGTextElement, size = CHARACTER) => Math.max(10, (text.textContent ?? "").length * size);
+    const ofNodes = nodes.map(({ text, x = 0, y = 0 }): Caption => {
+      const width = wide(text);
+      return { width, height: 13, places: [{ x, y: y - 16 }, { x, y: y + 17 }, { x: x + width / 2 + 12, y }, { x: x - width / 2 - 12, y }] };
+    });
+    const named = this.edges.size > MOST_NAMED ? [] : [...this.edges.values()];
+    const ofEdges = named.map(({ text, source, target }): Caption => {
+      const at = (part: number) => ({ x: (source.x ?? 0) + ((target.x ?? 0) - (source.x ?? 0)) * part, y: (source.y ?? 0) + ((target.y ?? 0) - (source.y ?? 0)) * part - 4 });
+      return { width: wide(text, 5.4), height: 12, places: PARTS.map(at) };
+    });
+    const places = arranged([...ofNodes, ...ofEdges], dots);
+    nodes.forEach(({ text, x = 0, y = 0, group }, i) => {
+      const found = places[i];
+      group.classList.toggle("crowded", !found);
+      text.setAttribute("x", String(found ? found.x - x : 0));
+      text.setAttribute("y", String(found ? found.y - y + 4 : -12));
+    });
+    named.forEach((edge, i) => {
+      const found = places[nodes.length + i];
+      edge.text.classList.toggle("crowded", !found);
+      if (!found) return;
+      edge.part = PARTS[ofEdges[i]?.places.indexOf(found) ?? 0] ?? PARTS[0];
+      edge.text.setAttribute("x", String(found.x));
+      edge.text.setAttribute("y", String(found.y + 3));
+    });
   }
 
   private acts(node: Node): void {
     const { group, term } = node;
     let moved = false;
     const name = (shown: boolean) => {
+      // What is read lies above the rest.
+      if (shown && this.dots.lastChild !== group && document.activeElement !== group && !group.matches(":active")) this.dots.append(group);
       for (const { source, target, line, text } of this.edges.values()) {
         const near = shown && (source === node || target === node);
         for (const part of [line, text]) part.classList.toggle("near", near);
       }
     };
-    for (const event of ["pointerenter", "focus"]) group.addEventListener(event, () => name(true));
+    group.addEventListener("pointerenter", () => name(true));
+    group.addEventListener("focus", () => name(true));
     for (const event of ["pointerleave", "blur"]) group.addEventListener(event, () => name(false));
     group.addEventListener("pointerdown", (event) => {
       event.stopPropagation();
@@ -177,23 +312,26 @@ export class Graph {
     });
     if (term.type !== "iri") return;
     group.addEventListener("click", () => {
-      if (!moved) void this.grow(term.value);
+      if (!moved) void this.grow(node, term.value);
     });
     group.addEventListener("dblclick", () => (location.hash = resourceHash(term.value)));
     group.addEventListener("keydown", (event) => {
       if (event.key === "Enter") location.hash = resourceHash(term.value);
       if (event.key === " ") {
         event.preventDefault();
-        void this.grow(term.value);
+        void this.grow(node, term.value);
       }
     });
   }
 
-  private async grow(iri: string): Promise<void> {
-    if (!this.expand) return;
+  private async grow(node: Node, iri: string): Promise<void> {
+    if (!this.options.expand || node.expanded) return;
+    node.expanded = true;
+    node.group.classList.add("expanded");
     try {
-      this.add(await this.expand(iri), iri);
+      this.add(await this.options.expand(iri), iri);
     } catch (error) {
+      node.expanded = false;
       this.note.textContent = error instanceof Error ? error.message : String(error);
     }
   }
@@ -208,7 +346,7 @@ export class Graph {
       this.plot.setPointerCapture(event.pointerId);
       let [x, y] = [event.clientX, event.clientY];
       const move = (e: PointerEvent) => {
-        const factor = 900 / Math.max(1, this.plot.clientWidth);
+        const factor = this.width / Math.max(1, this.plot.clientWidth);
         this.at.x += (e.clientX - x) * factor;
         this.at.y += (e.clientY - y) * factor;
         [x, y] = [e.clientX, e.clientY];
@@ -231,6 +369,7 @@ export class Graph {
   }
 
   stop(): void {
+    this.stopped.abort();
     this.simulation.stop();
   }
 }

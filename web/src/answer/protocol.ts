@@ -12,7 +12,9 @@ export type Ask =
   | { type: "window"; view: number; from: number; to: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
   | { type: "series"; id: number; columns: number[]; labels: number | null; most: number }
-  | { type: "triples"; id: number; most: number };
+  | { type: "triples"; id: number; most: number }
+  | { type: "rows"; id: number; most: number }
+  | { type: "statistics"; id: number; column: number };
 
 export interface Progress {
   rows: number;
@@ -47,4 +49,25 @@ export interface Series {
   labels: (Term | null)[];
   /** Rows that there are; more than values if they were thinned. */
   rows: number;
+}
+
+/** What there is to say about a column of the rows that are shown. */
+export interface Statistics {
+  /** Rows that were looked at. */
+  rows: number;
+  unbound: number;
+  iris: number;
+  blanks: number;
+  literals: number;
+  /** Different values; as many as were told apart where `more` is true. */
+  distinct: number;
+  more: boolean;
+  /** Of the values that are numbers. */
+  numbers: { count: number; least: number; most: number; mean: number; median: number } | undefined;
+  /** Languages of literals with how often each occurs. */
+  languages: [string, number][];
+  /** Length of literals in characters. */
+  longest: number;
+  /** The most frequent values. */
+  top: [Term | null, number][];
 }

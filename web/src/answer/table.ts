@@ -3,6 +3,7 @@
 import { h } from "../dom.ts";
 import { count } from "../format.ts";
 import { resourceHash, showValue, termNode, width } from "../show.ts";
+import { showStatistics } from "./column.ts";
 import type { Answer } from "./answer.ts";
 
 /** Height of a row in pixels; page.css has the same number. */
@@ -24,6 +25,9 @@ export class Table {
   private drawnHead = "";
   private drawnVersion = -1;
   private measured = false;
+  /** Widths of columns in characters; those that someone chose are in pixels. */
+  private widths: number[] = [];
+  private chosen = new Map<number, number>();
   private pending = 0;
 
   constructor(private answer: Answer) {
@@ -86,13 +90,52 @@ export class Table {
     const first = Array.from({ length: Math.min(50, this.rows) }, (_, i) => this.answer.row(i)).filter((r) => r !== undefined);
     if (first.length === 0 && this.rows > 0) return;
     this.measured = this.rows > 0;
-    const widths = this.answer.columns.map((name, c) => {
-      const most = first.reduce((w, row) => Math.max(w, width(row[c] ?? null)), name.length + 3);
+    this.widths = this.answer.columns.map((name, c) => {
+      const most = first.reduce((w, row) => Math.max(w, width(row[c] ?? null)), name.length + 6);
       return Math.min(44, Math.max(8, most + 2));
     });
-    this.element.style.setProperty("--columns", `var(--numbers) ${widths.map((w) => `minmax(${w}ch, ${w}fr)`).join(" ")}`);
+    this.spread();
+  }
+
+  /** Gives the columns their widths. */
+  private spread(): void {
+    const least = (w: number, c: number) => (this.chosen.has(c) ? `${this.chosen.get(c)}px` : `${w}ch`);
+    const columns = this.widths.map((w, c) => (this.chosen.has(c) ? least(w, c) : `minmax(${w}ch, ${w}fr)`));
+    // Where all are chosen, what is left stays empty.
+    if (this.chosen.size === this.widths.length) columns.push("1fr");
+    this.element.style.setProperty("--columns", `var(--numbers) ${columns.join(" ")}`);
     // Rows lie on top of one another and give their table no width.
-    this.element.style.setProperty("--width", `calc(var(--numbers) + ${widths.reduce((a, b) => a + b, 0)}ch)`);
+    this.element.style.setProperty("--width", `calc(var(--numbers) + ${this.widths.map(least).join(" + ") || "0px"})`);
+  }
+
+  /** A handle at a column's edge: the pointer drags it, a double click gives the width back. */
+  private handle(column: number): HTMLElement {
+    const made = h("span", { class: "handle", title: "Drag for another width; twice for its own" });
+    made.addEventListener("pointerdown", (event) => {
+      event.preventDefault();
+      event.stopPropagation();
+      made.setPointerCapture(event.pointerId);
+      const cells = [...this.head.children].slice(1).map((cell) => cell.getBoundingClientRect().width);
+      const from = event.clientX;
+      const before = cells[column] ?? 80;
+      const move = (e: PointerEvent) => {
+        // The others keep the widths that they have.
+        cells.forEach((w, c) => this.chosen.has(c) || this.chosen.set(c, Math.round(w)));
+        this.chosen.set(column, Math.max(40, Math.round(before + e.clientX - from)));
+        this.spread();
+      };
+      made.addEventListener("pointermove", move);
+      made.addEventListener("pointerup", () => made.removeEventListener("pointermove", move), { once: true });
+    });
+    made.addEventListener("dblclick", () => {
+      this.chosen.delete(column);
+      this.spread();
+    });
+    return made;
+  }
+
+  private statistics(column: number): void {
+    void this.answer.statistics(column).then((found) => showStatistics(this.answer.columns[column] ?? "", found));
   }
 
   private drawHead(): void {
@@ -102,9 +145,11 @@ export class Table {
       const way = order?.column === column ? (order.descending ? "descending" : "ascending") : "none";
       const sort = h("button", { attrs: { type: "button", tabindex: -1 }, title: "Sort what was received" }, name, h("span", { class: "way" }, way === "none" ? "" : way === "ascending" ? " ▲" : " ▼"));
       sort.addEventListener("click", () => this.sortBy(column));
-      return h("div", { attrs: { role: "columnheader", "aria-sort": way, "aria-colindex": column + 2 } }, sort);
+      const about = h("button", { class: "about", attrs: { type: "button", tabindex: -1, "aria-label": `Statistics of ${name}` }, title: "Statistics of this column" }, "Σ");
+      about.addEventListener("click", () => this.statistics(column));
+      return h("div", { attrs: { role: "columnheader", "aria-sort": way, "aria-colindex": column + 2 } }, sort, about, this.handle(column));
     });
-    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row", "aria-colindex": 1 } }), ...cells);
+    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row #", "aria-colindex": 1 } }, "#"), ...cells);
     if (focused >= 0) this.head.children[focused]?.querySelector("button")?.focus();
     this.element.setAttribute("aria-colcount", String(this.answer.columns.length + 1));
   }
@@ -197,7 +242,7 @@ export class Table {
       const cell = h("div", { id: `cell-${i}-${c}`, attrs: { role: "gridcell", "aria-colindex": c + 2 } });
       cell.dataset["column"] = String(c);
       if (terms) {
-        const node = termNode(terms[c] ?? null);
+        const node = termNode(terms[c] ?? null, { oneLine: true });
         // Keys move between cells; a link in each would be thousands of stops.
         if (node instanceof HTMLAnchorElement) node.tabIndex = -1;
         cell.append(node);
@@ -254,6 +299,7 @@ export class Table {
       case "Home": if (event.ctrlKey) active.row = 0; else active.column = 0; break;
       case "End": if (event.ctrlKey) active.row = this.rows - 1; else active.column = last; break;
       case "s": this.sortBy(active.column); break;
+      case "i": this.statistics(active.column); return;
       case "Enter": void this.open(true); break;
       default: return;
     }

@@ -4,6 +4,7 @@ import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
 import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
 import { type Order, Rows } from "./rows.ts";
+import { statistics } from "./statistics.ts";
 
 // The page's types are a document's; here there is none.
 const scope = self as unknown as {
@@ -128,6 +129,15 @@ scope.onmessage = ({ data: ask }) => {
       break;
     case "series":
       tell({ type: "reply", id: ask.id, value: series(ask) });
+      break;
+    case "rows": {
+      const part: (Term | null)[][] = [];
+      for (let i = 0; i < Math.min(ask.most, shown()); i++) part.push(rows.terms(rowAt(i), 2000));
+      tell({ type: "reply", id: ask.id, value: part });
+      break;
+    }
+    case "statistics":
+      tell({ type: "reply", id: ask.id, value: statistics(rows, ask.column, shown(), rowAt) });
       break;
     case "triples": {
       const part: (Term | null)[][] = [];

@@ -3,9 +3,13 @@
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import type { EditorView } from "@codemirror/view";
+import { inGraphs } from "../graphs.ts";
+import { label, labelsOn } from "../labels.ts";
 import { dressed, token } from "../net/http.ts";
+import { search } from "../net/search.ts";
 import { declaration, declared, Prefixes } from "../rdf/prefixes.ts";
 import { prefixes } from "../show.ts";
+import { data } from "../state.ts";
 import { isCode, tokens } from "./tokens.ts";
 
 const KEYWORDS = (
@@ -49,7 +53,7 @@ export function coined(before: string, names: Prefixes, own: [string, string][])
 async function ask(before: string, after: string, signal: AbortSignal): Promise<Answer | undefined> {
   try {
     const body = new URLSearchParams({ text: before, after, limit: String(MOST) });
-    const response = await fetch("complete", dressed({ method: "POST", body, signal }, token()));
+    const response = await fetch(inGraphs("complete"), dressed({ method: "POST", body, signal }, token()));
     return response.ok ? ((await response.json()) as Answer) : undefined;
   } catch {
     // No one waits for a suggestion, or reads why there is none.
@@ -68,13 +72,47 @@ function detail(item: Item, { counts, sampled }: Answer): string {
 
 const TYPES: Record<string, string> = { predicate: "property", class: "class", literal: "constant", object: "constant", graph: "namespace", prefix: "namespace" };
 
+/** Milliseconds that labels, and resources that are found by them, may keep completion waiting. */
+const PATIENCE = 250;
+/** More data than this is searched by an index or not at all while someone types. */
+const SMALL = 3_000_000;
+
+function soon<T>(promise: Promise<T>, otherwise: T): Promise<T> {
+  return Promise.race([promise.catch(() => otherwise), new Promise<T>((resolve) => setTimeout(() => resolve(otherwise), PATIENCE))]);
+}
+
+/** The labels of what is offered. */
+async function labelsOf(items: Item[]): Promise<Map<string, string>> {
+  if (!labelsOn()) return new Map();
+  const made = new Map<string, string>();
+  await soon(Promise.all(items.map(async ({ iri }) => {
+    const found = iri === undefined ? null : await label(iri);
+    if (iri !== undefined && found) made.set(iri, found.text.slice(0, 60));
+  })), []);
+  return made;
+}
+
+/** Resources whose label has the word: `instance` finds P31, which is called "instance of". */
+async function byLabel(word: string, { slot, items }: Answer, signal: AbortSignal): Promise<Item[]> {
+  if (!labelsOn() || !/^\p{L}[\p{L}\p{N}_-]{2,}$/u.test(word) || !["predicate", "object"].includes(slot)) return [];
+  const about = await data();
+  if (!about || about.triples > SMALL) return [];
+  const predicates = slot === "predicate" ? new Map(about.predicates.map((p) => [p.iri, p.count])) : undefined;
+  const found = await soon(search(word, signal), { results: [], complete: false });
+  const known = new Set(items.map(({ iri, text }) => iri ?? text.slice(1, -1)));
+  return found.results
+    .filter(({ iri }) => !known.has(iri) && (!predicates || predicates.has(iri)))
+    .slice(0, 10)
+    .map(({ iri }): Item => ({ text: `<${iri}>`, kind: slot, iri, ...(predicates ? { count: predicates.get(iri) ?? 0 } : {}) }));
+}
+
 /** Offers an item as short as the prefixes allow; choosing it declares its prefix. */
-function option(item: Item, answer: Answer, rank: number, names: Prefixes): Completion {
+function option(item: Item, answer: Answer, rank: number, names: Prefixes, label?: string): Completion {
   const text = item.text.startsWith("<") ? (names.short(item.text.slice(1, -1)) ?? item.text) : item.text;
   return {
     label: text,
     type: TYPES[item.kind] ?? item.kind,
-    detail: detail(item, answer),
+    detail: [label, detail(item, answer)].filter(Boolean).join(" · "),
     boost: 99 - Math.min(198, rank),
     apply: (view, _, from, to) => insert(view, text, from, to, names),
   };
@@ -111,9 +149,13 @@ export async function complete(c: CompletionContext): Promise<CompletionResult |
   if (c.aborted) return null;
   if (!answer) return alone(c, text, names);
   const word = made ? before.slice(made.from) : answer.word;
+  answer.items.push(...(await byLabel(word, answer, control.signal)));
+  if (c.aborted) return null;
   const wanted = c.explicit || word !== "" || answer.slot === "predicate" || (answer.slot === "object" && answer.items.some((i) => i.count !== undefined));
   if (!wanted || answer.items.length === 0) return null;
-  const options = answer.items.map((item, rank) => option(item, answer, rank, names));
+  const labels = await labelsOf(answer.items);
+  if (c.aborted) return null;
+  const options = answer.items.map((item, rank) => option(item, answer, rank, names, item.iri === undefined ? undefined : labels.get(item.iri)));
   const stem = word.toLowerCase();
   if (/^[a-z][\w-]*$/i.test(word) && ["subject", "predicate", "object", "graph"].includes(answer.slot)) {
     for (const [name, iri] of names.all) {

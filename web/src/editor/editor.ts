@@ -44,7 +44,7 @@ const colours = HighlightStyle.define([
 
 const theme = EditorView.theme({
   "&": { color: "var(--ink)", backgroundColor: "var(--field)", fontSize: "14px", height: "100%" },
-  "&.cm-focused": { outline: "2px solid var(--accent)", outlineOffset: "-1px" },
+  "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "1.5" },
   ".cm-content": { caretColor: "var(--ink)", padding: "6px 0" },
   ".cm-cursor": { borderLeftColor: "var(--ink)" },
@@ -65,7 +65,10 @@ const theme = EditorView.theme({
   ".cm-completionIcon": { display: "none" },
   ".cm-diagnostic": { whiteSpace: "pre-wrap", fontFamily: "var(--sans)" },
   ".cm-diagnosticAction": { backgroundColor: "var(--accent)", color: "var(--on-accent)" },
-  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)", borderColor: "var(--rule)" },
+  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--ink)", borderColor: "var(--rule)", fontFamily: "var(--sans)" },
+  ".cm-panel.cm-search": { padding: "6px 28px 6px 8px" },
+  ".cm-panel.cm-search input, .cm-panel.cm-search button, .cm-panel.cm-search label": { fontSize: "13px", margin: "2px 6px 2px 0", borderRadius: "4px", padding: "2px 8px" },
+  ".cm-panel.cm-search [name=close]": { fontSize: "18px", margin: "2px", padding: "0 6px" },
   ".cm-textfield": { backgroundColor: "var(--field)", color: "var(--ink)", border: "1px solid var(--rule)" },
   ".cm-button": { backgroundImage: "none", backgroundColor: "var(--field)", color: "var(--ink)" },
   ".cm-selectionMatch": { backgroundColor: "var(--selection)" },
@@ -80,6 +83,8 @@ interface Options {
   /** Says what is wrong with a text; `undefined`: nothing, or it is unknown. */
   check: (text: string) => Promise<Problem | undefined>;
   run: () => void;
+  /** The text laid out. */
+  format: (text: string) => string;
   changed: (text: string) => void;
 }
 
@@ -92,6 +97,8 @@ export class Editor {
 
   constructor(private options: Options) {
     this.element.className = "editor";
+    // A class, since :focus-within makes Chromium slow where a long line is replaced.
+    for (const type of ["focusin", "focusout"]) this.element.addEventListener(type, () => this.element.classList.toggle("focused", type === "focusin"));
     const root = this.element.attachShadow({ mode: "open" });
     const run = () => {
       options.run();
@@ -105,9 +112,9 @@ export class Editor {
         extensions: [
           lineNumbers(), history(), drawSelection(), highlightSpecialChars(), highlightActiveLine(), bracketMatching(), closeBrackets(),
           highlightSelectionMatches(), search({ top: true }), EditorView.lineWrapping, theme, syntaxHighlighting(colours),
-          new LanguageSupport(language),
+          new LanguageSupport(language, language.data.of({ commentTokens: { line: "#" } })),
           autocompletion({ override: [complete], activateOnTypingDelay: 80, maxRenderedOptions: 60 }),
-          Prec.highest(keymap.of([{ key: "Ctrl-Enter", mac: "Cmd-Enter", run }, { key: "Ctrl-Enter", run }, { key: "Tab", run: acceptCompletion }])),
+          Prec.highest(keymap.of([{ key: "Ctrl-Enter", mac: "Cmd-Enter", run }, { key: "Ctrl-Enter", run }, { key: "Ctrl-Shift-f", run: () => this.format() }, { key: "Ctrl-Shift-F", run: () => this.format() }, { key: "Tab", run: acceptCompletion }])),
           keymap.of([
             ...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap,
             { key: "F8", run: nextDiagnostic },
@@ -115,7 +122,7 @@ export class Editor {
             { key: "Escape", run: temporarilySetTabFocusMode },
             indentWithTab,
           ]),
-          EditorView.contentAttributes.of({ "aria-label": "SPARQL query or update. Escape and then Tab leaves the editor.", spellcheck: "false", autocapitalize: "off" }),
+          EditorView.contentAttributes.of({ "aria-label": "SPARQL query or update. Escape and then Tab leaves the editor.", spellcheck: "false", autocapitalize: "off", tabindex: "0" }),
           EditorView.updateListener.of((update) => this.updated(update)),
         ],
       }),
@@ -129,6 +136,20 @@ export class Editor {
   set text(text: string) {
     if (text === this.text) return;
     this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: text } });
+  }
+
+  /** Lays the text out; undone by one step. */
+  format(): boolean {
+    const made = this.options.format(this.text);
+    if (made !== this.text) {
+      // The cursor stays at the same place among what is no space.
+      const solid = this.text.slice(0, this.view.state.selection.main.head).replace(/\s/g, "").length;
+      let at = 0;
+      for (let seen = 0; at < made.length && seen < solid; at++) if (!/\s/.test(made.charAt(at))) seen++;
+      this.view.dispatch({ changes: { from: 0, to: this.view.state.doc.length, insert: made }, selection: { anchor: at }, scrollIntoView: true, userEvent: "format" });
+    }
+    this.view.focus();
+    return true;
   }
 
   focus(): void {

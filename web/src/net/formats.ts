@@ -11,6 +11,7 @@ export const TABLE_FORMATS: Format[] = [
   { name: "tsv", label: "TSV", extension: "tsv" },
   { name: "json", label: "JSON", extension: "srj" },
   { name: "xml", label: "XML", extension: "srx" },
+  { name: "ndjson", label: "NDJSON", extension: "ndjson" },
 ];
 
 export const GRAPH_FORMATS: Format[] = [

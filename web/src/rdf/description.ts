@@ -3,6 +3,7 @@
 import { triples } from "./ntriples.ts";
 
 const SD = "http://www.w3.org/ns/sparql-service-description#";
+const TERMS = "http://purl.org/dc/terms/";
 const VOID = "http://rdfs.org/ns/void#";
 
 export interface Counted {
@@ -13,8 +14,15 @@ export interface Counted {
 export interface Description {
   /** Triples of the dataset. */
   triples: number;
-  /** Of the default graph. */
+  /** Of the default graph; of all graphs, where it is their union. */
   defaultTriples: number;
+  /** Quads of the named graphs, and how many graphs these are. */
+  namedQuads: number;
+  graphs: number;
+  /** True if the server's default graph is the union of all graphs. */
+  unionDefault: boolean;
+  /** The store's name, where the server gives it. */
+  name: string;
   subjects: number;
   properties: number;
   classes: number;
@@ -28,8 +36,10 @@ export interface Description {
 export function description(text: string): Description {
   const nodes = new Map<string, Map<string, string>>();
   let writable = false;
+  let unionDefault = false;
   for (const [s, p, o] of triples(text)) {
     if (p.value === `${SD}supportedLanguage` && o.value === `${SD}SPARQL11Update`) writable = true;
+    if (p.value === `${SD}feature` && o.value === `${SD}UnionDefaultGraph`) unionDefault = true;
     const node = nodes.get(s.value) ?? new Map<string, string>();
     nodes.set(s.value, node.set(p.value, o.value));
   }
@@ -44,7 +54,11 @@ export function description(text: string): Description {
   };
   return {
     triples: number("dataset", "triples"),
-    defaultTriples: number("default", "triples"),
+    defaultTriples: unionDefault ? number("dataset", "triples") : number("default", "triples"),
+    namedQuads: number("named", "triples"),
+    graphs: number("named", "documents"),
+    unionDefault,
+    name: nodes.get("dataset")?.get(`${TERMS}title`) ?? "",
     subjects: number("dataset", "distinctSubjects"),
     properties: number("dataset", "properties"),
     classes: number("dataset", "classes"),

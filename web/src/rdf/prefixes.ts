@@ -30,6 +30,16 @@ export class Prefixes {
     }
   }
 
+  /** Forgets a prefix. */
+  forget(name: string): void {
+    const iri = this.all.get(name);
+    this.all.delete(name);
+    if (iri === undefined || this.names.get(iri) !== name) return;
+    this.names.delete(iri);
+    // Another prefix of the same namespace takes its place.
+    for (const [other, space] of this.all) if (space === iri) this.names.set(iri, other);
+  }
+
   /** Makes up a prefix for the namespace of an IRI that has none, of the namespace's own last word. */
   coin(iri: string): void {
     const end = Math.max(iri.lastIndexOf("#"), iri.lastIndexOf("/")) + 1;

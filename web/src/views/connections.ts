@@ -3,6 +3,7 @@
 import { Graph, type Triple } from "../answer/graph.ts";
 import { failure, h } from "../dom.ts";
 import { count } from "../format.ts";
+import { graphsParameter } from "../graphs.ts";
 import { ProblemError } from "../net/http.ts";
 import { select } from "../net/select.ts";
 import type { Counted } from "../rdf/description.ts";
@@ -91,11 +92,11 @@ export class Connections {
     const rows = all.map((c) => h(
       "tr", {}, h("td", { class: "what" }, iriLink(c.from)), h("td", { class: "what" }, iriLink(c.predicate)), h("td", { class: "what" }, iriLink(c.to)),
       h("td", { class: "n" }, count(c.count)), h("td", {}, c.sample ? `sample of ${count(c.looked)}` : "all"),
-      h("td", {}, h("a", { title: "Query", attrs: { "aria-label": `Query ${c.from} ${c.predicate} ${c.to}`, href: queryHash(`SELECT ?x ?y WHERE {\n  ?x a ${iriText(c.from)} .\n  ?x ${iriText(c.predicate)} ?y .\n  ?y a ${iriText(c.to)}\n}\nLIMIT 1000\n`) } }, "→")),
+      h("td", {}, h("a", { title: "Query", attrs: { "aria-label": `Query ${c.from} ${c.predicate} ${c.to}`, href: queryHash(`SELECT ?x ?y WHERE {\n  ?x a ${iriText(c.from)} .\n  ?x ${iriText(c.predicate)} ?y .\n  ?y a ${iriText(c.to)}\n}\nLIMIT 1000\n`, graphsParameter()) } }, "Query")),
     ));
     const heads = ["From", "By", "To", "Times", "Counted"].map((t) => h("th", { attrs: { scope: "col" } }, t));
     this.graph?.stop();
-    this.graph = new Graph();
+    this.graph = new Graph({ colours: false });
     this.element.replaceChildren(
       h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, said.join(" ")), this.graph.element,
       h("div", { class: "wide tall", attrs: { tabindex: 0, role: "region", "aria-label": "Connections between classes" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("td"))), h("tbody", {}, ...rows))),

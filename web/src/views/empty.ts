@@ -2,6 +2,7 @@
 
 import { button, h } from "../dom.ts";
 import type { Editor } from "../editor/editor.ts";
+import { inGraphs } from "../graphs.ts";
 import { type Fault, json, query } from "../net/http.ts";
 import type { Term } from "../rdf/term.ts";
 
@@ -17,7 +18,7 @@ export function countsNothing(columns: number, rows: (Term | null)[][]): boolean
 /** Asks the server. No reasons where it has none to give: the answer stands without them. */
 export async function whyEmpty(text: string): Promise<Reason[]> {
   try {
-    return (await json<{ reasons: Reason[] }>("query?why-empty=true", query(text, "application/json"))).reasons;
+    return (await json<{ reasons: Reason[] }>(inGraphs("query?why-empty=true"), query(text, "application/json"))).reasons;
   } catch {
     return [];
   }

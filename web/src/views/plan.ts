@@ -1,25 +1,16 @@
-// How a query was answered: what each step took, and what the planner had expected.
+// How a query is answered: a tree of its steps with what each took, next to what the planner had expected.
 
 import { h } from "../dom.ts";
 import { bytes, count, milliseconds } from "../format.ts";
 import { dressed, token } from "../net/http.ts";
-
-export interface Step {
-  name: string;
-  rows_in: number | null;
-  rows_out: number | null;
-  ms: number | null;
-  bytes: number | null;
-  bytes_held: number | null;
-  place: string;
-  inputs: Step[];
-}
+import { bar } from "../pieces.ts";
+import { expected, type Line, lines, off, type Step } from "./estimate.ts";
 
 /** The steps of a query, and its plan in lines. */
 export interface Steps {
   rows: number;
   text: string[];
-  tree: Step;
+  tree: Step | null;
 }
 
 export interface Profile extends Steps {
@@ -28,69 +19,95 @@ export interface Profile extends Steps {
   plan_cached: boolean;
 }
 
-/** The plan's own lines: what stands before the table of measured steps. */
-export function expected(text: string[]): string[] {
-  const end = text.findIndex((line) => line.trim() === "");
-  return end < 0 ? text : text.slice(0, end);
-}
+/** From this factor on an estimate is marked. */
+const FAR = 10;
 
-/** All steps, each before its inputs. */
-export function flat(step: Step, depth = 0): { step: Step; depth: number }[] {
-  return [{ step, depth }, ...step.inputs.flatMap((input) => flat(input, depth + 1))];
-}
-
-/** A plan's steps as a table, which is filled while the query runs. */
 export class PlanView {
   private rows = h("tbody");
-  private lines = h("pre", { attrs: { tabindex: 0 } });
-  private title = h("h2", {}, "Profile");
+  private text = h("pre", { attrs: { tabindex: 0 } });
+  private title = h("h2", {}, "Plan");
+  private note = h("p", { class: "soft" });
   readonly element: HTMLElement;
 
   constructor() {
-    const heads = ["Step", "Rows in", "Rows out", "", "Time", "", "Read", "Held", "Where"].map((text) => h("th", text === "" ? { attrs: { "aria-hidden": true } } : { attrs: { scope: "col" } }, text));
+    const heads: [string, string][] = [["Step", ""], ["Expected rows", "n"], ["Rows", "n"], ["", ""], ["Time", "n"], ["", ""], ["Read", "n"], ["Held", "n"], ["Where", ""]];
+    const head = heads.map(([text, kind]) => (text === "" ? h("td", { attrs: { "aria-hidden": true } }) : h("th", { class: kind, attrs: { scope: "col" } }, text)));
     this.element = h(
       "div", { class: "plan" },
-      h("div", {}, this.title, h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Steps" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads)), this.rows)), h("p", { class: "soft" }, "Times are summed over threads.")),
-      h("div", {}, h("h2", {}, "Estimate"), this.lines),
+      this.title, this.note,
+      h("div", { class: "wide", attrs: { tabindex: 0, role: "region", "aria-label": "Steps" } }, h("table", {}, h("thead", {}, h("tr", {}, ...head)), this.rows)),
+      h("details", { class: "plan-text" }, h("summary", {}, "The planner's own words"), this.text),
     );
   }
 
-  /** Shows what has happened so far, or in all. */
-  show({ tree, text }: Steps, done: boolean): void {
-    const all = flat(tree);
+  /** Shows the plan alone, what has happened so far, or all. */
+  show({ tree, text }: Pick<Steps, "text"> & { tree?: Step | null }, state: "expected" | "running" | "done"): void {
+    const all = lines(text, tree);
     // A node above steps has their time in it, so the longest bar is the longest single time.
-    const longest = Math.max(1e-9, ...all.map(({ step }) => step.ms ?? 0));
-    const most = Math.max(1, ...all.map(({ step }) => step.rows_out ?? 0));
-    this.title.textContent = done ? "Profile" : "Profile (running)";
-    this.rows.replaceChildren(...all.map(({ step, depth }) => line(step, depth, (step.rows_out ?? 0) / most, (step.ms ?? 0) / longest)));
-    const lines = expected(text).join("\n");
+    const longest = Math.max(1e-9, ...all.map(({ measured }) => measured?.ms ?? 0));
+    const most = Math.max(1, ...all.map(({ measured, expected }) => measured?.rows_out ?? expected ?? 0));
+    this.title.textContent = state === "done" ? "Profile" : state === "running" && tree ? "Profile (running)" : "Plan";
+    const far = state === "done" ? all.filter((line) => isFar(off(line))).length : 0;
+    this.note.textContent = tree
+      ? `Times are summed over threads.${far > 0 ? ` ${far === 1 ? "One estimate was" : `${far} estimates were`} off by ten times or more: marked.` : ""}`
+      : "What the planner expects; nothing is measured yet.";
+    this.rows.replaceChildren(...all.map((line) => row(line, most, longest, state === "done")));
+    const words = expected(text).join("\n");
     // Replacing the same text would lose what someone marked in it.
-    if (this.lines.textContent !== lines) this.lines.textContent = lines;
+    if (this.text.textContent !== words) this.text.textContent = words;
   }
 }
 
-function line(step: Step, depth: number, rows: number, time: number): HTMLElement {
-  const name = h("td", { class: "step" }, step.name);
-  name.style.paddingInlineStart = `${0.5 + depth * 1.1}rem`;
-  const cell = (text: string) => h("td", { class: "n" }, text);
-  const told = (value: number | null, how: (n: number) => string) => cell(value === null ? "" : how(value));
+function isFar(factor: number | undefined): boolean {
+  return factor !== undefined && (factor >= FAR || factor <= 1 / FAR);
+}
+
+function row(line: Line, most: number, longest: number, done: boolean): HTMLElement {
+  const { depth, number, name, notes, expected: wanted, measured } = line;
+  const title = h("div", { class: "step-name" }, number === undefined ? null : h("span", { class: "step-number" }, `${number}.`), ` ${name}`);
+  const step = h("td", { class: "step" }, title, ...notes.map((note) => h("div", { class: "step-note" }, note)));
+  step.style.setProperty("--depth", String(depth));
+  const cell = (value: number | null | undefined, how: (n: number) => string, ...more: Node[]) => h("td", { class: "n" }, value === null || value === undefined ? "" : how(value), ...more);
+  const factor = off(line);
+  const wrong = done && isFar(factor) && factor !== undefined;
+  const said = wrong ? [h("div", { class: "off" }, factor > 1 ? `${times(factor)} more than expected` : `${times(1 / factor)} fewer than expected`)] : [];
   return h(
-    "tr", {}, name, told(step.rows_in, count), told(step.rows_out, count), bar(rows), told(step.ms, milliseconds), bar(time),
-    told(step.bytes, bytes), told(step.bytes_held, bytes), h("td", {}, step.place),
+    "tr", { class: wrong ? "far" : "" }, step,
+    cell(wanted, (n) => (n < 0.5 ? "<1" : `~${count(Math.round(n))}`)),
+    cell(measured?.rows_out, count, ...said),
+    bars(measured?.rows_out ?? 0, wanted, most),
+    cell(measured?.ms, milliseconds), h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, bar((measured?.ms ?? 0) / longest)),
+    cell(measured?.bytes, bytes), cell(measured?.bytes_held, bytes), h("td", {}, measured?.place ?? ""),
   );
 }
 
-function bar(part: number): HTMLElement {
-  const made = h("span", { class: "bar" });
-  made.style.width = `${(part * 100).toFixed(1)}%`;
-  return h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, made);
+function times(factor: number): string {
+  return `${count(Number(factor.toPrecision(2)))} times`;
+}
+
+/** The rows as a bar, and below it the expected ones as a thin one; lengths grow with the logarithm, so that small ones are seen. */
+function bars(rows: number, wanted: number | undefined, most: number): HTMLElement {
+  const part = (n: number) => Math.log1p(n) / Math.log1p(most);
+  const thin = bar(part(wanted ?? 0));
+  thin.classList.add("wanted");
+  return h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, bar(part(rows)), wanted === undefined ? null : thin);
 }
 
 /** Milliseconds between two looks at a query that runs. */
 const PACE = 250;
 
+/** A query as the server's list of running ones has it. */
+export interface Live {
+  id: number;
+  state: string;
+  seconds: number;
+  rows: number;
+  memory: number;
+  profile?: Steps;
+}
+
 /** Looks at the query with this tag until `signal` says that it is over. No one is asked for a token here. */
-export async function watch(tag: string, signal: AbortSignal, show: (so_far: Steps) => void): Promise<void> {
+export async function watch(tag: string, signal: AbortSignal, show: (live: Live) => void): Promise<void> {
   const look = async <T>(path: string): Promise<T | undefined> => {
     try {
       const response = await fetch(path, dressed({ signal }, token()));
@@ -105,7 +122,12 @@ export async function watch(tag: string, signal: AbortSignal, show: (so_far: Ste
     if (signal.aborted) return;
     if (document.hidden) continue;
     id ??= (await look<{ queries: { id: number }[] }>(`admin/queries?tag=${encodeURIComponent(tag)}`))?.queries[0]?.id;
-    const live = id === undefined ? undefined : await look<{ profile?: Steps }>(`admin/queries/${id}`);
-    if (live?.profile && !signal.aborted) show(live.profile);
+    const live = id === undefined ? undefined : await look<Live>(`admin/queries/${id}`);
+    if (live && !signal.aborted) show(live);
   }
+}
+
+/** A name for a query that no other one has. */
+export function newTag(): string {
+  return crypto.getRandomValues(new Uint32Array(3)).join("-");
 }

@@ -1,38 +1,49 @@
-// A resource's page: what the data says about it, and what points at it, a page at a time.
+// A resource's page: what the data says about it and what refers to it in two columns, each predicate once, a page of values at a time.
 
-import { Graph, type Triple } from "../answer/graph.ts";
+import { Graph } from "../answer/graph.ts";
+import { neighbours } from "../answer/neighbours.ts";
 import { button, failure, h } from "../dom.ts";
 import { count, counted } from "../format.ts";
+import { languages, label as labelFor, LABELS, LONGEST } from "../labels.ts";
 import { ProblemError } from "../net/http.ts";
 import { type Row, select } from "../net/select.ts";
 import { iriText, isWeb, RDF_TYPE, type Term, visible } from "../rdf/term.ts";
 import { copyText, iriLink, prefixes, queryHash, showValue, termNode } from "../show.ts";
+import { Pictures } from "./pictures.ts";
 import type { View } from "./view.ts";
 
 /** Values of one predicate on a page. */
 const PAGE = 20;
+/** Values that are shown before someone opens the rest. */
+const FEW = 5;
 /** Groups of values that are fetched as the page opens; the others when they are opened. */
 const OPENED = 25;
 /** Predicates that are listed. */
 const LISTED = 500;
-/** Neighbours of a resource in a picture. */
-const NEIGHBOURS = 40;
+/** Characters of a value before someone asks for all of it. */
+const LONG = 300;
 /** Seconds. */
 const PATIENCE = 20;
+const SHORT = 2;
+/** Classes of neighbours that are listed. */
+const CLASSES = 12;
 
-const LABELS = [
-  "http://www.w3.org/2004/02/skos/core#prefLabel", "http://www.w3.org/2000/01/rdf-schema#label", "http://schema.org/name", "https://schema.org/name",
-  "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title", "http://purl.org/dc/elements/1.1/title",
+/** Predicates that say what something is, in a few sentences. */
+const DESCRIPTIONS = [
+  "http://www.w3.org/2000/01/rdf-schema#comment", "http://www.w3.org/2004/02/skos/core#definition", "http://purl.org/dc/terms/description", "http://purl.org/dc/elements/1.1/description",
+  "http://schema.org/description", "https://schema.org/description", "http://dbpedia.org/ontology/abstract",
 ];
 
 type Way = "out" | "in";
 
 interface Group {
   way: Way;
-  graph: string | null;
   predicate: string;
   count: number;
 }
+
+/** Resource pages read all graphs: someone who asks about a resource wants all that is there. */
+const ALL = { graphs: "all" as const, timeout: PATIENCE };
 
 export class ResourceView implements View {
   title = "Resource";
@@ -40,6 +51,10 @@ export class ResourceView implements View {
   private iri = "";
   private stop = new AbortController();
   private graph: Graph | undefined;
+  private heading = h("h1");
+  private badges = h("span", { class: "badges" });
+  private about = h("p", { class: "description" });
+  private pictures = new Pictures();
 
   show(parameters: URLSearchParams): void {
     const iri = parameters.get("iri") ?? "";
@@ -48,6 +63,14 @@ export class ResourceView implements View {
     this.iri = iri;
     this.stop = new AbortController();
     this.title = prefixes.shown(iri);
+    void this.fill(this.stop.signal);
+  }
+
+  refresh(): void {
+    const { iri } = this;
+    this.hide();
+    this.iri = iri;
+    this.stop = new AbortController();
     void this.fill(this.stop.signal);
   }
 
@@ -60,115 +83,148 @@ export class ResourceView implements View {
   private async fill(signal: AbortSignal): Promise<void> {
     const { iri } = this;
     const name = iriText(iri);
-    const label = h("p", { class: "label" });
     const out = h("div", { attrs: { "aria-busy": true } }, "…");
     const into = h("div", { attrs: { "aria-busy": true } }, "…");
     const also = h("p", { class: "also" });
+    const classes = h("p", { class: "badges" });
     const picture = h("div");
     const copied = h("span", { attrs: { role: "status" } });
     const web = isWeb(iri) ? h("a", { class: "button", attrs: { href: iri, rel: "noreferrer noopener", target: "_blank" } }, "On the web ↗") : null;
     const ask = h("a", { class: "button", attrs: { href: queryHash(`SELECT * WHERE {\n  ${name} ?p ?o\n}\nLIMIT 1000\n`) } }, "Query");
+    const short = h("code", { class: "soft" }, "");
+    this.heading = h("h1", {}, h("bdi", { attrs: { dir: "ltr" } }, prefixes.shown(iri)));
+    this.badges = h("span", { class: "badges" });
+    this.about = h("p", { class: "description" });
+    this.pictures = new Pictures();
     this.element.replaceChildren(
-      h("h1", { attrs: { dir: "ltr" } }, prefixes.shown(iri)), label,
-      h("p", { class: "tools" }, h("code", { attrs: { dir: "ltr" } }, visible(iri)), " ", button("Copy", () => void copyText(iri).then((d) => (copied.textContent = d ? "copied" : "not allowed"))), copied, " ", ask, " ", web, " ", button("Neighbourhood", () => void this.draw(picture), { title: "Draws what is around it" })),
-      also, picture,
-      h("h2", {}, "Outgoing triples"), out,
-      h("h2", {}, "Incoming triples"), into,
+      h("header", { class: "resource-head" }, this.heading, this.badges),
+      h("p", { class: "resource-iri" }, short, " ", h("code", { attrs: { dir: "ltr" } }, visible(iri)), " ", button("Copy", () => void copyText(iri).then((d) => (copied.textContent = d ? "copied" : "not allowed")), { class: "link" }), " ", copied),
+      this.about, this.pictures.element,
+      h("p", { class: "tools" }, ask, " ", web, " ", button("Neighbourhood", () => void this.draw(picture), { title: "Draws what is around it" })),
+      also, classes, picture,
+      h(
+        "div", { class: "ways-both" },
+        h("section", {}, h("h2", {}, "Properties"), out),
+        h("section", {}, h("h2", {}, "Referenced by"), into),
+      ),
     );
     document.title = `${prefixes.shown(iri)} · Jindou`;
-    await Promise.all([
-      this.groups("out", name, out, signal, label),
-      this.groups("in", name, into, signal, label),
-      this.also(name, also, signal),
-    ]);
+    void labelFor(iri).then((found) => {
+      if (!found || signal.aborted) return;
+      const text = found.text.slice(0, LONGEST);
+      // The short name gives its place as the heading to the label.
+      short.textContent = prefixes.short(iri) ?? "";
+      this.heading.replaceChildren(h("bdi", { class: "label", attrs: { dir: "auto", ...(found.lang ? { lang: found.lang } : {}) } }, text));
+      this.title = text;
+      document.title = `${text} · Jindou`;
+    });
+    await Promise.all([this.groups("out", name, out, signal), this.groups("in", name, into, signal), this.graphsOf(name, also, signal), this.around(name, classes, signal)]);
   }
 
-  /** Other parts it plays. */
-  private async also(name: string, place: HTMLElement, signal: AbortSignal): Promise<void> {
-    const predicate = `{ SELECT (COUNT(*) AS ?n) { { ?s ${name} ?o } UNION { GRAPH ?g { ?s ${name} ?o } } } }`;
-    const graph = `{ SELECT (COUNT(*) AS ?m) { GRAPH ${name} { ?s ?p ?o } } }`;
+  /** Says of which classes its neighbours are. */
+  private async around(name: string, place: HTMLElement, signal: AbortSignal): Promise<void> {
+    const pattern = `{ ${name} ?p ?x } UNION { ?x ?p ${name} }`;
     try {
-      const [row] = await select(`SELECT ?n ?m { ${predicate} ${graph} }`, { signal, timeout: PATIENCE });
-      const [n, m] = [Number(row?.[0]?.value ?? 0), Number(row?.[1]?.value ?? 0)];
-      if (n > 0) place.append(`It is the predicate of ${counted(n, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  ?s ${name} ?o\n}\nLIMIT 1000\n`) } }, "show them"), ". ");
-      if (m > 0) place.append(`It is a graph of ${counted(m, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  GRAPH ${name} { ?s ?p ?o }\n}\nLIMIT 1000\n`) } }, "show them"), ".");
+      const found = await select(`SELECT ?c (COUNT(DISTINCT ?x) AS ?n) { ${pattern} FILTER(?x != ${name} && ?p != ${iriText(RDF_TYPE)}) ?x a ?c } GROUP BY ?c ORDER BY DESC(?n) LIMIT ${CLASSES}`, { ...ALL, timeout: SHORT, signal });
+      const parts = found.flatMap(([c, n]) => (c?.type === "iri" ? [h("span", { class: "badge" }, iriLink(c.value), " ", h("a", { title: "Query", attrs: { href: queryHash(`SELECT DISTINCT ?x WHERE {\n  ${pattern}\n  ?x a ${iriText(c.value)}\n}\nLIMIT 1000\n`), "aria-label": `${count(Number(n?.value ?? 0))} neighbours of class ${c.value}` } }, count(Number(n?.value ?? 0))))] : []));
+      if (parts.length > 0) place.replaceChildren("Neighbours: ", ...parts);
+    } catch {
+      // A resource with millions of neighbours is not counted.
+    }
+  }
+
+  /** Says where its triples stand, and whether it is a graph or a predicate itself. */
+  private async graphsOf(name: string, place: HTMLElement, signal: AbortSignal): Promise<void> {
+    try {
+      const [[graph], [asPredicate], inGraphs] = await Promise.all([
+        select(`SELECT (COUNT(*) AS ?n) { GRAPH ${name} { ?s ?p ?o } }`, { ...ALL, signal }),
+        select(`SELECT (COUNT(*) AS ?n) { ?s ${name} ?o }`, { ...ALL, signal }),
+        select(`SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ${name} ?p ?o } } GROUP BY ?g ORDER BY DESC(?n) LIMIT 5`, { ...ALL, signal }),
+      ]);
+      const said: (Node | string)[] = [];
+      const n = Number(graph?.[0]?.value ?? 0);
+      if (n > 0) said.push(`It is a graph of ${counted(n, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  GRAPH ${name} { ?s ?p ?o }\n}\nLIMIT 1000\n`) } }, "show them"), ". ");
+      const m = Number(asPredicate?.[0]?.value ?? 0);
+      if (m > 0) said.push(`It is the predicate of ${counted(m, "triple")}: `, h("a", { attrs: { href: queryHash(`SELECT * WHERE {\n  ?s ${name} ?o\n}\nLIMIT 1000\n`) } }, "show them"), ". ");
+      inGraphs.forEach(([g, times], i) => {
+        if (g) said.push(i === 0 ? "In graph " : ", ", iriLink(g.value), ` (${counted(Number(times?.value ?? 0), "triple")})`);
+      });
+      if (inGraphs.length > 0) said.push(".");
+      place.replaceChildren(...said);
     } catch {
       // The rest of the page stands without it; whatever is wrong is said there.
     }
   }
 
-  private async groups(way: Way, name: string, place: HTMLElement, signal: AbortSignal, label: HTMLElement): Promise<void> {
+  private async groups(way: Way, name: string, place: HTMLElement, signal: AbortSignal): Promise<void> {
     const pattern = way === "out" ? `${name} ?p ?v` : `?v ?p ${name}`;
-    const text = `SELECT ?g ?p (COUNT(*) AS ?n) { { ${pattern} } UNION { GRAPH ?g { ${pattern} } } } GROUP BY ?g ?p ORDER BY DESC(?n) LIMIT ${LISTED}`;
     try {
-      const found = await select(text, { signal, timeout: PATIENCE });
-      const groups = found.flatMap(([g, p, n]): Group[] => (p ? [{ way, graph: g?.value ?? null, predicate: p.value, count: Number(n?.value ?? 0) }] : []));
+      const found = await select(`SELECT ?p (COUNT(*) AS ?n) { ${pattern} } GROUP BY ?p ORDER BY DESC(?n) LIMIT ${LISTED}`, { ...ALL, signal });
+      const groups = found.flatMap(([p, n]): Group[] => (p ? [{ way, predicate: p.value, count: Number(n?.value ?? 0) }] : []));
       // What says what it is comes first, then few before many: a hub's millions are not what one reads first.
-      const rank = ({ predicate }: Group) => (predicate === RDF_TYPE ? 0 : LABELS.includes(predicate) ? 1 : 2);
+      const rank = ({ predicate }: Group) => (predicate === RDF_TYPE ? 0 : LABELS.includes(predicate) ? 1 : DESCRIPTIONS.includes(predicate) ? 2 : 3);
       groups.sort((a, b) => rank(a) - rank(b) || (way === "out" ? a.count - b.count : 0));
       place.removeAttribute("aria-busy");
       if (groups.length === 0) {
         place.replaceChildren(h("p", { class: "soft" }, way === "out" ? "None: no triple has this subject." : "None: no triple has this object."));
         return;
       }
-      const listed = groups.length === LISTED ? h("p", { class: "soft" }, `The ${LISTED} most frequent predicates are listed.`) : "";
-      place.replaceChildren(...groups.map((group, i) => this.section(group, name, i < OPENED, signal, label)), listed);
+      const rows = groups.map((group, i) => this.row(group, name, i < OPENED, signal));
+      const heads = h("thead", {}, h("tr", {}, h("th", { attrs: { scope: "col" } }, "Predicate"), h("th", { attrs: { scope: "col" } }, way === "out" ? "Value" : "Resource")));
+      place.replaceChildren(
+        h("table", { class: "properties" }, heads, h("tbody", {}, ...rows)),
+        groups.length === LISTED ? h("p", { class: "soft" }, `The ${LISTED} most frequent predicates are listed.`) : "",
+      );
     } catch (error) {
       if (signal.aborted) return;
       place.removeAttribute("aria-busy");
-      place.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
+      place.replaceChildren(failure(said(error)));
     }
   }
 
-  private section(group: Group, name: string, open: boolean, signal: AbortSignal, label: HTMLElement): HTMLElement {
+  private row(group: Group, name: string, open: boolean, signal: AbortSignal): HTMLElement {
     const values = h("div", { class: "values" });
-    const where = group.graph === null ? "" : h("span", { class: "soft" }, ` in ${prefixes.shown(group.graph)}`);
-    const ways = h("p", { class: "ways" }, "Predicate ", iriLink(group.predicate), group.graph === null ? null : " in graph ", group.graph === null ? null : iriLink(group.graph));
-    const made = h(
-      "details", { class: "group", attrs: { open } },
-      h("summary", {}, h("span", { class: "iri", title: visible(group.predicate), attrs: { dir: "ltr" } }, prefixes.shown(group.predicate)), " ", h("span", { class: "count" }, count(group.count)), where),
-      values, ways,
-    );
-    let filled = false;
-    const fill = () => {
-      if (filled || !made.open) return;
-      filled = true;
-      void this.page(group, name, values, 0, signal, label);
-    };
-    made.addEventListener("toggle", fill);
-    fill();
-    return made;
+    const many = group.count > 1 ? h("span", { class: "count" }, count(group.count)) : null;
+    if (open) void this.page(group, name, values, 0, FEW, signal);
+    else values.append(button(`Show ${counted(group.count, "value")}`, () => void this.page(group, name, values, 0, FEW, signal), { class: "link" }));
+    return h("tr", {}, h("th", { attrs: { scope: "row" } }, iriLink(group.predicate), " ", many), h("td", {}, values));
   }
 
-  private async page(group: Group, name: string, place: HTMLElement, from: number, signal: AbortSignal, label: HTMLElement): Promise<void> {
+  private async page(group: Group, name: string, place: HTMLElement, from: number, size: number, signal: AbortSignal): Promise<void> {
     const predicate = iriText(group.predicate);
     const triple = group.way === "out" ? `${name} ${predicate} ?v` : `?v ${predicate} ${name}`;
-    const pattern = group.graph === null ? triple : `GRAPH ${iriText(group.graph)} { ${triple} }`;
     place.setAttribute("aria-busy", "true");
     try {
-      const found = await select(`SELECT ?v { ${pattern} } LIMIT ${PAGE} OFFSET ${from}`, { signal, timeout: PATIENCE });
+      const found = await select(`SELECT ?v { ${triple} } LIMIT ${size} OFFSET ${from}`, { ...ALL, signal });
       const items = found.map(([value]) => h("li", {}, valueNode(value ?? null)));
-      place.replaceChildren(h("ul", {}, ...items), this.pager(group, name, place, from, signal, label));
-      if (group.way === "out" && group.graph === null && LABELS.includes(group.predicate)) this.name(found, label);
+      place.replaceChildren(h("ul", {}, ...items), this.pager(group, name, place, from, size, signal));
+      if (group.way === "out") this.learn(group, found);
     } catch (error) {
-      if (!signal.aborted) place.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
+      if (!signal.aborted) place.replaceChildren(failure(said(error)));
     }
     place.removeAttribute("aria-busy");
   }
 
-  /** Puts a name that people gave it under its IRI, in their language if there is one. */
-  private name(values: Row[], label: HTMLElement): void {
-    const texts = values.flatMap(([t]) => (t?.type === "literal" ? [t] : []));
-    const own = navigator.languages.map((l) => l.split("-")[0]);
-    const best = own.map((l) => texts.find((t) => t.language?.split("-")[0] === l)).find((t) => t) ?? texts.find((t) => !t.language) ?? texts[0];
-    if (best && label.childElementCount === 0) label.replaceChildren(termNode(best, { most: 200 }));
+  /** Takes from the values what stands at the head of the page: classes, a description, pictures, a place. */
+  private learn({ predicate }: Group, values: Row[]): void {
+    const terms = values.flatMap(([t]) => (t ? [t] : []));
+    if (predicate === RDF_TYPE) this.badges.replaceChildren(...terms.flatMap((t) => (t.type === "iri" ? [h("span", { class: "badge" }, iriLink(t.value))] : [])));
+    if (DESCRIPTIONS.includes(predicate) && this.about.childElementCount === 0) {
+      const own = languages();
+      const texts = terms.filter((t) => t.type === "literal");
+      const rank = (t: Term) => (t.type === "literal" && t.language ? (own.indexOf(t.language.split("-")[0] ?? "") + 100) % 100 : 50);
+      const [best] = [...texts].sort((a, b) => rank(a) - rank(b));
+      if (best) this.about.replaceChildren(termNode(best, { most: 500 }));
+    }
+    for (const term of terms) this.pictures.take(predicate, term);
   }
 
-  private pager(group: Group, name: string, place: HTMLElement, from: number, signal: AbortSignal, label: HTMLElement): HTMLElement | string {
-    if (group.count <= PAGE) return "";
+  private pager(group: Group, name: string, place: HTMLElement, from: number, size: number, signal: AbortSignal): HTMLElement | string {
+    if (group.count <= size && from === 0) return "";
+    if (size < PAGE) return h("p", { class: "pager" }, button(`Show ${group.count > PAGE ? `more of ${count(group.count)}` : `all ${count(group.count)}`}`, () => void this.page(group, name, place, 0, PAGE, signal), { class: "link" }));
     const last = Math.floor((group.count - 1) / PAGE) * PAGE;
     const to = (text: string, at: number, what: string) =>
-      button(text, () => void this.page(group, name, place, at, signal, label), { title: what, attrs: { "aria-label": what, disabled: at < 0 || at > last || at === from } });
+      button(text, () => void this.page(group, name, place, at, PAGE, signal), { title: what, attrs: { "aria-label": what, disabled: at < 0 || at > last || at === from } });
     return h(
       "p", { class: "pager" },
       to("«", 0, "First page"), to("‹", from - PAGE, "Previous page"),
@@ -180,37 +236,28 @@ export class ResourceView implements View {
   private async draw(place: HTMLElement): Promise<void> {
     const { iri } = this;
     this.graph?.stop();
-    const graph = new Graph((around) => neighbours(around, this.stop.signal));
+    const { signal } = this.stop;
+    const graph = new Graph({ expand: (around) => neighbours(around, signal) });
     this.graph = graph;
     place.replaceChildren(graph.element);
     try {
-      const found = await neighbours(iri, this.stop.signal);
+      const found = await neighbours(iri, signal);
       if (found.length === 0) place.replaceChildren(h("p", { class: "soft" }, "There are no neighbours to draw."));
       else graph.add(found, iri);
     } catch (error) {
-      if (!this.stop.signal.aborted) place.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));
+      if (!signal.aborted) place.replaceChildren(failure(said(error)));
     }
   }
+}
+
+function said(error: unknown): string {
+  return error instanceof ProblemError ? error.problem.detail : String(error);
 }
 
 /** A value, and a way to see all of it if it is long. */
 function valueNode(term: Term | null): HTMLElement {
   const node = termNode(term);
-  if (term?.type !== "literal" || term.value.length <= 300) return node;
+  if (term?.type !== "literal" || term.value.length <= LONG) return node;
   node.append(" ", button("Show all", () => showValue(term), { class: "link" }));
   return node;
-}
-
-/** Triples around a resource, some of each way. */
-async function neighbours(iri: string, signal: AbortSignal): Promise<Triple[]> {
-  const name = iriText(iri);
-  const me: Term = { type: "iri", value: iri };
-  const [out, into] = await Promise.all([
-    select(`SELECT DISTINCT ?p ?o { { ${name} ?p ?o } UNION { GRAPH ?g { ${name} ?p ?o } } } LIMIT ${NEIGHBOURS}`, { signal, timeout: PATIENCE, most: 100 }),
-    select(`SELECT DISTINCT ?s ?p { { ?s ?p ${name} } UNION { GRAPH ?g { ?s ?p ${name} } } } LIMIT ${NEIGHBOURS / 2}`, { signal, timeout: PATIENCE, most: 100 }),
-  ]);
-  return [
-    ...out.flatMap(([p, o]): Triple[] => (p && o ? [[me, p, o]] : [])),
-    ...into.flatMap(([s, p]): Triple[] => (s && p ? [[s, p, me]] : [])),
-  ];
 }

@@ -1,7 +1,7 @@
 // The server at a glance: what runs now, and how it does.
 
 import { button, failure, h } from "../dom.ts";
-import { bytes, count, milliseconds } from "../format.ts";
+import { bytes, count, counted, milliseconds } from "../format.ts";
 import { json, ProblemError, send } from "../net/http.ts";
 import { metrics } from "../net/metrics.ts";
 import { queryHash } from "../show.ts";
@@ -48,7 +48,7 @@ export class ServerView implements View {
   private rows = new Map<number, HTMLElement>();
 
   constructor() {
-    this.element.append(h("h1", {}, "Server"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.merging, this.jobs);
+    this.element.append(h("h1", {}, "Server status"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.merging, this.jobs);
   }
 
   show(): void {
@@ -92,7 +92,7 @@ export class ServerView implements View {
   private list(all: Live[]): void {
     if (all.length === 0) {
       this.rows.clear();
-      this.running.replaceChildren(h("p", { class: "soft" }, "Nothing."));
+      this.running.replaceChildren(h("p", { class: "soft" }, "No query is running."));
       return;
     }
     let body = this.running.querySelector("tbody");
@@ -143,11 +143,11 @@ export class ServerView implements View {
       ["Memory of queries", `${bytes(of("jindou_query_memory_bytes"))} of ${bytes(of("jindou_query_memory_limit_bytes"))}`],
       ["Connections", count(of("jindou_connections"))],
       ["Queries answered", count(of("jindou_queries_total", 'outcome="ok"'))],
-      ["Refused (at the query limit)", count(of("jindou_queries_refused_total"))],
+      ["Rejected: no slot or memory", count(of("jindou_queries_refused_total"))],
       ["Waiting for a slot", count(of("jindou_queries_queued"))],
       ["Rows sent", count(of("jindou_result_rows_total"))],
       ["Bytes sent", bytes(of("jindou_result_bytes_total"))],
-      ["Plans found in the cache", hits + misses > 0 ? `${Math.round((hits / (hits + misses)) * 100)} %` : "–"],
+      ["Plan-cache hits", hits + misses > 0 ? `${Math.round((hits / (hits + misses)) * 100)} %` : "–"],
       ["Snapshot", count(of("jindou_snapshot"))],
       ["Log", failing ? "cannot be written" : bytes(of("jindou_log_bytes"))],
     ];
@@ -165,8 +165,8 @@ export class ServerView implements View {
       return;
     }
     const text = state.running
-      ? `A merge is running. ${count(state.edits)} edits are not merged into the store's segments yet.`
-      : `${count(state.edits)} edits (${bytes(state.bytes)}) are not merged into the store's segments yet; ${count(state.done)} merges since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
+      ? `A merge is running. ${counted(state.edits, "change")} not merged yet.`
+      : `${counted(state.edits, "change")} (${bytes(state.bytes)}) not merged yet; ${counted(state.done, "merge")} since the start${state.failed ? `, ${count(state.failed)} failed: ${state.last_failure ?? ""}` : ""}.`;
     const focused = this.merging.contains(document.activeElement);
     const go = button("Merge now", () => void this.mergeNow(), { attrs: { disabled: state.running || state.edits === 0 } });
     this.merging.replaceChildren(h("h2", {}, "Updates"), h("p", {}, text, " ", go));

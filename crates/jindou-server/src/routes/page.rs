@@ -15,8 +15,8 @@ const WORKER: &str = include_str!("../page/worker.js");
 const STYLE: &str = include_str!("../page/page.css");
 const ICON: &str = include_str!("../page/icon.svg");
 
-/// Scripts, styles and requests of this server alone; no frames around it.
-const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+/// Scripts, styles and requests of this server alone; no frames around it. Images may come from elsewhere: the page fetches one when its reader asks for it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' https: http:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// The script alongside the page asks this server, and does nothing else.
 const WORKER_POLICY: &str = "default-src 'none'; connect-src 'self'";
 

@@ -91,7 +91,7 @@ pub(super) fn base(
         labels_of(sight, &mut ids);
         let mut canonical = Vec::new();
         for (i, &id) in ids.iter().take_while(|&&id| id < FIRST_TAIL_ID).enumerate() {
-            if i as u32 % CHECK == 0 && stop() {
+            if (i as u32).is_multiple_of(CHECK) && stop() {
                 return Ok(false);
             }
             canonical.clear();

@@ -1,0 +1,181 @@
+// Names that people gave to IRIs: asked for in batches, of what is on the screen, and kept.
+
+import { tell } from "./events.ts";
+import { dressed, query, token } from "./net/http.ts";
+import { graphs, inGraphs } from "./graphs.ts";
+import { rows } from "./net/select.ts";
+import { iriText, type Term } from "./rdf/term.ts";
+
+/** Predicates that give a name, the best first. */
+export const LABELS = [
+  "http://www.w3.org/2004/02/skos/core#prefLabel", "http://www.w3.org/2000/01/rdf-schema#label", "http://schema.org/name", "https://schema.org/name",
+  "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title", "http://purl.org/dc/elements/1.1/title",
+];
+
+export interface Label {
+  text: string;
+  lang: string;
+}
+
+/** Most IRIs of one request. */
+const MOST = 500;
+/** Milliseconds that a batch waits for more. */
+const PAUSE = 40;
+/** Labels that are kept. */
+const KEPT = 20_000;
+/** Characters of a label that are shown. */
+export const LONGEST = 120;
+
+const KEY = "jindou-labels";
+/** `null`: there is none. */
+let known = new Map<string, Label | null>();
+let wanted = new Map<string, ((label: Label | null) => void)[]>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+/** False once the server said that it has no such route. */
+let hasRoute = true;
+let on = read();
+/** Of which graphs the known ones are. */
+let of = "";
+
+function read(): boolean {
+  try {
+    return localStorage.getItem(KEY) !== "off";
+  } catch {
+    return true;
+  }
+}
+
+export function labelsOn(): boolean {
+  return on;
+}
+
+export function switchLabels(to: boolean): void {
+  on = to;
+  try {
+    localStorage.setItem(KEY, to ? "on" : "off");
+  } catch {
+    // It holds for this visit.
+  }
+  tell("labels");
+}
+
+/** Forgets all labels: the data has changed. */
+export function forgetLabels(): void {
+  known = new Map();
+}
+
+/** The languages of the browser, the most wanted first, without their regions. */
+export function languages(): string[] {
+  return [...new Set([...navigator.languages.map((l) => l.split("-")[0]?.toLowerCase() ?? ""), "en"])].filter((l) => l !== "");
+}
+
+/** The label if it is known; `null` where there is none, `undefined` where it has not been asked for. */
+export function labelOf(iri: string): Label | null | undefined {
+  return on ? known.get(iri) : null;
+}
+
+/** Gives the label when it is there. */
+export function label(iri: string): Promise<Label | null> {
+  if (of !== graphs()) {
+    of = graphs();
+    known = new Map();
+  }
+  const found = known.get(iri);
+  if (found !== undefined) return Promise.resolve(found);
+  return new Promise((resolve) => {
+    wanted.set(iri, [...(wanted.get(iri) ?? []), resolve]);
+    timer ??= setTimeout(() => void flush(), PAUSE);
+  });
+}
+
+/** Shows labels in elements whose IRIs they are, as far as these are still on the screen when the batch goes. */
+const waiting = new Map<HTMLElement, (label: Label) => void>();
+
+export function labelled(element: HTMLElement, iri: string, show: (label: Label) => void): void {
+  if (!on) return;
+  const found = known.get(iri);
+  if (found) show(found);
+  if (found !== undefined) return;
+  element.dataset["labelOf"] = iri;
+  waiting.set(element, show);
+  timer ??= setTimeout(() => void flush(), PAUSE);
+}
+
+async function flush(): Promise<void> {
+  timer = undefined;
+  for (const [element, show] of waiting) {
+    const iri = element.dataset["labelOf"];
+    // What was scrolled away is not asked for.
+    if (!element.isConnected || iri === undefined) continue;
+    void label(iri).then((found) => found && show(found));
+  }
+  waiting.clear();
+  clearTimeout(timer);
+  timer = undefined;
+  const all = [...wanted];
+  wanted = new Map();
+  for (let i = 0; i < all.length; i += MOST) {
+    const part = all.slice(i, i + MOST);
+    const found = await fetchLabels(part.map(([iri]) => iri));
+    for (const [iri, resolves] of part) {
+      const one = found?.get(iri) ?? null;
+      // What could not be asked is asked again the next time.
+      if (found) known.set(iri, one);
+      for (const resolve of resolves) resolve(one);
+    }
+  }
+  for (const oldest of known.keys()) {
+    if (known.size <= KEPT) break;
+    known.delete(oldest);
+  }
+}
+
+/** The labels of those that have one; `undefined` where the server gave no answer. No one is asked for a token, and no error is shown. */
+async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefined> {
+  try {
+    if (hasRoute) {
+      const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
+      const response = await fetch(inGraphs("labels"), dressed({ method: "POST", body }, token()));
+      if (response.ok) {
+        const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
+        return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
+      }
+      if (response.status !== 404 && response.status !== 405) return undefined;
+      hasRoute = false;
+    }
+    return await fromQuery(iris);
+  } catch {
+    return undefined;
+  }
+}
+
+/** By a query, which starts from the IRIs alone: for servers without the route. */
+async function fromQuery(iris: string[]): Promise<Map<string, Label> | undefined> {
+  const text = `SELECT ?x ?p ?l { VALUES ?x { ${iris.map(iriText).join(" ")} } VALUES ?p { ${LABELS.map(iriText).join(" ")} } ?x ?p ?l FILTER(ISLITERAL(?l)) } LIMIT 5000`;
+  const response = await fetch(inGraphs("query?timeout=5"), dressed(query(text, "text/tab-separated-values"), token()));
+  if (!response.ok) return undefined;
+  const texts = new Map<string, { predicate: number; term: Term }[]>();
+  for (const [x, p, l] of rows(await response.text(), LONGEST * 4)) {
+    if (x?.type !== "iri" || p?.type !== "iri" || l?.type !== "literal") continue;
+    const list = texts.get(x.value) ?? [];
+    list.push({ predicate: LABELS.indexOf(p.value), term: l });
+    texts.set(x.value, list);
+  }
+  const made = new Map<string, Label>();
+  for (const [iri, list] of texts) {
+    const best = choose(list.map(({ predicate, term }) => ({ predicate, text: term.value, lang: term.type === "literal" ? (term.language ?? "") : "" })));
+    if (best) made.set(iri, best);
+  }
+  return made;
+}
+
+/** The best of several: by language, then by predicate. */
+export function choose(all: { predicate: number; text: string; lang: string }[], own = languages()): Label | undefined {
+  const rank = ({ lang }: { lang: string }) => {
+    if (lang === "") return own.length;
+    const at = own.indexOf(lang.split("-")[0]?.toLowerCase() ?? "");
+    return at < 0 ? own.length + 1 : at;
+  };
+  const [best] = [...all].filter(({ text }) => text.trim() !== "").sort((a, b) => rank(a) - rank(b) || a.predicate - b.predicate || (a.text < b.text ? -1 : 1));
+  return best && { text: best.text.trim(), lang: best.lang };
+}

@@ -1,0 +1,107 @@
+// Sends RDF to the server: a file, a text, or the address of a document.
+
+import { bytes } from "../format.ts";
+import { failure, h } from "../dom.ts";
+import { isDataset, mediaOf } from "./formats.ts";
+import { json, offerToken, type Problem, problemOfDocument, ProblemError, token, unreachable, wantsToken } from "./http.ts";
+import { iriText } from "../rdf/term.ts";
+
+/** The server's answer to a change. */
+export interface Report {
+  added: number;
+  removed: number;
+  operations: number;
+  snapshot: number;
+  ms: Record<string, number>;
+}
+
+export interface Target {
+  /** The graph's IRI; empty: the default graph, or those that the file names. */
+  graph: string;
+  replace: boolean;
+}
+
+/** Sends a file and shows how far it is; the report, or `undefined` if it was not taken. */
+export async function sendFile(file: File, { graph, replace }: Target, line: HTMLElement, started: (x: XMLHttpRequest) => void, view: (r: Report) => HTMLElement): Promise<Report | undefined> {
+  const media = file.type.includes("/") && isRdf(file.type) ? file.type : mediaOf(file.name);
+  if (!media) {
+    line.append(failure(`${file.name}: cannot tell the RDF format from the name; use .ttl, .nt, .rdf, .jsonld, .nq or .trig`));
+    return undefined;
+  }
+  if (replace && graph === "" && isDataset(media)) {
+    line.append(failure(`${file.name} contains named graphs: name the one graph to replace`));
+    return undefined;
+  }
+  const target = graph !== "" ? `?graph=${encodeURIComponent(graph)}` : isDataset(media) ? "" : "?default";
+  for (;;) {
+    const bar = h("progress", { attrs: { max: file.size || 1, value: 0, "aria-label": file.name } });
+    const said = h("span");
+    line.replaceChildren(`${file.name} `, bar, " ", said);
+    try {
+      const report = await post(file, media, `store${target}`, replace ? "PUT" : "POST", (n) => {
+        bar.value = n;
+        said.textContent = n < file.size ? `${bytes(n)} of ${bytes(file.size)}` : "uploaded; the server is reading it…";
+      }, started);
+      line.replaceChildren(h("strong", {}, file.name), view(report));
+      return report;
+    } catch (error) {
+      const problem = problemIn(error);
+      if (wantsToken(problem) && (await offerToken(problem))) continue;
+      line.replaceChildren(h("strong", {}, file.name), h("pre", { class: "error", attrs: { role: "alert" } }, problem.detail.replaceAll("<body>", file.name)));
+      return undefined;
+    }
+  }
+}
+
+/** Lets the server fetch a document: by LOAD, which it allows or not. */
+export async function loadAddress(address: string, graph: string): Promise<Report> {
+  const body = `LOAD ${iriText(address)}${graph === "" ? "" : ` INTO GRAPH ${iriText(graph)}`}`;
+  return json<Report>("update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body });
+}
+
+export function problemIn(error: unknown): Problem {
+  return error instanceof ProblemError ? error.problem : unreachable(error);
+}
+
+const RDF = ["text/turtle", "application/n-triples", "application/n-quads", "application/trig", "application/rdf+xml", "application/ld+json"];
+
+/** Browsers know few of these by the name of a file, so a type that is none says nothing. */
+function isRdf(media: string): boolean {
+  return RDF.includes(media);
+}
+
+/** The format that a pasted text looks like. */
+export function guess(text: string): string {
+  const start = text.trimStart();
+  if (/^<\?xml|^<rdf:RDF/i.test(start)) return "application/rdf+xml";
+  if (/^[[{]/.test(start) && !/^\[\s*\]?\s*(?:a|<|[\w-]*:)/.test(start)) return "application/ld+json";
+  if (/(?:^|\n)\s*(?:GRAPH\s+)?(?:<[^>\s]*>|[\w-]*:[\w-]*)?\s*\{/i.test(start.replace(/"(?:[^"\\\n]|\\.)*"/g, '""'))) return "application/trig";
+  // Four terms on a line are N-Quads; what is neither is Turtle, which N-Triples is a part of.
+  return /^(?:<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+(?:<[^>\s]*>|_:\S+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^>\s]*>)?)\s+(?:<[^>\s]*>|_:\S+)\s*\.\s*$/m.test(start) ? "application/n-quads" : "text/turtle";
+}
+
+/** `fetch` does not say how much of a body was sent. */
+function post(file: File, media: string, path: string, method: string, sent: (n: number) => void, started: (x: XMLHttpRequest) => void): Promise<Report> {
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    const fail = (detail: string) => reject(new ProblemError({ status: 0, kind: "network", detail }));
+    request.open(method, path);
+    request.setRequestHeader("Content-Type", media);
+    const bearer = token();
+    if (bearer) request.setRequestHeader("Authorization", `Bearer ${bearer}`);
+    request.upload.onprogress = (event) => sent(event.loaded);
+    request.onabort = () => fail("cancelled: nothing was loaded, unless the server had already read the whole file");
+    request.onerror = () => fail("the server cannot be reached, or refused the file before its end");
+    request.onload = () => {
+      try {
+        const document = JSON.parse(request.responseText) as Record<string, unknown>;
+        if (request.status < 300) resolve(document as unknown as Report);
+        else reject(new ProblemError(problemOfDocument(request.status, document)));
+      } catch {
+        fail(request.responseText || `the server answered with status ${request.status}`);
+      }
+    };
+    started(request);
+    request.send(file);
+  });
+}

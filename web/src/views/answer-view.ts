@@ -1,0 +1,178 @@
+// An answer on the screen: as a table, a drawing, a chart, a map, and the plan it was made by.
+
+import type { Answer } from "../answer/answer.ts";
+import { Chart } from "../answer/chart.ts";
+import { Graph, type Triple } from "../answer/graph.ts";
+import { neighbours } from "../answer/neighbours.ts";
+import { GeoMap, MOST_POINTS } from "../answer/map.ts";
+import { type Where, whereIn } from "../answer/places.ts";
+import { Table } from "../answer/table.ts";
+import { button, h } from "../dom.ts";
+import { bytes, count, counted, milliseconds } from "../format.ts";
+import type { Form } from "../query-form.ts";
+import { prefixes } from "../show.ts";
+
+/** Milliseconds after the last key that a filter waits for. */
+const PAUSE = 150;
+
+export type Tab = "table" | "graph" | "chart" | "map" | "plan";
+
+const NAMES: Record<Tab, string> = { table: "Table", graph: "Graph", chart: "Chart", map: "Map", plan: "Plan" };
+
+interface Options {
+  form: Form;
+  tab: Tab;
+  /** The plan's element, filled by whom it belongs to. */
+  plan: () => HTMLElement;
+  /** A tab was chosen. */
+  chosen: (tab: Tab) => void;
+  /** The state of the answer in words has changed. */
+  say: () => void;
+}
+
+export class AnswerView {
+  readonly element = h("div", { class: "answer" });
+  readonly table: Table;
+  tab: Tab;
+  private tabs = h("div", { class: "tabs", attrs: { role: "tablist", "aria-label": "Answer" } });
+  private panel = h("div", { id: "answer", attrs: { role: "tabpanel" } });
+  private filter = h("input", { attrs: { type: "search", placeholder: "Filter rows", "aria-label": "Filter rows" } });
+  private graph: Graph | undefined;
+  /** Columns with coordinates; unknown until rows came. */
+  private where: Where | undefined;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  constructor(private answer: Answer, private options: Options) {
+    this.tab = options.tab;
+    this.table = new Table(answer);
+    this.filter.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => this.filtered(), PAUSE);
+    });
+    this.element.append(this.tabs, this.panel);
+    this.show();
+  }
+
+  get isGraph(): boolean {
+    return this.options.form === "construct" || this.options.form === "describe";
+  }
+
+  /** Something of the answer has changed. */
+  update(): void {
+    if (this.tab === "table") this.table.update();
+  }
+
+  /** The answer is complete. */
+  async finish(): Promise<void> {
+    if (this.tab === "graph") void this.picture();
+    if (this.isGraph) return;
+    const where = whereIn(this.answer.columns, await this.answer.firstRows(100), this.answer.query);
+    if (!where) return;
+    this.where = where;
+    this.drawTabs();
+    if (this.options.tab === "map" && this.tab === "table") this.choose("map");
+  }
+
+  stop(): void {
+    this.graph?.stop();
+  }
+
+  private get offered(): Tab[] {
+    return ["table", this.isGraph ? "graph" : "chart", ...(this.where ? ["map" as const] : []), "plan"];
+  }
+
+  private show(): void {
+    if (!this.offered.includes(this.tab)) this.tab = "table";
+    this.drawTabs();
+    this.panel.setAttribute("aria-labelledby", `tab-${this.tab}`);
+    this.panel.replaceChildren();
+    this.fill(this.panel);
+  }
+
+  private drawTabs(): void {
+    const names = this.offered;
+    const made = names.map((tab) => {
+      const isChosen = tab === this.tab;
+      const one = button(NAMES[tab], () => this.choose(tab), { id: `tab-${tab}`, attrs: { role: "tab", "aria-selected": String(isChosen), "aria-controls": "answer", tabindex: isChosen ? 0 : -1 } });
+      one.addEventListener("keydown", (event) => {
+        if (event.key !== "ArrowRight" && event.key !== "ArrowLeft") return;
+        const next = names[(names.indexOf(this.tab) + (event.key === "ArrowRight" ? 1 : names.length - 1)) % names.length];
+        if (next) this.choose(next);
+        this.tabs.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
+      });
+      return one;
+    });
+    this.tabs.replaceChildren(...made);
+  }
+
+  choose(tab: Tab): void {
+    this.graph?.stop();
+    this.tab = tab;
+    this.show();
+    this.options.chosen(tab);
+  }
+
+  private fill(panel: HTMLElement): void {
+    const { answer } = this;
+    if (this.tab === "table") {
+      panel.append(h("p", { class: "tools" }, this.filter), this.table.element);
+      this.table.update();
+    } else if (this.tab === "chart") {
+      const chart = new Chart(answer);
+      panel.append(chart.element);
+      void chart.show();
+    } else if (this.tab === "map") void this.map(panel);
+    else if (this.tab === "graph") void this.picture();
+    else panel.append(this.options.plan());
+  }
+
+  private async map(panel: HTMLElement): Promise<void> {
+    const { answer } = this;
+    const rows = await answer.firstRows(MOST_POINTS);
+    if (!this.where || this.tab !== "map") return;
+    const map = new GeoMap((row) => {
+      // Rows of the map are those that came; sorted or filtered, they stand elsewhere.
+      if (answer.order || answer.texts.length > 0) {
+        this.filter.value = "";
+        answer.arrange(null, []);
+      }
+      this.choose("table");
+      this.table.goTo(row);
+    });
+    panel.replaceChildren(map.element);
+    map.show(rows, this.where, answer.progress.rows);
+  }
+
+  private async picture(): Promise<void> {
+    const rows = await this.answer.firstRows(1000);
+    if (this.tab !== "graph") return;
+    this.graph?.stop();
+    this.graph = new Graph({ expand: (iri) => neighbours(iri) });
+    this.panel.replaceChildren(this.graph.element);
+    this.graph.add(rows.filter((row): row is Triple => row.length === 3 && row.every((t) => t !== null)));
+  }
+
+  private filtered(): void {
+    const { answer } = this;
+    const text = this.filter.value.trim();
+    // Rows have whole IRIs where the page shows short names.
+    const full = text.includes(":") ? prefixes.full(text) : undefined;
+    answer.arrange(answer.order, text === "" ? [] : full === undefined ? [text] : [text, full]);
+  }
+}
+
+/** An answer's state in words. */
+export function told({ progress, ending, shown, texts, arranging }: Answer, isGraph: boolean): string {
+  if (arranging) return `Looking through ${counted(progress.rows, "row")}…`;
+  const { rows, elapsed, first, received } = progress;
+  const parts = [counted(rows, isGraph ? "triple" : "row")];
+  if (texts.length > 0) parts.push(`${count(shown)} of them shown`);
+  if (first !== null && rows > 1) parts.push(`the first after ${milliseconds(first)}`);
+  parts.push(`${ending ? "" : "so far "}${milliseconds(elapsed)}`, bytes(received));
+  const said = parts.join(" · ");
+  switch (ending?.how) {
+    case "cancelled": return `Cancelled: ${said}`;
+    case "capped": return `${said}. The page holds no more rows and ended the query here: Download fetches all of them.`;
+    default: return said;
+  }
+}

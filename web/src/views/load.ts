@@ -1,0 +1,196 @@
+// Loading: a file that is dropped or chosen, a text that is pasted, an address.
+
+import { button, failure, h } from "../dom.ts";
+import { tell } from "../events.ts";
+import { count, counted, milliseconds } from "../format.ts";
+import { guess, loadAddress, problemIn, type Report, sendFile } from "../net/upload.ts";
+import { dialog } from "../show.ts";
+import { data, stale } from "../state.ts";
+
+const FORMATS: [string, string][] = [
+  ["text/turtle", "Turtle or N-Triples"], ["application/trig", "TriG"], ["application/n-quads", "N-Quads"], ["application/rdf+xml", "RDF/XML"], ["application/ld+json", "JSON-LD"],
+];
+
+/** Files beyond which each that was loaded is not listed. */
+const MANY = 5;
+
+/** How a server is made to take changes. */
+export const HOW_TO_WRITE = "restart it with --writable (programs on its own machine may write) or with --token-file FILE (for those that have a token)";
+
+export function reportView(report: Report): HTMLElement {
+  const changed = `${counted(report.added, "quad")} added, ${counted(report.removed, "quad")} removed by ${counted(report.operations, "operation")}.`;
+  const times = Object.entries(report.ms).map(([name, ms]) => `${name} ${milliseconds(ms)}`).join(", ");
+  return h("div", { class: "report", attrs: { role: "status" } }, h("p", {}, h("strong", {}, changed)), h("p", {}, `Snapshot ${report.snapshot} shows it (${times}).`));
+}
+
+/** The page's ways to load something. */
+export class Loader {
+  readonly element: HTMLElement;
+  private files = h("input", { attrs: { type: "file", multiple: true, "aria-label": "RDF files" } });
+  private graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or the graphs in the file", spellcheck: "false" } });
+  private replace = h("input", { attrs: { type: "checkbox" } });
+  private text = h("textarea", { attrs: { rows: 6, "aria-label": "RDF text", spellcheck: "false", placeholder: "<http://example.org/me> <http://xmlns.com/foaf/0.1/name> \"Ann\" ." } });
+  private format = h("select", { attrs: { "aria-label": "Format of the text" } }, ...FORMATS.map(([value, name]) => h("option", { attrs: { value } }, name)));
+  private address = h("input", { attrs: { type: "url", "aria-label": "Address of a document", placeholder: "https://…/data.ttl", spellcheck: "false" } });
+  private log = h("div", { class: "loaded", attrs: { "aria-live": "polite" } });
+  private stopButton = button("Cancel", () => {
+    this.stopped = true;
+    this.running?.abort();
+  });
+  private go = button("Load", () => void this.choice(), { class: "primary" });
+  private running: XMLHttpRequest | undefined;
+  private stopped = false;
+  private formatChosen = false;
+
+  /** `title` is a heading; `done` is called when something was loaded. */
+  constructor(title: string, private done: () => void = () => {}) {
+    this.stopButton.hidden = true;
+    this.text.addEventListener("input", () => {
+      if (!this.formatChosen) this.format.value = guess(this.text.value);
+    });
+    this.format.addEventListener("change", () => (this.formatChosen = true));
+    const zone = h(
+      "div", { class: "drop-zone" },
+      h("p", { class: "drop-title" }, "Drop RDF files anywhere on this page, or choose them:"),
+      h("p", {}, this.files, " ", this.go, " ", this.stopButton),
+      h("p", { class: "soft" }, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: it is loaded completely or not at all."),
+    );
+    const paste = h(
+      "details", { class: "way-in" }, h("summary", {}, "Paste a text"),
+      this.text, h("p", {}, h("label", {}, "Format ", this.format), " ", button("Load text", () => void this.pasted())),
+    );
+    const url = h(
+      "details", { class: "way-in" }, h("summary", {}, "Give a URL"),
+      h("p", {}, this.address, " ", button("Load URL", () => void this.fetched())),
+      h("p", { class: "soft" }, "The server fetches it by itself, from hosts that it was started with --load-allow HOST for."),
+    );
+    this.element = h(
+      "div", { class: "upload" }, h("h2", {}, title), zone, paste, url,
+      h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents")), this.log,
+    );
+  }
+
+  private get target() {
+    return { graph: this.graph.value.trim(), replace: this.replace.checked };
+  }
+
+  /** Loads files one after the other; one that is refused keeps no other out. */
+  async take(files: File[]): Promise<void> {
+    this.go.disabled = true;
+    this.stopButton.hidden = false;
+    this.stopped = false;
+    const total = h("p", { attrs: { role: "status" } });
+    this.log.replaceChildren(total);
+    const refused: HTMLElement[] = [];
+    let quads = 0;
+    let taken = 0;
+    for (const [i, file] of files.entries()) {
+      if (this.stopped) break;
+      const line = h("div", { class: "uploading" });
+      if (files.length > 1) total.textContent = `File ${count(i + 1)} of ${count(files.length)}; ${counted(quads, "quad")} so far.`;
+      this.log.append(line);
+      const report = await sendFile(file, this.target, line, (x) => (this.running = x), reportView);
+      if (!report) {
+        refused.push(line);
+        continue;
+      }
+      taken++;
+      quads += report.added;
+      // Of many files only those that were refused stay in sight.
+      if (files.length > MANY) line.remove();
+    }
+    this.go.disabled = false;
+    this.stopButton.hidden = true;
+    const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
+    if (files.length > 1) total.textContent = said;
+    if (taken > 0) this.changed();
+    // The first screen takes the place of an empty store's, and with it of what is said there.
+    if (refused.length > 0 && files.length > 1) dialog("Loaded in part", h("p", {}, said), ...refused);
+  }
+
+  private changed(): void {
+    stale();
+    tell("data");
+    this.done();
+  }
+
+  private async choice(): Promise<void> {
+    if (!this.files.files?.length) this.log.replaceChildren(failure("Choose a file first."));
+    else await this.take([...this.files.files]);
+  }
+
+  private async pasted(): Promise<void> {
+    if (this.text.value.trim() === "") this.log.replaceChildren(failure("Paste a text first."));
+    else await this.take([new File([this.text.value], "pasted text", { type: this.format.value })]);
+  }
+
+  private async fetched(): Promise<void> {
+    const address = this.address.value.trim();
+    if (!/^https?:\/\/./.test(address)) {
+      this.log.replaceChildren(failure("Give an address that begins with http:// or https://."));
+      return;
+    }
+    const line = h("div", { class: "uploading" }, `${address}: the server fetches and reads it…`);
+    this.log.replaceChildren(line);
+    try {
+      line.replaceChildren(h("strong", {}, address), reportView(await loadAddress(address, this.target.graph)));
+      this.changed();
+    } catch (error) {
+      line.replaceChildren(failure(problemIn(error).detail));
+    }
+  }
+}
+
+/** The loader that is on the screen, which takes what is dropped. */
+function visibleLoader(all: Set<Loader>): Loader | undefined {
+  return [...all].find((l) => l.element.getClientRects().length > 0);
+}
+
+const loaders = new Set<Loader>();
+
+/** A loader that also takes what is dropped anywhere while it is on the screen. */
+export function loader(title: string, done?: () => void): Loader {
+  const made = new Loader(title, done);
+  loaders.add(made);
+  return made;
+}
+
+/** Takes files that are dropped anywhere on the page. */
+export function dropAnywhere(): void {
+  let depth = 0;
+  const over = (on: boolean) => document.body.classList.toggle("dropping", on);
+  const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
+  addEventListener("dragenter", (event) => {
+    if (hasFiles(event) && ++depth === 1) over(true);
+  });
+  addEventListener("dragleave", (event) => {
+    if (hasFiles(event) && --depth <= 0) over(false);
+  });
+  addEventListener("dragover", (event) => {
+    if (hasFiles(event)) event.preventDefault();
+  });
+  addEventListener("drop", (event) => {
+    if (!hasFiles(event)) return;
+    event.preventDefault();
+    depth = 0;
+    over(false);
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (files.length > 0) void dropped(files);
+  }, { capture: true });
+}
+
+async function dropped(files: File[]): Promise<void> {
+  const about = await data();
+  if (about && !about.writable) {
+    dialog("Read-only server", h("p", {}, `This server takes no files: ${HOW_TO_WRITE}.`));
+    return;
+  }
+  const there = visibleLoader(loaders);
+  if (there) {
+    await there.take(files);
+    return;
+  }
+  const made = new Loader("Load files");
+  dialog("Load", made.element).addEventListener("close", () => loaders.delete(made));
+  await made.take(files);
+}

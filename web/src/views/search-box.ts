@@ -1,0 +1,127 @@
+// The search for resources, on every page.
+
+import { h } from "../dom.ts";
+import { type Hit, search } from "../net/search.ts";
+import { visible } from "../rdf/term.ts";
+import { nameOf, prefixes, resourceHash } from "../show.ts";
+
+/** Milliseconds after the last key. */
+const PAUSE = 120;
+
+export class SearchBox {
+  readonly element: HTMLElement;
+  private input = h("input", {
+    attrs: { type: "search", placeholder: "Search resources  /", "aria-label": "Search resources by label or IRI", role: "combobox", "aria-expanded": "false", "aria-controls": "found", "aria-autocomplete": "list", autocomplete: "off", spellcheck: "false" },
+  });
+  private list = h("ul", { id: "found", class: "found", attrs: { role: "listbox", "aria-label": "Resources" } });
+  private status = h("p", { class: "found-note", attrs: { role: "status" } });
+  private box = h("div", { class: "found-box" }, this.list, this.status);
+  private hits: Hit[] = [];
+  private active = -1;
+  private timer: ReturnType<typeof setTimeout> | undefined;
+  private control = new AbortController();
+
+  constructor() {
+    this.element = h("div", { class: "search", attrs: { role: "search" } }, this.input, this.box);
+    this.box.hidden = true;
+    this.input.addEventListener("input", () => {
+      clearTimeout(this.timer);
+      this.timer = setTimeout(() => void this.look(), PAUSE);
+    });
+    this.input.addEventListener("keydown", (event) => this.key(event));
+    this.input.addEventListener("focus", () => this.hits.length > 0 && this.open(true));
+    this.element.addEventListener("focusout", (event) => {
+      if (!(event.relatedTarget instanceof Node && this.element.contains(event.relatedTarget))) this.open(false);
+    });
+    this.list.addEventListener("pointerdown", (event) => event.preventDefault());
+    addEventListener("hashchange", () => this.open(false));
+    document.addEventListener("keydown", (event) => {
+      const at = event.target as HTMLElement;
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, .editor, dialog")) return;
+      event.preventDefault();
+      this.input.focus();
+      this.input.select();
+    });
+  }
+
+  private open(on: boolean): void {
+    this.box.hidden = !on;
+    this.input.setAttribute("aria-expanded", String(on));
+    if (!on) this.choose(-1);
+  }
+
+  private async look(): Promise<void> {
+    this.control.abort();
+    const control = new AbortController();
+    this.control = control;
+    const words = this.input.value.trim();
+    if (words.length < 2) {
+      this.hits = [];
+      this.open(false);
+      return;
+    }
+    try {
+      const { results, complete } = await search(words, control.signal);
+      if (control !== this.control) return;
+      this.hits = results;
+      this.active = -1;
+      this.list.replaceChildren(...results.map((hit, i) => this.line(hit, i)));
+      this.status.textContent = results.length === 0
+        ? `Nothing has these words in its label or IRI${complete ? "." : ", as far as was looked."}`
+        : complete ? "" : "There may be more.";
+      this.open(document.activeElement === this.input);
+    } catch {
+      // Another text was typed, or the server does not answer; the next key looks again.
+    }
+  }
+
+  private line(hit: Hit, i: number): HTMLElement {
+    const short = prefixes.shown(hit.iri);
+    const label = hit.label ?? nameOf(hit.iri);
+    const other = hit.matched !== undefined && hit.label !== undefined && hit.matched !== hit.label && !hit.iri.includes(hit.matched) ? hit.matched : "";
+    const made = h(
+      "li", { id: `found-${i}`, title: visible(hit.iri), attrs: { role: "option", "aria-selected": "false" } },
+      h("bdi", { class: "found-label", attrs: { ...(hit.lang ? { lang: hit.lang } : {}) } }, label),
+      hit.class ? h("span", { class: "badge" }, nameOf(hit.class)) : null,
+      other ? h("bdi", { class: "soft" }, other.slice(0, 80)) : null,
+      h("span", { class: "soft found-iri", attrs: { dir: "ltr" } }, short),
+    );
+    made.addEventListener("click", () => this.go(hit));
+    return made;
+  }
+
+  private choose(i: number): void {
+    this.active = i;
+    [...this.list.children].forEach((line, at) => line.setAttribute("aria-selected", String(at === i)));
+    const line = this.list.children[i];
+    if (line) {
+      this.input.setAttribute("aria-activedescendant", line.id);
+      line.scrollIntoView({ block: "nearest" });
+    } else this.input.removeAttribute("aria-activedescendant");
+  }
+
+  private key(event: KeyboardEvent): void {
+    const last = this.hits.length - 1;
+    switch (event.key) {
+      case "ArrowDown": this.open(last >= 0); this.choose(Math.min(last, this.active + 1)); break;
+      case "ArrowUp": this.choose(Math.max(-1, this.active - 1)); break;
+      case "Enter": {
+        const hit = this.hits[Math.max(0, this.active)];
+        if (!hit || this.box.hidden) return;
+        this.go(hit);
+        break;
+      }
+      case "Escape": this.open(false); break;
+      default: return;
+    }
+    event.preventDefault();
+  }
+
+  private go(hit: Hit): void {
+    this.open(false);
+    this.input.value = "";
+    this.hits = [];
+    this.input.blur();
+    location.hash = resourceHash(hit.iri);
+  }
+}

@@ -1,0 +1,105 @@
+// The first screen below the editor: the store at a glance, queries that its data answers, and how to go on. An empty store begins
+// with ways to load something.
+
+import { button, h } from "../dom.ts";
+import { type Example, examples, telling } from "../examples.ts";
+import { count, counted } from "../format.ts";
+import { graphs, isFitted } from "../graphs.ts";
+import { bar } from "../pieces.ts";
+import { iriLink } from "../show.ts";
+import { type Counts, counts, data } from "../state.ts";
+import { HOW_TO_WRITE, type Loader, loader } from "./load.ts";
+
+/** Classes that are listed. */
+const CLASSES = 10;
+const DOCS = "https://github.com/jindou-db/jindou/tree/main/docs";
+
+const KEYS: [string, string][] = [
+  ["Ctrl-Enter", "runs the query"], ["Ctrl-Space", "offers what may follow"], ["Ctrl-Shift-F", "formats the query"], ["Ctrl-/", "makes lines comments, and back"],
+  ["F8", "goes to the next mistake"], ["Esc, Tab", "leaves the editor"], ["/", "searches for a resource"],
+];
+
+export class Start {
+  readonly element = h("div", { class: "start" });
+  private loader: Loader | undefined;
+  private round = 0;
+
+  /** `run` runs a text; `empty` says whether the store is. */
+  constructor(private run: (text: string) => void, private empty: (is: boolean) => void) {}
+
+  async show(): Promise<void> {
+    const round = ++this.round;
+    const [about, found] = await Promise.all([data(), counts()]);
+    if (round !== this.round) return;
+    if (!about || !found) {
+      this.empty(false);
+      this.element.replaceChildren(keys());
+      return;
+    }
+    const isEmpty = about.triples === 0;
+    this.empty(isEmpty);
+    if (isEmpty) {
+      this.element.replaceChildren(about.writable ? this.begin() : closed(), h("div", { class: "panels" }, keys()));
+      return;
+    }
+    const offered = h("ul", { class: "examples", attrs: { "aria-busy": true } });
+    this.element.replaceChildren(
+      h("header", { class: "store" }, h("h2", { class: "store-name" }, about.name || location.host), facts(found, about.graphs), h("p", { class: "soft" }, which(about.namedQuads, about.defaultTriples), about.writable ? "" : `Read-only: to add data, ${HOW_TO_WRITE}.`)),
+      h(
+        "div", { class: "panels" },
+        h("section", { class: "panel" }, h("h3", {}, "Examples from this data"), offered),
+        found.classes.length > 0 ? classes(found) : null,
+        keys(),
+      ),
+    );
+    const made = await examples(found);
+    if (round !== this.round) return;
+    offered.removeAttribute("aria-busy");
+    offered.replaceChildren(...made.map((e) => this.offer(e)));
+  }
+
+  private offer({ title, text }: Example): HTMLElement {
+    return h("li", {}, button(title, () => this.run(text), { class: "example", title: text }));
+  }
+
+  private begin(): HTMLElement {
+    this.loader ??= loader("This store is empty. Load something into it");
+    return this.loader.element;
+  }
+}
+
+function closed(): HTMLElement {
+  return h("div", { class: "upload" }, h("h2", {}, "This store is empty, and its server is read-only"), h("p", {}, `To load data, ${HOW_TO_WRITE}. Or load files into the store before the server is started:`), h("pre", {}, "jindou load --into STORE FILE…"));
+}
+
+/** Says what is read, where that is not plain. */
+function which(named: number, own: number): string {
+  if (named === 0) return "";
+  if (isFitted()) return "All of it is in named graphs, so the page reads all graphs together. ";
+  if (graphs() === "all") return "The page reads all graphs together. ";
+  return own === 0 ? "The default graph is empty: choose “All graphs” above. " : `The page reads the default graph; ${counted(named, "more triple")} are in named graphs. `;
+}
+
+function facts(found: Counts, named: number): HTMLElement {
+  const one = (n: number, name: string, many?: string) => h("a", { class: "fact", attrs: { href: "#/data" } }, h("strong", {}, count(n)), ` ${n === 1 ? name : (many ?? `${name}s`)}`);
+  return h("p", { class: "fact-line" }, one(found.triples, "triple"), one(found.classCount, "class", "classes"), one(found.predicateCount, "predicate"), named > 0 ? one(named, "named graph") : null);
+}
+
+function classes(found: Counts): HTMLElement {
+  const listed = found.classes.slice(0, CLASSES);
+  const most = Math.max(1, ...listed.map((c) => c.count));
+  const first = telling(found);
+  const rows = listed.map((c) => h(
+    "tr", { class: c.iri === first ? "first" : "" }, h("td", { class: "what" }, iriLink(c.iri)), h("td", { class: "n" }, count(c.count)), h("td", { class: "bar-cell", attrs: { "aria-hidden": true } }, bar(c.count / most)),
+  ));
+  const more = found.classCount > listed.length ? h("p", {}, h("a", { attrs: { href: "#/data" } }, `All ${count(found.classCount)} classes, predicates and graphs`)) : h("p", {}, h("a", { attrs: { href: "#/data" } }, "All of the data at a glance"));
+  return h("section", { class: "panel" }, h("h3", {}, "Largest classes"), h("table", {}, h("tbody", {}, ...rows)), more);
+}
+
+function keys(): HTMLElement {
+  return h(
+    "section", { class: "panel" }, h("h3", {}, "Keys and help"),
+    h("dl", { class: "keys" }, ...KEYS.map(([key, what]) => h("div", {}, h("dt", {}, h("kbd", {}, key)), h("dd", {}, what)))),
+    h("p", {}, h("a", { attrs: { href: DOCS, rel: "noreferrer noopener", target: "_blank" } }, "Documentation ↗")),
+  );
+}

@@ -1,0 +1,128 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { arranged } from "../src/answer/captions.ts";
+import { Rows } from "../src/answer/rows.ts";
+import { statistics } from "../src/answer/statistics.ts";
+import { formatted } from "../src/editor/format.ts";
+import { summary } from "../src/history.ts";
+import { choose } from "../src/labels.ts";
+import { guess } from "../src/net/upload.ts";
+import { lines, off, type Step } from "../src/views/estimate.ts";
+import { markdown } from "../src/views/markdown.ts";
+import { wordsFor } from "../src/views/trouble.ts";
+
+const XSD = "http://www.w3.org/2001/XMLSchema#";
+
+test("queries are laid out, and nothing but space and the case of keywords changes", () => {
+  const cases: [string, string][] = [
+    ["prefix a: <http://a/> select ?x where { ?x a a:B; a:c ?d , 5 . filter(?d > 3) { ?a ?b ?c } union { ?d ?e ?f } } order by desc(?x) limit 5",
+      "PREFIX a: <http://a/>\n\nSELECT ?x WHERE {\n  ?x a a:B ;\n    a:c ?d, 5 .\n  FILTER(?d > 3)\n  { ?a ?b ?c } UNION { ?d ?e ?f }\n}\nORDER BY DESC(?x)\nLIMIT 5\n"],
+    ["SELECT * {?s ?p 'it''s {' # why } not\n. ?s <a>/<b>*|^<c> \"5\"^^xsd:int }", "SELECT * {\n  ?s ?p 'it''s {' # why } not\n  .\n  ?s <a>/<b>*|^<c> \"5\"^^xsd:int\n}\n"],
+    ["insert data { graph <g> { <a> <b> <c> } }", "INSERT DATA {\n  GRAPH <g> { <a> <b> <c> }\n}\n"],
+    ["SELECT (COUNT(*) AS ?n) { { select ?x { ?x ?p 4 } limit 1 } values (?a ?b) { (1 2) } }", "SELECT (COUNT(*) AS ?n) {\n  {\n    SELECT ?x { ?x ?p 4 }\n    LIMIT 1\n  }\n  VALUES (?a ?b) { (1 2) }\n}\n"],
+  ];
+  for (const [text, wanted] of cases) {
+    assert.equal(formatted(text), wanted);
+    assert.equal(formatted(wanted), wanted, "it is laid out already");
+  }
+  // Whatever is unfinished keeps all that it has.
+  for (const text of ["SELECT * { ?s \"open", "}}}} {", "SELECT ((((", "# only a comment", "", "select ?x { ?x a [ ; ] . }", "a ; b . c } # x"]) {
+    assert.equal(formatted(text).replace(/\s/g, "").toLowerCase(), text.replace(/\s/g, "").toLowerCase());
+  }
+});
+
+const TEXT = [
+  "SELECT, native, heavy: about 2.0 ms on one core", "gives ?c ?n",
+  "  skip 0, take 5  (~5.0 rows, ~1.1 ms)",
+  "    ?n = count of rows by ?c  (~308 rows, ~1.0 ms)",
+  "      hash left join on ?c  (~94580 rows, ~951.6 µs)",
+  "        explore  (~19822 rows, ~41.7 µs)",
+  "           1. start: ?c from the objects of <…type>", "              keep if not ?c = 3", "              ~353 rows, ~706 ns; fewest starting points; keeps ?c",
+  "           2. expand: (s inside 2) <…type> ?c", "              ~198 rows, ~41.0 µs; about 59.11 of ?s inside 2 a row",
+  "        explore  (~44.2M rows, ~691 ns)",
+  "           1. start: one empty row", "              ~1.0 rows, ~0 ns; keeps no column",
+  "", "operator rows in",
+];
+const step = (name: string, rows_out: number, ...inputs: Step[]): Step => ({ name, rows_in: rows_out === 0 ? 0 : 1, rows_out, ms: 1, bytes: null, bytes_held: null, place: "cpu", inputs });
+
+test("a plan's lines and its measured steps are one tree, numbered alike", () => {
+  const tree = step("slice", 5, step("count", 0, step("left join", 40797, step("explore", 20581, step("step 1", 20581, step("step 0", 353))), step("explore", 3, step("step 0", 1)))));
+  const all = lines(TEXT, tree);
+  assert.deepEqual(all.map((l) => [l.depth, l.number ?? 0, l.name, l.measured?.rows_out ?? null]), [
+    [0, 0, "skip 0, take 5", 5], [1, 0, "?n = count of rows by ?c", null], [2, 0, "hash left join on ?c", 40797],
+    [3, 0, "explore", 20581], [4, 1, "start: ?c from the objects of <…type>", 353], [4, 2, "expand: ?s <…type> ?c", 20581],
+    [3, 0, "explore", 3], [4, 1, "start: one empty row", 1],
+  ]);
+  assert.deepEqual(all[4]?.notes, ["keep if not ?c = 3", "fewest starting points; keeps ?c"]);
+  assert.equal(all[6]?.expected, 44.2e6);
+  // More than expected is far off; few rows are not, and neither is what has no count of its own.
+  assert.ok((off(all[5]!) ?? 0) > 100);
+  assert.equal(off(all[7]!), undefined);
+  assert.equal(off(all[1]!), undefined);
+  assert.ok((off(all[6]!) ?? 1) < 0.1);
+  // Without measurements there is the text alone.
+  assert.deepEqual(lines(TEXT, null).map((l) => l.depth), [0, 1, 2, 3, 4, 4, 3, 4]);
+});
+
+test("what a LIMIT ended is not far off", () => {
+  const text = ["SELECT", "gives", "  skip 0, take 5  (~5 rows, ~1 ms)", "    explore  (~144426 rows, ~1 ms)"];
+  assert.equal(off(lines(text, step("slice", 5, step("explore", 1344)))[1]!), undefined);
+});
+
+test("the best label: by the reader's languages, then by predicate", () => {
+  const all = [{ predicate: 1, text: "Tree", lang: "en" }, { predicate: 1, text: "Baum", lang: "de-CH" }, { predicate: 0, text: "Gehölz", lang: "de" }, { predicate: 0, text: "T", lang: "" }, { predicate: 0, text: "arbre", lang: "fr" }];
+  assert.equal(choose(all, ["de", "en"])?.text, "Gehölz");
+  assert.equal(choose(all, ["en"])?.text, "Tree");
+  assert.equal(choose(all, ["ja"])?.text, "T");
+  assert.equal(choose([{ predicate: 0, text: "  ", lang: "" }], ["en"]), undefined);
+});
+
+test("the format of a pasted text", () => {
+  for (const [text, media] of [
+    ["<?xml version='1.0'?><rdf:RDF/>", "application/rdf+xml"], ["{\"@id\": \"a\"}", "application/ld+json"], ["[{\"@id\": \"a\"}]", "application/ld+json"],
+    ["@prefix a: <b> .\na:x a a:y .", "text/turtle"], ["<a> <b> \"x { y }\" .", "text/turtle"], ["[] a <b> .", "text/turtle"], ["<a> <b> <c> <g> .", "application/n-quads"],
+    ["<a> <b> <c> .", "text/turtle"], ["@prefix a: <b> .\na:g { a:x a:y 1 }", "application/trig"], ["GRAPH <g> { <a> <b> 1 }", "application/trig"],
+  ] as const) assert.equal(guess(text), media, text);
+});
+
+test("a query is told from others by what is its own", () => {
+  assert.equal(summary("PREFIX a: <b>\nPREFIX c: <d>\nSELECT ?x { ?x a c:D }"), "SELECT ?x { ?x a c:D }");
+  assert.match(summary("# Planets\nSELECT ?x {}"), /^Planets · SELECT/);
+  assert.equal(summary("SELECT ".repeat(50), 20).length, 20);
+});
+
+test("a table in Markdown is text, whatever the values are", () => {
+  const made = markdown(["a|b"], [[{ type: "literal", value: "x|y\n<b>*z*</b>" }], [null], [{ type: "literal", value: "é", language: "fr" }]]);
+  assert.equal(made, "| a\\|b |\n| --- |\n| x\\|y<br>\\<b\\>\\*z\\*\\</b\\> |\n|  |\n| é @fr |\n");
+});
+
+test("statistics of a column", () => {
+  const rows = new Rows();
+  rows.append("?a\t?n\n<http://e/a>\t1\n<http://e/a>\t\n\"x\"@en\t4\n_:b\t1.5\n");
+  rows.finish();
+  const a = statistics(rows, 0, 4, (i) => i);
+  assert.deepEqual([a.iris, a.literals, a.blanks, a.distinct, a.unbound], [2, 1, 1, 3, 0]);
+  assert.deepEqual(a.top[0], [{ type: "iri", value: "http://e/a" }, 2]);
+  assert.deepEqual(a.languages, [["en", 1]]);
+  const n = statistics(rows, 1, 4, (i) => i);
+  assert.deepEqual(n.numbers, { count: 3, least: 1, most: 4, mean: 6.5 / 3, median: 1.5 });
+  assert.equal(n.unbound, 1);
+  assert.equal(n.top[0]?.[0]?.type === "literal" && n.top[0][0].datatype, `${XSD}integer`);
+});
+
+test("captions lie on nothing", () => {
+  const one = { width: 20, height: 10, places: [{ x: 0, y: 0 }, { x: 0, y: 12 }] };
+  assert.deepEqual(arranged([one, one, one], []), [{ x: 0, y: 0 }, { x: 0, y: 12 }, undefined]);
+  assert.deepEqual(arranged([one], [{ x: 0, y: 0, width: 8, height: 8 }]), [{ x: 0, y: 12 }]);
+});
+
+test("each state has words of its own", () => {
+  const title = (kind: string, detail = "x", rows = 0) => wordsFor({ status: 503, kind, detail }, rows)?.title;
+  assert.equal(title("timeout"), "Time limit reached");
+  assert.equal(title("limit", "the query needs more memory than its limit"), "Out of memory");
+  assert.equal(title("network"), "The server does not answer");
+  assert.equal(title("network", "x", 5), "The answer was cut off");
+  assert.equal(title("read-only", "this server is read-only; restart it"), "The server is read-only");
+  assert.equal(title("read-only", "this token may read only"), undefined);
+  assert.equal(title("syntax"), undefined);
+});
