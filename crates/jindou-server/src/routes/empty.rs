@@ -31,6 +31,7 @@ pub(super) async fn answer(
     let text_of = format!("why empty: {}", shown(&query));
     let asked = AdmissionRequest::new(&text_of, Some(timeout.min(LONGEST)));
     let (tag, dataset) = (parameters.tag()?, parameters.dataset());
+    let union_default = parameters.union_default()?;
     let found = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         // The search may take as long as the beginning of a heavy query, so light ones must not wait for it.
         let _slot = piece::slot(shared, &admitted.query, Class::Heavy)?;
@@ -38,6 +39,7 @@ pub(super) async fn answer(
         let begin = Instant::now();
         let options = run::limited(shared, &admitted.query)
             .with_dataset(dataset)
+            .with_union_default(union_default.or(shared.options.union_default))
             .with_base(base);
         let found = admitted.db().why_empty(&query, &options);
         shared.admission.served(Class::Heavy, begin.elapsed());

@@ -45,6 +45,10 @@ pub(super) async fn answer(
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let text = match parts.method {
         Method::GET | Method::HEAD => match parameters.one("query")? {
+            // A link to a query: the page shows its answer.
+            Some(_) if page::is_wanted(headers) && !chooses_document(&parameters) => {
+                return Ok(page::answer());
+            }
             Some(text) => unmarked(text),
             None if parameters.has("update") => {
                 return Err(Problem::bad_request(
@@ -96,6 +100,12 @@ pub(super) async fn answer(
     };
     let at = parts.uri.path();
     run(shared, &parameters, headers, connection, work, at).await
+}
+
+/// True if a request names the document that it wants: a browser then gets that instead of the page.
+fn chooses_document(parameters: &Parameters) -> bool {
+    let names = ["format", "explain", "profile", "why-empty"];
+    names.into_iter().any(|name| parameters.has(name))
 }
 
 /// The plan of a query that is not run, as JSON. Editors request it while a text is being written, since it also says

@@ -347,7 +347,10 @@ fn a_parameter_names_the_format() {
 #[test]
 fn browsers_get_a_page() {
     let server = serve(thousand(), options());
-    for path in ["/", "/sparql", "/query"] {
+    let asking = "/query?query=ASK%7B%7D";
+    let document = get(&server, &format!("{asking}&format=json"), &[BROWSER]);
+    assert_eq!(document.json()["boolean"], true);
+    for path in ["/", "/sparql", "/query", asking] {
         let page = get(&server, path, &[BROWSER]);
         assert_eq!(page.status, 200);
         assert_eq!(page.header("content-type"), "text/html; charset=utf-8");
@@ -452,6 +455,18 @@ fn an_empty_answer_is_explained() {
     let form = "query=SELECT+*+%7B+%3Fs+%3Chttp%3A%2F%2Fe%2Fpp%3E+%3Fo+%7D&why-empty=true";
     let posted = send(&server, "POST", "/query", &[FORM], form).json();
     assert_eq!(posted["reasons"].as_array().map(Vec::len), Some(1));
+    // The graphs are those of the request.
+    let named = store("<http://e/g> { <http://e/s> <http://e/p> 1 }");
+    let server_of_named = serve(&named, options());
+    let in_graphs = |graphs: &str| {
+        let target = format!(
+            "/query?why-empty=true&graphs={graphs}&query={}",
+            escape("SELECT ?s { ?s <http://e/p> ?o }")
+        );
+        let found = get(&server_of_named, &target, &[]).json();
+        found["reasons"].as_array().map(Vec::len)
+    };
+    assert_eq!((in_graphs("default"), in_graphs("all")), (Some(1), Some(0)));
     let none = why("SELECT ?s { ?s <http://e/p> ?o }").json();
     assert_eq!(none["reasons"].as_array().map(Vec::len), Some(0));
     assert_eq!(why("SELECT ?s {").status, 400);
