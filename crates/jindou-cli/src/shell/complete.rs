@@ -196,7 +196,12 @@ mod tests {
     #[test]
     fn names_are_written_as_the_session_can_read_them() {
         let own = vec![("ex".to_owned(), "http://e/".to_owned())];
-        let a = assistant(QueryOptions::default().with_prefixes(own));
+        let a = assistant(
+            QueryOptions::default()
+                .with_prefixes(own)
+                .with_common_prefixes(false)
+                .with_store_prefixes(false),
+        );
         let of = |line: &str| a.proposals(line, line.len()).1;
         assert_eq!(of("SELECT * { ?s ex:"), ["ex:p"]);
         assert_eq!(of("SELECT * { ?s e"), ["ex:p", "ex:"]);

@@ -65,9 +65,10 @@ fn serve(folder: &Path, more: &[&str]) -> Serving {
     Serving(child, url.replace("/query", "/sparql"))
 }
 
-const DATA: &str = "@prefix foaf: <http://xmlns.com/foaf/0.1/> . @prefix e: <http://e/> .\n\
-    e:a foaf:name \"Ann\\t\\\"x\\\"\", \"Anne\"@fr ; e:age 7, 7.5, 1e0, true ; e:born \"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> .\n\
-    e:b foaf:knows e:a ; e:says << e:a e:age 7 >> .\n";
+/// Without prefixes of its own, which an endpoint's tables do not have.
+const DATA: &str = "@base <http://e/> . @prefix foaf: <http://xmlns.com/foaf/0.1/> .\n\
+    <a> foaf:name \"Ann\\t\\\"x\\\"\", \"Anne\"@fr ; <age> 7, 7.5, 1e0, true ; <born> \"2000-01-01\"^^<http://www.w3.org/2001/XMLSchema#date> .\n\
+    <b> foaf:knows <a> ; <says> << <a> <age> 7 >> .\n";
 
 fn store(folder: &Path) {
     fs::write(folder.join("d.ttl"), DATA).unwrap();

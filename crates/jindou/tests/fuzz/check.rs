@@ -106,6 +106,8 @@ pub fn check(
         ..Reader::default()
     };
     let options = QueryOptions::default()
+        .with_common_prefixes(false)
+        .with_store_prefixes(false)
         .with_threads(threads)
         .with_timeout(TIME)
         .with_memory(MemoryBudget::new(MEMORY));
