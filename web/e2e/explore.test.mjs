@@ -161,12 +161,12 @@ test("labels in the browser's language stand for IRIs, and can be switched off",
   assert.match(await page.locator("[role=gridcell] a").first().getAttribute("title"), /http:\/\/example\.org\/shop\/p1/);
   await shot(page, "labels");
   await page.getByLabel("Labels").uncheck();
-  assert.deepEqual(await texts(), ["shop:p1", "shop:p2", "shop:Person"]);
+  assert.deepEqual(await texts(), ["ex:p1", "ex:p2", "ex:Person"]);
   await page.reload();
   await ended(page);
   await page.locator("[role=gridcell] a").first().waitFor();
   await page.waitForTimeout(300);
-  assert.deepEqual(await texts(), ["shop:p1", "shop:p2", "shop:Person"]);
+  assert.deepEqual(await texts(), ["ex:p1", "ex:p2", "ex:Person"]);
   await page.getByLabel("Labels").check();
   await page.locator("[role=gridcell]", { hasText: "Mensch" }).waitFor();
   assert.deepEqual(faults, []);
@@ -237,7 +237,7 @@ test("completion has labels, and finds by them", async () => {
   await item.waitFor();
   await shot(page, "completion-label");
   await item.click();
-  await page.waitForFunction(() => /^PREFIX shop: <http:\/\/example.org\/shop\/>SELECT \* WHERE \{ \?x shop:knows$/.test(document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent));
+  await page.waitForFunction(() => /^PREFIX ex: <http:\/\/example.org\/shop\/>SELECT \* WHERE \{ \?x ex:knows$/.test(document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent));
   assert.deepEqual(faults, []);
   await close();
 });

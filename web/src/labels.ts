@@ -5,6 +5,7 @@ import { dressed, query, token } from "./net/http.ts";
 import { graphs, inGraphs } from "./graphs.ts";
 import { rows } from "./net/select.ts";
 import { iriText, type Term } from "./rdf/term.ts";
+import { data } from "./state.ts";
 
 /** Predicates that give a name, the best first. */
 export const LABELS = [
@@ -133,6 +134,8 @@ async function flush(): Promise<void> {
 /** The labels of those that have one; `undefined` where the server gave no answer. No one is asked for a token, and no error is shown. */
 async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefined> {
   try {
+    // Only the description says which graphs are read.
+    await data();
     if (hasRoute) {
       const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
       const response = await fetch(inGraphs("labels"), dressed({ method: "POST", body }, token()));

@@ -62,7 +62,7 @@ fn flipped_bits_are_found_and_never_crash_a_search() {
 #[test]
 fn a_file_that_shrinks_while_it_is_open_gives_an_error() {
     let mut text = String::new();
-    for i in 0..20_000 {
+    for i in 0..60_000 {
         text += &format!(
             "<http://e/s{i}> <http://www.w3.org/2000/01/rdf-schema#label> \"word{i} common{} of all\" .\n",
             i % 50
@@ -101,7 +101,7 @@ fn the_same_data_makes_the_same_file_and_little_memory_one_as_good() {
         load(&dir, &text, true, memory).unwrap();
         let state = Database::info_with(&dir, &texts()).unwrap().indexes;
         assert!(
-            state[0].1.starts_with("words of 20000 literals and 2000"),
+            state[0].1.starts_with("words of 60000 literals and 6000"),
             "{state:?}"
         );
         (std::fs::read(dir.join(FILE)).unwrap(), opened(&dir), state)
