@@ -43,7 +43,7 @@ def test_prefixes(db):
     question = "ASK { acme:mars acme:moons ?n }"
     bound = "SELECT ?m { ?m acme:moons ?n }"
     assert db.query(question) is True and len(db.query(bound, {"n": 2})) == 1
-    with pytest.raises(errors.QueryError):
+    with pytest.raises(errors.SparqlSyntaxError):
         db.query(question, store_prefixes=False)
     turtle = db.serialize("CONSTRUCT WHERE { ?s acme:moons ?o }", "turtle").decode()
     assert "@prefix acme:" in turtle and "acme:mars acme:moons 2" in turtle
