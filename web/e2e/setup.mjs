@@ -94,7 +94,8 @@ export async function visit(address, { hash = "", ...options } = {}) {
   await page.addInitScript(() => {
     document.addEventListener("securitypolicyviolation", (event) => {
       // Who types over highlighted text makes the browser itself want a style for it; the editor draws it again anyway.
-      if (event.effectiveDirective === "style-src-attr" && event.target.classList?.contains("editor")) return;
+      // The editor's own attempts: at its element, or at the document once a closed tab's editor has left it.
+      if (event.effectiveDirective === "style-src-attr" && (event.target === document || event.target.classList?.contains("editor"))) return;
       globalThis.refused(`refused: ${event.effectiveDirective} ${event.blockedURI} ${event.sourceFile}`);
     });
   });
