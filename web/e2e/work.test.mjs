@@ -166,6 +166,8 @@ test("history tells queries apart; saved ones have names", async () => {
   await run(page, `${prologue}SELECT ?moon { GRAPH ?g { ?moon sky:orbits ?planet } }`);
   await run(page, `${prologue}SELECT ?planet { ?planet a sky:Planet }`);
   await page.getByText("Recent", { exact: true }).click();
+  // The list is filled once the menu is open.
+  await page.locator("details[open] .menu-items button").nth(1).waitFor();
   const items = await page.locator("details[open] .menu-items button").allTextContents();
   assert.match(items[0], /^SELECT \?planet .*8 rows · /);
   assert.match(items[1], /^SELECT \?moon .*14 rows · /);

@@ -1,16 +1,14 @@
 // Names that people gave to IRIs: asked for in batches, of what is on the screen, and kept.
 
 import { tell } from "./events.ts";
-import { dressed, query, token } from "./net/http.ts";
+import { dressed, token } from "./net/http.ts";
 import { graphs, inGraphs } from "./graphs.ts";
-import { rows } from "./net/select.ts";
-import { iriText, type Term } from "./rdf/term.ts";
 import { data } from "./state.ts";
 
-/** Predicates that give a name, the best first. */
+/** Predicates that give a name, the best first: those that the server takes unless it is told otherwise. */
 export const LABELS = [
-  "http://www.w3.org/2004/02/skos/core#prefLabel", "http://www.w3.org/2000/01/rdf-schema#label", "http://schema.org/name", "https://schema.org/name",
-  "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title", "http://purl.org/dc/elements/1.1/title",
+  "http://www.w3.org/2000/01/rdf-schema#label", "http://www.w3.org/2004/02/skos/core#prefLabel", "http://schema.org/name", "https://schema.org/name",
+  "http://xmlns.com/foaf/0.1/name", "http://purl.org/dc/terms/title",
 ];
 
 export interface Label {
@@ -32,8 +30,6 @@ const KEY = "jindou-labels";
 let known = new Map<string, Label | null>();
 let wanted = new Map<string, ((label: Label | null) => void)[]>();
 let timer: ReturnType<typeof setTimeout> | undefined;
-/** False once the server said that it has no such route. */
-let hasRoute = true;
 let on = read();
 /** Of which graphs the known ones are. */
 let of = "";
@@ -136,40 +132,14 @@ async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefin
   try {
     // Only the description says which graphs are read.
     await data();
-    if (hasRoute) {
-      const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
-      const response = await fetch(inGraphs("labels"), dressed({ method: "POST", body }, token()));
-      if (response.ok) {
-        const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
-        return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
-      }
-      if (response.status !== 404 && response.status !== 405) return undefined;
-      hasRoute = false;
-    }
-    return await fromQuery(iris);
+    const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
+    const response = await fetch(inGraphs("labels"), dressed({ method: "POST", body }, token()));
+    if (!response.ok) return undefined;
+    const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
+    return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));
   } catch {
     return undefined;
   }
-}
-
-/** By a query, which starts from the IRIs alone: for servers without the route. */
-async function fromQuery(iris: string[]): Promise<Map<string, Label> | undefined> {
-  const text = `SELECT ?x ?p ?l { VALUES ?x { ${iris.map(iriText).join(" ")} } VALUES ?p { ${LABELS.map(iriText).join(" ")} } ?x ?p ?l FILTER(ISLITERAL(?l)) } LIMIT 5000`;
-  const response = await fetch(inGraphs("query?timeout=5"), dressed(query(text, "text/tab-separated-values"), token()));
-  if (!response.ok) return undefined;
-  const texts = new Map<string, { predicate: number; term: Term }[]>();
-  for (const [x, p, l] of rows(await response.text(), LONGEST * 4)) {
-    if (x?.type !== "iri" || p?.type !== "iri" || l?.type !== "literal") continue;
-    const list = texts.get(x.value) ?? [];
-    list.push({ predicate: LABELS.indexOf(p.value), term: l });
-    texts.set(x.value, list);
-  }
-  const made = new Map<string, Label>();
-  for (const [iri, list] of texts) {
-    const best = choose(list.map(({ predicate, term }) => ({ predicate, text: term.value, lang: term.type === "literal" ? (term.language ?? "") : "" })));
-    if (best) made.set(iri, best);
-  }
-  return made;
 }
 
 /** The best of several: by language, then by predicate. */

@@ -265,16 +265,18 @@ impl Reading<'_> {
         let reader = NumberReader::new(guard, self.run.limits);
         let numbers = reader.stand_ins();
         let mut errors = 0;
-        let mut contexts = 0;
+        let (mut contexts, mut since) = (0, usize::MAX);
         let mut reading = parser.for_reader(reader);
         while let Some(quad) = reading.next() {
             match quad {
                 Ok(mut q) => {
                     errors = 0;
-                    // A context's terms, few of which are prefixes.
+                    // A context's terms, few of which are prefixes. Each node may have another context, so a large one is looked
+                    // through once in as many quads.
                     let terms = reading.prefixes().size_hint().1.unwrap_or_default();
-                    if terms != contexts {
-                        contexts = terms;
+                    since = since.saturating_add(1);
+                    if terms != contexts && since >= terms {
+                        (contexts, since) = (terms, 0);
                         self.out.prefixes(reading.prefixes())?;
                     }
                     if let Some(meant) = numbers.borrow().meant(&q.object) {

@@ -35,6 +35,8 @@ mod base;
 mod batch;
 mod bodies;
 mod codings;
+#[doc(hidden)]
+pub mod documents;
 mod guard;
 mod inline;
 mod jobs;

@@ -204,10 +204,8 @@ pub(crate) fn pair(
     let response = ResponseBody {
         head: on_head,
         body: AnswerBody {
-            items: on_items,
+            pieces: Pieces::new(on_items),
             query: Arc::clone(query),
-            ended: false,
-            breaks: false,
         },
     };
     Ok((writer, response))
@@ -358,8 +356,13 @@ impl Write for ResponseWriter {
 /// The body of an answer. Dropped early (the client went away), it cancels its query. If the query ends without marking
 /// the answer as complete, the body fails, so that the connection is cut and the answer does not look complete.
 pub(crate) struct AnswerBody {
-    items: mpsc::Receiver<Item>,
+    pieces: Pieces,
     query: Arc<LiveQuery>,
+}
+
+/// The pieces of an answer as they come from the query.
+struct Pieces {
+    items: mpsc::Receiver<Item>,
     ended: bool,
     /// The next poll fails.
     breaks: bool,
@@ -370,14 +373,16 @@ pub(crate) struct AnswerBody {
 #[error("the answer was cut off")]
 pub(crate) struct BrokenOff;
 
-impl http_body::Body for AnswerBody {
-    type Data = Bytes;
-    type Error = BrokenOff;
+impl Pieces {
+    fn new(items: mpsc::Receiver<Item>) -> Self {
+        Self {
+            items,
+            ended: false,
+            breaks: false,
+        }
+    }
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -396,16 +401,68 @@ impl http_body::Body for AnswerBody {
             None => Some(Err(BrokenOff)),
         })
     }
+}
+
+impl http_body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = BrokenOff;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
+        self.pieces.poll(cx)
+    }
 
     fn is_end_stream(&self) -> bool {
-        self.ended
+        self.pieces.ended
     }
 }
 
 impl Drop for AnswerBody {
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.pieces.ended {
             self.query.cancel(Cause::ClientGone);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::{Wake, Waker};
+
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn an_answer_that_breaks_off_lets_its_beginning_out_before_it_fails() {
+        let wakes = Arc::new(Wakes(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&waker);
+        let (items, on_items) = mpsc::channel(2);
+        let mut pieces = Pieces::new(on_items);
+        assert!(items.try_send(Item::Data(Bytes::from_static(b"a"))).is_ok());
+        drop(items);
+        assert!(matches!(pieces.poll(&mut cx), Poll::Ready(Some(Ok(_)))));
+        // Pending once, and woken at once: what was written before goes out meanwhile.
+        assert!(pieces.poll(&mut cx).is_pending());
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(matches!(
+            pieces.poll(&mut cx),
+            Poll::Ready(Some(Err(BrokenOff)))
+        ));
+
+        let (items, on_items) = mpsc::channel(2);
+        let mut pieces = Pieces::new(on_items);
+        assert!(items.try_send(Item::Last(Bytes::new())).is_ok());
+        assert!(matches!(pieces.poll(&mut cx), Poll::Ready(None)));
+        assert!(matches!(pieces.poll(&mut cx), Poll::Ready(None)));
     }
 }

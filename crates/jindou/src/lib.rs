@@ -117,6 +117,7 @@ pub use jindou_store::{
 pub use matching::{QuadMatches, QuadPattern};
 pub use options::{DatasetChoice, QueryOptions};
 pub use planning::{PlannedQuery, QueryForm};
+pub use prefixes::prefixes_in_effect;
 // Their types appear in signatures: terms and quads, formats of graphs, IRIs, and parsed queries.
 pub use jindou_plan::oxiri;
 pub use jindou_plan::sparql as algebra;

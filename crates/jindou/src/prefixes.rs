@@ -2,9 +2,25 @@
 
 use crate::database::Database;
 use crate::update::{UpdateOptions, UpdateReport};
-use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixTable};
+use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixOrigin, PrefixTable};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
+
+/// Prefixes in effect with their IRIs and origins, by name: those of a store, and with `common` the common ones that it does not
+/// give another meaning.
+#[must_use]
+pub fn prefixes_in_effect(
+    store: Option<&PrefixTable>,
+    common: bool,
+) -> Vec<(&str, &str, PrefixOrigin)> {
+    let mut all: Vec<_> = store.into_iter().flat_map(PrefixTable::iter).collect();
+    let common = jindou_plan::COMMON_PREFIXES.iter().filter(|_| common);
+    let hidden = |name: &str| store.is_some_and(|store| store.get(name).is_some());
+    let common = common.filter(|(name, _)| !hidden(name));
+    all.extend(common.map(|(name, iri)| (*name, *iri, PrefixOrigin::Common)));
+    all.sort_unstable();
+    all
+}
 
 impl Database {
     /// The prefixes that queries need not declare, besides the common ones: those that loaded documents declared, the first of a name

@@ -25,27 +25,27 @@ export interface Found {
 
 /** Results that are asked for. */
 const MOST = 20;
-/** Labels that are looked through where the server has no index of them. */
+/** Labels that are looked through where the server cannot search: its store is in shards. */
 const LOOKED = 200_000;
 /** Seconds for that. */
 const PATIENCE = 2;
 
-let hasRoute = true;
+let canSearch = true;
 
 export async function search(words: string, signal: AbortSignal): Promise<Found> {
-  if (hasRoute) {
+  if (canSearch) {
     const parameters = new URLSearchParams({ q: words, limit: String(MOST), lang: languages().join(",") });
     const which = graphsParameter();
     if (which) parameters.set("graphs", which);
     const response = await fetch(`search?${parameters}`, dressed({ signal }, token()));
     if (response.ok) return (await response.json()) as Found;
-    if (response.status !== 404 && response.status !== 405) return { results: [], complete: false };
-    hasRoute = false;
+    if (response.status !== 501) return { results: [], complete: false };
+    canSearch = false;
   }
   return scan(words, signal);
 }
 
-/** Looks through names of the vocabulary and a bounded number of labels: for servers without the route. */
+/** Looks through names of the vocabulary and a bounded number of labels: for stores that the server cannot search. */
 async function scan(text: string, signal: AbortSignal): Promise<Found> {
   const words = text.toLowerCase().split(/\s+/).filter((w) => w !== "");
   const results = new Map<string, Hit>();

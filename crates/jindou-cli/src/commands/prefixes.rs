@@ -4,8 +4,9 @@ use super::{runtime, show_recovery};
 use crate::args::{PrefixCommand, Prefixes};
 use crate::say::say;
 use jindou::{
-    Access, COMMON_PREFIXES, Database, Error, OpenOptions, PrefixOrigin, Result, UpdateOptions,
+    Access, Database, Error, OpenOptions, PrefixOrigin, Result, UpdateOptions, prefixes_in_effect,
 };
+use jindou_server::documents;
 use std::process::ExitCode;
 
 pub fn run(a: &Prefixes) -> Result<ExitCode> {
@@ -37,8 +38,10 @@ pub fn run(a: &Prefixes) -> Result<ExitCode> {
             let name = bare(name);
             db.remove_prefix(name, &UpdateOptions::default())?;
             // What the removed one hid.
-            match known(&db, name) {
-                Some((iri, origin)) => say!("{name}: <{iri}> {}", origin.name()),
+            let prefixes = db.prefixes();
+            let all = prefixes_in_effect(Some(&prefixes), true);
+            match all.iter().find(|p| p.0 == name) {
+                Some((_, iri, origin)) => say!("{name}: <{iri}> {}", origin.name()),
                 None => say!("{name}: removed"),
             }
         }
@@ -51,34 +54,11 @@ fn bare(name: &str) -> &str {
     name.strip_suffix(':').unwrap_or(name)
 }
 
-fn known(db: &Database, name: &str) -> Option<(String, PrefixOrigin)> {
-    let prefixes = db.prefixes();
-    let own = prefixes.iter().find(|p| p.0 == name);
-    let own = own.map(|(_, iri, origin)| (iri.to_owned(), origin));
-    let common = || {
-        let found = COMMON_PREFIXES.iter().find(|p| p.0 == name);
-        found.map(|(_, iri)| ((*iri).to_owned(), PrefixOrigin::Common))
-    };
-    own.or_else(common)
-}
-
 fn list(a: &Prefixes, db: &Database) {
     let prefixes = db.prefixes();
-    let mut all: Vec<(&str, &str, PrefixOrigin)> = prefixes.iter().collect();
-    if a.all {
-        let common = COMMON_PREFIXES.iter();
-        let common = common.filter(|(name, _)| prefixes.get(name).is_none());
-        all.extend(common.map(|(name, iri)| (*name, *iri, PrefixOrigin::Common)));
-        all.sort_unstable();
-    }
+    let all = prefixes_in_effect(Some(&prefixes), a.all);
     if a.json {
-        let rows = all.iter().map(|(name, iri, origin)| {
-            serde_json::json!({ "prefix": name, "iri": iri, "from": origin.name() })
-        });
-        say!(
-            "{}",
-            serde_json::json!({ "prefixes": rows.collect::<Vec<_>>() })
-        );
+        say!("{}", documents::prefixes(&all));
         return;
     }
     let names = all.iter().map(|p| p.0.chars().count()).max();

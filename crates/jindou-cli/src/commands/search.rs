@@ -5,7 +5,7 @@ use crate::args::{Search, SearchFormat};
 use crate::say::say;
 use jindou::search::{Found, LabelOptions, Search as Asked, Searched};
 use jindou::{Access, Database, OpenOptions, QueryOptions, Result};
-use serde_json::{Value, json};
+use jindou_server::documents;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -31,31 +31,10 @@ pub fn run(a: &Search) -> Result<ExitCode> {
     let begun = Instant::now();
     let searched = db.search(&asked)?;
     match a.format {
-        SearchFormat::Json => {
-            let results: Vec<Value> = searched.found.iter().map(document).collect();
-            let ms = begun.elapsed().as_secs_f64() * 1e3;
-            say!(
-                "{:#}",
-                json!({ "results": results, "complete": searched.complete, "ms": ms })
-            );
-        }
+        SearchFormat::Json => say!("{:#}", documents::searched(&searched, begun.elapsed())),
         SearchFormat::Table => table(&searched),
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn document(found: &Found) -> Value {
-    let mut made = json!({ "iri": found.iri, "matched": found.matched });
-    if let Some(label) = &found.label {
-        made["label"] = json!(label.text);
-        if let Some(language) = &label.language {
-            made["lang"] = json!(language);
-        }
-    }
-    if let Some(class) = &found.class {
-        made["class"] = json!(class);
-    }
-    made
 }
 
 /// Characters of a label that are shown.

@@ -29,6 +29,10 @@ pub enum Route {
     BatchArray,
     Complete,
     CompleteAfter,
+    /// The text as words to search for.
+    Search,
+    /// The labels of many resources, one of which has the text's length.
+    Labels,
     /// A short query with many other parameters.
     Parameters,
     /// A short query with long headers.
@@ -43,9 +47,12 @@ pub enum Route {
     PostNew,
     ReadGraph,
     DeleteGraph,
+    /// The text as the IRI of a prefix.
+    SetPrefix,
+    ReadPrefixes,
 }
 
-const QUERIES: [Route; 27] = [
+const QUERIES: [Route; 29] = [
     Route::Body("/query"),
     Route::Body("/query"),
     Route::Body("/query"),
@@ -72,10 +79,12 @@ const QUERIES: [Route; 27] = [
     Route::BatchArray,
     Route::Complete,
     Route::CompleteAfter,
+    Route::Search,
+    Route::Labels,
     Route::Parameters,
 ];
 
-const UPDATES: [Route; 8] = [
+const UPDATES: [Route; 10] = [
     Route::Update("/update"),
     Route::Update("/update"),
     Route::Update("/update"),
@@ -84,6 +93,8 @@ const UPDATES: [Route; 8] = [
     Route::UpdateForm("/sparql"),
     Route::UpdateParameters,
     Route::Patch,
+    Route::SetPrefix,
+    Route::ReadPrefixes,
 ];
 
 const DOCUMENTS: [Route; 8] = [
@@ -240,6 +251,21 @@ impl Route {
                 let all = format!("text={}&after={}", escaped(before), escaped(after));
                 ("POST", "/complete".into(), form(all))
             }
+            Self::Search => ("POST", "/search?timeout=2s".into(), form(whole("q"))),
+            Self::Labels => {
+                let bytes = attack.recipe.bytes().min(most);
+                let mut all = format!("iri={}", escaped(&value(0)));
+                // More than a request may have is refused before it is looked at.
+                for i in 0..(bytes / 40).min(1200) {
+                    let _ = write!(all, "&iri=http://e/s{i}");
+                }
+                ("POST", "/labels?lang=en,de".into(), form(all))
+            }
+            Self::SetPrefix => {
+                let name = attack.recipe.bytes() % 5000;
+                ("PUT", format!("/prefixes/p{name}"), ("text/plain", text()))
+            }
+            Self::ReadPrefixes => ("GET", "/prefixes".into(), ("", String::new())),
             Self::Parameters => {
                 let bytes = attack.recipe.bytes().min(most);
                 let mut all = String::from(light);

@@ -1,20 +1,13 @@
 //! Stores whose data is in named graphs: what says so, and how queries see it.
 
+use super::run::jindou;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 /// A document whose quads are all in named graphs.
 const DATA: &str = "<http://e/mars> <http://e/moons> 2 <http://e/g1> .\n\
     <http://e/earth> <http://e/moons> 1 <http://e/g2> .\n\
     <http://e/earth> <http://e/name> \"Earth\"@en <http://e/g2> .\n";
-
-fn jindou(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
 
 fn good(folder: &Path, args: &[&str]) -> (String, String) {
     let o = jindou(folder, args);

@@ -1,27 +1,10 @@
 //! Stores that earlier releases made: this one opens them. `data/store-VERSION.tar.gz` is one of each release whose format is read still,
 //! with merged segments and a log, and `data/store-VERSION.nq` its statements, in the order of their bytes.
 
+use super::run::good;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn good(folder: &Path, args: &[&str]) -> String {
-    let o = run(folder, args);
-    assert!(
-        o.status.success(),
-        "{args:?}: {}",
-        String::from_utf8_lossy(&o.stderr)
-    );
-    String::from_utf8(o.stdout).unwrap()
-}
+use std::process::Command;
 
 fn sorted(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();

@@ -1,37 +1,20 @@
 //! Prefixes that data declares, and those that are set: known to queries, written by dumps, kept by all that keeps a store.
 
+use super::run::{bad, good, jindou};
 use std::path::Path;
-use std::process::{Command, Output};
 
 const PLANETS: &str = "@prefix acme: <http://acme.example/terms#> .\n@prefix : <http://acme.example/d/> .\n\
     :mars a acme:Planet ; acme:moons 2 .\n:earth a acme:Planet ; acme:moons 1 .\n";
-
-fn jindou(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
-
-fn good(folder: &Path, args: &[&str]) -> String {
-    let o = jindou(folder, args);
-    let err = String::from_utf8_lossy(&o.stderr);
-    assert!(o.status.success(), "{args:?}: {err}");
-    String::from_utf8_lossy(&o.stdout).into_owned()
-}
-
-fn bad(folder: &Path, args: &[&str]) -> String {
-    let o = jindou(folder, args);
-    assert!(!o.status.success(), "{args:?}");
-    String::from_utf8_lossy(&o.stderr).into_owned()
-}
 
 /// Words of the lines of a list: prefix, IRI, origin.
 fn list(folder: &Path, store: &str) -> Vec<String> {
     let text = good(folder, &["prefixes", "--store", store]);
     let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
     text.lines().map(words).collect()
+}
+
+fn set(folder: &Path, name: &str, iri: &str) {
+    good(folder, &["prefixes", "--store", "s", "set", name, iri]);
 }
 
 const COUNT: &str = "SELECT (COUNT(*) AS ?n) { ?x a acme:Planet ; acme:moons ?m }";
@@ -95,17 +78,7 @@ fn prefixes_of_the_data_are_known_and_kept() {
     );
 
     // What is set wins over the data; what a query declares wins over all.
-    good(
-        at,
-        &[
-            "prefixes",
-            "--store",
-            "s",
-            "set",
-            "acme",
-            "http://other.example/",
-        ],
-    );
+    set(at, "acme", "http://other.example/");
     assert_eq!(count(at, "s"), "0");
     let own = format!("PREFIX acme: <http://acme.example/terms#> {COUNT}");
     let counted = good(at, &["query", "--store", "s", "--format", "csv", &own]);
@@ -125,7 +98,8 @@ fn prefixes_of_the_data_are_known_and_kept() {
     let err = bad(at, &["prefixes", "--store", "s", "remove", "foaf"]);
     assert!(err.contains("foaf: is a common one"), "{err}");
     for (name, iri) in [("1x", "http://e/"), ("x", "nowhere")] {
-        bad(at, &["prefixes", "--store", "s", "set", name, iri]);
+        let err = bad(at, &["prefixes", "--store", "s", "set", name, iri]);
+        assert!(err.contains("is not "), "{err}");
     }
 
     // A document that an update loads brings its own; an update that fails brings none.
@@ -150,17 +124,7 @@ fn prefixes_of_the_data_are_known_and_kept() {
             &format!("LOAD {file}"),
         ],
     );
-    good(
-        at,
-        &[
-            "prefixes",
-            "--store",
-            "s",
-            "set",
-            "mine",
-            "<http://mine.example/>",
-        ],
-    );
+    set(at, "mine", "<http://mine.example/>");
     let all = [
         ": <http://acme.example/d/> data",
         "acme: <http://acme.example/terms#> data",
@@ -178,17 +142,7 @@ fn prefixes_of_the_data_are_known_and_kept() {
     good(at, &["recluster", "-q", "--store", "s"]);
     good(at, &["check", "--store", "s"]);
     assert_eq!(list(at, "s").len(), 4);
-    good(
-        at,
-        &[
-            "prefixes",
-            "--store",
-            "s",
-            "set",
-            "zoo",
-            "http://zoo.example/",
-        ],
-    );
+    set(at, "zoo", "http://zoo.example/");
     good(at, &["backup", "--store", "s", "--to", "after"]);
     for (folder, origin) in [("before", "data"), ("after", "set")] {
         good(at, &["restore", "--from", folder, "--store", "r"]);

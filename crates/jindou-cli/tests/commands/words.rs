@@ -1,19 +1,12 @@
 //! The texts that a beginner with the command reads: every subcommand's help, and its answers to arguments that cannot be right.
 
+use super::run::jindou;
 use std::path::Path;
-use std::process::{Command, Output};
-
-fn run(folder: &Path, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_jindou"))
-        .current_dir(folder)
-        .args(args)
-        .output()
-        .unwrap()
-}
+use std::process::Command;
 
 /// Standard output and standard error of a command that succeeds.
 fn good(folder: &Path, args: &[&str]) -> (String, String) {
-    let o = run(folder, args);
+    let o = jindou(folder, args);
     let [out, err] = [&o.stdout, &o.stderr].map(|b| String::from_utf8_lossy(b).into_owned());
     assert!(o.status.success(), "{args:?}: {err}");
     (out, err)
@@ -21,7 +14,7 @@ fn good(folder: &Path, args: &[&str]) -> (String, String) {
 
 /// Standard error of a command that fails.
 fn bad(folder: &Path, args: &[&str]) -> String {
-    let o = run(folder, args);
+    let o = jindou(folder, args);
     let err = String::from_utf8_lossy(&o.stderr).into_owned();
     assert!(!o.status.success(), "{args:?} succeeds");
     assert!(!err.contains("panicked"), "{args:?}: {err}");

@@ -17,9 +17,9 @@ fn pairs(encoded: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Decodes `+` as a space and `%XX` as a byte. A `%` without two hexadecimal digits stands for itself, as in the URL
-/// Standard.
-fn unescaped(text: &[u8]) -> Vec<u8> {
+/// Decodes `%XX` as a byte, and `+` as `plus`: a space in forms, itself in paths. A `%` without two hexadecimal digits stands for
+/// itself, as in the URL Standard.
+pub(super) fn unescaped(text: &[u8], plus: u8) -> Vec<u8> {
     let digit = |at: usize| text.get(at).and_then(|b| char::from(*b).to_digit(16));
     let mut out = Vec::with_capacity(text.len());
     let mut at = 0;
@@ -29,7 +29,7 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
                 out.push((high << 4 | low) as u8);
                 at += 2;
             }
-            (b'+', ..) => out.push(b' '),
+            (b'+', ..) => out.push(plus),
             _ => out.push(b),
         }
         at += 1;
@@ -50,13 +50,13 @@ pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Resul
                 format!("the request has more than the {MOST} parameters allowed"),
             ));
         }
-        let name = String::from_utf8(unescaped(name)).map_err(|e| {
+        let name = String::from_utf8(unescaped(name, b' ')).map_err(|e| {
             let shown = String::from_utf8_lossy(e.as_bytes()).into_owned();
             Problem::bad_request(format!(
                 "the name of the parameter '{shown}' is not UTF-8; encode requests as UTF-8 before percent-encoding them"
             ))
         })?;
-        let value = String::from_utf8(unescaped(value)).map_err(|e| {
+        let value = String::from_utf8(unescaped(value, b' ')).map_err(|e| {
             Problem::bad_request(format!(
                 "the parameter '{name}' is not UTF-8 from byte {} of its decoded value on; encode requests as UTF-8 before percent-encoding them",
                 e.utf8_error().valid_up_to()
@@ -69,7 +69,7 @@ pub(super) fn decoded(encoded: &[u8], into: &mut Vec<(String, String)>) -> Resul
 
 /// True if a form has a parameter of this name. Nothing else of the form is decoded.
 pub(super) fn has(encoded: &[u8], name: &str) -> bool {
-    pairs(encoded).any(|(n, _)| n == name.as_bytes() || unescaped(n) == name.as_bytes())
+    pairs(encoded).any(|(n, _)| n == name.as_bytes() || unescaped(n, b' ') == name.as_bytes())
 }
 
 #[cfg(test)]

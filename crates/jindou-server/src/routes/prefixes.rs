@@ -1,9 +1,11 @@
 //! `/prefixes`: the prefixes that texts need not declare. GET lists them; PUT and DELETE of one change the store as updates do.
 
+use super::form::unescaped;
 use super::input::utf8;
 use super::update::reported;
 use super::{answered, reading, text};
 use crate::admission::AdmissionRequest;
+use crate::documents;
 use crate::guard;
 use crate::piece;
 use crate::problem::Problem;
@@ -14,8 +16,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response, StatusCode};
-use jindou::{COMMON_PREFIXES, Error, PrefixOrigin, PrefixTable};
-use serde_json::{Value, json};
+use jindou::{Error, PrefixTable, prefixes_in_effect};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -53,23 +54,11 @@ async fn list(
             shared.options.store_prefixes,
             shared.options.common_prefixes,
         );
-        Ok::<_, Failure>(document(&table, own, common))
+        let all = prefixes_in_effect(Some(&*table).filter(|_| own), common);
+        Ok::<_, Failure>(documents::prefixes(&all))
     });
     let document = document.await?;
     Ok(text("application/json", format!("{document}\n")))
-}
-
-/// The prefixes that texts are read with, by name.
-fn document(table: &PrefixTable, own: bool, common: bool) -> Value {
-    let mut all: Vec<(&str, &str, PrefixOrigin)> = table.iter().filter(|_| own).collect();
-    let others = COMMON_PREFIXES.iter().filter(|_| common);
-    let others = others.filter(|(name, _)| !own || table.get(name).is_none());
-    all.extend(others.map(|(name, iri)| (*name, *iri, PrefixOrigin::Common)));
-    all.sort_unstable();
-    let all = all
-        .into_iter()
-        .map(|(name, iri, origin)| json!({ "prefix": name, "iri": iri, "from": origin.name() }));
-    json!({ "prefixes": all.collect::<Vec<_>>() })
 }
 
 async fn change(
@@ -83,8 +72,9 @@ async fn change(
     }
     guard::may_write(shared, connection, &parts)?;
     let name = parts.uri.path().strip_prefix("/prefixes/");
-    let name = decoded(name.unwrap_or_default())
-        .ok_or_else(|| Problem::bad_request("the prefix in the address is not UTF-8"))?;
+    let name = unescaped(name.unwrap_or_default().as_bytes(), b'+');
+    let name = String::from_utf8(name)
+        .map_err(|_| Problem::bad_request("the prefix in the address is not UTF-8"))?;
     let shown = format!("{} {}", parts.method, parts.uri);
     let update = Update::admit(shared, connection, &shown, None)?;
     if parts.method == Method::DELETE {
@@ -108,35 +98,4 @@ async fn change(
     PrefixTable::check(&name, &iri).map_err(|e| Problem::bad_request(e.to_string()))?;
     let report = update.run(move |db, options| db.set_prefix(&name, &iri, &options));
     Ok(reported(&report.await?))
-}
-
-/// A part of a path without its percent-encoding.
-fn decoded(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len());
-    let mut rest = part.bytes();
-    while let Some(b) = rest.next() {
-        let b = match b {
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?
-            }
-            b => b,
-        };
-        bytes.push(b);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_in_addresses_are_decoded() {
-        assert_eq!(decoded("ex").as_deref(), Some("ex"));
-        assert_eq!(decoded("%C3%A9-b").as_deref(), Some("é-b"));
-        for bad in ["%", "%4", "%zz", "%ff"] {
-            assert_eq!(decoded(bad), None, "{bad}");
-        }
-    }
 }

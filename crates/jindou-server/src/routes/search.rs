@@ -4,6 +4,7 @@ use super::input::{Parameters, body, media_type};
 use super::{answered, text};
 use crate::admission::limits::Class;
 use crate::admission::{AdmissionRequest, Admitted};
+use crate::documents;
 use crate::live::QueryState;
 use crate::piece;
 use crate::problem::Problem;
@@ -13,7 +14,7 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
-use jindou::search::{Found, Label, LabelOptions, MOST_FOUND, PATIENCE, Search, Searched};
+use jindou::search::{Label, LabelOptions, MOST_FOUND, PATIENCE, Search};
 use jindou::{Error, QueryOptions};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
@@ -128,7 +129,7 @@ async fn found(
             .with_patience(patience)
             .with_labels(limited(options, admitted));
         let searched = admitted.db().search(&search)?;
-        Ok(document(&searched, begun.elapsed()))
+        Ok(documents::searched(&searched, begun.elapsed()))
     });
     Ok(text("application/json", format!("{}\n", made.await?)))
 }
@@ -150,25 +151,6 @@ async fn run(
         made.map_err(Failure::running)
     };
     piece::run(shared, connection, admission, tag, work).await
-}
-
-fn document(searched: &Searched, took: Duration) -> Value {
-    let results: Vec<Value> = searched.found.iter().map(resource).collect();
-    json!({ "results": results, "complete": searched.complete, "ms": took.as_secs_f64() * 1e3 })
-}
-
-fn resource(found: &Found) -> Value {
-    let mut made = json!({ "iri": found.iri, "matched": found.matched });
-    if let Some(label) = &found.label {
-        made["label"] = json!(label.text);
-        if let Some(language) = &label.language {
-            made["lang"] = json!(language);
-        }
-    }
-    if let Some(class) = &found.class {
-        made["class"] = json!(class);
-    }
-    made
 }
 
 async fn labelled(

@@ -301,3 +301,33 @@ fn limits_hold() {
         2
     );
 }
+
+/// An answer from which resources were left out says so, and a resource that is rarely used is found.
+#[test]
+fn more_resources_than_are_compared_make_an_answer_incomplete() {
+    let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
+    let mut text = String::new();
+    for n in 0..300 {
+        text += &format!("<http://e/same{n}> {label} \"shared label\" .\n");
+    }
+    for n in 0..100 {
+        text += &format!("<http://e/few{n}> {label} \"some label\" .\n");
+    }
+    // A resource that named graphs use by many properties, and the default graph by one.
+    for n in 0..60 {
+        text += &format!("<http://e/g> {{ <http://e/zebra> <http://e/p{n}> {n} }}\n");
+    }
+    text += "<http://e/zebra> <http://e/q> 1 .\n";
+    for indexed in [false, true] {
+        let world = World::new(&text, indexed);
+        let db = opened(&world.store());
+        let shared = search(&db, "shared", false);
+        assert!(!shared.complete && shared.found.len() == 200, "{indexed}");
+        let some = search(&db, "some", false);
+        assert!(some.complete && some.found.len() == 100, "{indexed}");
+        for union in [false, true] {
+            let zebra = search(&db, "zebra", union);
+            assert_eq!((names(&zebra), zebra.complete), (vec!["zebra"], true));
+        }
+    }
+}

@@ -77,7 +77,7 @@ enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
     /// The first triples of a graph, until it is known which prefixes they use.
-    Held(W, Vec<Triple>, RdfFormat),
+    Held(W, HeldTriples, RdfFormat),
     Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
     Done,
 }
@@ -220,13 +220,12 @@ impl<W: Write> ResultWriter<W> {
 impl<W: Write + Send> ResultWriter<W> {
     /// Begins a graph whose first triples are held, with the prefixes that they use, and writes them.
     fn release(&mut self) -> Result<()> {
-        if !matches!(self.state, WriterState::Held(..)) {
-            return Ok(());
-        }
-        let WriterState::Held(out, held, format) =
-            std::mem::replace(&mut self.state, WriterState::Done)
-        else {
-            return Ok(());
+        let (out, held, format) = match std::mem::replace(&mut self.state, WriterState::Done) {
+            WriterState::Held(out, held, format) => (out, held.triples, format),
+            other => {
+                self.state = other;
+                return Ok(());
+            }
         };
         let mut used = BTreeSet::new();
         let mut uses = |iri: &str| {
@@ -249,9 +248,10 @@ impl<W: Write + Send> ResultWriter<W> {
         }
         let mut serializer = RdfSerializer::from_format(format);
         for name in used {
-            let iri = self.prefixes.iri(name).unwrap_or_default();
             // What cannot be declared is written out.
-            if let Ok(with) = serializer.clone().with_prefix(name, iri) {
+            if let Some(iri) = self.prefixes.iri(name)
+                && let Ok(with) = serializer.clone().with_prefix(name, iri)
+            {
                 serializer = with;
             }
         }
@@ -338,7 +338,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         let out = self.ready()?;
         let has_prefixes = matches!(format, RdfFormat::Turtle | RdfFormat::TriG);
         if has_prefixes && !self.prefixes.is_empty() {
-            self.state = WriterState::Held(out, Vec::new(), format);
+            self.state = WriterState::Held(out, HeldTriples::default(), format);
             return Ok(());
         }
         let out = Returns::new(out, format == RdfFormat::RdfXml);
@@ -350,11 +350,10 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
             WriterState::Held(_, held, _) => {
-                held.push(triple.clone());
-                match held.len() {
-                    HELD => self.release(),
-                    _ => Ok(()),
+                if held.push(triple) {
+                    self.release()?;
                 }
+                Ok(())
             }
             WriterState::Graph(g, format) => {
                 let other = expressible(triple.as_ref(), *format)?;
@@ -403,8 +402,39 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 }
 
-/// Triples of a graph that are looked at for prefixes before it begins.
+/// Triples of a graph that are looked at for prefixes before it begins, and bytes of their terms: a term may have megabytes.
 const HELD: usize = 256;
+const HELD_BYTES: usize = 1 << 16;
+
+#[derive(Default)]
+struct HeldTriples {
+    triples: Vec<Triple>,
+    bytes: usize,
+}
+
+impl HeldTriples {
+    /// Holds a triple; true if no more should be held.
+    fn push(&mut self, triple: &Triple) -> bool {
+        self.bytes += length(triple);
+        self.triples.push(triple.clone());
+        self.triples.len() >= HELD || self.bytes >= HELD_BYTES
+    }
+}
+
+/// Bytes of a triple's terms.
+fn length(triple: &Triple) -> usize {
+    let subject = match &triple.subject {
+        NamedOrBlankNode::NamedNode(n) => n.as_str().len(),
+        NamedOrBlankNode::BlankNode(b) => b.as_str().len(),
+    };
+    let object = match &triple.object {
+        Term::NamedNode(n) => n.as_str().len(),
+        Term::BlankNode(b) => b.as_str().len(),
+        Term::Literal(l) => l.value().len() + l.datatype().as_str().len(),
+        Term::Triple(inner) => length(inner),
+    };
+    subject + triple.predicate.as_str().len() + object
+}
 
 /// True if Turtle writes a literal without its datatype.
 fn is_bare(literal: &Literal) -> bool {

@@ -24,8 +24,6 @@ const MOST_EACH: usize = 200;
 const MOST_COUNTED: usize = 1000;
 /// Bytes of a candidate besides its text.
 const CANDIDATE: u64 = 160;
-/// Terms between two looks at the clock.
-const CHECK: usize = 16;
 /// Of the patience, the part after which literals are not looked for any longer.
 const FOR_LITERALS: f64 = 0.6;
 
@@ -69,6 +67,8 @@ struct Taker<'f> {
     terms: usize,
     /// How many candidates there may be.
     most: usize,
+    /// True once resources were left out.
+    cut: bool,
     failed: Option<jindou_model::Error>,
 }
 
@@ -79,9 +79,8 @@ impl Taker<'_> {
             return true;
         }
         self.terms += 1;
-        if self.terms.is_multiple_of(CHECK)
-            && (Instant::now() >= self.end || self.sight.cancel.is_cancelled())
-        {
+        // A look at the clock is nothing compared with reading a term, and a much used one may have millions of edges.
+        if Instant::now() >= self.end || self.sight.cancel.is_cancelled() {
             return false;
         }
         let taken = self.taken(id);
@@ -109,6 +108,7 @@ impl Taker<'_> {
                 for &(_, p) in &self.sight.labels {
                     let edges = self.sight.edges(p, Direction::In);
                     let subjects = edges.read(id, self.sight.graphs.scope(), &mut self.scratch);
+                    self.cut |= subjects.len() > MOST_EACH;
                     for &s in subjects.iter().take(MOST_EACH) {
                         let candidate = Candidate {
                             fit,
@@ -232,6 +232,7 @@ impl<'a> Finder<'a> {
                 end,
                 terms: 0,
                 most,
+                cut: false,
                 failed: None,
             };
             let mut take = |id| taker.take(id);
@@ -248,7 +249,7 @@ impl<'a> Finder<'a> {
             if let Some(e) = taker.failed {
                 return Err(e);
             }
-            self.complete &= whole;
+            self.complete &= whole && !taker.cut;
         }
         Ok(())
     }
@@ -260,6 +261,7 @@ impl<'a> Finder<'a> {
         let mut all: Vec<(u32, Candidate)> = self.candidates.into_iter().collect();
         all.sort_by_key(|(id, c)| (c.key(), *id));
         // What follows cannot be among the best, unless very many fit alike.
+        let complete = self.complete && all.len() <= MOST_COUNTED;
         all.truncate(MOST_COUNTED);
         let mut ranked = Vec::with_capacity(all.len());
         for (i, (id, candidate)) in all.into_iter().enumerate() {
@@ -295,10 +297,7 @@ impl<'a> Finder<'a> {
         for (found, label) in found.iter_mut().zip(labels) {
             found.label = label;
         }
-        Ok(Searched {
-            found,
-            complete: self.complete,
-        })
+        Ok(Searched { found, complete })
     }
 }
 
@@ -310,7 +309,7 @@ pub(super) fn tail_id(n: u32) -> u32 {
     FIRST_TAIL_ID + n
 }
 
-/// True if one of the label properties has at most that many labels that must be looked through.
+/// Number of labels that must be looked through, at most: those of two properties, or of default and named graphs, count twice.
 pub(super) fn label_keys(sight: &Sight<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {
         u64::from(sight.edges(p.1, Direction::In).key_counts()[0])

@@ -6,7 +6,7 @@ use crate::{Database, Snapshot};
 use jindou_graph::{Edges, Graph};
 use jindou_model::{CancelToken, Direction, PredicateId, Result, VertexId, term};
 
-/// Predicates of one resource that are looked at to see how often it is used.
+/// Predicates of one resource, in each direction, that are looked at to see how often it is used.
 const MOST_PREDICATES: usize = 32;
 /// Classes of one resource that are looked at.
 const MOST_CLASSES: usize = 64;
@@ -60,7 +60,10 @@ impl<'a> Sight<'a> {
         let (mut uses, mut is_seen) = (0u64, false);
         for direction in [Direction::In, Direction::Out] {
             let predicates = Graph::predicates_of(self.snapshot, v, direction);
-            for &p in predicates.iter().take(MOST_PREDICATES) {
+            for (i, &p) in predicates.iter().enumerate() {
+                if is_seen && i >= MOST_PREDICATES {
+                    break;
+                }
                 let edges = self.edges(PredicateId(p), direction);
                 is_seen = is_seen || !edges.read(v, self.graphs.scope(), scratch).is_empty();
                 let each = edges

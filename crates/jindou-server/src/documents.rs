@@ -1,0 +1,34 @@
+//! JSON documents that the server and the command give alike.
+
+use jindou::PrefixOrigin;
+use jindou::search::{Found, Searched};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The answer of a search. `took`: its time.
+#[must_use]
+pub fn searched(searched: &Searched, took: Duration) -> Value {
+    let results: Vec<Value> = searched.found.iter().map(found).collect();
+    json!({ "results": results, "complete": searched.complete, "ms": took.as_secs_f64() * 1e3 })
+}
+
+fn found(found: &Found) -> Value {
+    let mut made = json!({ "iri": found.iri, "matched": found.matched });
+    if let Some(label) = &found.label {
+        made["label"] = json!(label.text);
+        if let Some(language) = &label.language {
+            made["lang"] = json!(language);
+        }
+    }
+    if let Some(class) = &found.class {
+        made["class"] = json!(class);
+    }
+    made
+}
+
+/// Prefixes with their IRIs and origins.
+#[must_use]
+pub fn prefixes(prefixes: &[(&str, &str, PrefixOrigin)]) -> Value {
+    let one = |(name, iri, origin): &(&str, &str, PrefixOrigin)| json!({ "prefix": name, "iri": iri, "from": origin.name() });
+    json!({ "prefixes": prefixes.iter().map(one).collect::<Vec<_>>() })
+}
