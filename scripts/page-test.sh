@@ -42,7 +42,7 @@ browser)
   esac
   export JINDOU_CHROMIUM=$chromium JINDOU_BIN=${JINDOU_BIN:-$PWD/../target/$folder/jindou}
   [ -x "$JINDOU_BIN" ] || without "there is no $JINDOU_BIN"
-  node --test --test-concurrency=1 --test-reporter=spec e2e/*.test.mjs
+  node --test --test-concurrency=3 --test-reporter=spec e2e/*.test.mjs
   echo "page: browser passed"
   ;;
 *)

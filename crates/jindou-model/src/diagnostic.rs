@@ -397,6 +397,15 @@ fn excerpt(text: &str, start: usize, end: usize) -> (String, String) {
     (shown, marks)
 }
 
+/// A text for a message: its first `most` characters, and `…` for more.
+#[must_use]
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

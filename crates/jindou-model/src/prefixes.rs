@@ -3,6 +3,7 @@
 //! The first declaration in the data wins over later ones, a prefix that was set wins over the data's, and all of them win over the
 //! common prefixes, which are not kept here. Everything is bounded, so that no document can make a store large by its prefixes.
 
+use crate::diagnostic::shortened;
 use crate::{Error, Result};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +14,9 @@ pub const MOST_PREFIXES: usize = 4096;
 pub const LONGEST_PREFIX: usize = 256;
 /// Longest IRI of a prefix that is kept, in bytes.
 pub const LONGEST_NAMESPACE: usize = 2048;
+
+/// Characters of a wrong name or IRI that a message quotes.
+const MOST_SHOWN: usize = 100;
 
 /// Origin of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -108,12 +112,15 @@ impl PrefixTable {
     /// # Errors
     /// [`Error::Usage`] for a name that cannot stand before a colon, or an IRI that is not absolute, and for what is too long.
     pub fn check(name: &str, iri: &str) -> Result<()> {
+        let shown = |text| shortened(text, MOST_SHOWN);
         if !is_prefix_name(name) {
+            let name = shown(name);
             return Err(Error::Usage(format!(
                 "{name:?} is not the name of a prefix: write letters, digits, - and _, beginning with a letter, at most {LONGEST_PREFIX} bytes"
             )));
         }
         if !is_namespace(iri) {
+            let iri = shown(iri);
             return Err(Error::Usage(format!(
                 "{iri:?} is not an absolute IRI of at most {LONGEST_NAMESPACE} bytes, such as http://example.org/"
             )));
@@ -349,6 +356,17 @@ mod tests {
         assert!(is_namespace("http://e/#") && is_namespace("urn:x:"));
         for iri in ["", "x", "/a", "http://e/ a", "http://e/<", "http://e/\n"] {
             assert!(!is_namespace(iri), "{iri}");
+        }
+    }
+
+    #[test]
+    fn messages_quote_the_beginning_of_what_is_wrong() {
+        let long = "x y".repeat(1 << 20);
+        for (name, iri) in [(&*long, "http://e/"), ("a", &*long)] {
+            let e = PrefixTable::check(name, iri)
+                .expect_err("a wrong one")
+                .to_string();
+            assert!(e.len() < 400 && e.contains('…'), "{e}");
         }
     }
 

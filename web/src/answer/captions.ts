@@ -27,3 +27,22 @@ export function arranged(captions: Caption[], taken: Box[]): ({ x: number; y: nu
     return free;
   });
 }
+
+let canvas: CanvasRenderingContext2D | null | undefined;
+const widths = new Map<string, number>();
+/** Widths that are kept; beyond them, all are measured again. */
+const MOST_WIDTHS = 4000;
+
+/** Width of a text in the page's letters of this size, in the same units. */
+export function widthOf(text: string, size: number): number {
+  const key = `${size} ${text}`;
+  const found = widths.get(key);
+  if (found !== undefined) return found;
+  canvas ??= document.createElement("canvas").getContext("2d");
+  if (!canvas) return text.length * size * 0.6;
+  canvas.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
+  const { width } = canvas.measureText(text);
+  if (widths.size >= MOST_WIDTHS) widths.clear();
+  widths.set(key, width);
+  return width;
+}

@@ -5,7 +5,7 @@ import { button, h, svg } from "../dom.ts";
 import { label, labelsOn } from "../labels.ts";
 import { RDF_TYPE, type Term, visible, written } from "../rdf/term.ts";
 import { iriLink, nameOf, prefixes, resourceHash } from "../show.ts";
-import { arranged, type Caption } from "./captions.ts";
+import { arranged, type Caption, widthOf } from "./captions.ts";
 import { classesOf, type Triple } from "./neighbours.ts";
 
 export type { Triple } from "./neighbours.ts";
@@ -20,14 +20,20 @@ interface Node extends SimulationNodeDatum {
   expanded: boolean;
 }
 
+/** Place of a caption along an edge: the part of the way, and how far below the line, in units of the picture. */
+interface Stand {
+  part: number;
+  below: number;
+}
+
 interface Edge extends SimulationLinkDatum<Node> {
   source: Node;
   target: Node;
   predicates: Set<string>;
   line: SVGLineElement;
   text: SVGTextElement;
-  /** Which part of the way its caption stands at. */
-  part: number;
+  /** Where its caption stands. */
+  stand: Stand;
 }
 
 interface Options {
@@ -48,10 +54,14 @@ const LONGEST_NAME = 32;
 const COLOURS = 8;
 /** Height of the picture in its own units; its width follows the page's. */
 const HEIGHT = 560;
-/** About the width of a character in a caption. */
-const CHARACTER = 6.1;
-/** Parts of an edge where its caption may stand, the best first. */
-const PARTS = [0.5, 0.4, 0.6, 0.3, 0.7] as const;
+/** Sizes of the captions' letters, as in page.css. */
+const NODE_TEXT = 11;
+const EDGE_TEXT = 9;
+/** Parts of an edge where its caption may stand, and how far below them its middle lies, the best first. */
+const STANDS = [-4, 10].flatMap((below) => [0.5, 0.4, 0.6, 0.3, 0.7].map((part): Stand => ({ part, below })));
+const MIDDLE: Stand = { part: 0.5, below: -4 };
+/** Turn between two places of a sunflower, in radians. */
+const GOLDEN_ANGLE = Math.PI * (3 - Math.sqrt(5));
 /** Radius of a node. */
 const RADIUS = 8;
 
@@ -59,6 +69,9 @@ export class Graph {
   readonly element: HTMLElement;
   private nodes = new Map<string, Node>();
   private edges = new Map<string, Edge>();
+  /** Nodes that were given a first place, and those of them that were far from the others. */
+  private placed = 0;
+  private roots = 0;
   private left = 0;
   private hint = h("span");
   private note = h("p", { attrs: { role: "status" } });
@@ -111,6 +124,8 @@ export class Graph {
         this.left++;
         continue;
       }
+      this.start(subject, object);
+      this.start(object, subject);
       const key = `${subject.key} ${object.key}`;
       const edge = this.edges.get(key) ?? this.edge(key, subject, object);
       edge.predicates.add(p.value);
@@ -206,11 +221,21 @@ export class Graph {
     const text = svg("text", { y: -12, "text-anchor": "middle" });
     group.append(text);
     this.dots.append(group);
-    const made: Node = { key, term, group, text, degree: 0, expanded: false, x: (Math.random() - 0.5) * 300, y: (Math.random() - 0.5) * 200 };
+    const made: Node = { key, term, group, text, degree: 0, expanded: false };
     this.nameNode(made, term.type === "iri" ? nameOf(term.value) : whole, whole);
     this.nodes.set(key, made);
     this.acts(made);
     return made;
+  }
+
+  /** Gives a node that has no place one near its neighbour, or far from the others: the same triples make the same picture, in which parts do not cross. */
+  private start(node: Node, neighbour: Node): void {
+    if (node.x !== undefined) return;
+    const near = neighbour.x !== undefined;
+    const turn = GOLDEN_ANGLE * this.placed++;
+    const radius = near ? 60 : 150 * Math.sqrt(this.roots++);
+    node.x = (neighbour.x ?? 0) + radius * Math.cos(turn);
+    node.y = (neighbour.y ?? 0) + radius * Math.sin(turn);
   }
 
   private nameNode({ group, text }: Node, name: string, whole: string): void {
@@ -223,7 +248,7 @@ export class Graph {
     const line = svg("line", { "marker-end": "url(#arrow)" });
     const text = svg("text", { class: "edge", "text-anchor": "middle" });
     this.lines.append(line, text);
-    const made: Edge = { source, target, predicates: new Set(), line, text, part: PARTS[0] };
+    const made: Edge = { source, target, predicates: new Set(), line, text, stand: MIDDLE };
     this.edges.set(key, made);
     source.degree++;
     target.degree++;
@@ -236,15 +261,15 @@ export class Graph {
   }
 
   private place(): void {
-    for (const { source, target, line, text, part } of this.edges.values()) {
+    for (const { source, target, line, text, stand } of this.edges.values()) {
       const [x1, y1, x2, y2] = [source.x ?? 0, source.y ?? 0, target.x ?? 0, target.y ?? 0];
       const length = Math.hypot(x2 - x1, y2 - y1) || 1;
       line.setAttribute("x1", String(x1));
       line.setAttribute("y1", String(y1));
       line.setAttribute("x2", String(x2 - ((x2 - x1) / length) * 11));
       line.setAttribute("y2", String(y2 - ((y2 - y1) / length) * 11));
-      text.setAttribute("x", String(x1 + (x2 - x1) * part));
-      text.setAttribute("y", String(y1 + (y2 - y1) * part - 1));
+      text.setAttribute("x", String(x1 + (x2 - x1) * stand.part));
+      text.setAttribute("y", String(y1 + (y2 - y1) * stand.part + stand.below + 3));
     }
     for (const { group, x = 0, y = 0 } of this.nodes.values()) group.setAttribute("transform", `translate(${x} ${y})`);
     if (++this.ticks % 5 === 0) this.captions();
@@ -254,15 +279,15 @@ export class Graph {
   private captions(): void {
     const nodes = [...this.nodes.values()].sort((a, b) => b.degree - a.degree);
     const dots = nodes.map(({ x = 0, y = 0 }) => ({ x, y, width: RADIUS * 2, height: RADIUS * 2 }));
-    const wide = (text: SVGTextElement, size = CHARACTER) => Math.max(10, (text.textContent ?? "").length * size);
+    const wide = (text: SVGTextElement, size: number) => Math.max(10, widthOf(text.textContent ?? "", size) + 4);
     const ofNodes = nodes.map(({ text, x = 0, y = 0 }): Caption => {
-      const width = wide(text);
+      const width = wide(text, NODE_TEXT);
       return { width, height: 13, places: [{ x, y: y - 16 }, { x, y: y + 17 }, { x: x + width / 2 + 12, y }, { x: x - width / 2 - 12, y }] };
     });
     const named = this.edges.size > MOST_NAMED ? [] : [...this.edges.values()];
     const ofEdges = named.map(({ text, source, target }): Caption => {
-      const at = (part: number) => ({ x: (source.x ?? 0) + ((target.x ?? 0) - (source.x ?? 0)) * part, y: (source.y ?? 0) + ((target.y ?? 0) - (source.y ?? 0)) * part - 4 });
-      return { width: wide(text, 5.4), height: 12, places: PARTS.map(at) };
+      const at = ({ part, below }: Stand) => ({ x: (source.x ?? 0) + ((target.x ?? 0) - (source.x ?? 0)) * part, y: (source.y ?? 0) + ((target.y ?? 0) - (source.y ?? 0)) * part + below });
+      return { width: wide(text, EDGE_TEXT), height: 12, places: STANDS.map(at) };
     });
     const places = arranged([...ofNodes, ...ofEdges], dots);
     nodes.forEach(({ text, x = 0, y = 0, group }, i) => {
@@ -275,7 +300,7 @@ export class Graph {
       const found = places[nodes.length + i];
       edge.text.classList.toggle("crowded", !found);
       if (!found) return;
-      edge.part = PARTS[ofEdges[i]?.places.indexOf(found) ?? 0] ?? PARTS[0];
+      edge.stand = STANDS[ofEdges[i]?.places.indexOf(found) ?? 0] ?? MIDDLE;
       edge.text.setAttribute("x", String(found.x));
       edge.text.setAttribute("y", String(found.y + 3));
     });

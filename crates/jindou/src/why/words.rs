@@ -49,10 +49,7 @@ pub(super) fn clean(text: &str) -> String {
 
 /// The first characters of a text.
 pub(super) fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        Some((at, _)) => format!("{}…", &text[..at]),
-        None => text.to_owned(),
-    }
+    jindou_model::diagnostic::shortened(text, SHOWN)
 }
 
 /// A list with `and` before the last one.
