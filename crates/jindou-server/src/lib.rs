@@ -24,6 +24,7 @@
 //! | `live` | one query that exists: its limits, its state, its end |
 //! | `problem`, `paths` | errors as HTTP answers, without the places of files |
 //! | `jobs` | work on the whole store: reclustering |
+//! | `kept` | free memory that the allocator keeps while queries run |
 //! | `metrics` | counters for Prometheus |
 //!
 //! The server uses the database only through the crate `jindou`; completion comes from `jindou::complete`.
@@ -40,6 +41,7 @@ pub mod documents;
 mod guard;
 mod inline;
 mod jobs;
+mod kept;
 mod listen;
 mod live;
 mod metrics;

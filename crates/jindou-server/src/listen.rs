@@ -14,7 +14,7 @@ use crate::run::Connection;
 use crate::shared::AppState;
 use crate::slots::Slots;
 use crate::stalled::Stalling;
-use crate::{routes, tls};
+use crate::{kept, routes, tls};
 use axum::Router;
 use axum::body::Body;
 use http::header::CONTENT_ENCODING;
@@ -139,7 +139,11 @@ impl Server {
         let (done, finished) = watch::channel(false);
         let serving = Arc::clone(&shared);
         runtime.spawn(async move {
-            serve(serving, listener, on_phase).await;
+            let memory = serving.memory.clone();
+            tokio::select! {
+                () = serve(serving, listener, on_phase) => {}
+                () = kept::watch(&memory) => {}
+            }
             let _ = done.send(true);
         });
         Ok(Self {
