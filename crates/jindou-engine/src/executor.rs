@@ -301,10 +301,18 @@ pub trait Executor: Send + Sync {
 }
 
 /// Columns of rows that had these slots and went through the steps: slots that are bound, and either live after the
-/// last step or read by its conditions, in the order in which they were bound.
-#[must_use]
-pub fn columns_after(slots: &[Slot], steps: &[Step]) -> Vec<Slot> {
-    steps
-        .iter()
-        .fold(slots.to_vec(), |before, step| layout_of(&before, step))
+/// last step or read by its conditions, in the order in which they were bound. Takes time in proportion to the steps times their
+/// columns, so `check` is asked at every step whether to go on.
+///
+/// # Errors
+/// Those of `check`.
+pub fn columns_after(
+    slots: &[Slot],
+    steps: &[Step],
+    check: impl Fn() -> Result<()>,
+) -> Result<Vec<Slot>> {
+    steps.iter().try_fold(slots.to_vec(), |before, step| {
+        check()?;
+        Ok(layout_of(&before, step))
+    })
 }

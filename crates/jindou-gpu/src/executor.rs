@@ -62,7 +62,7 @@ impl Executor for GpuExecutor {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
         let mut turn = self.turns.begin(&task.options.cancel)?;
-        let slots = columns_after(&[], task.steps);
+        let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
         let options = GpuOptions::from_exec(task.options);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);

@@ -47,7 +47,7 @@ fn sorted(rows: &CollectSink, order: &[usize]) -> Vec<Vec<u32>> {
 fn first_steps(plan: &Plan, steps: usize) -> Plan {
     let steps = plan.exploration().unwrap().steps[..steps].to_vec();
     let mut first = plan.clone();
-    first.output = columns_after(&[], &steps);
+    first.output = columns_after(&[], &steps, || Ok(())).unwrap();
     first.root = Operator::Explore(Exploration { steps, empty: None });
     first
 }

@@ -8,7 +8,7 @@ use jindou::{CancelToken, Cursor, RowBatch};
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -220,6 +220,27 @@ impl Solutions {
         syntax: &str,
     ) -> PyResult<Bound<'py, PyAny>> {
         arrow::polars(py, self.stream(py, typed, syntax)?)
+    }
+
+    /// The same as `pandas()`, under DuckDB's name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn df<'py>(&self, py: Python<'py>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.pandas(py, typed, syntax)
+    }
+
+    /// The same as `polars()`, under DuckDB's name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn pl<'py>(&self, py: Python<'py>, typed: bool, syntax: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.polars(py, typed, syntax)
+    }
+
+    /// All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end.
+    fn fetchall<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
+        let all = PyList::empty(this.py());
+        for row in this.try_iter()? {
+            all.append(row?.call_method0("to_python")?)?;
+        }
+        Ok(all)
     }
 
     /// The Arrow C stream, for every library that knows the PyCapsule interface: `pyarrow.table(solutions)`.

@@ -1,6 +1,7 @@
 """Arrow, pandas, polars: the same values as the rows have, types, nulls, text, big answers, memory."""
 
 import datetime as dt
+import decimal
 import gc
 
 import pytest
@@ -127,6 +128,17 @@ def test_pandas_and_polars(db):
     assert other["n"].sum() == 499_500 and other["v"].dtype == polars.Categorical
     assert other.filter(polars.col("v") == EX + "v7")["n"].to_list() == [7]
     assert list(answer.polars(typed=False)["n"].cast(polars.String)[:3]) == ["0", "1", "2"]
+    # DuckDB's names.
+    assert answer.df().equals(frame) and answer.pl().equals(other)
+    graph = db.query(f"CONSTRUCT WHERE {{ ?s <{EX}p> ?o }} LIMIT 3")
+    assert graph.df().equals(graph.pandas()) and graph.pl().equals(graph.polars())
+
+
+def test_rows_as_tuples(db):
+    rows = db.query("SELECT * { VALUES (?a ?b ?c) { (1 'x' UNDEF) (2.5 <http://e/i> true) } } ORDER BY ?a").fetchall()
+    assert rows[0] == (1, "x", None)
+    assert rows[1][0] == decimal.Decimal("2.5") and rows[1][2] is True and len(rows) == 2
+    assert db.query("SELECT * { FILTER(false) }").fetchall() == []
 
 
 def test_a_million_rows(db):

@@ -70,7 +70,7 @@ pub(crate) struct LiveQuery {
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
-    /// Steps so far of a query that is profiled.
+    /// Steps so far of a query that is profiled or watched.
     pub(crate) watch: OnceLock<QueryWatch>,
     /// The tag that the client gave the query.
     pub(crate) tag: OnceLock<String>,

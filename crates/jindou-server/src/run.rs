@@ -114,6 +114,8 @@ pub(crate) struct Request {
     pub(crate) base: Option<String>,
     /// The client's tag, by which it can find the query among the running ones.
     pub(crate) tag: Option<String>,
+    /// True if the steps so far of the running query are to be seen.
+    pub(crate) watched: bool,
 }
 
 /// Reason why there is no complete answer.
@@ -198,7 +200,7 @@ pub(crate) async fn answer(
     if let Some(tag) = &request.tag {
         let _ = query.tag.set(tag.clone());
     }
-    if matches!(request.work, QueryTask::Profile(_)) {
+    if request.watched || matches!(request.work, QueryTask::Profile(_)) {
         let _ = query.watch.set(QueryWatch::default());
     }
     let planned = match inline::attempt(shared, &admitted, &request) {
@@ -504,7 +506,7 @@ pub(crate) fn plan(
     Ok(planned)
 }
 
-/// The steps so far of a running query that is profiled, as a document like that of `?profile=true`.
+/// The steps so far of a running query that is profiled or watched, as a document like that of `?profile=true`.
 pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
     let watch = query.watch.get()?;
     let tree = watch.tree()?;

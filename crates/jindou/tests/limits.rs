@@ -322,6 +322,35 @@ fn a_deadline_and_a_cancellation_end_planning() {
     assert!(answer.is_ok());
 }
 
+/// The columns of many wide steps took seconds to list before the first look at the clock.
+#[test]
+fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
+    let text: String = (0..4000)
+        .map(|i| format!("<http://e/s{}> <http://e/p{i}> {i} .\n", i % 50))
+        .collect();
+    let store = stores::of_trig(&text);
+    let patterns: String = (0..12_000).map(|i| format!("?x{i} ?p ?o . ")).collect();
+    let options = QueryOptions::default();
+    let planned = store
+        .db
+        .plan(&format!("SELECT * {{ {patterns} }}"), &options)
+        .unwrap();
+    let options = options.with_timeout(Duration::from_millis(50));
+    // The least of several, because other tests run meanwhile.
+    let took = (0..3)
+        .map(|_| {
+            let start = Instant::now();
+            let mut out = ResultWriter::new(Sink, ResultFormat::Tsv);
+            let e = store.db.run_planned(&planned, &options, &mut out);
+            assert!(matches!(e, Err(Error::Timeout(_))), "{e:?}");
+            start.elapsed()
+        })
+        .min()
+        .unwrap();
+    println!("{took:?}");
+    assert!(took < Duration::from_millis(550), "{took:?}");
+}
+
 /// Each level multiplies the length: ended by memory or by time, whichever comes first, and soon.
 #[test]
 fn strings_that_grow_by_replacing_end() {

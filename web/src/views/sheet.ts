@@ -221,7 +221,7 @@ export class Sheet {
     const isGraph = this.form === "construct" || this.form === "describe";
     if (!keepTab) this.tab = isGraph && this.tab === "graph" ? "graph" : "table";
     const tag = newTag();
-    const answer = new Answer(text, this.dressed(`query?tag=${tag}`));
+    const answer = new Answer(text, this.dressed(`query?tag=${tag}&watch=true`));
     this.answer = answer;
     answer.changed = () => this.changed(answer);
     this.busy(true);

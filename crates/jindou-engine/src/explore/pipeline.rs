@@ -58,6 +58,8 @@ impl<'a> Pipeline<'a> {
         let mut steps = Vec::with_capacity(exploration.steps.len().saturating_sub(1));
         let mut start_filters = None;
         for (i, step) in exploration.steps.iter().enumerate() {
+            // Each takes time in proportion to its columns.
+            ctx.check()?;
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
             if i == 0 {
@@ -101,6 +103,8 @@ impl<'a> Pipeline<'a> {
         layouts.push(slots.to_vec());
         let mut states = Vec::with_capacity(steps.len());
         for step in steps {
+            // Each takes time in proportion to its columns.
+            ctx.check()?;
             let input = layouts.last().map_or(&[][..], Vec::as_slice);
             let output = layout_of(input, step);
             let layout = StepLayout {

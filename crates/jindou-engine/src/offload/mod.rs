@@ -290,7 +290,8 @@ impl<'a> Offload<'a> {
             first,
             all: first == e.steps.len(),
         });
-        Ok(Some((rows, columns_after(&[], there), first)))
+        let columns = columns_after(&[], there, || self.options.cancel.check())?;
+        Ok(Some((rows, columns, first)))
     }
 
     /// Adds the executor's counts for pulled rows to the profile.
@@ -350,7 +351,7 @@ impl<'a> Offload<'a> {
             return Ok(None);
         }
         let there = &e.steps[..first];
-        let columns = columns_after(&[], there);
+        let columns = columns_after(&[], there, || exec.ctx.check())?;
         let mut keep = Keep {
             held: RowBuffer::new(columns.len(), &exec.ctx, Holder::Offload),
             chunk: Batch::new(columns.len(), exec.ctx.budget),

@@ -42,10 +42,10 @@ impl<'a> Builder<'_, 'a> {
                 return Ok(slots);
             }
             self.link(StepsSpec(rest, node), &slots, node);
-            return Ok(columns_after(&slots, rest));
+            return Ok(columns_after(&slots, rest, || self.exec.ctx.check())?);
         }
         self.leaf(LeafSource::Explore(e), node);
-        Ok(columns_after(&[], &e.steps))
+        Ok(columns_after(&[], &e.steps, || self.exec.ctx.check())?)
     }
 
     /// Starts an exploration on another executor whose rows carry counts, if it supports that; returns those rows and
@@ -69,7 +69,7 @@ impl<'a> Builder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let slots = self.op(&op.input, node + 1)?;
         self.link(StepsSpec(&op.steps, node), &slots, node);
-        Ok(columns_after(&slots, &op.steps))
+        Ok(columns_after(&slots, &op.steps, || self.exec.ctx.check())?)
     }
 }
 

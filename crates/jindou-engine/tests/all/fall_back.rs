@@ -54,7 +54,7 @@ impl Executor for Failing {
         sink: &mut dyn Sink,
         _profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>> {
-        let slots = columns_after(&[], task.steps);
+        let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
         let mut steps = self.plan.clone();
         steps.output.clone_from(&slots);
         steps.root = Operator::Explore(Exploration {

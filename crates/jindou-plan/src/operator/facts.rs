@@ -262,7 +262,8 @@ pub(super) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
     out.slots
 }
 
-/// The columns after steps, in order.
+/// The columns after steps, in order; incomplete once the planning is over.
 pub(super) fn after(before: Vec<Slot>, steps: &[Step]) -> Vec<Slot> {
-    steps.iter().fold(before, |b, s| layout_of(&b, s))
+    let going = steps.iter().take_while(|_| !scope::is_over());
+    going.fold(before, |b, s| layout_of(&b, s))
 }

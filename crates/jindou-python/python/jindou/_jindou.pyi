@@ -222,6 +222,12 @@ class Solutions:
         """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories. See `arrow`."""
     def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The answer as a `polars.DataFrame`; needs polars. Text columns are categories. See `arrow`."""
+    def df(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `pandas()`, under DuckDB's name."""
+    def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `polars()`, under DuckDB's name."""
+    def fetchall(self) -> list[tuple[Any, ...]]:
+        """All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def _repr_html_(self) -> str: ...
     def __iter__(self) -> Rows: ...
@@ -242,6 +248,10 @@ class Triples:
         """A `pandas.DataFrame` of the same."""
     def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """A `polars.DataFrame` of the same."""
+    def df(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `pandas()`, under DuckDB's name."""
+    def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `polars()`, under DuckDB's name."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def _repr_html_(self) -> str: ...
     def __len__(self) -> int: ...

@@ -25,7 +25,7 @@ fn document(q: &LiveQuery) -> Value {
     })
 }
 
-/// The document of a query, with its steps so far if it is profiled.
+/// The document of a query, with its steps so far if it is profiled or watched.
 fn detailed(q: &LiveQuery) -> Value {
     let mut document = document(q);
     if let Some(profile) = so_far(q) {

@@ -196,6 +196,7 @@ pub(super) async fn run(
         connection,
         base: address(shared, headers, at).map(NamedNode::into_string),
         tag: parameters.tag()?,
+        watched: parameters.switch("watch")?,
     };
     run::answer(shared, request).await
 }

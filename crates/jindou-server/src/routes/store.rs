@@ -114,6 +114,7 @@ async fn answer(
         connection,
         base: None,
         tag: None,
+        watched: false,
     };
     run::answer(shared, request).await
 }
@@ -136,6 +137,7 @@ async fn exists(
         connection: Arc::clone(connection),
         base: None,
         tag: None,
+        watched: false,
     };
     let response = run::answer(shared, request).await?;
     let body = super::input::body(response.into_body(), 64).await?;

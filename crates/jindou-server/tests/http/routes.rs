@@ -77,7 +77,17 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
         let endless = format!("/query?profile=true&tag=mine&query={}", escape(ENDLESS));
         let asked = scope.spawn(move || get(&endless));
         let other = scope.spawn(|| ask(&server, ENDLESS, &[]));
-        until("both run", || server.live_queries() == 2);
+        // One whose answer is wanted, too.
+        let target = format!("/query?watch=true&tag=watched&query={}", escape(ENDLESS));
+        let watched = scope.spawn(move || get(&target));
+        until("all run", || server.live_queries() == 3);
+        until("the steps of the watched one are seen", || {
+            let queries = get("/admin/queries?tag=watched").json();
+            let target = format!("/admin/queries/{}", queries["queries"][0]["id"]);
+            let seen = get(&target).json();
+            seen["rows"].as_u64() > Some(0)
+                && seen["profile"]["tree"]["inputs"][0]["rows_out"].as_u64() > Some(0)
+        });
         let mine = || {
             get("/admin/queries?tag=mine").json()["queries"]
                 .as_array()
@@ -110,12 +120,12 @@ fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
             let target = format!("/admin/queries/{}", q["id"]);
             assert_eq!(
                 get(&target).json()["profile"].is_object(),
-                q["tag"] == "mine"
+                q["tag"] == "mine" || q["tag"] == "watched"
             );
             request(server.address(), "DELETE", &target, &[], b"");
         }
         assert_eq!(asked.join().unwrap().status, 503);
-        drop(other.join());
+        drop((other.join(), watched.join()));
     });
 }
 
