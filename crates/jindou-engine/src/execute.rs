@@ -2,7 +2,7 @@
 
 use crate::compile::{Builder, Pipe, StageInput};
 use crate::eval::EvalContext;
-use crate::explore::{Halt, QueryContext, StepStats};
+use crate::explore::{Halt, QueryContext, StepStats, unhalted};
 use crate::offload::Offload;
 use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
@@ -198,13 +198,6 @@ pub(crate) fn within<T>(scope: Option<&Scope>, run: impl FnOnce() -> T) -> T {
     match scope {
         Some(scope) => scope.run(run),
         None => run(),
-    }
-}
-
-fn unhalted(flow: Result<(), Halt>) -> Result<()> {
-    match flow {
-        Ok(()) | Err(Halt::Stop) => Ok(()),
-        Err(Halt::Failed(e)) => Err(e),
     }
 }
 

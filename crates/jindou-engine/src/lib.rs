@@ -11,9 +11,8 @@
 //! | `filter` | conditions on ids and value ranks, by value for the rest |
 //! | `operators` | stages of pipelines and their ends: joins, OPTIONAL, grouping, sorting, … |
 //! | `path` | property paths |
-//! | `values` | expressions, computed terms, aggregates |
 //! | `row_buffer`, `table`, `key_table` | rows in memory, sets and hash tables of ids |
-//! | `values` | expressions: values of rows as ids; aggregates |
+//! | `values` | expressions: values of rows as ids, computed terms; aggregates |
 //! | `sink` | where rows go |
 //! | `places` | places to compute in, one per core, and threads that help heavy queries in those that are free |
 //! | `live` | counts that others read while a plan runs |

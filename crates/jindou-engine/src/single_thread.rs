@@ -2,7 +2,7 @@
 //! general set-up for several workers would take longer than they run.
 
 use crate::batch::View;
-use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext};
+use crate::explore::{Consumer, Flow, Pipeline, QueryContext, unhalted};
 use crate::operators::{End, EndSpec};
 use crate::options::{NodeProfile, Profile, StepProfile};
 use crate::sink::SinkFactory;
@@ -19,13 +19,6 @@ struct ProjectedSink<'d, 'a, 's> {
 impl Consumer for ProjectedSink<'_, '_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         self.end.batch(self.ctx, rows)
-    }
-}
-
-fn unhalted(flow: Flow) -> Result<()> {
-    match flow {
-        Ok(()) | Err(Halt::Stop) => Ok(()),
-        Err(Halt::Failed(e)) => Err(e),
     }
 }
 

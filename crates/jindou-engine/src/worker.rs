@@ -434,7 +434,7 @@ fn take_morsels<'p, 'a, 's>(
             end: &mut end,
         };
         let flow = take_job(shared, at, job, &mut pipeline, &mut chain, between);
-        soft(shared, flow, || {
+        absorb_stop(shared, flow, || {
             job.done.store(true, Ordering::Relaxed);
             let all = matches!(shared.end, EndSpec::Any) || shared.pipe.ends_in_slice();
             if all {
@@ -454,7 +454,7 @@ fn take_morsels<'p, 'a, 's>(
     }
     for at in 0..stages.len() {
         let flow = finish(&mut stages, at, ctx, &mut end);
-        soft(shared, flow, || {})?;
+        absorb_stop(shared, flow, || {})?;
     }
     let end = match end.end {
         End::Output(o) => End::Output(o.done()?),
@@ -483,7 +483,11 @@ fn is_because_of_enough(shared: &PipelineState<'_, '_, '_, '_>, e: &Error) -> bo
 }
 
 /// Turns the end because of enough rows into success.
-fn soft(shared: &PipelineState<'_, '_, '_, '_>, flow: Flow, stopped: impl FnOnce()) -> Result<()> {
+fn absorb_stop(
+    shared: &PipelineState<'_, '_, '_, '_>,
+    flow: Flow,
+    stopped: impl FnOnce(),
+) -> Result<()> {
     match flow {
         Ok(()) => Ok(()),
         Err(Halt::Stop) => {

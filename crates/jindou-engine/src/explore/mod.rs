@@ -35,10 +35,19 @@ use std::ops::Deref;
 
 /// Reason why a pipeline ended before its input did.
 pub(crate) enum Halt {
-    /// No more rows are needed.
+    /// No more rows are needed: returned by a slice or a sink that has enough, and turned into success where a worker's morsel
+    /// began.
     Stop,
     /// An error occurred.
     Failed(Error),
+}
+
+/// The result of a run that may have ended early because enough rows were found.
+pub(crate) fn unhalted(flow: Flow) -> Result<()> {
+    match flow {
+        Ok(()) | Err(Halt::Stop) => Ok(()),
+        Err(Halt::Failed(e)) => Err(e),
+    }
 }
 
 impl From<Error> for Halt {

@@ -1,4 +1,8 @@
 //! LIMIT and OFFSET: workers claim row numbers from one counter, so no lock is taken and no worker waits.
+//!
+//! Once enough rows are taken, a slice returns [`Halt::Stop`], which unwinds the exploration below it on the same thread. Other
+//! workers see it before their next morsel (`is_done` in `worker`), or in a scan's look at the stop flag
+//! ([`EvalContext::check`](crate::eval::EvalContext::check)).
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};

@@ -1,7 +1,7 @@
 //! The named functions of SPARQL 1.1 and 1.2, one file each: names, arguments, types, whether the value is the same for
 //! the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
 //!
-//! To add a function, write its file and a line in each of the lists below:
+//! To add a function, write its file and a line in each of the lists below: the modules,
 //! [`for_each_function`](crate::for_each_function!) and, if it has a row form, `scalars`. Parser, planner, engine,
 //! completion and `docs/functions.md` take the rest from the definition.
 //!
