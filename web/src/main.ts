@@ -1,5 +1,7 @@
 // The page's beginning: its views, and which one the address names.
 
+// First: the colours are to be right before anything is seen.
+import "./theme.ts";
 import { byId, h } from "./dom.ts";
 import { askForTokenBy, setToken, token, type Problem } from "./net/http.ts";
 import { listen } from "./events.ts";

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
 import { bytes, milliseconds } from "../src/format.ts";
-import { isDataset, mediaOf } from "../src/net/formats.ts";
+import { DATASET_FORMATS, GRAPH_STORE_FORMATS, isDataset, mediaOf } from "../src/net/formats.ts";
 import { problemOf, wantsToken } from "../src/net/http.ts";
 import { metrics } from "../src/net/metrics.ts";
 import { rows } from "../src/net/select.ts";
 import { curl, python, quoted } from "../src/net/snippets.ts";
+import { fileName } from "../src/views/download.ts";
 import { expected } from "../src/views/estimate.ts";
 
 const AWKWARD = ["SELECT * { ?s ?p 'it''s' }", `a"b\\c\n"""x""" 'y' $HOME \`id\` \\`, "ends with a quote\n\"", "tab\there\r\n漢😀"];
@@ -65,4 +66,20 @@ test("small tables, metrics, numbers, plans", () => {
   assert.deepEqual([bytes(10), bytes(2048), bytes(5 << 20)], ["10 B", "2.0 KiB", "5.0 MiB"]);
   assert.deepEqual([milliseconds(0.25), milliseconds(12.4), milliseconds(1500), milliseconds(150_000)], ["250 µs", "12 ms", "1.50 s", "2 min 30 s"]);
   assert.deepEqual(expected(["a", "b", "", "operator"]), ["a", "b"]);
+});
+
+test("files are called by the end of an IRI or of a title, whatever is in it", () => {
+  assert.equal(fileName("http://example.org/systems/Mars", "graph"), "Mars");
+  assert.equal(fileName("http://example.org/systems/Mars/", "graph"), "Mars");
+  assert.equal(fileName("http://example.org/v#", "graph"), "v");
+  assert.equal(fileName("urn:uuid:12-34", "graph"), "12-34");
+  assert.equal(fileName("http://e/Größe 1", "graph"), "Größe_1");
+  assert.equal(fileName("http://e/..", "graph"), "graph");
+  assert.equal(fileName("", "store"), "store");
+  assert.equal(fileName(`http://e/${"x".repeat(500)}`, "graph").length, 80);
+});
+
+test("one graph is downloaded in formats of triples, the whole store in those that say the graph", () => {
+  assert.deepEqual(GRAPH_STORE_FORMATS.map((f) => f.name), ["ttl", "nt", "jsonld", "rdf"]);
+  assert.deepEqual(DATASET_FORMATS.map((f) => f.name), ["nq", "trig", "jsonld"]);
 });

@@ -25,6 +25,14 @@ export const GRAPH_FORMATS: Format[] = [
   { name: "tsv", label: "TSV", extension: "tsv" },
 ];
 
+const named = (names: string[]) => names.flatMap((name) => GRAPH_FORMATS.filter((format) => format.name === name));
+
+/** Those of one graph of the store. N-Quads and TriG of it would be the same as N-Triples and Turtle: its name is not in them. */
+export const GRAPH_STORE_FORMATS = named(["ttl", "nt", "jsonld", "rdf"]);
+
+/** Those of the whole store, which say the graphs. */
+export const DATASET_FORMATS = named(["nq", "trig", "jsonld"]);
+
 const MEDIA: Record<string, string> = {
   nt: "application/n-triples",
   ttl: "text/turtle",

@@ -2,24 +2,15 @@
 
 import { button, h } from "../dom.ts";
 import { count, milliseconds } from "../format.ts";
-import { choose as chooseGraphs, graphs } from "../graphs.ts";
+import { choose as chooseGraphs, graphs, graphsParameter } from "../graphs.ts";
 import { drop, forgetPast, keep, past, saved, summary } from "../history.ts";
 import { tell } from "../events.ts";
+import { begin, keepOpen, MOST, openBefore, type Open } from "../open-queries.ts";
 import { type Item, menu } from "../pieces.ts";
-import { dialog } from "../show.ts";
+import { dialog, queryHash } from "../show.ts";
 import { data } from "../state.ts";
 import { FIRST, Sheet } from "./sheet.ts";
 import type { View } from "./view.ts";
-
-const KEY = "jindou-sheets";
-/** Sheets that are kept open. */
-const MOST = 20;
-
-interface Kept {
-  names: string[];
-  texts: string[];
-  current: number;
-}
 
 interface Tab {
   /** What someone called it; empty: it is called by its text. */
@@ -29,6 +20,12 @@ interface Tab {
   sheet?: Sheet;
   /** What the text was when it was taken, run or saved: with another one there is something to lose. */
   clean: string;
+}
+
+const isBlank = (tab: Tab) => tab.name === "" && textOf(tab).trim() === "";
+
+function textOf(tab: Tab): string {
+  return tab.sheet?.text ?? tab.text;
 }
 
 export class QueryView implements View {
@@ -41,11 +38,17 @@ export class QueryView implements View {
   private recent = menu("Recent", () => this.recent.fill(this.recentItems()));
   private kept = menu("Saved", () => this.kept.fill(this.savedItems()));
   private timer: ReturnType<typeof setTimeout> | undefined;
+  /** The tab that was closed last, and its place. */
+  private closed: { tab: Tab; at: number } | undefined;
 
   constructor() {
-    const before = read();
-    this.tabs = before ? before.texts.map((text, i) => ({ name: before.names[i] ?? "", text, clean: text })) : [{ name: "", text: FIRST, clean: FIRST }];
+    const before = openBefore();
+    // Whether a text from before was run is not known, so it counts as written.
+    this.tabs = before ? before.texts.map((text, i) => ({ name: before.names[i] ?? "", text, clean: text === FIRST ? FIRST : "" })) : [{ name: "", text: FIRST, clean: FIRST }];
     this.current = before?.current ?? 0;
+    begin(this.all);
+    // The pause after the last key may not be over when the browser is closed.
+    addEventListener("pagehide", () => keepOpen(this.all));
     this.element.append(h("h1", { class: "unseen" }, "Query"), h("div", { class: "sheet-line" }, this.bar), this.place);
     this.open(this.current);
   }
@@ -85,11 +88,20 @@ export class QueryView implements View {
   /** Takes a text from elsewhere; what someone has written and not run stays in its own sheet. */
   private take(text: string, view?: string | null): void {
     if (text === this.tab.sheet?.asked) return;
-    const written = this.tab.sheet?.text ?? this.tab.text;
-    if (written.trim() !== "" && written !== this.tab.clean && written !== this.tab.sheet?.asked && written !== text) this.add(text);
+    if (this.losesBy(text)) {
+      const there = this.tabs.findIndex((tab) => textOf(tab) === text);
+      if (there < 0) this.add(text);
+      else this.open(there);
+    }
     this.tab.text = this.tab.clean = text;
     this.tab.sheet?.take(text, view);
     this.draw();
+  }
+
+  /** True if another text in place of the current one would lose something. */
+  private losesBy(text: string): boolean {
+    const written = textOf(this.tab);
+    return written.trim() !== "" && written !== this.tab.clean && written !== this.tab.sheet?.asked && written !== text;
   }
 
   private add(text = ""): void {
@@ -102,20 +114,44 @@ export class QueryView implements View {
     this.current = Math.max(0, Math.min(i, this.tabs.length - 1));
     const { tab } = this;
     if (!tab.sheet) {
-      tab.sheet = new Sheet({ text: tab.text, changed: (sheet) => this.changed(sheet) });
+      tab.sheet = new Sheet({ text: tab.text, changed: (sheet) => this.changed(sheet), example: (text) => this.take(text) });
     }
     this.place.replaceChildren(tab.sheet.element);
     tab.sheet.tools.append(this.recent.element, this.kept.element);
     tab.sheet.shown();
     this.draw();
-    this.write();
+    keepOpen(this.all);
+  }
+
+  /** Does what someone chose at the tabs. The address then names the query that is seen, so that the page comes back with it. */
+  private choose(act: () => void): void {
+    act();
+    const { asked } = this.tab.sheet ?? {};
+    history.replaceState(null, "", asked === undefined ? "#/query" : queryHash(asked, graphsParameter()));
   }
 
   private close(i: number): void {
-    const [closed] = this.tabs.splice(i, 1);
-    closed?.sheet?.close();
+    const [tab] = this.tabs.splice(i, 1);
+    if (tab && !isBlank(tab)) this.closed = { tab: { name: tab.name, text: textOf(tab), clean: tab.clean }, at: i };
+    tab?.sheet?.close();
     if (this.tabs.length === 0) this.tabs.push({ name: "", text: "", clean: "" });
     this.open(i < this.current || this.current >= this.tabs.length ? this.current - 1 : this.current);
+  }
+
+  /** Brings back the tab that was closed last, without its answer. */
+  private reopen(): void {
+    const { closed } = this;
+    if (!closed) return;
+    this.closed = undefined;
+    const [only] = this.tabs;
+    if (only && this.tabs.length === 1 && isBlank(only)) {
+      // It took the place of the last one.
+      only.sheet?.close();
+      this.tabs.pop();
+    } else if (this.tabs.length >= MOST) this.close(0);
+    const at = Math.min(closed.at, this.tabs.length);
+    this.tabs.splice(at, 0, closed.tab);
+    this.open(at);
   }
 
   private changed(sheet: Sheet): void {
@@ -125,7 +161,7 @@ export class QueryView implements View {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.draw();
-      this.write();
+      keepOpen(this.all);
     }, 300);
   }
 
@@ -138,12 +174,14 @@ export class QueryView implements View {
     const made = this.tabs.map((tab, i) => {
       const isCurrent = i === this.current;
       const name = this.nameOf(tab, i);
-      const one = button(name, () => (isCurrent ? this.rename() : this.open(i)), { id: `sheet-tab-${i}`, title: isCurrent ? "Click for another name" : tab.text.slice(0, 500), attrs: { role: "tab", "aria-selected": String(isCurrent), "aria-controls": "sheet", tabindex: isCurrent ? 0 : -1 } });
+      const one = button(name, () => (isCurrent ? this.rename() : this.choose(() => this.open(i))), { id: `sheet-tab-${i}`, title: isCurrent ? "Click for another name" : tab.text.slice(0, 500), attrs: { role: "tab", "aria-selected": String(isCurrent), "aria-controls": "sheet", tabindex: isCurrent ? 0 : -1 } });
       one.addEventListener("keydown", (event) => {
         const step = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? this.tabs.length - 1 : 0;
-        if (event.key === "Delete") this.close(i);
-        else if (step > 0) this.open((this.current + step) % this.tabs.length);
+        if (event.key === "Delete") this.choose(() => this.close(i));
+        else if (event.key === "z" && (event.ctrlKey || event.metaKey) && this.closed) this.choose(() => this.reopen());
+        else if (step > 0) this.choose(() => this.open((this.current + step) % this.tabs.length));
         else return;
+        event.preventDefault();
         this.bar.querySelector<HTMLElement>("[aria-selected=true]")?.focus();
       });
       return one;
@@ -151,8 +189,9 @@ export class QueryView implements View {
     const current = made[this.current];
     this.bar.replaceChildren(...made);
     const extra = h("span", { class: "sheet-more" });
-    if (this.tabs.length > 1) extra.append(button("✕", () => this.close(this.current), { title: "Close this query", attrs: { "aria-label": "Close this query" } }));
-    extra.append(button("+", () => { this.add(); this.tab.sheet?.editor.focus(); }, { title: "New query", attrs: { "aria-label": "New query" } }));
+    if (this.tabs.length > 1) extra.append(button("✕", () => this.choose(() => this.close(this.current)), { title: "Close this query", attrs: { "aria-label": "Close this query" } }));
+    extra.append(button("+", () => { this.choose(() => this.add()); this.tab.sheet?.editor.focus(); }, { title: "New query", attrs: { "aria-label": "New query" } }));
+    if (this.closed) extra.append(button("Reopen closed tab", () => { this.choose(() => this.reopen()); this.tab.sheet?.editor.focus(); }, { title: `${this.nameOf(this.closed.tab, this.closed.at)} (Ctrl-Z on a tab)` }));
     this.bar.parentElement?.querySelector(".sheet-more")?.remove();
     this.bar.after(extra);
     this.place.setAttribute("aria-labelledby", `sheet-tab-${this.current}`);
@@ -164,7 +203,7 @@ export class QueryView implements View {
     ask("Name of this query", tab.name, (name) => {
       tab.name = name;
       this.draw();
-      this.write();
+      keepOpen(this.all);
     });
   }
 
@@ -187,7 +226,7 @@ export class QueryView implements View {
         tab.name = name;
         tab.clean = tab.sheet?.text ?? "";
         this.draw();
-        this.write();
+        keepOpen(this.all);
       })],
       ...all.map((q): Item => {
         const line = h("div", { class: "saved" });
@@ -202,8 +241,7 @@ export class QueryView implements View {
 
   /** Puts a text into the editor, without running it. */
   private put(text: string, name = ""): void {
-    const written = this.tab.sheet?.text ?? "";
-    if (written.trim() !== "" && written !== this.tab.clean && written !== this.tab.sheet?.asked && written !== text) this.add(text);
+    if (this.losesBy(text)) this.add(text);
     const { tab } = this;
     tab.clean = text;
     if (name !== "" || tab.name !== "") tab.name = name;
@@ -214,23 +252,8 @@ export class QueryView implements View {
     this.draw();
   }
 
-  private write(): void {
-    const kept: Kept = { names: this.tabs.map((t) => t.name), texts: this.tabs.map((t) => t.text.slice(0, 200_000)), current: this.current };
-    try {
-      sessionStorage.setItem(KEY, JSON.stringify(kept));
-    } catch {
-      // A browser that keeps nothing is fine.
-    }
-  }
-}
-
-function read(): Kept | undefined {
-  try {
-    const kept = JSON.parse(sessionStorage.getItem(KEY) ?? "null") as Kept | null;
-    const good = kept && Array.isArray(kept.texts) && Array.isArray(kept.names) && kept.texts.length > 0 && kept.texts.every((t) => typeof t === "string");
-    return good ? kept : undefined;
-  } catch {
-    return undefined;
+  private get all(): Open {
+    return { names: this.tabs.map((t) => t.name), texts: this.tabs.map(textOf), current: this.current };
   }
 }
 

@@ -32,6 +32,8 @@ interface Options {
   text: string;
   /** The text was changed. */
   changed: (sheet: Sheet) => void;
+  /** An example was chosen. */
+  example: (text: string) => void;
 }
 
 export class Sheet {
@@ -62,10 +64,10 @@ export class Sheet {
   private place = h("div", { class: "place" });
   /** Why the answer is empty. */
   private why = h("div");
-  private start = new Start((text) => this.take(text), (empty) => this.element.classList.toggle("empty-store", empty));
+  private start = new Start((text) => this.options.example(text), (empty) => this.element.classList.toggle("empty-store", empty));
   private download = menu("Download");
 
-  constructor(options: Options) {
+  constructor(private options: Options) {
     this.editor = new Editor({
       text: options.text,
       run: () => this.run(),

@@ -1,27 +1,35 @@
-// What is chosen for all views: which graphs are read, and whether labels are shown.
+// What is chosen for all views: which graphs are read, whether labels are shown, and the colours.
 
 import { h } from "../dom.ts";
 import { tell } from "../events.ts";
 import { choose, graphs, graphsMatter, type Graphs } from "../graphs.ts";
 import { labelsOn, switchLabels } from "../labels.ts";
+import { chooseTheme, followTheme, type Theme, theme } from "../theme.ts";
 
 const graphsChoice = h(
   "select", { title: "What patterns outside GRAPH read", attrs: { "aria-label": "Graphs that are read" } },
   h("option", { attrs: { value: "default" } }, "Default graph"), h("option", { attrs: { value: "all" } }, "All graphs"),
 );
 const labels = h("input", { attrs: { type: "checkbox" } });
-const place = h("span", { class: "switches" }, graphsChoice, h("label", { title: "Shows names in place of IRIs; the IRI is seen where the pointer is" }, labels, " Labels"));
+const themeChoice = h(
+  "select", { title: "Theme: the page's colours", attrs: { "aria-label": "Theme" } },
+  h("option", { attrs: { value: "system" } }, "System"), h("option", { attrs: { value: "light" } }, "Light"), h("option", { attrs: { value: "dark" } }, "Dark"),
+);
+const place = h("span", { class: "switches" }, graphsChoice, h("label", { title: "Shows names in place of IRIs; the IRI is seen where the pointer is" }, labels, " Labels"), h("span", {}, h("span", { class: "theme-mark", attrs: { "aria-hidden": true } }, "◐ "), themeChoice));
 
 graphsChoice.addEventListener("change", () => {
   choose(graphsChoice.value as Graphs);
   tell("graphs");
 });
 labels.addEventListener("change", () => switchLabels(labels.checked));
+themeChoice.addEventListener("change", () => chooseTheme(themeChoice.value as Theme));
+followTheme(() => (themeChoice.value = theme()));
 
 /** The switches as they are now. */
 export function switches(): HTMLElement {
   graphsChoice.hidden = !graphsMatter();
   graphsChoice.value = graphs();
   labels.checked = labelsOn();
+  themeChoice.value = theme();
   return place;
 }
