@@ -5,14 +5,11 @@ SHELL := /bin/bash
 
 JINDOU := target/release/jindou
 
-# What tests build: all there is. The same set everywhere, so that features of shared dependencies are the same and nothing is compiled
-# twice.
-TARGETS := --workspace --lib --bins --tests --examples --locked
+# What tests run: examples and benches are checked by `lint`, and built where somebody runs them. The same set everywhere, so that features of
+# shared dependencies are the same and nothing is compiled twice.
+TARGETS := --workspace --lib --bins --tests --locked
 
-# Tests are compiled with Clippy's lints, in one pass.
-unit python: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/lint-compiler.sh
-
-.PHONY: release build demo site test lint words unit page page-browser python test-long bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint unit page page-browser python test-long bench bench-quick fuzz needs needs-test
 
 needs:
 	@scripts/needs.sh
@@ -30,17 +27,13 @@ demo: build
 site:
 	@scripts/site.sh
 
-test: words page unit page-browser python
+test: lint page unit page-browser python
 
-# Words, boundaries between crates, and format.
-words: needs-test
+lint: needs-test
 	@scripts/words.sh
 	@scripts/boundary.sh
 	@scripts/typos.sh
 	cargo fmt --all --check
-
-# Lints alone, without code: sooner than `unit` says them.
-lint: words
 	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
 
 unit: needs-test

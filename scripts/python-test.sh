@@ -34,7 +34,7 @@ esac
 
 # The targets of `make test`: the features of shared dependencies are the same, and nothing is compiled twice.
 # shellcheck disable=SC2086  # a profile is two words
-cargo build --workspace --lib --bins --tests --examples --locked --quiet $profile
+cargo build --workspace --lib --bins --tests --locked --quiet $profile
 cd crates/jindou-python
 # Renamed into its place: another Python may have it mapped.
 cp "$root/target/$folder/lib_jindou.so" python/jindou/.new.so
