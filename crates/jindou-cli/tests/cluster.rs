@@ -284,6 +284,7 @@ fn servers_answer_together_and_fail_with_a_name() {
 
     // Stopped: silent, and back.
     two.signal(libc::SIGSTOP);
+    one.comes_to_fail("server-1");
     one.fails(&["server-1", &peer(1)]);
     two.signal(libc::SIGCONT);
     one.answers();
@@ -380,6 +381,8 @@ fn servers_over_shared_memory_answer_fail_and_come_back() {
 
     // Stopped: silent, and back.
     two.signal(libc::SIGSTOP);
+    // Its threads stop one after the other, and an answer may come in between.
+    one.comes_to_fail("server-1");
     one.fails(&["server-1"]);
     two.signal(libc::SIGCONT);
     one.answers();
