@@ -80,8 +80,8 @@ const APART: u64 = 100;
 
 /// Returns free memory to the system, unless it did so a moment ago. Allocators keep freed memory for the next
 /// allocation, so that after a query of hundreds of megabytes other processes cannot use it. Takes some milliseconds
-/// per gigabyte.
-pub fn trim() {
+/// per gigabyte. False if memory was returned so short a time ago that nothing was done.
+pub fn trim() -> bool {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let now = now.map_or(0, |d| u64::try_from(d.as_millis()).unwrap_or(u64::MAX));
@@ -93,6 +93,7 @@ pub fn trim() {
     if mine {
         release_free_pages();
     }
+    mine
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -135,5 +136,6 @@ mod tests {
         drop(charge);
         assert_eq!(budget.used(), 0);
         trim();
+        assert!(!trim(), "returned a moment ago");
     }
 }

@@ -28,8 +28,13 @@ pub(crate) async fn watch(memory: &MemoryBudget) {
         let Some(held) = own() else { break };
         let more = held.saturating_sub(used);
         if is_worth_returning(limit, held, more, beyond) {
-            let _ = tokio::task::spawn_blocking(jindou::trim).await;
-            beyond = own().map_or(more, |held| held.saturating_sub(memory.used()));
+            // A query's end may have returned memory just now: what is left then may still be returned at the next look.
+            if tokio::task::spawn_blocking(jindou::trim)
+                .await
+                .unwrap_or(false)
+            {
+                beyond = own().map_or(more, |held| held.saturating_sub(memory.used()));
+            }
         } else {
             beyond = beyond.min(more);
         }
