@@ -4,7 +4,7 @@ use crate::set::SlotSet;
 use crate::{Functions, GeneralExpression, Slot};
 use jindou_syntax::algebra::{BaseIri, Expression, Function, Variable};
 use rustc_hash::FxHashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An EXISTS-free expression whose variables are slots; a variable that is not listed is unbound.
 #[derive(Clone, Debug)]
@@ -15,21 +15,41 @@ pub(crate) struct Expr {
     pub per_row: bool,
     pub base_iri: Option<BaseIri>,
     pub functions: Functions,
+    /// See [`Self::weight`].
+    weight: OnceLock<usize>,
 }
 
 impl Expr {
+    pub(crate) fn new(
+        expression: Arc<Expression>,
+        variables: Arc<[(Variable, Slot)]>,
+        per_row: bool,
+        base_iri: Option<BaseIri>,
+        functions: Functions,
+    ) -> Self {
+        Self {
+            expression,
+            variables,
+            per_row,
+            base_iri,
+            functions,
+            weight: OnceLock::new(),
+        }
+    }
+
     /// Wraps an expression without calls of functions that vary, that need a base, or that are named by an IRI.
     pub(crate) fn plain(
         expression: Expression,
         variables: impl IntoIterator<Item = (Variable, Slot)>,
     ) -> Self {
-        Self {
-            expression: Arc::new(expression),
-            variables: variables.into_iter().collect(),
-            per_row: false,
-            base_iri: None,
-            functions: Functions::new(),
-        }
+        let variables = variables.into_iter().collect();
+        Self::new(
+            Arc::new(expression),
+            variables,
+            false,
+            None,
+            Functions::new(),
+        )
     }
 
     /// The same expression over other slots.
@@ -39,6 +59,13 @@ impl Expr {
             variables: variables.map(|(v, s)| (v.clone(), to(*s))).collect(),
             ..self.clone()
         }
+    }
+
+    /// Cost of planning and testing the expression once more: the number of its parts; a list of constants counts only
+    /// a fraction. O(parts) at the first call.
+    pub(crate) fn weight(&self) -> usize {
+        let count = || weight_until(&self.expression, usize::MAX);
+        *self.weight.get_or_init(count)
     }
 
     pub(crate) fn slots(&self) -> SlotSet {
@@ -63,13 +90,13 @@ impl Expr {
     /// A part of the expression as an independent expression.
     pub(crate) fn only(&self, e: &Expression) -> Self {
         let part = self.part(&Arc::new(e.shared()));
-        Self {
-            expression: part.expression,
-            variables: part.variables,
-            per_row: part.per_row,
-            base_iri: part.base_iri,
-            functions: part.functions,
-        }
+        Self::new(
+            part.expression,
+            part.variables,
+            part.per_row,
+            part.base_iri,
+            part.functions,
+        )
     }
 
     /// A part of the expression, by itself.
@@ -263,12 +290,19 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
 /// Members of an IN that weigh as much as one part of an expression.
 const MEMBERS: usize = 16;
 
-/// Cost of planning and testing an expression once more: the number of its parts; a list of constants counts only a
-/// fraction.
-pub(crate) fn weight(e: &Expression) -> usize {
+/// True if planning and testing an expression once more costs at most this much: see [`Expr::weight`]. O(`most`).
+pub(crate) fn weighs_at_most(e: &Expression, most: usize) -> bool {
+    weight_until(e, most) <= most
+}
+
+/// The number of an expression's parts, where a list of constants counts only a fraction; some number above `most` as
+/// soon as it is above.
+fn weight_until(e: &Expression, most: usize) -> usize {
     let mut weight = 0;
     let mut stack = vec![e];
-    while let Some(e) = stack.pop() {
+    while weight <= most
+        && let Some(e) = stack.pop()
+    {
         weight += 1;
         match e {
             Expression::In(a, list) => {

@@ -351,6 +351,70 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
     assert!(took < Duration::from_millis(550), "{took:?}");
 }
 
+/// Each predicate is in one of many chosen graphs: it must not be looked for in all of them.
+#[test]
+fn chosen_graphs_are_not_searched_for_every_predicate() {
+    let text: String = (0..8000)
+        .map(|i| {
+            format!("<http://e/g{i}> {{ <http://e/s> <http://e/p{i}> {i} ; <http://e/all> 0 }}\n")
+        })
+        .collect();
+    let store = stores::of_trig(&text);
+    let count = |graphs: usize| {
+        let from: String = (0..graphs)
+            .map(|i| format!("FROM <http://e/g{i}> "))
+            .collect();
+        let text = format!("SELECT (COUNT(*) AS ?n) {from}{{ ?s ?p ?o }}");
+        let start = Instant::now();
+        let answer = store.db.query(&text).unwrap();
+        (
+            answer.solutions()[0][0].as_ref().unwrap().to_string(),
+            start.elapsed(),
+        )
+    };
+    assert!(count(1).0.starts_with("\"2\""));
+    assert!(count(10).0.starts_with("\"11\""));
+    // The least of several, because other tests run meanwhile.
+    let took = (0..3)
+        .map(|_| {
+            let (n, took) = count(40_000);
+            assert!(n.starts_with("\"8001\""), "{n}");
+            took
+        })
+        .min()
+        .unwrap();
+    println!("{took:?}");
+    assert!(took < Duration::from_secs(1), "{took:?}");
+}
+
+/// A condition that each of many parts of a join could test is weighed once, not for each of them.
+#[test]
+fn a_long_condition_over_many_parts_is_planned_soon() {
+    let (store, _) = star(10);
+    let constants: Vec<String> = (0..2000).map(|i| format!("<r{i}>")).collect();
+    let lists = vec![format!("?o IN ({})", constants.join(",")); 300];
+    let parts = "{ SELECT DISTINCT ?o { ?s <http://e/p1> ?o } } ".repeat(3000);
+    let text = format!(
+        "BASE <http://e/> SELECT * {{ FILTER(CONCAT({})) {parts} }}",
+        lists.join(",")
+    );
+    let options = QueryOptions::default().with_timeout(Duration::from_millis(50));
+    // The least of several, because other tests run meanwhile.
+    let took = (0..3)
+        .map(|_| {
+            let begun = Instant::now();
+            match store.db.plan_uncached(&text, &options) {
+                Ok(_) | Err(Error::Timeout(_)) => {}
+                Err(e) => panic!("{e}"),
+            }
+            begun.elapsed()
+        })
+        .min()
+        .unwrap();
+    println!("{took:?}");
+    assert!(took < Duration::from_millis(800), "{took:?}");
+}
+
 /// Each level multiplies the length: ended by memory or by time, whichever comes first, and soon.
 #[test]
 fn strings_that_grow_by_replacing_end() {

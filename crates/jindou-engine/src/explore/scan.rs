@@ -3,7 +3,7 @@
 
 use super::any::AnyPredicate;
 use super::lists::{RowGraph, constant_list};
-use super::source::graph_keys;
+use super::source::{graph_keys, scope_has_default};
 use super::{Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
@@ -20,6 +20,12 @@ const KEY_CHUNK: u32 = 4096;
 /// Keys whose lists are requested from other shards at once.
 const FETCHED: usize = 1024;
 
+/// Chosen graphs whose predicates are listed between two looks at the clock.
+const GRAPHS_PER_CHECK: usize = 256;
+
+/// Pairs of a predicate and a chosen graph that has it, beyond which they are not listed.
+const MOST_PAIRS: usize = 1 << 20;
+
 pub(crate) struct ScanAll<'a> {
     snapshot: &'a dyn Graph,
     subject: Option<usize>,
@@ -34,6 +40,9 @@ pub(crate) struct ScanAll<'a> {
     opened: bool,
     predicates: Vec<u32>,
     begun: usize,
+    /// Where graphs are chosen: those with each of `predicates`, one predicate's after the other's, and where each one's end.
+    with_predicate: Vec<u32>,
+    ends: Vec<usize>,
     /// The predicate that was started last: its keys (a chunk of them), and where the next chunk starts.
     at: Edges<'a>,
     /// Its segment, where that alone has the answer.
@@ -77,6 +86,8 @@ impl<'a> ScanAll<'a> {
             opened: false,
             predicates: vec![],
             begun: 0,
+            with_predicate: vec![],
+            ends: vec![],
             at: layout.snapshot.edges(PredicateId(0), Direction::Out),
             plain: None,
             number: 0,
@@ -98,9 +109,11 @@ impl<'a> ScanAll<'a> {
         self.opened = false;
     }
 
-    fn open_row(&mut self, input: View<'_>) {
+    fn open_row(&mut self, ctx: &QueryContext<'_>, input: View<'_>) -> Result<()> {
         self.opened = true;
         self.predicates.clear();
+        self.with_predicate.clear();
+        self.ends.clear();
         self.begun = 0;
         self.keys.clear();
         self.next_key = 0;
@@ -116,18 +129,37 @@ impl<'a> ScanAll<'a> {
             }
             AnyPredicate::Bind(_) => match self.graph.scope_at(input, self.row) {
                 Scope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
-                Scope::Set(gs) if !gs.contains(&0) => {
-                    for &g in gs {
-                        self.predicates.extend(self.snapshot.graph_predicates(g));
-                    }
-                    self.predicates.sort_unstable();
-                    self.predicates.dedup();
-                }
+                Scope::Set(gs) if !scope_has_default(gs) => return self.open_graphs(ctx, gs),
                 _ => self.predicates.extend(self.only.clone()),
             },
         }
         let only = self.only.clone();
         self.predicates.retain(|p| only.contains(p));
+        Ok(())
+    }
+
+    /// Lists the predicates of chosen graphs, with the graphs that have each. O(pairs): a predicate is not looked for in every
+    /// graph.
+    fn open_graphs(&mut self, ctx: &QueryContext<'_>, graphs: &[u32]) -> Result<()> {
+        let mut pairs: Vec<[u32; 2]> = Vec::new();
+        for some in graphs.chunks(GRAPHS_PER_CHECK) {
+            ctx.check()?;
+            for &g in some {
+                let all = self.snapshot.graph_predicates(g).into_iter();
+                pairs.extend(all.filter(|p| self.only.contains(p)).map(|p| [p, g]));
+            }
+            if pairs.len() > MOST_PAIRS {
+                self.predicates.extend(self.only.clone());
+                return Ok(());
+            }
+        }
+        pairs.sort_unstable();
+        for same in pairs.chunk_by(|a, b| a[0] == b[0]) {
+            self.predicates.push(same[0][0]);
+            self.with_predicate.extend(same.iter().map(|pair| pair[1]));
+            self.ends.push(self.with_predicate.len());
+        }
+        Ok(())
     }
 
     /// The next chunk of keys of the current predicate; false when there is none.
@@ -147,7 +179,8 @@ impl<'a> ScanAll<'a> {
         true
     }
 
-    fn open_predicate(&mut self, p: PredicateId, scope: Scope<'a>) {
+    /// Starts with a predicate, the one numbered `n` of the row's.
+    fn open_predicate(&mut self, n: usize, p: PredicateId, scope: Scope<'a>) {
         self.at = self.snapshot.edges(p, Direction::Out);
         self.plain = self.at.plain(scope);
         self.term = self.snapshot.vertex_of(p).0;
@@ -161,7 +194,19 @@ impl<'a> ScanAll<'a> {
                 self.next_chunk = Some(0);
                 self.more_keys();
             }
-            None => graph_keys(self.snapshot, p, Direction::Out, scope, &mut self.keys),
+            None => {
+                let from = if n == 0 {
+                    0
+                } else {
+                    self.ends.get(n - 1).copied().unwrap_or(0)
+                };
+                let scope = match self.ends.get(n) {
+                    Some(&to) => Scope::Set(&self.with_predicate[from..to]),
+                    None => scope,
+                };
+                graph_keys(self.snapshot, p, Direction::Out, scope, &mut self.keys);
+                self.work += self.keys.len();
+            }
         }
     }
 
@@ -173,7 +218,7 @@ impl<'a> ScanAll<'a> {
     ) -> Result<bool> {
         while self.row < input.rows {
             if !self.opened {
-                self.open_row(input);
+                self.open_row(ctx, input)?;
             }
             let scope = self.graph.scope_at(input, self.row);
             loop {
@@ -209,11 +254,12 @@ impl<'a> ScanAll<'a> {
                     let Some(&p) = self.predicates.get(self.begun) else {
                         break;
                     };
+                    let n = self.begun;
                     self.begun += 1;
                     self.list = Cow::Borrowed(&[]);
                     self.graphs.clear();
                     self.place = 0;
-                    self.open_predicate(PredicateId(p), scope);
+                    self.open_predicate(n, PredicateId(p), scope);
                 }
             }
             self.row += 1;
@@ -248,6 +294,8 @@ impl<'a> ScanAll<'a> {
         } else {
             0
         };
-        4 * (own + self.graphs.capacity() + self.keys.capacity() + self.predicates.capacity())
+        let graphs = self.graphs.capacity() + self.with_predicate.capacity();
+        4 * (own + graphs + self.keys.capacity() + self.predicates.capacity())
+            + size_of::<usize>() * self.ends.capacity()
     }
 }

@@ -6,7 +6,7 @@ use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
 use jindou_graph::segment::{KeyFinder, Scope, Segment};
 use jindou_graph::{Edges, Graph};
-use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
 
 enum SourceForm<'a> {
@@ -284,8 +284,19 @@ fn few(view: &Edges<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u3
     )
 }
 
+/// About how many keys a predicate has in named graphs, with those that a patch adds.
+fn named_keys(view: &Edges<'_>) -> u64 {
+    let more = view.patch().map_or(0, |p| p.more_keys());
+    u64::from(view.key_counts()[1]) + u64::from(more)
+}
+
+/// True if the default graph is among chosen ones, which ascend.
+pub(crate) fn scope_has_default(graphs: &[u32]) -> bool {
+    graphs.first() == Some(&DEFAULT_GRAPH)
+}
+
 /// Appends vertices that may be keys of a predicate in `scope` (a superset), ascending. Chosen named graphs are read
-/// through their index vertices.
+/// through their index vertices, unless the predicate has fewer keys than there are graphs. O(the fewer of the two).
 pub(crate) fn graph_keys(
     snapshot: &dyn Graph,
     predicate: PredicateId,
@@ -305,7 +316,7 @@ pub(crate) fn graph_keys(
             one = [g];
             &one[..]
         }
-        Scope::Set(gs) if !gs.contains(&0) => gs,
+        Scope::Set(gs) if !scope_has_default(gs) && gs.len() as u64 <= named_keys(&view) => gs,
         _ => {
             view.candidate_keys(scope, out);
             return;

@@ -1,6 +1,6 @@
 //! Conditions as alternatives: `?a = ?b || ?a = ?c`, `?a IN (?b, ?c)`, `!(?a != ?b && ?c != ?d)`.
 
-use crate::expression::{parts, walk, weight};
+use crate::expression::{parts, walk, weighs_at_most};
 use jindou_syntax::algebra::Expression;
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(super) type Alternative = Vec<Expression>;
 /// way.
 pub(super) fn choices(e: &Expression) -> Option<Vec<Alternative>> {
     let mut out = vec![];
-    (weight(e) <= MOST_WEIGHT && add(e, false, &mut out)).then_some(out)
+    (weighs_at_most(e, MOST_WEIGHT) && add(e, false, &mut out)).then_some(out)
 }
 
 /// Adds the alternatives of the condition or of its negation; returns false if there are too many. Recurses as deep as

@@ -6,7 +6,7 @@
 //! where it is.
 
 use super::{LogicalNode, NodeKind};
-use crate::expression::{Expr, weight};
+use crate::expression::Expr;
 use crate::keyed;
 use crate::set::SlotSet;
 use crate::{ApplyKind, Slot};
@@ -197,7 +197,7 @@ impl LogicalNode {
                 let mut through = vec![];
                 here.retain(|c| {
                     let made = keyed::through(c, *to, value);
-                    let made = made.filter(|f| room.take(2, weight(&f.expression)));
+                    let made = made.filter(|f| room.take(2, f.weight()));
                     let stays = made.is_none();
                     through.extend(made.map(Arc::new));
                     stays
@@ -279,12 +279,12 @@ fn split_heavy(
 ) -> Vec<Arc<Expr>> {
     let mut out = vec![];
     for place in &mut set.list {
-        out.extend(place.take_if(|c| !room.take(branches, weight(&c.expression))));
+        out.extend(place.take_if(|c| !room.take(branches, c.weight())));
     }
     set.left -= out.len();
     let (constant, heavy) = std::mem::take(&mut set.constant)
         .into_iter()
-        .partition(|c| room.take(branches, weight(&c.expression)));
+        .partition(|c| room.take(branches, c.weight()));
     set.constant = constant;
     out.extend::<Vec<_>>(heavy);
     out
@@ -309,7 +309,7 @@ fn into_parts(
         for (c, taken) in set.list.iter().zip(&mut taken) {
             let Some(c) = c else { continue };
             let binds = c.variables.iter().all(|v| p.certain.has(v.1));
-            if binds && (*taken == 0 || room.take(2, weight(&c.expression))) {
+            if binds && (*taken == 0 || room.take(2, c.weight())) {
                 *taken += 1;
                 own.push(c.clone());
             }

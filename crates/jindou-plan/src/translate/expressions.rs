@@ -40,13 +40,13 @@ impl Translator {
         if self.fault.is_none() {
             self.fault = fault;
         }
-        Arc::new(Expr {
-            expression: Arc::clone(e),
-            variables: variables.list.into(),
+        Arc::new(Expr::new(
+            Arc::clone(e),
+            variables.list.into(),
             per_row,
-            base_iri: if needs_base { self.base.clone() } else { None },
-            functions: if calls { functions } else { Functions::new() },
-        })
+            if needs_base { self.base.clone() } else { None },
+            if calls { functions } else { Functions::new() },
+        ))
     }
 
     /// Returns true if the expression may give equal solutions different values.

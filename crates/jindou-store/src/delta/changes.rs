@@ -192,6 +192,12 @@ impl Changes {
             + self.predicates.capacity() * 10
     }
 
+    /// Bytes of the distinct terms' text.
+    #[must_use]
+    pub fn text_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     pub(super) fn list(&self) -> &[QuadChange] {
         &self.list
     }

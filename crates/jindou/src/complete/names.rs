@@ -1,6 +1,7 @@
 //! Prefixes: expansion of names to IRIs, and abbreviation of IRIs to names.
 
 use crate::options::QueryOptions;
+use crate::results::namespaces;
 use jindou_model::prefixes::PrefixTable;
 use jindou_plan::oxiri::Iri;
 use jindou_syntax::place::CursorPlace;
@@ -119,14 +120,8 @@ impl<'p> Names<'p> {
 
     /// An IRI as a query writes it, and the prefix that has to be declared for it; `None` if a query cannot write it.
     pub(crate) fn short(&self, iri: &str) -> Option<(String, Option<(String, String)>)> {
-        // Finds the longest namespace: cuts the IRI at each place where a namespace may end, from the back.
-        let ends = iri
-            .char_indices()
-            .rev()
-            .filter(|(_, c)| matches!(c, '#' | '/' | ':' | '_'));
-        let cuts = std::iter::once(iri.len()).chain(ends.map(|(at, c)| at + c.len_utf8()));
-        for cut in cuts {
-            let (space, local) = iri.split_at(cut);
+        for space in namespaces(iri) {
+            let local = &iri[space.len()..];
             if let Some(&(prefix, own)) = self.spaces.get(space)
                 && is_local(local)
             {

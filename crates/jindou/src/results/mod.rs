@@ -15,6 +15,7 @@ pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
 pub(crate) use layout::{Csv, Json, JsonLine, Layout, Tsv, Xml};
 pub use prefixes::Prefixes;
+pub(crate) use prefixes::namespaces;
 pub use sayable::expressible;
 pub use writer::{ResultFormat, ResultWriter};
 

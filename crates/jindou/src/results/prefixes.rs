@@ -84,8 +84,8 @@ impl Prefixes {
         self.iris.iter().map(|(n, i)| (n.as_str(), i.as_str()))
     }
 
-    /// The short name of an IRI by the longest namespace that has a prefix; `None` without one, or where the rest would need an
-    /// escape. O(length).
+    /// The short name of an IRI by the longest namespace that has a prefix; `None` without one of at most 2,048 bytes, or where
+    /// the rest would need an escape. O(length).
     #[must_use]
     pub fn shorten(&self, iri: &str) -> Option<String> {
         let (name, local) = self.split(iri)?;
@@ -94,18 +94,31 @@ impl Prefixes {
 
     /// As [`Self::shorten`]: the prefix, and what follows its colon.
     pub(super) fn split<'i>(&self, iri: &'i str) -> Option<(&str, &'i str)> {
-        let ends = iri.char_indices().rev().filter_map(|(at, c)| {
-            let end = at + c.len_utf8();
-            (matches!(c, '#' | '/' | ':' | '_') || end == iri.len()).then_some(end)
-        });
-        for end in ends {
-            if let Some(name) = self.names.get(&iri[..end]) {
-                let local = &iri[end..];
+        for namespace in namespaces(iri) {
+            if let Some(name) = self.names.get(namespace) {
+                let local = &iri[namespace.len()..];
                 return is_local(local).then_some((name.as_str(), local));
             }
         }
         None
     }
+}
+
+/// Bytes of the longest namespace that is looked up: an IRI may have as many that end in `_` as it has bytes.
+const LONGEST: usize = 2048;
+
+/// The beginnings of an IRI that may be the namespace of a short name, the longest first: the whole IRI, and what ends in `_`, down to
+/// the first that ends in `#`, `/` or `:`, because what follows a shorter one would need an escape. O(length) without what is done
+/// with each.
+pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
+    const ENDS: [char; 3] = ['#', '/', ':'];
+    let mut ended = false;
+    let ends = iri.char_indices().rev().filter_map(|(at, c)| {
+        let end = at + c.len_utf8();
+        (ENDS.contains(&c) || c == '_' || end == iri.len()).then_some(&iri[..end])
+    });
+    ends.take_while(move |namespace| !std::mem::replace(&mut ended, namespace.ends_with(ENDS)))
+        .filter(|namespace| namespace.len() <= LONGEST)
 }
 
 /// True for text that may follow the colon without an escape; fewer forms than SPARQL allows.
@@ -120,6 +133,20 @@ fn is_local(local: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_iris_are_read_once() {
+        let long = "http://e/".to_owned() + &"b/".repeat(1 << 20);
+        let lines = "http://e/".to_owned() + &"_".repeat(1 << 20);
+        let mut p = Prefixes::new();
+        p.declare("e", "http://e/");
+        p.declare("l", &long[..1 << 20]);
+        let begun = std::time::Instant::now();
+        assert_eq!(p.split(&long), None);
+        assert_eq!(p.split(&lines), Some(("e", &lines[9..])));
+        // Quadratic, these took minutes.
+        assert!(begun.elapsed() < std::time::Duration::from_secs(5));
+    }
 
     #[test]
     fn the_longest_namespace_counts() {

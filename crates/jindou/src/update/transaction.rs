@@ -13,12 +13,16 @@ use std::fmt::Write as _;
 const APPLYING: u64 = 160;
 /// Bytes that applying takes for each predicate: its patches, its counts.
 const PREDICATE: u64 = 900;
+/// Copies of the terms' text besides the changes' own: the dictionary's, the record's, and the log's group.
+const COPIES: u64 = 3;
 /// Memory is charged in steps of this size.
 const STEP: u64 = 1 << 16;
 
 /// Bytes needed to apply these changes.
 pub(super) fn applying(changes: &Changes) -> u64 {
-    changes.len() as u64 * APPLYING + changes.predicates() as u64 * PREDICATE
+    changes.len() as u64 * APPLYING
+        + changes.predicates() as u64 * PREDICATE
+        + changes.text_bytes() as u64 * COPIES
 }
 
 /// A transaction that is being evaluated. Dropped, it changes nothing.
@@ -97,7 +101,12 @@ impl Transaction {
     pub(super) fn check(&mut self) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
-        self.charge.set(held + self.record.capacity() as u64)
+        self.charge.set(held + self.recorded())
+    }
+
+    /// Bytes of the record, and of the log's copy of it.
+    fn recorded(&self) -> u64 {
+        2 * self.record.capacity() as u64
     }
 
     fn settle(&mut self) -> Result<()> {
@@ -112,8 +121,7 @@ impl Transaction {
     /// Applies changes that were collected elsewhere.
     pub(super) fn apply(&mut self, changes: &Changes) -> Result<()> {
         self.settle()?;
-        self.charge
-            .set(self.record.capacity() as u64 + applying(changes))?;
+        self.charge.set(self.recorded() + applying(changes))?;
         self.cancel.check()?;
         self.apply_unchecked(changes)
     }
@@ -144,7 +152,7 @@ impl Transaction {
             self.outcome.added += applied.added;
             self.outcome.removed += applied.removed;
         }
-        self.charge.set(self.record.capacity() as u64)
+        self.charge.set(self.recorded())
     }
 
     /// Changes prefixes; those of the snapshot are of the transaction so far.
@@ -177,7 +185,7 @@ impl Transaction {
         self.record.truncate(mark.record);
         (self.outcome, self.begun) = (mark.outcome, mark.begun);
         // This is less than the charge so far, so it cannot be refused.
-        let _ = self.charge.set(self.record.capacity() as u64);
+        let _ = self.charge.set(self.recorded());
     }
 
     /// Applies all recorded changes to the snapshot; returns the numbers so far.
