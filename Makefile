@@ -9,7 +9,18 @@ JINDOU := target/release/jindou
 # shared dependencies are the same and nothing is compiled twice.
 TARGETS := --workspace --lib --bins --tests --locked
 
-.PHONY: release build demo site test lint unit page page-browser python test-long bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint built unit documents page page-browser python test-long bench bench-quick fuzz needs needs-test
+
+# LINT=compile: Clippy reads what is compiled while it is compiled, as continuous integration has it. That takes less time where nothing
+# is compiled yet, and keeps such builds apart from others.
+ifeq ($(LINT),compile)
+export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/lint-and-compile.sh
+export CLIPPY_ARGS := -D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__
+CLIPPY := true
+ALSO := --examples --benches
+else
+CLIPPY := cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
+endif
 
 needs:
 	@scripts/needs.sh
@@ -27,18 +38,24 @@ demo: build
 site:
 	@scripts/site.sh
 
-test: lint page unit page-browser python
+# With `make -j3 -O`, what does not depend on something else runs at the same time.
+test: lint page unit documents page-browser python
 
 lint: needs-test
 	@scripts/words.sh
 	@scripts/boundary.sh
 	@scripts/typos.sh
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --locked $(PROFILE) -- -D warnings
+	$(CLIPPY)
 
-unit: needs-test
-	cargo build $(TARGETS) $(PROFILE)
+built: needs-test
+	cargo build $(TARGETS) $(ALSO) $(PROFILE)
+
+unit: built
 	scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
+
+# What the documentation says, and whether the library builds with its own features alone.
+documents: built
 	cargo test --workspace --doc --locked $(PROFILE)
 	cargo check -p jindou --locked $(PROFILE)
 	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)
@@ -47,12 +64,12 @@ unit: needs-test
 page:
 	@scripts/page-test.sh sources
 
-# The page in a browser, before the program that `unit` has built (where Node and Chromium are installed).
-page-browser: unit
+# The page in a browser, before the program that `built` has built (where Node and Chromium are installed).
+page-browser: built page
 	@scripts/page-test.sh browser "$(PROFILE)"
 
-# The Python package as `unit` has built it (where Python 3 with venv is installed and PyPI can be reached).
-python: unit
+# The Python package as `built` has built it (where Python 3 with venv is installed and PyPI can be reached).
+python: built
 	@scripts/python-test.sh "$(PROFILE)"
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.

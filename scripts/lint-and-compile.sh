@@ -3,8 +3,8 @@
 # each crate once and third-party crates are not read for lints at all. Used as RUSTC_WORKSPACE_WRAPPER; Clippy's arguments are in
 # CLIPPY_ARGS, as `cargo clippy` writes them.
 #
-# - Tests, and what is not optimised anyway, are linted and compiled by Clippy's driver in one pass. Tests are not optimised: what
-#   they test is.
+# - Tests, examples, and what is not optimised anyway are linted and compiled by Clippy's driver in one pass. Tests and examples are
+#   not optimised: what they use is.
 # - Libraries are compiled by rustc and linted next to it, since the driver switches off the optimisation of MIR, and LLVM would then
 #   have far more to do.
 set -euo pipefail
@@ -16,7 +16,7 @@ previous=''
 for argument in "$@"; do
   case $previous$argument in
   *opt-level=[1-3s]) optimised=1 ;;
-  --test) test=1 ;;
+  --test | */examples) test=1 ;;
   --crate-name*) crate=$argument ;;
   esac
   case $argument in -C | --crate-name) previous=$argument ;; *) previous='' ;; esac

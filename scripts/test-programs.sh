@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # `cargo test` for many test programs, as many at once as there are processors: most of them wait, or keep one busy.
 #   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
-# Each program's output is printed when it ends, with its seconds. Ends with the number of programs that failed.
+# Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the number of programs that failed.
 #
 # Cargo hands every program to a runner, in its package's folder and with its variables. The runner here only notes what it was
 # given; the notes are run afterwards.
@@ -25,12 +25,13 @@ fi
 if [ "${1:-}" = --run ]; then
   note=$2
   name=${note##*/}
-  begun=$SECONDS
   code=0
-  bash "$note" >"$note.out" 2>&1 || code=$?
+  TIMEFORMAT='%R %U %S'
+  { time bash "$note" >"$note.out" 2>&1 || code=$?; } 2>"$note.time"
+  read -r real user system <"$note.time"
   (
     flock 9
-    echo "--- ${name%@*}: $((SECONDS - begun)) s$([ "$code" = 0 ] || echo ", FAILED with $code")"
+    echo "--- ${name%@*}: ${real%.*} s, $(((10#${user/./} + 10#${system/./}) / 1000)) s of processor time$([ "$code" = 0 ] || echo ", FAILED with $code")"
     cat "$note.out"
     [ "$code" = 0 ] || echo "${name%@*}" >>"$JINDOU_NOTES/.failed"
   ) 9>"$JINDOU_NOTES/.turn"

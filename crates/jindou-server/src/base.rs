@@ -1,7 +1,7 @@
 //! Base IRI of queries that have none of their own: the address to which the query was sent (SPARQL 1.1 Protocol,
 //! section 2.1.7; RFC 3986, section 5.1.3).
 
-use jindou::{DiagnosticKind, Error, Result};
+use jindou::{DiagnosticKind, Diagnostics, Error, Result};
 
 /// Plans a text under a base with `plan`. Where no base matters, the text itself is planned, so that one plan serves
 /// all addresses. Positions in errors refer to the text as it was sent.
@@ -17,19 +17,27 @@ pub(crate) fn under<T>(
     if makes_iris(text) {
         let based = based();
         return match plan(&based) {
-            Err(with @ (Error::Query(_) | Error::Sparql(_))) => {
+            Err(Error::Sparql(with)) => Err(Error::Sparql(Box::new(with.moved(text, &based)))),
+            Err(with @ Error::Query(_)) => {
                 plan(text).map_err(|without| told(without, with, text, &based))
             }
             planned => planned,
         };
     }
     match plan(text) {
+        // A long text is not read twice for faults that no base would mend.
+        Err(Error::Sparql(without)) if !lacks_base(&without) => Err(Error::Sparql(without)),
         Err(without @ (Error::Query(_) | Error::Sparql(_))) => {
             let based = based();
             plan(&based).map_err(|with| told(without, with, text, &based))
         }
         planned => planned,
     }
+}
+
+/// True if an IRI is among the faults: it may be relative, without a base to resolve it.
+fn lacks_base(faults: &Diagnostics) -> bool {
+    faults.all().iter().any(|d| d.kind == DiagnosticKind::Iri)
 }
 
 /// The texts that [`under`] would plan for a text, in its order, to find out which of them is planned already.
@@ -52,9 +60,7 @@ pub(crate) fn known<T>(
 fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
     match (without, with) {
         // A missing base is not a fault of the text.
-        (Error::Sparql(without), Error::Sparql(with))
-            if without.all().iter().any(|d| d.kind == DiagnosticKind::Iri) =>
-        {
+        (Error::Sparql(without), Error::Sparql(with)) if lacks_base(&without) => {
             Error::Sparql(Box::new(with.moved(text, based)))
         }
         (without, _) => without,
