@@ -356,7 +356,7 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
 fn chosen_graphs_are_not_searched_for_every_predicate() {
     let text: String = (0..8000)
         .map(|i| {
-            format!("<http://e/g{i}> {{ <http://e/s> <http://e/p{i}> {i} ; <http://e/all> 0 }}\n")
+            format!("<http://e/g{i}> {{ <http://e/s{i}> <http://e/p{i}> {i} . <http://e/s> <http://e/all> 0 }}\n")
         })
         .collect();
     let store = stores::of_trig(&text);

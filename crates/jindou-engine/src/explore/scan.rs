@@ -21,7 +21,7 @@ const KEY_CHUNK: u32 = 4096;
 const FETCHED: usize = 1024;
 
 /// Chosen graphs whose predicates are listed between two looks at the clock.
-const GRAPHS_PER_CHECK: usize = 256;
+const GRAPHS_PER_CHECK: usize = 16;
 
 /// Pairs of a predicate and a chosen graph that has it, beyond which they are not listed.
 const MOST_PAIRS: usize = 1 << 20;

@@ -332,8 +332,39 @@ fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> bool {
     }
 }
 
+/// A step's conditions, which must all be true. Most steps have none, and their states are moved often while they are made.
+pub(crate) struct Filters<'a>(Option<Box<ConditionList<'a>>>);
+
+impl<'a> Filters<'a> {
+    pub fn new(
+        conditions: &'a [Condition],
+        layout: &[Slot],
+        ctx: &EvalContext<'a>,
+    ) -> Result<Self> {
+        if conditions.is_empty() {
+            return Ok(Self(None));
+        }
+        let list = ConditionList::new(conditions, layout, ctx)?;
+        Ok(Self(Some(Box::new(list))))
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Drops the rows from `from` on for which a condition is not true.
+    #[inline]
+    pub fn apply(&mut self, ctx: &EvalContext<'_>, batch: &mut Batch, from: usize) -> Result<()> {
+        match &mut self.0 {
+            Some(list) => list.apply(ctx, batch, from),
+            None => Ok(()),
+        }
+    }
+}
+
 /// Conditions that must all be true.
-pub(crate) struct Filters<'a> {
+pub(crate) struct ConditionList<'a> {
     nodes: Vec<FilterNode<'a>>,
     keep: Vec<u8>,
     /// See [`Scratch`].
@@ -348,13 +379,13 @@ pub(crate) struct Filters<'a> {
     charged: usize,
 }
 
-impl<'a> Filters<'a> {
+impl<'a> ConditionList<'a> {
     pub fn new(
         conditions: &'a [Condition],
         layout: &[Slot],
         ctx: &EvalContext<'a>,
     ) -> Result<Self> {
-        let layout = Layout::new(if conditions.is_empty() { &[] } else { layout });
+        let layout = Layout::new(layout);
         let mut nodes = conditions
             .iter()
             .map(|c| FilterNode::new(c, &layout, ctx))
@@ -385,10 +416,6 @@ impl<'a> Filters<'a> {
         self.keep.clear();
         self.keep.resize(rows, TRUE);
         Ok(())
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
     }
 
     /// Drops the rows from `from` on for which a condition is not true.

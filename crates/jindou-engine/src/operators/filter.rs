@@ -4,7 +4,7 @@ use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
 use crate::compile::Builder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
-use crate::filter::{Filters, TRUE};
+use crate::filter::{ConditionList, TRUE};
 use jindou_model::Result;
 use jindou_plan::{Condition, Slot, operator};
 
@@ -12,7 +12,7 @@ struct FilterSpec<'a>(&'a Condition);
 
 /// Keeps rows for which the condition is true.
 struct Filter<'a> {
-    filters: Filters<'a>,
+    filters: ConditionList<'a>,
     kept: Batch,
 }
 
@@ -38,7 +38,7 @@ impl StageSpec for FilterSpec<'_> {
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
         Ok(Box::new(Filter {
-            filters: Filters::new(std::slice::from_ref(self.0), input, ctx)?,
+            filters: ConditionList::new(std::slice::from_ref(self.0), input, ctx)?,
             kept: Batch::new(input.len(), ctx.budget),
         }))
     }

@@ -7,7 +7,7 @@ use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
 use crate::compile::Builder;
 use crate::explore::{Flow, Halt, QueryContext};
-use crate::filter::Filters;
+use crate::filter::ConditionList;
 use crate::key_table::NONE;
 use crate::row_buffer::RowBuffer;
 use crate::tree::with;
@@ -21,7 +21,7 @@ const AHEAD: usize = 16;
 
 struct JoinProbe<'a> {
     table: &'a JoinTable<'a>,
-    condition: Option<Filters<'a>>,
+    condition: Option<ConditionList<'a>>,
     out: Batch,
     /// By row of the batch: whether it has a partner.
     matched: Vec<u8>,
@@ -127,7 +127,11 @@ impl<'a> JoinProbe<'a> {
     fn new(table: &'a JoinTable<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         let shape = &table.shape;
         let condition = match shape.condition {
-            Some(c) => Some(Filters::new(std::slice::from_ref(c), &shape.both, ctx)?),
+            Some(c) => Some(ConditionList::new(
+                std::slice::from_ref(c),
+                &shape.both,
+                ctx,
+            )?),
             None => None,
         };
         // With a condition, pairs are written out first, and a last column identifies the left row.
