@@ -11,8 +11,8 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time of one query, so that a hard one leaves time for others.
-const ONE: Duration = Duration::from_millis(60);
+/// Most of the time for all queries that one may take, in percent, so that a hard one leaves time for others.
+const ONE: u32 = 30;
 /// Most queries in total.
 const MOST: usize = 400;
 
@@ -35,6 +35,8 @@ pub(super) struct Prober<'a> {
     options: QueryOptions,
     base: Option<BaseIri>,
     end: Instant,
+    /// Longest time of one query.
+    one: Duration,
     asked: Cell<usize>,
     /// An error other than the end of time or memory: it ends the explanation.
     pub failed: RefCell<Option<Error>>,
@@ -47,8 +49,9 @@ impl<'a> Prober<'a> {
         snapshot: Snapshot,
         options: &QueryOptions,
         query: &Query,
-        end: Instant,
+        patience: Duration,
     ) -> Self {
+        let limit = options.timeout.map_or(patience, |left| left.min(patience));
         let mut own = options.clone().with_threads(1).with_profile(false);
         own.watch = None;
         // Endpoints must not be contacted for an explanation.
@@ -63,7 +66,8 @@ impl<'a> Prober<'a> {
             cancel: options.token(),
             options: own.with_memory(memory),
             base: query.base_iri().cloned(),
-            end,
+            end: Instant::now() + limit,
+            one: patience * ONE / 100,
             asked: Cell::new(0),
             failed: RefCell::new(None),
         }
@@ -80,7 +84,8 @@ impl<'a> Prober<'a> {
             return None;
         }
         self.asked.set(self.asked.get() + 1);
-        let left = self.end.saturating_duration_since(Instant::now()).min(ONE);
+        let left = self.end.saturating_duration_since(Instant::now());
+        let left = left.min(self.one);
         let union = self.union || sight == Sight::All;
         let options = self
             .options
