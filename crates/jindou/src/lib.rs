@@ -107,8 +107,8 @@ pub use jindou_model::{
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{
-    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, Operation as UpdateOperation,
-    Request as UpdateRequest, TextPrefixes, parse as parse_query, parse_update, prefixes_of,
+    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, TextPrefixes, UpdateOperation,
+    UpdateRequest, parse as parse_query, parse_update, prefixes_of,
 };
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,

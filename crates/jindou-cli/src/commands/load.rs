@@ -1,7 +1,7 @@
 //! `jindou load`.
 
 use super::{cancel_on_interrupt, counted, indexes, runtime, show_recovery};
-use crate::args::Load;
+use crate::args::LoadArgs;
 use crate::overlooked;
 use crate::progress::Bar;
 use crate::remote;
@@ -16,14 +16,14 @@ use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub fn run(a: &Load) -> Result<ExitCode> {
+pub fn run(a: &LoadArgs) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
     let mut options =
         runtime
@@ -159,7 +159,7 @@ fn web_address(path: &Path) -> Option<&str> {
 fn fetched(
     builder: SourcesBuilder,
     url: &str,
-    a: &Load,
+    a: &LoadArgs,
     cancel: &CancelToken,
 ) -> Result<SourcesBuilder> {
     if !a.allow_url {
@@ -167,7 +167,7 @@ fn fetched(
             "{url} is a web address; pass --allow-url to fetch it"
         )));
     }
-    let limits = remote::Limits {
+    let limits = remote::DocumentLimits {
         bytes: a.max_url_bytes,
         cancel: cancel.clone(),
     };
@@ -321,7 +321,7 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
         "lubm" => Box::new(Lubm::new(size.parse().map_err(|_| bad())?, 0)),
         "watdiv" => {
             let scale = size.parse().map_err(|_| bad())?;
-            Box::new(Watdiv::new(&Model::standard(), scale, 0)?)
+            Box::new(Watdiv::new(&WatdivModel::standard(), scale, 0)?)
         }
         "bsbm" => Box::new(Bsbm::new(size.parse().map_err(|_| bad())?, 0)),
         "sp2b" => Box::new(Sp2b::new(size.parse().map_err(|_| bad())?, 0)),

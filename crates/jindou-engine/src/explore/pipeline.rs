@@ -1,7 +1,7 @@
 //! The exploration pipeline of one worker.
 
 use super::step::{Ahead, StepOp, StepState, StepStats};
-use super::{Consumer, Flow, QueryContext, Source, StepLayout};
+use super::{Consumer, Flow, QueryContext, StartReader, StepLayout};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
@@ -37,7 +37,7 @@ pub(crate) struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// The source of step 0, shared by all workers.
-    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Source<'a>> {
+    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<StartReader<'a>> {
         let layout = StepLayout {
             snapshot: ctx.snapshot,
             input: &[],
@@ -45,7 +45,7 @@ impl<'a> Pipeline<'a> {
         };
         match exploration.steps.first().map(|s| &s.kind) {
             Some(StepKind::Start { source, within, .. }) => {
-                Source::new(source, within.as_ref(), &layout)
+                StartReader::new(source, within.as_ref(), &layout)
             }
             _ => Err(Error::Internal(
                 "the plan does not begin with a start".into(),
@@ -184,7 +184,7 @@ impl<'a> Pipeline<'a> {
     pub fn morsel(
         &mut self,
         ctx: &QueryContext<'_>,
-        source: &Source<'_>,
+        source: &StartReader<'_>,
         range: Range<u64>,
         until: usize,
         end: &mut dyn Consumer,

@@ -7,7 +7,7 @@ use super::source::graph_keys;
 use super::{Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
-use jindou_graph::segment::{Scope, Segment};
+use jindou_graph::segment::{GraphScope, Segment};
 use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
@@ -115,8 +115,8 @@ impl<'a> ScanAll<'a> {
                     .extend(self.snapshot.predicate_of(VertexId(term)).map(|p| p.0));
             }
             AnyPredicate::Bind(_) => match self.graph.scope_at(input, self.row) {
-                Scope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
-                Scope::Set(gs) if !gs.contains(&0) => {
+                GraphScope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
+                GraphScope::Set(gs) if !gs.contains(&0) => {
                     for &g in gs {
                         self.predicates.extend(self.snapshot.graph_predicates(g));
                     }
@@ -147,7 +147,7 @@ impl<'a> ScanAll<'a> {
         true
     }
 
-    fn open_predicate(&mut self, p: PredicateId, scope: Scope<'a>) {
+    fn open_predicate(&mut self, p: PredicateId, scope: GraphScope<'a>) {
         self.at = self.snapshot.edges(p, Direction::Out);
         self.plain = self.at.plain(scope);
         self.term = self.snapshot.vertex_of(p).0;
@@ -222,7 +222,7 @@ impl<'a> ScanAll<'a> {
         Ok(false)
     }
 
-    fn open_list(&mut self, key: u32, scope: Scope<'a>) {
+    fn open_list(&mut self, key: u32, scope: GraphScope<'a>) {
         self.key = key;
         self.place = 0;
         let number = self.number;

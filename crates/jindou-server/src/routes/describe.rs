@@ -6,7 +6,7 @@ use crate::admission::AdmissionRequest;
 use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, Failure};
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -50,7 +50,7 @@ pub(super) async fn answer(
         }
         let searchable = !admitted.db().is_sharded();
         let triples = describe(endpoint, &summary, writable, searchable);
-        written(&triples, format).map_err(|e| Failure::running(Error::Internal(e)))
+        written(&triples, format).map_err(|e| AnswerFailure::running(Error::Internal(e)))
     });
     Ok(text(content_type, body.await?))
 }

@@ -1,6 +1,6 @@
 //! A single writer for all result formats.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use jindou_xml::write::Returns;
@@ -83,7 +83,7 @@ enum WriterState<W: Write> {
 }
 
 enum FormatKind {
-    Table(Table),
+    Table(TextTable),
     /// Rows of a text format, and whether one was written.
     Rows(RowText, bool),
 }
@@ -185,7 +185,7 @@ impl<W: Write> ResultWriter<W> {
             ResultFormat::Table => {
                 let prefixes = std::mem::take(&mut self.prefixes);
                 (
-                    FormatKind::Table(Table::new(variables, prefixes, self.width)),
+                    FormatKind::Table(TextTable::new(variables, prefixes, self.width)),
                     Vec::new(),
                 )
             }

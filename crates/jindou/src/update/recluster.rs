@@ -7,7 +7,7 @@
 //! The new base gets its own log with the same transactions under the same numbers, so only the ids differ afterwards.
 //! Until `current.jd` is replaced the old base and log are authoritative; from then on the new ones are.
 
-use super::durable::{Disk, Switching};
+use super::durable::{Switching, WritableStore};
 use crate::database::{Database, guarded, watching};
 use jindou_dictionary::index::Indexes;
 use jindou_log::Log;
@@ -130,7 +130,7 @@ impl Database {
 
     fn recluster_alone(
         &self,
-        disk: &Disk,
+        disk: &WritableStore,
         options: &ReclusterOptions,
         progress: &Progress,
     ) -> Result<ReclusterReport> {
@@ -193,7 +193,7 @@ impl Database {
     /// Brings a new base up to date and puts it in the old one's place.
     fn take_over(
         &self,
-        disk: &Disk,
+        disk: &WritableStore,
         next: BaseLocation,
         back: u32,
         options: &ReclusterOptions,
@@ -251,7 +251,7 @@ impl Database {
 
 /// A new base that is being brought up to date.
 struct Successive<'d> {
-    disk: &'d Disk,
+    disk: &'d WritableStore,
     snapshot: Snapshot,
     log: Log,
     /// Difference by which its numbers are smaller than the old base's.
