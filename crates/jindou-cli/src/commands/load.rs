@@ -7,9 +7,9 @@ use crate::progress::Bar;
 use crate::remote;
 use crate::say::say;
 use jindou::{
-    Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,
-    Sharding, UpdateOptions, UpdateReport,
+    Access, CancelToken, CancellableSource, Database, Error, LoadOptions, LoadReport, MemoryBudget,
+    MergeOptions, OpenOptions, Progress, QuadSource, QueryOptions, Result, Sharding, UpdateOptions,
+    UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
@@ -63,10 +63,8 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
     };
     let quads_before = to.quads();
     let report = if let Some(spec) = &a.source {
-        let source = Cancellable {
-            source: generated(spec)?,
-            cancel,
-        };
+        let generated = generated(spec)?;
+        let source = CancellableSource::new(&*generated, &cancel);
         let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
         to.put(&source, &progress)?
     } else {
@@ -101,10 +99,7 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
             let file = File::create(to).map_err(|e| Error::io(to, e))?;
             sources.write_errors_to(BufWriter::new(file));
         }
-        let source = Cancellable {
-            source: Box::new(&sources),
-            cancel,
-        };
+        let source = CancellableSource::new(&sources, &cancel);
         let report = {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
             to.put(&source, &progress)?
@@ -328,49 +323,4 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
         "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
         _ => return Err(bad()),
     })
-}
-
-/// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
-/// up after itself.
-struct Cancellable<'a> {
-    source: Box<dyn QuadSource + 'a>,
-    cancel: CancelToken,
-}
-
-impl QuadSource for Cancellable<'_> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        struct Checked<'b> {
-            sink: &'b mut dyn QuadSink,
-            cancel: &'b CancelToken,
-        }
-        impl QuadSink for Checked<'_> {
-            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-                self.cancel.check()?;
-                self.sink.batch(batch)
-            }
-
-            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
-                self.sink.prefix(place, name, iri)
-            }
-        }
-        self.source.run(
-            worker,
-            workers,
-            &mut Checked {
-                sink,
-                cancel: &self.cancel,
-            },
-            progress,
-        )
-    }
-
-    fn size_hint(&self) -> Option<u64> {
-        self.source.size_hint()
-    }
 }

@@ -11,10 +11,7 @@ use super::durable::{Switching, WritableStore};
 use crate::database::{Database, guarded, watching};
 use jindou_dictionary::index::Indexes;
 use jindou_log::Log;
-use jindou_model::prefixes::PrefixPlace;
-use jindou_model::{
-    CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
-};
+use jindou_model::{CancelToken, CancellableSource, Error, Progress, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{BaseLocation, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
@@ -154,10 +151,7 @@ impl Database {
             })
             .with_prefixes(Arc::clone(snapshot.prefixes()));
         let cancel = watching(options.cancel.clone(), &snapshot);
-        let source = Cancellable {
-            source: SnapshotQuads::new(snapshot.clone()),
-            cancel: &cancel,
-        };
+        let source = CancellableSource::new(SnapshotQuads::new(snapshot.clone()), &cancel);
         let of = Successor {
             snapshot: snapshot.number() - back,
             number: next.number(),
@@ -316,43 +310,5 @@ impl Successive<'_> {
             ticket.wait()?;
         }
         Ok(())
-    }
-}
-
-/// A source that ends with an error once the token is cancelled.
-struct Cancellable<'c, S> {
-    source: S,
-    cancel: &'c CancelToken,
-}
-
-impl<S: QuadSource> QuadSource for Cancellable<'_, S> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        struct Checked<'b> {
-            sink: &'b mut dyn QuadSink,
-            cancel: &'b CancelToken,
-        }
-        impl QuadSink for Checked<'_> {
-            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-                self.cancel.check()?;
-                self.sink.batch(batch)
-            }
-
-            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
-                self.sink.prefix(place, name, iri)
-            }
-        }
-        let cancel = self.cancel;
-        let checked = &mut Checked { sink, cancel };
-        self.source.run(worker, workers, checked, progress)
-    }
-
-    fn size_hint(&self) -> Option<u64> {
-        self.source.size_hint()
     }
 }
