@@ -174,7 +174,7 @@ impl SpillWriter {
             Some(f) => f
                 .write_all(bytes)
                 .map_err(|e| Error::io(self.dir.path(), e)),
-            None => Err(Error::Internal("a spill without a file".into())),
+            None => Err(Error::Internal("spilled data has no file".into())),
         }
     }
 

@@ -15,7 +15,7 @@ const CACHED_BYTES: f64 = 2e6;
 pub(crate) struct EdgeSide {
     /// Keys: distinct vertices at this end, in the edge's graphs.
     pub keys: f64,
-    /// Number of keys that are in `within` of this end's slot, and whether it is exact; `None` if unknown.
+    /// Number of keys that are also in the set `within` of this end's slot, and true if it is exact; `None` if unknown.
     pub overlap: Option<(f64, bool)>,
     /// Longest neighbour list.
     pub longest: f64,

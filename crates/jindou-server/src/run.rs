@@ -232,7 +232,7 @@ pub(crate) async fn answer(
     Ok(respond(&head, Body::new(body)))
 }
 
-/// A response of status 200.
+/// A response with status 200.
 pub(crate) fn respond(head: &ResponseHead, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();

@@ -222,7 +222,7 @@ impl EntityExpansion<'_> {
                     Ok(())
                 }
                 EntityValue::External => Err(format!(
-                    "the entity `{name}` is another document and is used in a value of an attribute, which is not allowed"
+                    "the external entity `{name}` is not allowed in an attribute's value"
                 )),
                 EntityValue::Unparsed => Err(unparsed(name)),
             },

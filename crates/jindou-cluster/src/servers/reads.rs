@@ -64,7 +64,7 @@ impl Shelf {
         let exposed = Exposed::new(files, &named);
         let cannot = |e: TransportError| Error::Shard {
             shard,
-            message: format!("its memory cannot be opened to other servers: {e}"),
+            message: format!("its memory cannot be made readable for other servers: {e}"),
         };
         let (catalogue, _) = exposed.register(to).map_err(cannot)?;
         write(&self.catalogues).insert(shard, catalogue);

@@ -141,7 +141,7 @@ pub enum ShardRequest {
         /// The graph.
         graph: u32,
     },
-    /// The kinds of terms of the shard's objects of a predicate: [`Reply::Objects`].
+    /// Asks which kinds of terms a predicate's objects on the shard are: [`Reply::Objects`].
     ObjectTerms {
         /// Dense predicate id.
         predicate: u32,

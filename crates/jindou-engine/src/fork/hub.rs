@@ -121,7 +121,7 @@ impl HubState {
 
     fn far(&self) -> Result<Arc<dyn Far>> {
         let far = self.far.get().and_then(Weak::upgrade);
-        far.ok_or_else(|| Error::Internal("the way to other shards is closed".into()))
+        far.ok_or_else(|| Error::Internal("the connection to other shards is closed".into()))
     }
 
     pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {

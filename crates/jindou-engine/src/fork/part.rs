@@ -171,10 +171,10 @@ impl QueryPart {
         })
     }
 
-    /// Makes the first rows from now on.
+    /// Begins to produce the rows of the start, page by page.
     ///
     /// # Errors
-    /// `Internal` if they cannot be made here.
+    /// `Internal` if this shard cannot produce them, or if the part was started before.
     pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<PartAnswer> {
         let start = PagedStart::new(&*self.graph, &self.steps, number, alone)?;
         let mut state = lock(&self.state);

@@ -20,7 +20,7 @@ use std::sync::Arc;
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
-/// Before the name of what this server has besides the standards.
+/// Beginning of the IRIs of features that no standard names.
 const FEATURES: &str = "urn:jindou:feature:";
 /// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;

@@ -410,7 +410,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
-                // Random; as a label it begins with a letter.
+                // A random number; written as a label, it begins with a letter.
                 let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }

@@ -271,7 +271,9 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         let WriterState::Text(out, buffer, kind) = &mut self.state else {
-            return Err(Error::Internal("rows outside a table".into()));
+            return Err(Error::Internal(
+                "rows came before the answer's columns".into(),
+            ));
         };
         for r in 0..rows.rows {
             match kind {
