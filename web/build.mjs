@@ -29,6 +29,21 @@ const prefixes = {
   },
 };
 
+/** The names of SPARQL's functions, from their reference, which a test compares with their definitions: there is one list. */
+const functions = {
+  name: "functions",
+  setup(b) {
+    b.onResolve({ filter: /^jindou:functions$/ }, () => ({ path: "functions", namespace: "jindou-functions" }));
+    b.onLoad({ filter: /.*/, namespace: "jindou-functions" }, async () => {
+      const reference = await readFile(join(here, "../docs/functions.md"), "utf8");
+      const names = [...reference.matchAll(/^### (.+)$/gm)].flatMap(([, heading]) => heading.split(", "));
+      const odd = names.filter((name) => !/^[A-Za-z][A-Za-z0-9_]*$/.test(name));
+      if (names.length < 50 || odd.length > 0) throw new Error(`functions.md has ${names.length} functions, and headings that are none: ${odd.join(", ")}`);
+      return { contents: `export const FUNCTIONS = ${JSON.stringify(names.join(" "))}.split(" ");`, loader: "js" };
+    });
+  },
+};
+
 const common = {
   absWorkingDir: here,
   bundle: true,
@@ -40,7 +55,7 @@ const common = {
   legalComments: "none",
   metafile: true,
   logLevel: "warning",
-  plugins: [prefixes],
+  plugins: [prefixes, functions],
 };
 
 /** The licences of what is in a bundle: each text once, after the names of its packages. */

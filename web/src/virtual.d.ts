@@ -3,6 +3,11 @@ declare module "jindou:prefixes" {
   export const COMMON_PREFIXES: [string, string][];
 }
 
+/** Names of SPARQL's functions in the reference (docs/functions.md), which is made from their definitions (see build.mjs). */
+declare module "jindou:functions" {
+  export const FUNCTIONS: string[];
+}
+
 /** Only what is read of it: a topology of delta-coded arcs. */
 declare module "world-atlas/land-110m.json" {
   const topology: { transform: { scale: number[]; translate: number[] }; arcs: number[][][] };

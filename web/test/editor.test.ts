@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { coined } from "../src/editor/complete.ts";
+import { FUNCTIONS } from "jindou:functions";
+import { coined, KEYWORDS } from "../src/editor/complete.ts";
 import { unitAt, unitOf } from "../src/editor/places.ts";
 import { isCode } from "../src/editor/tokens.ts";
 import { Prefixes } from "../src/rdf/prefixes.ts";
@@ -27,6 +29,16 @@ test("names with prefixes that the page made up are told by their IRIs", () => {
   assert.equal(coined("SELECT * { ?x a ub:Stu", names, [["ub", "http://other#"]]), undefined);
   assert.equal(coined("SELECT * { ?x a nope:Stu", names, []), undefined);
   assert.equal(coined("SELECT * { ?x a <http://u", names, []), undefined);
+});
+
+test("functions are those of the reference, and not kept by hand", async () => {
+  // The tests are run in web/.
+  const reference = await readFile("../docs/functions.md", "utf8");
+  const names = reference.split("\n").filter((line) => line.startsWith("### ")).flatMap((line) => line.slice(4).split(", "));
+  assert.deepEqual(FUNCTIONS, names);
+  for (const name of ["STR", "isURI", "STRLANGDIR", "hasLANG", "TRIPLE"]) assert.ok(FUNCTIONS.includes(name), name);
+  const known = new Set(FUNCTIONS.map((name) => name.toUpperCase()));
+  assert.deepEqual(KEYWORDS.filter((word) => known.has(word.toUpperCase())), []);
 });
 
 test("the kind of a request", () => {

@@ -34,7 +34,7 @@ pub fn run(
     let Some(counts) = db.overlooked_graphs(text, options).ok().flatten() else {
         return Ok((db.run(text, options, sink)?, None));
     };
-    let mut watched = Watched {
+    let mut watched = ContentCheck {
         inner: sink,
         says_something: false,
     };
@@ -51,7 +51,7 @@ pub fn run(
 
 /// Passes an answer on and checks if it has any content: a row with a value other than a count of nothing, a yes, a
 /// triple.
-struct Watched<'s> {
+struct ContentCheck<'s> {
     inner: &'s mut dyn AnswerSink,
     says_something: bool,
 }
@@ -67,7 +67,7 @@ fn is_of_nothing(cell: Option<&[u8]>) -> bool {
     }
 }
 
-impl AnswerSink for Watched<'_> {
+impl AnswerSink for ContentCheck<'_> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         self.inner.solutions(variables)
     }

@@ -133,14 +133,14 @@ fn beginning(rows: &Rows, keep: usize) -> Rows {
 }
 
 /// Ends an answer after its first rows.
-pub struct First<'s> {
+pub struct FirstRows<'s> {
     inner: &'s mut dyn AnswerSink,
     left: u64,
     /// True once rows were left out.
     pub cut: bool,
 }
 
-impl<'s> First<'s> {
+impl<'s> FirstRows<'s> {
     pub fn new(inner: &'s mut dyn AnswerSink, rows: u64) -> Self {
         Self {
             inner,
@@ -162,7 +162,7 @@ impl<'s> First<'s> {
     }
 }
 
-impl AnswerSink for First<'_> {
+impl AnswerSink for FirstRows<'_> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         self.inner.solutions(variables)
     }
@@ -219,7 +219,7 @@ pub const SHOWN: u64 = 40;
 const COUNTING: Duration = Duration::from_secs(2);
 
 /// Shows the first rows of an answer, and counts the others for a while.
-pub struct Head<'s> {
+pub struct TableHead<'s> {
     inner: &'s mut dyn AnswerSink,
     /// Rows or triples so far; `None` for an answer that has neither.
     seen: Option<u64>,
@@ -229,7 +229,7 @@ pub struct Head<'s> {
     gave_up: bool,
 }
 
-impl<'s> Head<'s> {
+impl<'s> TableHead<'s> {
     pub fn new(inner: &'s mut dyn AnswerSink) -> Self {
         Self {
             inner,
@@ -297,7 +297,7 @@ impl<'s> Head<'s> {
     }
 }
 
-impl AnswerSink for Head<'_> {
+impl AnswerSink for TableHead<'_> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         self.seen = Some(0);
         self.inner.solutions(variables)

@@ -1,6 +1,6 @@
 //! The in-memory transport: faults follow from the seed, deadlines hold, epochs fence.
 
-use jindou_cluster::transport::memory::{Faults, Network};
+use jindou_cluster::transport::memory::{Network, NetworkFaults};
 use jindou_cluster::transport::{
     ByteRange, Epoch, Message, Peer, RemoteRegion, Transport, TransportError,
 };
@@ -9,8 +9,8 @@ use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
 
-fn faulty() -> Faults {
-    Faults {
+fn faulty() -> NetworkFaults {
+    NetworkFaults {
         delay_min: Duration::from_micros(10),
         delay_max: Duration::from_micros(900),
         drop_permille: 150,
@@ -125,7 +125,7 @@ fn one_way_messages_are_reordered_and_lost() {
 
 #[test]
 fn a_noticed_crash_is_a_dead_peer_and_a_silent_one_a_deadline() {
-    let network = Network::new(1, Faults::default());
+    let network = Network::new(1, NetworkFaults::default());
     let p = pair(&network);
     read(&p, MS).unwrap();
     network.crash("s");
@@ -140,9 +140,9 @@ fn a_noticed_crash_is_a_dead_peer_and_a_silent_one_a_deadline() {
     for cut in [false, true] {
         let silent = Network::new(
             1,
-            Faults {
+            NetworkFaults {
                 notice: None,
-                ..Faults::default()
+                ..NetworkFaults::default()
             },
         );
         let p = pair(&silent);
@@ -165,7 +165,7 @@ fn a_noticed_crash_is_a_dead_peer_and_a_silent_one_a_deadline() {
 
 #[test]
 fn a_stale_epoch_is_refused_and_so_is_what_makes_no_sense() {
-    let network = Network::new(1, Faults::default());
+    let network = Network::new(1, NetworkFaults::default());
     let p = pair(&network);
     p.server.advance(Epoch(4)).unwrap();
     let stale = TransportError::StaleEpoch {

@@ -3,7 +3,7 @@
 mod support;
 
 use jindou_cluster::remote::{Exposed, RemoteStore, StoreFiles};
-use jindou_cluster::transport::memory::{Faults, Network};
+use jindou_cluster::transport::memory::{Network, NetworkFaults};
 use jindou_cluster::transport::{Epoch, Transport, TransportError};
 use jindou_model::{Direction, PredicateId};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ struct Served {
 
 fn serve() -> Served {
     let store = store();
-    let network = Network::new(1, Faults::default());
+    let network = Network::new(1, NetworkFaults::default());
     let (server, client) = (network.node("s"), network.node("c"));
     let files = StoreFiles::open(&store.folder.path().join("store")).unwrap();
     let exposed = Exposed::new(files, &named_edges(&store.base));

@@ -2,7 +2,7 @@
 //! way.
 
 use jindou_cluster::servers::{ClusterFile, Servers};
-use jindou_cluster::shards::{Graphs, Near, Reply, Request, ShardClient};
+use jindou_cluster::shards::{NearShards, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_cluster::testing::near_of_terms;
 use jindou_cluster::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
 use jindou_cluster::transport::{Epoch, Transport};
@@ -63,7 +63,10 @@ fn ask_echo(from: &Servers, shard: u32, sent: usize, wanted: usize) -> Result<()
     let token = CancelToken::with_deadline(WAIT);
     let mut want = pattern(wanted);
     want.extend_from_slice(&(sent as u64).to_le_bytes());
-    match from.ask(&[(shard, Request::Post(message))], &token)?.pop() {
+    match from
+        .ask(&[(shard, ShardRequest::Post(message))], &token)?
+        .pop()
+    {
         Some(Reply::Post(got)) => assert!(got == want, "{sent} {wanted}"),
         other => panic!("{other:?}"),
     }
@@ -183,11 +186,11 @@ fn with_lanes(both: &[Servers; 2]) {
 
 /// Terms of the far shard, and messages of many lengths both ways.
 fn everything_comes_back(setup: &Setup, both: &[Servers; 2]) {
-    let near = Near::new(open_shards(Path::new(&setup.store()), &setup.cluster).unwrap());
+    let near = NearShards::new(open_shards(Path::new(&setup.store()), &setup.cluster).unwrap());
     let token = CancelToken::with_deadline(WAIT);
     for (server, far) in both.iter().zip([1, 0]) {
         let owned = |id: &u32| {
-            let one = Request::Predicates {
+            let one = ShardRequest::Predicates {
                 direction: Direction::Out,
                 vertices: vec![*id],
             };
@@ -196,10 +199,10 @@ fn everything_comes_back(setup: &Setup, both: &[Servers; 2]) {
         let ids: Vec<u32> = (1..60).filter(owned).collect();
         assert!(!ids.is_empty());
         let requests = [
-            (far, Request::Terms { ids: ids.clone() }),
+            (far, ShardRequest::Terms { ids: ids.clone() }),
             (
                 far,
-                Request::Predicates {
+                ShardRequest::Predicates {
                     vertices: ids,
                     direction: Direction::Out,
                 },
@@ -252,7 +255,7 @@ fn over_shared_memory_all_comes_back_whole() {
     });
     // A shard's failure is its own error, and not the lane's.
     let token = CancelToken::with_deadline(WAIT);
-    let e = both[0].ask(&[(1, Request::Post(vec![1]))], &token);
+    let e = both[0].ask(&[(1, ShardRequest::Post(vec![1]))], &token);
     let e = e.unwrap_err().to_string();
     assert!(e.contains("server b at") && e.contains("no length"), "{e}");
     assert!(taken(&both[0]).is_some());
@@ -260,12 +263,12 @@ fn over_shared_memory_all_comes_back_whole() {
 
 /// Requests about all keys of a shard: lists of every predicate, merged and with graphs, cut and paged; existence of
 /// edges; numbers of edges.
-fn questions(near: &Near, far: u32) -> Vec<Request> {
+fn questions(near: &NearShards, far: u32) -> Vec<ShardRequest> {
     let token = CancelToken::with_deadline(WAIT);
     let mut all = Vec::new();
     for (predicate, direction) in (0..5).flat_map(|p| [(p, Direction::Out), (p, Direction::In)]) {
-        for graphs in [Graphs::Default, Graphs::Union] {
-            let every = Request::Keys {
+        for graphs in [RequestGraphs::Default, RequestGraphs::Union] {
+            let every = ShardRequest::Keys {
                 predicate,
                 direction,
                 graphs: graphs.clone(),
@@ -281,7 +284,7 @@ fn questions(near: &Near, far: u32) -> Vec<Request> {
             }
             for (within, most) in [(EVERYTHING, 1 << 20), ([4, 60], 1 << 20), (EVERYTHING, 3)] {
                 for merged in [false, true] {
-                    all.push(Request::Lists {
+                    all.push(ShardRequest::Lists {
                         predicate,
                         direction,
                         graphs: graphs.clone(),
@@ -293,14 +296,14 @@ fn questions(near: &Near, far: u32) -> Vec<Request> {
                 }
             }
             let neighbours = (1..).take(keys.len()).collect();
-            all.push(Request::Contains {
+            all.push(ShardRequest::Contains {
                 predicate,
                 direction,
                 graphs: graphs.clone(),
                 keys: keys.clone(),
                 neighbours,
             });
-            all.push(Request::Degrees {
+            all.push(ShardRequest::Degrees {
                 predicate,
                 direction,
                 keys,
@@ -318,7 +321,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
     }
     for devices in [None, Some("lo")] {
         let setup = Setup::new();
-        let near = Near::new(open_shards(&setup.store(), &setup.cluster).unwrap());
+        let near = NearShards::new(open_shards(&setup.store(), &setup.cluster).unwrap());
         let file = setup.file("ucx", devices);
         let both = setup.both([&file, &file]);
         with_lanes(&both);
@@ -354,7 +357,7 @@ fn lists_that_are_read_are_those_that_would_be_sent() {
             }
             // Keys that do not exist, and keys of the other shard.
             for key in [0, u32::MAX] {
-                let foreign = Request::Degrees {
+                let foreign = ShardRequest::Degrees {
                     predicate: 0,
                     direction: Direction::Out,
                     keys: vec![key],
@@ -467,9 +470,9 @@ fn a_request_that_is_given_up_leaves_the_lane_to_others() {
     let both = setup.both([&file, &file]);
     with_lanes(&both);
     let mut message = 5_u64.to_le_bytes().to_vec();
-    let short = Request::Post(message.clone());
+    let short = ShardRequest::Post(message.clone());
     message.resize(60 << 20, 7);
-    let long = Request::Post(message);
+    let long = ShardRequest::Post(message);
     // Over before it is sent, in the middle of its parts, and while its reply is awaited.
     for i in 0..16 {
         let token = CancelToken::with_deadline(Duration::from_millis(i * 25));

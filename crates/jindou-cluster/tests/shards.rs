@@ -4,10 +4,10 @@
 mod agreement;
 
 use agreement::{agree, quads};
-use jindou_cluster::shards::{Graphs, Near, Reply, Request, ShardClient};
+use jindou_cluster::shards::{NearShards, Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_cluster::testing::shards_of_terms;
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{CancelToken, Direction, Error, MemoryBudget, PredicateId};
 use jindou_store::shard::{Cluster, Placement, Sharding, open_shards};
 use jindou_store::testing::{TermQuad, varied_quads};
@@ -15,13 +15,13 @@ use jindou_store::{Snapshot, check};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-fn cut(quads: &[TermQuad], shards: u32, placement: Placement) -> (TempDir, Snapshot, Near) {
+fn cut(quads: &[TermQuad], shards: u32, placement: Placement) -> (TempDir, Snapshot, NearShards) {
     let sharding = Sharding::new(shards).with_placement(placement);
     let sharding = sharding.with_block_shift(Some(0));
     let (folder, snapshot) = shards_of_terms(quads, sharding, 0);
     let dir = folder.path().join("store");
     let cluster = Cluster::read(&dir).unwrap().unwrap();
-    let near = Near::new(open_shards(&dir, &cluster).unwrap());
+    let near = NearShards::new(open_shards(&dir, &cluster).unwrap());
     (folder, snapshot, near)
 }
 
@@ -48,12 +48,12 @@ fn pages_of_keys_are_the_ends_of_the_quads() {
         let (_folder, snapshot, near) = cut(&quads, 3, placement);
         let graph = id(&snapshot, &quads[0][3]);
         let chosen = |q: &TermQuad| !q[3].is_empty() && id(&snapshot, &q[3]) == graph;
-        let scopes: [(Graphs, &Sees<'_>); 5] = [
-            (Graphs::Default, &|q| q[3].is_empty()),
-            (Graphs::Named(graph), &chosen),
-            (Graphs::AnyNamed, &|q| !q[3].is_empty()),
-            (Graphs::Union, &|_| true),
-            (Graphs::Set(vec![0, graph]), &|q| {
+        let scopes: [(RequestGraphs, &Sees<'_>); 5] = [
+            (RequestGraphs::Default, &|q| q[3].is_empty()),
+            (RequestGraphs::Named(graph), &chosen),
+            (RequestGraphs::AnyNamed, &|q| !q[3].is_empty()),
+            (RequestGraphs::Union, &|_| true),
+            (RequestGraphs::Set(vec![0, graph]), &|q| {
                 q[3].is_empty() || chosen(q)
             }),
         ];
@@ -73,17 +73,17 @@ fn pages_of_keys_are_the_ends_of_the_quads() {
 }
 
 fn keys(
-    near: &Near,
+    near: &NearShards,
     predicate: u32,
     direction: Direction,
-    graphs: &Graphs,
+    graphs: &RequestGraphs,
     most: u32,
 ) -> BTreeSet<u32> {
     let mut all = BTreeSet::new();
     for shard in 0..near.shards().len() as u32 {
         let mut from = 0;
         loop {
-            let request = Request::Keys {
+            let request = ShardRequest::Keys {
                 predicate,
                 direction,
                 graphs: graphs.clone(),
@@ -155,8 +155,8 @@ fn kept_lists_are_charged_to_the_query() {
             let keys = 1..=snapshot.dense_ids();
             let set = [0, id(snapshot, &quads[0][3])];
             let view = snapshot.edges(p, Direction::Out);
-            view.fetch(keys.clone().map(|v| (v, Scope::Set(&set))));
-            view.fetch(keys.map(|v| (v, Scope::Union)));
+            view.fetch(keys.clone().map(|v| (v, GraphScope::Set(&set))));
+            view.fetch(keys.map(|v| (v, GraphScope::Union)));
         }
     };
     let memory = MemoryBudget::new(1 << 30);
@@ -170,7 +170,7 @@ fn kept_lists_are_charged_to_the_query() {
     let (_, p) = predicates(&one, &quads).remove(0);
     let before = one.as_sharded().unwrap().traffic();
     one.edges(p, Direction::Out)
-        .fetch((1..=one.dense_ids()).map(|v| (v, Scope::Set(&set))));
+        .fetch((1..=one.dense_ids()).map(|v| (v, GraphScope::Set(&set))));
     assert_eq!(one.as_sharded().unwrap().traffic(), before);
     drop(one);
     assert_eq!(memory.used(), 0);

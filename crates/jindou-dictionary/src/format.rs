@@ -279,7 +279,7 @@ impl Sections {
 
     fn over(map: Backing, path: &Path, magic: [u8; 8]) -> Result<Self> {
         if map.len() < HEAD {
-            return Err(bad(path, "shorter than its head"));
+            return Err(bad(path, "shorter than its header"));
         }
         let number = |at: usize| {
             map.get(at..at + 8)

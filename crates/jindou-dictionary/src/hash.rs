@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, RandomState};
 
 /// Randomly drawn keys of a hash function, so that collisions cannot be prepared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Keys([u64; 4]);
+pub(crate) struct HashKeys([u64; 4]);
 
-impl Keys {
+impl HashKeys {
     pub(crate) fn random() -> Self {
         let state = RandomState::new();
         Self([0, 1, 2, 3].map(|i: u64| state.hash_one(i) | 1))
@@ -54,7 +54,7 @@ fn short(bytes: &[u8]) -> u64 {
 
 /// A 64-bit hash whose halves are of equal quality. O(length), no setup cost.
 #[inline]
-pub(crate) fn hash(bytes: &[u8], keys: &Keys) -> u64 {
+pub(crate) fn hash(bytes: &[u8], keys: &HashKeys) -> u64 {
     let [k0, k1, k2, k3] = keys.0;
     let len = bytes.len();
     let (mut a, mut b) = (k0, k3);
@@ -126,7 +126,7 @@ mod tests {
     fn near_strings_differ_in_both_halves() {
         let (mut upper, mut lower) = (HashSet::new(), HashSet::new());
         let n = 20_000u32;
-        let keys = Keys::fixed();
+        let keys = HashKeys::fixed();
         let long = "x".repeat(150);
         for i in 0..n {
             for text in [
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn every_byte_and_the_length_count() {
-        let keys = Keys::random();
+        let keys = HashKeys::random();
         for len in 0..200 {
             let a: Vec<u8> = (0..len as u8).collect();
             let h = hash(&a, &keys);

@@ -23,10 +23,10 @@ pub mod value;
 
 pub use backing::Residence;
 pub use build::{
-    ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, Merged, StringsWriter, TermRun, merge_runs,
+    ClosedRun, Interner, LOCAL_DEFAULT_GRAPH, MergedVocabulary, StringsWriter, TermRun, merge_runs,
     split_strings, write_dictionary,
 };
 pub use format::{DICTIONARY_FILE, STRINGS_FILE};
 pub use read::{Decoder, Dictionary, SortKey, Strings, TermKind};
 pub use tags::TagRanges;
-pub use value::{Comparison, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};
+pub use value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, NumericBounds, ValueGroup};

@@ -71,12 +71,12 @@ impl SpillDir {
 
 /// A chunk of memory that releases its charge on drop.
 #[derive(Debug)]
-struct Chunk {
+struct ChargedChunk {
     bytes: Vec<u8>,
     dir: SpillDir,
 }
 
-impl Drop for Chunk {
+impl Drop for ChargedChunk {
     fn drop(&mut self) {
         self.dir.inner.budget.release(CHUNK as u64);
     }
@@ -87,7 +87,7 @@ impl Drop for Chunk {
 pub struct SpillWriter {
     dir: SpillDir,
     buffer: Vec<u8>,
-    chunks: Vec<Chunk>,
+    chunks: Vec<ChargedChunk>,
     file: Option<File>,
     len: u64,
 }
@@ -144,7 +144,7 @@ impl SpillWriter {
         if self.file.is_none() {
             if self.dir.inner.budget.try_charge(CHUNK as u64) {
                 let bytes = std::mem::replace(&mut self.buffer, Vec::with_capacity(CHUNK));
-                self.chunks.push(Chunk {
+                self.chunks.push(ChargedChunk {
                     bytes,
                     dir: self.dir.clone(),
                 });
@@ -174,7 +174,7 @@ impl SpillWriter {
             Some(f) => f
                 .write_all(bytes)
                 .map_err(|e| Error::io(self.dir.path(), e)),
-            None => Err(Error::Internal("a spill without a file".into())),
+            None => Err(Error::Internal("spilled data has no file".into())),
         }
     }
 
@@ -202,7 +202,7 @@ impl SpillWriter {
 
 #[derive(Clone, Debug)]
 enum SpillData {
-    Memory(VecDeque<Arc<Chunk>>),
+    Memory(VecDeque<Arc<ChargedChunk>>),
     File(Arc<File>),
 }
 

@@ -3,13 +3,13 @@
 use jindou_model::{Holder, MemoryBudget, Result};
 
 /// Memory that an operator holds, charged to the query's budget and given back when dropped.
-pub(crate) struct Charge {
+pub(crate) struct OperatorCharge {
     budget: MemoryBudget,
     bytes: u64,
     holder: Holder,
 }
 
-impl Charge {
+impl OperatorCharge {
     /// For memory whose holder has no name of its own in messages.
     pub fn new(budget: &MemoryBudget) -> Self {
         Self::for_holder(Holder::Rest, budget)
@@ -46,7 +46,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for OperatorCharge {
     fn drop(&mut self) {
         if self.bytes > 0 {
             self.budget.release_for(self.holder, self.bytes);
@@ -94,7 +94,7 @@ pub(crate) struct Batch {
     /// Rows handed on so far, for stages that grow batches with this number.
     pub given: usize,
     room: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Batch {
@@ -104,7 +104,7 @@ impl Batch {
             rows: 0,
             given: 0,
             room: 0,
-            charge: Charge::new(budget),
+            charge: OperatorCharge::new(budget),
         }
     }
 
@@ -114,7 +114,7 @@ impl Batch {
         rows: usize,
         budget: &MemoryBudget,
     ) -> Result<Self> {
-        let mut charge = Charge::new(budget);
+        let mut charge = OperatorCharge::new(budget);
         let room = columns.iter().map(Vec::len).min().unwrap_or(0);
         charge.set(room * 4 * columns.len())?;
         Ok(Self {

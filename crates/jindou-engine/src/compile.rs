@@ -91,37 +91,37 @@ impl Pipe<'_> {
 
 /// A leaf or stage whose rows have no destination yet.
 #[derive(Clone, Copy)]
-pub(crate) enum Open {
+pub(crate) enum OpenPipe {
     Leaf(usize),
     Link(usize),
 }
 
-/// The outer rows that `Outer` stands for.
-pub(crate) enum Outer {
+/// The outer rows that `OuterRows` stands for.
+pub(crate) enum OuterRows {
     /// The one of [`Exec::outer`], if any.
     One,
     /// A batch of rows with these columns, numbered in the hidden slot.
     Many(Vec<Slot>, Slot),
 }
 
-pub(crate) struct Builder<'e, 'a> {
+pub(crate) struct PipelineBuilder<'e, 'a> {
     pub exec: &'e Exec<'a>,
     pub leaves: Vec<Leaf<'a>>,
     pub links: Vec<Link<'a>>,
-    pub open: Vec<Open>,
-    pub outer: Outer,
+    pub open: Vec<OpenPipe>,
+    pub outer: OuterRows,
     /// Number of enclosing applies.
     pub level: u16,
 }
 
-impl<'e, 'a> Builder<'e, 'a> {
+impl<'e, 'a> PipelineBuilder<'e, 'a> {
     pub fn new(exec: &'e Exec<'a>) -> Self {
         Self {
             exec,
             leaves: vec![],
             links: vec![],
             open: vec![],
-            outer: Outer::One,
+            outer: OuterRows::One,
             level: 0,
         }
     }
@@ -137,7 +137,7 @@ impl<'e, 'a> Builder<'e, 'a> {
     }
 
     pub fn leaf(&mut self, source: LeafSource<'a>, node: usize) {
-        self.open.push(Open::Leaf(self.leaves.len()));
+        self.open.push(OpenPipe::Leaf(self.leaves.len()));
         self.leaves.push(Leaf {
             source,
             first: StageInput::END,
@@ -163,19 +163,19 @@ impl<'e, 'a> Builder<'e, 'a> {
             next: StageInput::END,
             node,
         });
-        self.open.push(Open::Link(self.links.len() - 1));
+        self.open.push(OpenPipe::Link(self.links.len() - 1));
     }
 
     /// Directs open ends to an input of the stage that is added next.
-    pub fn direct(&mut self, open: Vec<Open>, input: usize) {
+    pub fn direct(&mut self, open: Vec<OpenPipe>, input: usize) {
         let to = StageInput {
             stage: self.links.len(),
             input,
         };
         for open in open {
             match open {
-                Open::Leaf(l) => self.leaves[l].first = to,
-                Open::Link(l) => self.links[l].next = to,
+                OpenPipe::Leaf(l) => self.leaves[l].first = to,
+                OpenPipe::Link(l) => self.links[l].next = to,
             }
         }
     }
@@ -190,8 +190,8 @@ impl<'e, 'a> Builder<'e, 'a> {
 
     pub fn outer_slots(&self) -> &[Slot] {
         match &self.outer {
-            Outer::One => self.exec.outer.map_or(&[][..], |o| &o.slots),
-            Outer::Many(slots, _) => slots,
+            OuterRows::One => self.exec.outer.map_or(&[][..], |o| &o.slots),
+            OuterRows::Many(slots, _) => slots,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Execution of a plan: its operators become pipelines, which [`crate::worker`] runs one after the other.
 
-use crate::compile::{Builder, Pipe, StageInput};
+use crate::compile::{Pipe, PipelineBuilder, StageInput};
 use crate::eval::EvalContext;
 use crate::explore::{Halt, QueryContext, StepStats, unhalted};
 use crate::offload::Offload;
-use crate::operators::{End, EndSpec, Link, OuterRow, SliceState, StageStats};
+use crate::operators::{EndSpec, Link, OuterRow, PipelineEnd, SliceState, StageStats};
 use crate::options::{ExecOptions, NodeProfile, Profile, Spawned, StepProfile};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{ParallelSink, Sink, SinkFactory, Streaming};
@@ -230,12 +230,12 @@ pub(crate) struct Exec<'a> {
 impl<'a> Exec<'a> {
     /// Runs the whole plan.
     fn output(&self, plan: &'a Plan, sinks: &dyn SinkFactory) -> Result<(), Halt> {
-        let mut pipe = Builder::new(self).pipe(&plan.root, 0)?;
+        let mut pipe = PipelineBuilder::new(self).pipe(&plan.root, 0)?;
         if plan.is_ask() {
             add_slice(&mut pipe, SliceState::new(0, Some(1)));
         }
         let (end, _) = self.finish(pipe, EndSpec::Output(&plan.output, sinks), None)?;
-        if let End::Output(o) = end {
+        if let PipelineEnd::Output(o) = end {
             self.profile().rows = o.rows;
         }
         Ok(())
@@ -248,8 +248,8 @@ impl<'a> Exec<'a> {
         node: usize,
         end: EndSpec<'a, 's>,
         for_node: usize,
-    ) -> Result<(End<'a, 's>, Vec<Slot>), Halt> {
-        let pipe = Builder::new(self).pipe(op, node)?;
+    ) -> Result<(PipelineEnd<'a, 's>, Vec<Slot>), Halt> {
+        let pipe = PipelineBuilder::new(self).pipe(op, node)?;
         self.finish(pipe, end, Some(for_node))
     }
 
@@ -258,7 +258,7 @@ impl<'a> Exec<'a> {
         pipe: Pipe<'a>,
         end: EndSpec<'a, 's>,
         for_node: Option<usize>,
-    ) -> Result<(End<'a, 's>, Vec<Slot>), Halt> {
+    ) -> Result<(PipelineEnd<'a, 's>, Vec<Slot>), Halt> {
         let end = run_pipe(self, &pipe, end)?;
         for link in &pipe.links {
             self.holds(link.node, link.spec.held());
@@ -277,7 +277,7 @@ impl<'a> Exec<'a> {
         holder: Holder,
     ) -> Result<(RowBuffer, Vec<Slot>), Halt> {
         match self.run_into(op, node, EndSpec::RowBuffer(holder), node)? {
-            (End::RowBuffer(held), slots) => Ok((held, slots)),
+            (PipelineEnd::RowBuffer(held), slots) => Ok((held, slots)),
             _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
         }
     }
@@ -285,7 +285,7 @@ impl<'a> Exec<'a> {
     /// Returns true if an operator has a row.
     pub fn any(&self, op: &'a Operator, node: usize) -> Result<bool, Halt> {
         match self.run_into(op, node, EndSpec::Any, node)? {
-            (End::Any(any), _) => Ok(any),
+            (PipelineEnd::Any(any), _) => Ok(any),
             _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
         }
     }

@@ -1,6 +1,6 @@
 //! Membership of an id in intervals: the exact test for classes and key sets.
 
-use jindou_graph::segment::{Dirty, Scope};
+use jindou_graph::segment::{Dirty, GraphScope};
 use jindou_graph::{Edges, Graph};
 use jindou_model::FIRST_TAIL_ID;
 use jindou_plan::TouchedBy;
@@ -126,7 +126,7 @@ pub(crate) struct Except<'a> {
 #[derive(Debug)]
 struct MemberTest<'a> {
     intervals: IdTest<'a>,
-    touched: Option<(&'a TouchedBy, Edges<'a>, Scope<'a>)>,
+    touched: Option<(&'a TouchedBy, Edges<'a>, GraphScope<'a>)>,
     /// Number of edges looked up.
     looked: AtomicU64,
 }

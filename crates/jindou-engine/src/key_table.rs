@@ -1,7 +1,7 @@
 //! Numbering of the distinct keys of rows: groups of a GROUP BY, keys of a hash join, rows of a DISTINCT. Batches of
 //! columns in, numbers out; the table's entries are prefetched some rows ahead.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use jindou_graph::segment::prefetch;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Resource, Result};
@@ -49,14 +49,14 @@ pub(crate) struct KeyTable {
     base: u32,
     /// Ids that an array would have to span; 0 for never.
     span: u32,
-    charge: Charge,
+    charge: OperatorCharge,
     hashes: Vec<u64>,
 }
 
 impl KeyTable {
     /// Creates a table for keys of `width` ids. `span`: for keys of one column, an array indexed by id replaces the
     /// table once there are so many keys that the array is not much larger; 0 for never.
-    pub fn new(width: usize, span: u32, charge: Charge) -> Self {
+    pub fn new(width: usize, span: u32, charge: OperatorCharge) -> Self {
         Self {
             width,
             keys: vec![],
@@ -427,7 +427,7 @@ mod tests {
             values in prop::collection::vec(prop_oneof![0u32..60, 4990u32..5010], 0..3000),
         ) {
             let budget = MemoryBudget::unlimited();
-            let mut table = KeyTable::new(width, span, Charge::new(&budget));
+            let mut table = KeyTable::new(width, span, OperatorCharge::new(&budget));
             let mut truth: HashMap<Vec<u32>, u32> = HashMap::new();
             for batch in values.chunks(97 * width.max(1)) {
                 let rows = batch.len() / width.max(1);
@@ -459,7 +459,7 @@ mod tests {
     #[test]
     fn many_ids_turn_into_an_array_and_stay_found() {
         let budget = MemoryBudget::unlimited();
-        let mut table = KeyTable::new(1, 50_000, Charge::new(&budget));
+        let mut table = KeyTable::new(1, 50_000, OperatorCharge::new(&budget));
         let mut truth = HashMap::new();
         for i in 0..60_000u32 {
             let id = if i % 9 == 0 {

@@ -1,16 +1,16 @@
 //! Rows kept in memory in chunks of about a batch: inputs of joins, results of nested executions, inline data.
 
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::explore::{Consumer, Flow, QueryContext};
 use jindou_model::{Holder, Result};
 
 /// Some rows, columns of one length.
-pub(crate) struct Chunk {
+pub(crate) struct RowChunk {
     columns: Vec<Vec<u32>>,
     rows: usize,
 }
 
-impl Chunk {
+impl RowChunk {
     pub fn view(&self) -> View<'_> {
         View {
             columns: &self.columns,
@@ -22,14 +22,14 @@ impl Chunk {
 /// Rows in chunks, charged to the query's budget. Passing a chunk to a pipeline copies nothing.
 pub(crate) struct RowBuffer {
     width: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<RowChunk>,
     /// Rows in chunks.
     rows: u64,
     /// Rows without columns.
     bare: u64,
     /// Rows up to which a chunk is filled.
     full: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl RowBuffer {
@@ -41,7 +41,7 @@ impl RowBuffer {
             rows: 0,
             bare: 0,
             full: ctx.batch_rows,
-            charge: Charge::for_holder(holder, ctx.budget),
+            charge: OperatorCharge::for_holder(holder, ctx.budget),
         }
     }
 
@@ -77,7 +77,7 @@ impl RowBuffer {
         }
         self.charge
             .set(self.charge.bytes() as usize + rows.rows * 4 * self.width + 64)?;
-        self.chunks.push(Chunk {
+        self.chunks.push(RowChunk {
             columns: (0..self.width).map(|c| rows.column(c).to_vec()).collect(),
             rows: rows.rows,
         });
@@ -104,7 +104,7 @@ impl RowBuffer {
         self.bare
     }
 
-    pub fn chunks(&self) -> &[Chunk] {
+    pub fn chunks(&self) -> &[RowChunk] {
         &self.chunks
     }
 

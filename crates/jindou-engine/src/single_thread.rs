@@ -3,7 +3,7 @@
 
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Pipeline, QueryContext, unhalted};
-use crate::operators::{End, EndSpec};
+use crate::operators::{EndSpec, PipelineEnd};
 use crate::options::{NodeProfile, Profile, StepProfile};
 use crate::sink::SinkFactory;
 use jindou_model::{Error, Result};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The sink, after the projection to the plan's output.
 struct ProjectedSink<'d, 'a, 's> {
     ctx: &'d QueryContext<'a>,
-    end: End<'a, 's>,
+    end: PipelineEnd<'a, 's>,
 }
 
 impl Consumer for ProjectedSink<'_, '_, '_> {
@@ -37,11 +37,11 @@ pub(crate) fn run<'a>(
     let spec = EndSpec::Output(&plan.output, sinks);
     let mut last = ProjectedSink {
         ctx,
-        end: End::new(spec, pipeline.layout(), ctx),
+        end: PipelineEnd::new(spec, pipeline.layout(), ctx),
     };
     unhalted(pipeline.morsel(ctx, &source, 0..source.len(), steps, &mut last))?;
     unhalted(pipeline.flush(ctx, 0..steps, &mut last))?;
-    let End::Output(output) = last.end else {
+    let PipelineEnd::Output(output) = last.end else {
         return Err(Error::Internal("a pipeline ended in something else".into()));
     };
     let rows = output.done()?.rows;

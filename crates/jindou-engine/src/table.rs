@@ -1,6 +1,6 @@
 //! Hash tables over tuples of ids: sets of rows, sets of ids, groups.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use jindou_model::{FIRST_TAIL_ID, MemoryBudget, Result};
 
 /// 2^64 divided by the golden ratio: spreads consecutive ids over all bits.
@@ -24,7 +24,7 @@ pub(crate) struct TupleSet {
     len: u32,
     table: Vec<u64>,
     shift: u32,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl TupleSet {
@@ -35,7 +35,7 @@ impl TupleSet {
             len: 0,
             table: vec![0; 16],
             shift: 60,
-            charge: Charge::new(budget),
+            charge: OperatorCharge::new(budget),
         }
     }
 
@@ -121,7 +121,7 @@ pub(crate) struct IdSet {
     bits: Vec<u64>,
     len: u64,
     vertices: u32,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl IdSet {
@@ -132,7 +132,7 @@ impl IdSet {
             bits: vec![],
             len: 0,
             vertices: vertices.saturating_add(1).min(FIRST_TAIL_ID),
-            charge: Charge::new(budget),
+            charge: OperatorCharge::new(budget),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Query-local terms (such as counts), and decoding of ids.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use jindou_dictionary::STRINGS_FILE;
@@ -37,7 +37,7 @@ struct Shard {
     ends: Vec<usize>,
     table: HashTable<u32>,
     /// Created by the first insertion that is charged to a query.
-    charge: Option<Charge>,
+    charge: Option<OperatorCharge>,
     charged: usize,
 }
 
@@ -91,7 +91,7 @@ impl Shard {
             // Vectors double, and old and new exist together while they do.
             let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
             charge
-                .get_or_insert_with(|| Charge::for_holder(Holder::Terms, budget))
+                .get_or_insert_with(|| OperatorCharge::for_holder(Holder::Terms, budget))
                 .set(want)?;
             *charged = want;
         }

@@ -117,13 +117,13 @@ impl SlotList {
 }
 
 /// Columns by slot: the position of each slot in a list, which may have thousands.
-pub(crate) struct Layout<'a> {
+pub(crate) struct SlotLayout<'a> {
     slots: &'a [Slot],
     /// As in [`SlotList`].
     places: Cow<'a, [u32]>,
 }
 
-impl<'a> Layout<'a> {
+impl<'a> SlotLayout<'a> {
     pub fn new(slots: &'a [Slot]) -> Self {
         let mut places = vec![];
         if slots.len() > SlotList::SHORT {
@@ -139,8 +139,8 @@ impl<'a> Layout<'a> {
     }
 
     /// Positions in the first `columns` columns.
-    pub fn first(&self, columns: usize) -> Layout<'_> {
-        Layout {
+    pub fn first(&self, columns: usize) -> SlotLayout<'_> {
+        SlotLayout {
             slots: &self.slots[..columns],
             places: Cow::Borrowed(&self.places),
         }
@@ -172,7 +172,7 @@ fn note(places: &mut Vec<u32>, slot: Slot, place: u32) {
 
 /// The slots of `wanted` that `there` has, each once, in the order of `wanted`.
 pub(crate) fn common(wanted: &[Slot], there: &[Slot]) -> Vec<Slot> {
-    let there = Layout::new(there);
+    let there = SlotLayout::new(there);
     let kept = wanted
         .iter()
         .copied()

@@ -5,8 +5,10 @@ use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
 use crate::eval::EvalContext;
 use crate::execute::{Exec, within};
 use crate::executor::{Poll, PulledRows};
-use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, Source as Start, StepStats};
-use crate::operators::{End, EndSpec, Sorter, Stage, StageStats, finish, push};
+use crate::explore::{
+    Consumer, Flow, Halt, Pipeline, QueryContext, StartReader as Start, StepStats,
+};
+use crate::operators::{CountedStage, EndSpec, PipelineEnd, Sorter, StageStats, finish, push};
 use crate::options::HELPERS_STACK;
 use crate::row_buffer::RowBuffer;
 use jindou_model::sync::lock;
@@ -81,7 +83,7 @@ struct PipelineState<'d, 'p, 'a, 's> {
 
 /// Final state and counts of a worker.
 struct WorkerResult<'a, 's> {
-    end: End<'a, 's>,
+    end: PipelineEnd<'a, 's>,
     explored: Vec<(usize, Vec<StepStats>)>,
     stages: Vec<(usize, StageStats, Vec<StepStats>)>,
 }
@@ -91,7 +93,7 @@ pub(crate) fn run_pipe<'a, 's>(
     exec: &Exec<'a>,
     pipe: &Pipe<'a>,
     end: EndSpec<'a, 's>,
-) -> Result<End<'a, 's>, Halt> {
+) -> Result<PipelineEnd<'a, 's>, Halt> {
     let stop = AtomicBool::new(false);
     let ends_early = matches!(end, EndSpec::Any)
         || (0..pipe.leaves.len()).all(|l| pipe.slices(l).next().is_some());
@@ -145,7 +147,7 @@ pub(crate) fn run_pipe<'a, 's>(
     };
     let done = run_workers(&shared, first, threads, heavy)?;
     exec.joined(done.len());
-    let mut whole: Option<End<'a, 's>> = None;
+    let mut whole: Option<PipelineEnd<'a, 's>> = None;
     for d in done {
         for (leaf, steps) in &d.explored {
             let node = shared.pipe.leaves[*leaf].node;
@@ -166,7 +168,7 @@ pub(crate) fn run_pipe<'a, 's>(
     }
     Ok(match whole {
         Some(w) => w,
-        None => End::new(end, &pipe.layout, &exec.ctx),
+        None => PipelineEnd::new(end, &pipe.layout, &exec.ctx),
     })
 }
 
@@ -378,7 +380,7 @@ fn worker<'p, 'a, 's>(
 /// Passes the rows of a leaf through the stages to the end.
 struct Chain<'w, 'p, 'd, 'a, 's> {
     ctx: &'d QueryContext<'p>,
-    stages: &'w mut [Stage<'p>],
+    stages: &'w mut [CountedStage<'p>],
     first: StageInput,
     end: &'w mut AtEnd<'d, 'p, 'a, 's>,
 }
@@ -394,7 +396,7 @@ impl Consumer for Chain<'_, '_, '_, '_, '_> {
 
 struct AtEnd<'d, 'p, 'a, 's> {
     ctx: &'d QueryContext<'p>,
-    end: End<'a, 's>,
+    end: PipelineEnd<'a, 's>,
 }
 
 impl Consumer for AtEnd<'_, '_, '_, '_> {
@@ -409,7 +411,7 @@ fn take_morsels<'p, 'a, 's>(
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<Option<WorkerResult<'a, 's>>> {
     let ctx = shared.ctx;
-    let stages = shared.pipe.links.iter().map(|l| Stage::new(l, ctx));
+    let stages = shared.pipe.links.iter().map(|l| CountedStage::new(l, ctx));
     let mut stages = match stages.collect::<Result<Vec<_>>>() {
         Ok(stages) => stages,
         Err(e) if is_because_of_enough(shared, &e) => return Ok(None),
@@ -417,7 +419,7 @@ fn take_morsels<'p, 'a, 's>(
     };
     let mut end = AtEnd {
         ctx,
-        end: End::new(shared.end, &shared.pipe.layout, ctx),
+        end: PipelineEnd::new(shared.end, &shared.pipe.layout, ctx),
     };
     let mut explored = Vec::new();
     let (first_at, mut first) = first.unzip();
@@ -457,10 +459,10 @@ fn take_morsels<'p, 'a, 's>(
         absorb_stop(shared, flow, || {})?;
     }
     let end = match end.end {
-        End::Output(o) => End::Output(o.done()?),
-        End::Order(mut o) => {
+        PipelineEnd::Output(o) => PipelineEnd::Output(o.done()?),
+        PipelineEnd::Order(mut o) => {
             o.done(ctx)?;
-            End::Order(o)
+            PipelineEnd::Order(o)
         }
         other => other,
     };

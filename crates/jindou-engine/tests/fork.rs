@@ -18,7 +18,9 @@ mod top;
 #[path = "fork/top_costs.rs"]
 mod top_costs;
 
-use jindou_cluster::shards::{Near, Reply, Request, ShardClient, post, snapshot_of_shard};
+use jindou_cluster::shards::{
+    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
+};
 use jindou_cluster::testing::near_of_terms;
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, ExecutionOutcome, ExecutorChoice, Hub, LocalShards,
@@ -37,11 +39,11 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 /// Looks at a round of messages before it is sent: may fail it, wait, or panic.
-type Look = dyn Fn(&[(u32, Request)]) -> Result<()> + Send + Sync;
+type Look = dyn Fn(&[(u32, ShardRequest)]) -> Result<()> + Send + Sync;
 
 /// The way between shards, which can be made to fail.
 struct Wire {
-    near: Near,
+    near: NearShards,
     /// Messages until one fails; none does below 0.
     left: AtomicI64,
     /// A message that fails ends its shard, rather than being lost.
@@ -56,7 +58,7 @@ struct Wire {
 }
 
 impl ShardClient for Wire {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let away = || {
             Err(Error::Shard {
                 shard: requests[0].0,

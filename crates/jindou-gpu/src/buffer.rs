@@ -1,12 +1,12 @@
 //! Memory with owners: on the device, within a share of it, and pinned on the host.
 
 use crate::backend::Mark;
-use crate::device::{ALIGN, Block, CopyLane, Device};
+use crate::device::{ALIGN, CopyLane, Device, PinnedBlock};
 use jindou_model::{CancelToken, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Device memory that frees itself, and is counted in a [`Memory`].
+/// Device memory that frees itself, and is counted in a [`DeviceMemory`].
 pub struct DeviceBuffer {
     device: Arc<Device>,
     at: u64,
@@ -167,7 +167,7 @@ impl ArrayOffset {
 
 /// A share of device memory for tables: allocations beyond the limit are refused before the device is asked.
 #[derive(Clone)]
-pub struct Memory {
+pub struct DeviceMemory {
     device: Arc<Device>,
     limit: u64,
     used: Arc<AtomicU64>,
@@ -175,7 +175,7 @@ pub struct Memory {
     peak: Arc<AtomicU64>,
 }
 
-impl Memory {
+impl DeviceMemory {
     /// A share of `limit` bytes.
     #[must_use]
     pub fn new(device: &Arc<Device>, limit: u64) -> Self {
@@ -230,7 +230,7 @@ enum Busy {
 /// Pinned host memory from the device's pool, to which it returns.
 pub struct HostBuffer {
     device: Arc<Device>,
-    block: Option<Block>,
+    block: Option<PinnedBlock>,
     busy: Busy,
 }
 

@@ -5,7 +5,7 @@ use crate::index::{Catalog, IndexKey};
 use crate::ranks::RankTable;
 use crate::resident::{Arrays, ResidentSegment, alone, locked};
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -40,12 +40,12 @@ struct Version {
 pub struct SegmentCache {
     arrays: Mutex<FxHashMap<ArraysKey, (u32, Arc<Arrays>)>>,
     held: Mutex<FxHashMap<SegmentKey, (Version, Arc<ResidentSegment>)>>,
-    index: Mutex<Index>,
+    index: Mutex<PredicateIndex>,
 }
 
 /// The structures that steps with a predicate variable read: see [`crate::index`].
 #[derive(Default)]
-pub(crate) struct Index {
+pub(crate) struct PredicateIndex {
     pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub subjects: FxHashMap<IndexKey, Arc<ResidentSegment>>,
     pub catalogs: FxHashMap<IndexKey, Arc<Catalog>>,
@@ -54,7 +54,7 @@ pub(crate) struct Index {
 }
 
 impl SegmentCache {
-    pub(crate) fn index(&self) -> MutexGuard<'_, Index> {
+    pub(crate) fn index(&self) -> MutexGuard<'_, PredicateIndex> {
         locked(&self.index)
     }
 
@@ -77,7 +77,7 @@ impl SegmentCache {
         snapshot: &dyn Graph,
         predicate: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let view = snapshot.edges(predicate, direction);
         let segment = alone(&view, scope)?;
@@ -90,7 +90,7 @@ impl SegmentCache {
         };
         let key = SegmentKey {
             arrays: whose,
-            patched: view.patch().map(|_| scope == Scope::Union),
+            patched: view.patch().map(|_| scope == GraphScope::Union),
         };
         let version = Version {
             generation,

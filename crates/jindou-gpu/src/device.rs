@@ -28,24 +28,24 @@ const KEPT_PINNED: usize = 64 << 20;
 const LEAST_PINNED: usize = 4096;
 
 /// Pinned memory without an owner.
-pub(crate) struct Block {
+pub(crate) struct PinnedBlock {
     pub at: NonNull<u8>,
     pub bytes: usize,
 }
 
 // SAFETY: plain memory that nothing else points to but the device.
-unsafe impl Send for Block {}
+unsafe impl Send for PinnedBlock {}
 
 #[derive(Default)]
 struct Pinned {
-    idle: Vec<Block>,
+    idle: Vec<PinnedBlock>,
     /// Blocks that the device may still write to, and the moment after which it certainly does not.
-    parked: Vec<(Block, Option<Mark>)>,
+    parked: Vec<(PinnedBlock, Option<Mark>)>,
 }
 
 /// One half of the staging memory.
-struct Half {
-    block: Block,
+struct StagingHalf {
+    block: PinnedBlock,
     used: usize,
     /// Moment when its copies are done; set when it is full.
     mark: Option<Mark>,
@@ -59,7 +59,7 @@ pub struct Device {
     taken: AtomicU64,
     pinned: Mutex<Pinned>,
     /// For copies in order with other work, and for those aside. The half being filled comes first.
-    staging: [Mutex<Vec<Half>>; 2],
+    staging: [Mutex<Vec<StagingHalf>>; 2],
 }
 
 /// The ordering of copies to the device.
@@ -237,11 +237,11 @@ impl Device {
     }
 
     /// A pinned, initialised block of at least this many bytes.
-    pub(crate) fn pinned_block(&self, bytes: usize) -> Result<Block> {
+    pub(crate) fn pinned_block(&self, bytes: usize) -> Result<PinnedBlock> {
         let bytes = bytes.max(LEAST_PINNED).next_power_of_two();
         let mut pinned = locked(&self.pinned);
         self.reclaim(&mut pinned);
-        let fits = |b: &Block| b.bytes >= bytes && b.bytes <= bytes * 4;
+        let fits = |b: &PinnedBlock| b.bytes >= bytes && b.bytes <= bytes * 4;
         if let Some(i) = pinned.idle.iter().position(fits) {
             return Ok(pinned.idle.swap_remove(i));
         }
@@ -249,7 +249,7 @@ impl Device {
         let at = self.alloc_host(bytes)?;
         // SAFETY: a backend gives `bytes` bytes that are ours alone.
         unsafe { at.write_bytes(0, bytes) };
-        Ok(Block { at, bytes })
+        Ok(PinnedBlock { at, bytes })
     }
 
     /// Reclaims parked blocks that the queue no longer uses.
@@ -268,7 +268,7 @@ impl Device {
         }
     }
 
-    pub(crate) fn give_back(&self, block: Block) {
+    pub(crate) fn give_back(&self, block: PinnedBlock) {
         let mut pinned = locked(&self.pinned);
         let kept: usize = pinned.idle.iter().map(|b| b.bytes).sum();
         if kept + block.bytes <= KEPT_PINNED {
@@ -281,7 +281,7 @@ impl Device {
     }
 
     /// Keeps a block until the device no longer writes to it: until `mark`, or until a moment yet to be determined.
-    pub(crate) fn park(&self, block: Block, mark: Option<Mark>) {
+    pub(crate) fn park(&self, block: PinnedBlock, mark: Option<Mark>) {
         locked(&self.pinned).parked.push((block, mark));
     }
 
@@ -339,7 +339,12 @@ impl Device {
     }
 
     /// Queues the copy of the staged bytes from `open` on.
-    fn flush(&self, half: &mut Half, open: Option<(u64, usize)>, lane: CopyLane) -> Result<()> {
+    fn flush(
+        &self,
+        half: &mut StagingHalf,
+        open: Option<(u64, usize)>,
+        lane: CopyLane,
+    ) -> Result<()> {
         let Some((to, start)) = open else {
             return Ok(());
         };
@@ -358,10 +363,10 @@ impl Device {
     /// The half that is being filled: the first one, or the other one once the first is full.
     fn half_with_room<'s>(
         &self,
-        staging: &'s mut Vec<Half>,
+        staging: &'s mut Vec<StagingHalf>,
         open: &mut Option<(u64, usize)>,
         lane: CopyLane,
-    ) -> Result<&'s mut Half> {
+    ) -> Result<&'s mut StagingHalf> {
         if let Some(half) = staging.first_mut()
             && half.used >= half.block.bytes
         {
@@ -386,8 +391,8 @@ impl Device {
             let at = self.alloc_host(STAGE)?;
             // SAFETY: a backend gives as many bytes as asked for. Padding is copied from here: it must be initialised.
             unsafe { at.write_bytes(0, STAGE) };
-            let block = Block { at, bytes: STAGE };
-            let half = Half {
+            let block = PinnedBlock { at, bytes: STAGE };
+            let half = StagingHalf {
                 block,
                 used: 0,
                 mark: None,

@@ -5,19 +5,19 @@
 //! rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
 use crate::backend::Backend;
-use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
+use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 use crate::cache::SegmentCache;
-use crate::compile::{Program, Wanted, compile, compile_tree};
-use crate::cost::{Calibration, Model, WorkEstimate};
+use crate::compile::{StepProgram, WantedRows, compile, compile_tree};
+use crate::cost::{Calibration, DeviceModel, WorkEstimate};
 use crate::device::Device;
 use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
-use crate::queue::Queue;
+use crate::queue::LaunchQueue;
 use crate::results::Results;
 use crate::run::{COUNTERS, ProgramRun};
 use crate::steps::sets_of;
-use crate::turns::{Turn, Turns};
+use crate::turns::{DeviceTurn, Turns};
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
@@ -42,7 +42,7 @@ fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
 pub type RowSink<'a> = dyn FnMut(&[&[u32]], usize) -> Result<()> + 'a;
 
 /// The use made of the result.
-pub enum Output<'a> {
+pub enum ResultUse<'a> {
     /// Rows are counted.
     Count,
     /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
@@ -70,7 +70,7 @@ pub struct GpuOptions {
 pub struct GpuResult {
     /// Number of rows.
     pub rows: u64,
-    /// With [`Output::Checksum`].
+    /// With [`ResultUse::Checksum`].
     pub checksum: Option<u64>,
     /// The cost of the run, step by step.
     pub profile: GpuProfile,
@@ -84,7 +84,7 @@ pub struct GpuExecutor {
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
     /// The speeds of the device, once they are known, and the experience from runs.
-    pub(crate) model: OnceLock<Model>,
+    pub(crate) model: OnceLock<DeviceModel>,
     /// True while a caller is measuring them.
     pub(crate) measuring: AtomicBool,
 }
@@ -121,7 +121,7 @@ impl GpuExecutor {
     #[must_use]
     pub fn with_calibration(self, speeds: Calibration) -> Self {
         Self {
-            model: OnceLock::from(Model::new(speeds)),
+            model: OnceLock::from(DeviceModel::new(speeds)),
             ..self
         }
     }
@@ -184,7 +184,7 @@ impl GpuExecutor {
         &self,
         plan: &Plan,
         snapshot: &dyn Graph,
-        output: Output<'_>,
+        output: ResultUse<'_>,
         options: &GpuOptions,
     ) -> Result<GpuResult> {
         if !plan.validity.holds(snapshot) {
@@ -193,7 +193,7 @@ impl GpuExecutor {
             ));
         }
         let Operator::Explore(exploration) = &plan.root else {
-            let wanted = Wanted::Columns(&plan.output);
+            let wanted = WantedRows::Columns(&plan.output);
             return self.tree(&plan.root, None, wanted, snapshot, output, options);
         };
         if exploration.empty.is_some() || exploration.steps.is_empty() {
@@ -203,7 +203,7 @@ impl GpuExecutor {
             };
             return Ok(GpuResult {
                 rows: 0,
-                checksum: matches!(output, Output::Checksum).then_some(0),
+                checksum: matches!(output, ResultUse::Checksum).then_some(0),
                 profile,
             });
         }
@@ -214,7 +214,7 @@ impl GpuExecutor {
             self.device.wait(&options.cancel)?;
         }
         let bring_seconds = began.elapsed().as_secs_f64();
-        let is_sent = matches!(output, Output::Rows(_));
+        let is_sent = matches!(output, ResultUse::Rows(_));
         let (mut result, closed) =
             self.explore(&program, &plan.output, output, options, &mut turn)?;
         if let Some(e) = closed {
@@ -234,9 +234,9 @@ impl GpuExecutor {
         &self,
         op: &Operator,
         most: Option<u64>,
-        wanted: Wanted<'_>,
+        wanted: WantedRows<'_>,
         snapshot: &dyn Graph,
-        output: Output<'_>,
+        output: ResultUse<'_>,
         options: &GpuOptions,
     ) -> Result<GpuResult> {
         let (below, slice) = match op {
@@ -246,8 +246,8 @@ impl GpuExecutor {
             }
             op => (op, (0, most)),
         };
-        let counts_some = matches!(wanted, Wanted::Bound(_) | Wanted::Different(_));
-        if slice != Program::ALL && counts_some {
+        let counts_some = matches!(wanted, WantedRows::Bound(_) | WantedRows::Different(_));
+        if slice != StepProgram::ALL && counts_some {
             return Err(Error::Unsupported(
                 "a count of some of a LIMIT's rows on the GPU".into(),
             ));
@@ -273,8 +273,8 @@ impl GpuExecutor {
         &'a self,
         snapshot: &'a dyn Graph,
         op: &Operator,
-        wanted: Wanted<'_>,
-    ) -> Result<(Program<'a>, Vec<Slot>)> {
+        wanted: WantedRows<'_>,
+    ) -> Result<(StepProgram<'a>, Vec<Slot>)> {
         let device = (&self.device, &self.cache);
         let (program, slots) = compile_tree(device, None, snapshot, op, wanted)?;
         let Some(pager) = self.pager.as_ref().filter(|_| program.is_short) else {
@@ -310,7 +310,7 @@ impl GpuExecutor {
         snapshot: &'a dyn Graph,
         steps: &[Step],
         keep_tested: bool,
-    ) -> Result<Program<'a>> {
+    ) -> Result<StepProgram<'a>> {
         let device = (&self.device, &self.cache);
         if let Some(pager) = self
             .pager
@@ -343,11 +343,11 @@ impl GpuExecutor {
     /// error is returned along with the work done until then.
     pub(crate) fn explore(
         &self,
-        program: &Program<'_>,
+        program: &StepProgram<'_>,
         slots: &[Slot],
-        output: Output<'_>,
+        output: ResultUse<'_>,
         options: &GpuOptions,
-        turn: &mut Turn,
+        turn: &mut DeviceTurn,
     ) -> Result<(GpuResult, Option<Error>)> {
         let (began, away) = (Instant::now(), turn.away());
         let limit = match options.table_bytes {
@@ -364,7 +364,7 @@ impl GpuExecutor {
             .chain([("result".into(), None)])
             .collect();
         let sum = match &output {
-            Output::Checksum => {
+            ResultUse::Checksum => {
                 let sum = DeviceBuffer::new(&self.device, 8)?;
                 sum.clear()?;
                 Some(sum)
@@ -377,8 +377,8 @@ impl GpuExecutor {
             moved: Moved::default(),
             ahead_of: None,
             output_slots: slots,
-            queue: Queue::new(Arc::clone(&self.device), options.profile, names),
-            memory: Memory::new(&self.device, limit),
+            queue: LaunchQueue::new(Arc::clone(&self.device), options.profile, names),
+            memory: DeviceMemory::new(&self.device, limit),
             most_rows: options
                 .table_rows
                 .unwrap_or(MOST_ROWS)

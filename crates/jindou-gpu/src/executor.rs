@@ -1,7 +1,7 @@
 //! The engine's executor interface, implemented for a device.
 
-use crate::compile::{Wanted, may_run};
-use crate::execute::{GpuExecutor, GpuOptions, Output};
+use crate::compile::{WantedRows, may_run};
+use crate::execute::{GpuExecutor, GpuOptions, ResultUse};
 use crate::profile::GpuProfile;
 use jindou_engine::{
     ChecksumSink, ExecOptions, ExecutionOutcome, Executor, NodeProfile, OperatorTask, Profile,
@@ -16,21 +16,21 @@ use std::time::Duration;
 
 /// The rows that the device counts for a COUNT without groups, if it can: the same number is the value of each of its
 /// counts.
-fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<Wanted<'static>> {
+fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRows<'static>> {
     if !count.group.is_empty() {
         return None;
     }
     match count.counts.as_slice() {
         [one] => match (one.of, one.distinct) {
-            (Some(slot), true) => Some(Wanted::Different(slot)),
-            (Some(slot), false) if !surely(slot) => Some(Wanted::Bound(slot)),
-            (_, false) => Some(Wanted::Number),
+            (Some(slot), true) => Some(WantedRows::Different(slot)),
+            (Some(slot), false) if !surely(slot) => Some(WantedRows::Bound(slot)),
+            (_, false) => Some(WantedRows::Number),
             (None, true) => None,
         },
         all => all
             .iter()
             .all(|c| !c.distinct && c.of.is_none_or(&surely))
-            .then_some(Wanted::Number),
+            .then_some(WantedRows::Number),
     }
 }
 
@@ -66,7 +66,7 @@ impl Executor for GpuExecutor {
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
         let options = GpuOptions::from_exec(task.options);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let output = Output::Rows(&mut rows);
+        let output = ResultUse::Rows(&mut rows);
         let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
         profile.extend(done.profile.by_plan_step(task.steps.len()));
         match closed {
@@ -86,7 +86,7 @@ impl Executor for GpuExecutor {
         sink: &mut dyn Sink,
     ) -> Result<ExecutionOutcome> {
         let mut rows = |columns: &[&[u32]], rows: usize| sink.batch(columns, rows);
-        let output = Output::Rows(&mut rows);
+        let output = ResultUse::Rows(&mut rows);
         let done = self.execute(plan, snapshot, output, &GpuOptions::from_exec(options))?;
         let mut ran = ExecutionOutcome {
             profile: done.profile.of_plan(plan, done.rows),
@@ -111,7 +111,7 @@ impl Executor for GpuExecutor {
                 let sure = explored(&c.input);
                 match counted(c, |s| sure.contains(&s)) {
                     // Rows without columns are just their number.
-                    Some(Wanted::Number)
+                    Some(WantedRows::Number)
                         if matches!(*c.input, Operator::Explore(_))
                             && c.counts.iter().all(|c| c.of.is_none()) =>
                     {
@@ -122,7 +122,7 @@ impl Executor for GpuExecutor {
                 }
             }
             Operator::Explore(_) if task.most.is_none() => return Ok(false),
-            op => (op, Wanted::Number),
+            op => (op, WantedRows::Number),
         };
         let below = match op {
             Operator::Slice(s) => &*s.input,
@@ -130,14 +130,14 @@ impl Executor for GpuExecutor {
         };
         let is_sliced = matches!(op, Operator::Slice(_));
         if !matches!(below, Operator::Explore(e) if e.empty.is_none()) && !may_run(below)
-            || is_sliced && !matches!(wanted, Wanted::Number)
+            || is_sliced && !matches!(wanted, WantedRows::Number)
         {
             return Ok(false);
         }
         let slots = below.layout(&[]);
         let wanted = match (task.op, wanted) {
             (Operator::Count(_), wanted) => wanted,
-            _ => Wanted::Columns(&slots),
+            _ => WantedRows::Columns(&slots),
         };
         match self.compile_tree(task.snapshot, below, wanted) {
             Ok(_) => Ok(true),
@@ -154,7 +154,7 @@ impl Executor for GpuExecutor {
     ) -> Result<()> {
         let slots = task.op.layout(&[]);
         let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let (wanted, output) = (Wanted::Columns(&slots), Output::Rows(&mut rows));
+        let (wanted, output) = (WantedRows::Columns(&slots), ResultUse::Rows(&mut rows));
         let options = GpuOptions::from_exec(task.options);
         let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());
@@ -170,7 +170,7 @@ impl Executor for GpuExecutor {
         let sure = explored(&count.input);
         let wanted = counted(count, |s| sure.contains(&s)).ok_or_else(unsupported)?;
         let options = GpuOptions::from_exec(task.options);
-        let output = Output::Count;
+        let output = ResultUse::Count;
         let done = self.tree(&count.input, None, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());
         profile.extend(done.profile.by_plan_step(steps));
@@ -186,7 +186,7 @@ impl Executor for GpuExecutor {
         let done = self.execute(
             plan,
             snapshot,
-            Output::Checksum,
+            ResultUse::Checksum,
             &GpuOptions::from_exec(options),
         )?;
         Ok(ChecksumSink {

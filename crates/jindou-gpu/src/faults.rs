@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// The behaviour of a call in place of its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
+pub enum DeviceFault {
     /// A failure after which the device continues to work.
     Error,
     /// A refusal for lack of memory.
@@ -21,15 +21,15 @@ pub enum Fault {
     Hang,
 }
 
-impl Fault {
+impl DeviceFault {
     /// All faults.
     pub const ALL: [Self; 4] = [Self::Error, Self::OutOfMemory, Self::Lost, Self::Hang];
 }
 
 /// A device with one planned fault.
-pub struct Faults {
+pub struct DeviceFaults {
     inner: Arc<dyn Backend>,
-    fault: Fault,
+    fault: DeviceFault,
     /// Number of the call that fails; 0 for none.
     at: AtomicU64,
     calls: AtomicU64,
@@ -49,14 +49,14 @@ enum Orphan {
 }
 
 // SAFETY: the pointers are kept to be given back, nothing else.
-unsafe impl Send for Faults {}
+unsafe impl Send for DeviceFaults {}
 // SAFETY: as above.
-unsafe impl Sync for Faults {}
+unsafe impl Sync for DeviceFaults {}
 
-impl Faults {
+impl DeviceFaults {
     /// `inner` with a fault at call number `at` (from 1; 0 for none).
     #[must_use]
-    pub fn new(inner: Arc<dyn Backend>, fault: Fault, at: u64) -> Self {
+    pub fn new(inner: Arc<dyn Backend>, fault: DeviceFault, at: u64) -> Self {
         Self {
             inner,
             fault,
@@ -98,13 +98,15 @@ impl Faults {
             return Ok(());
         }
         match self.fault {
-            Fault::Error => Err(Error::Internal(format!("the GPU failed to {what}"))),
-            Fault::OutOfMemory => Err(Error::limit(Resource::Device, "the GPU's memory is full")),
-            Fault::Lost => {
+            DeviceFault::Error => Err(Error::Internal(format!("the GPU failed to {what}"))),
+            DeviceFault::OutOfMemory => {
+                Err(Error::limit(Resource::Device, "the GPU's memory is full"))
+            }
+            DeviceFault::Lost => {
                 self.lose(&format!("it failed to {what}"));
                 Err(Error::Internal(format!("the GPU failed to {what}")))
             }
-            Fault::Hang => {
+            DeviceFault::Hang => {
                 self.hung.store(true, Ordering::Relaxed);
                 Ok(())
             }
@@ -116,7 +118,7 @@ impl Faults {
     }
 }
 
-impl Drop for Faults {
+impl Drop for DeviceFaults {
     fn drop(&mut self) {
         let orphans = self.orphans.get_mut();
         for o in std::mem::take(orphans.unwrap_or_else(PoisonError::into_inner)) {
@@ -136,7 +138,7 @@ impl Drop for Faults {
 }
 
 // SAFETY: all memory is `inner`'s, which keeps the contract; what is given back stays `inner`'s until this goes.
-unsafe impl Backend for Faults {
+unsafe impl Backend for DeviceFaults {
     fn name(&self) -> String {
         self.inner.name()
     }

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::params::{self, FINDER_SETS};
 use crate::resident::{ResidentSegment, alone, live_keys};
 use jindou_graph::Graph;
-use jindou_graph::segment::{FinderKind, Scope};
+use jindou_graph::segment::{FinderKind, GraphScope};
 use jindou_model::{Direction, Error, PredicateId, Result};
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ fn bring_sets(
         .iter()
         .map(|&p| term_of(snapshot, p))
         .collect();
-    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    let mut p: params::SegmentParams = bytemuck::Zeroable::zeroed();
     p.kind = FINDER_SETS;
     p.table_len = starts.len() as u32;
     p.key_count = sets.offsets.len().saturating_sub(1) as u32;
@@ -100,7 +100,7 @@ fn bring_sets(
 fn bring_subjects(
     device: &Arc<Device>,
     snapshot: &dyn Graph,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
 ) -> Result<ResidentSegment> {
     let mut predicates: Vec<(u32, u32)> = (0..snapshot.predicate_count())
         .map(|p| (term_of(snapshot, p), p))
@@ -120,7 +120,7 @@ fn bring_subjects(
             Error::Unsupported("a scan of more than 2^32 subjects on the GPU".into())
         })?);
     }
-    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    let mut p: params::SegmentParams = bytemuck::Zeroable::zeroed();
     let Some(&first) = terms.first() else {
         return Ok(ResidentSegment::of_parts(p, Vec::new()));
     };
@@ -145,7 +145,7 @@ fn bring_subjects(
 /// The segments of predicates in one direction, for kernels that read the predicate from a column.
 pub struct Catalog {
     /// The catalog in the form of kernel parameters.
-    pub params: params::Catalog,
+    pub params: params::CatalogParams,
     /// All segments of the catalog.
     pub segments: Vec<Arc<ResidentSegment>>,
     buffer: Arc<DeviceBuffer>,
@@ -158,7 +158,7 @@ impl Catalog {
         cache: &SegmentCache,
         snapshot: &dyn Graph,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         predicates: impl Iterator<Item = u32>,
     ) -> Result<Self> {
         let mut sorted: Vec<(u32, u32)> = predicates.map(|p| (term_of(snapshot, p), p)).collect();
@@ -182,7 +182,7 @@ impl Catalog {
             Some(b) => b,
             None => DeviceBuffer::new(device, size_of::<params::SegmentHead>())?,
         };
-        let params = params::Catalog {
+        let params = params::CatalogParams {
             heads: heads_at.in_buffer(Some(&buffer)),
             terms: terms_at.in_buffer(Some(&buffer)),
             count: terms.len() as u32,
@@ -218,13 +218,13 @@ pub(crate) struct IndexKey {
 }
 
 impl IndexKey {
-    fn new(snapshot: &dyn Graph, direction: Direction, scope: Scope<'_>) -> Self {
+    fn new(snapshot: &dyn Graph, direction: Direction, scope: GraphScope<'_>) -> Self {
         let identity = snapshot.identity();
         Self {
             epoch: identity.epoch,
             snapshot: identity.version,
             direction,
-            union: scope == Scope::Union,
+            union: scope == GraphScope::Union,
         }
     }
 }
@@ -238,7 +238,7 @@ impl SegmentCache {
         direction: Direction,
     ) -> Result<Arc<ResidentSegment>> {
         // They do not depend on the scope.
-        let key = IndexKey::new(snapshot, direction, Scope::Default);
+        let key = IndexKey::new(snapshot, direction, GraphScope::Default);
         if let Some(s) = self.index().sets.get(&key) {
             return Ok(Arc::clone(s));
         }
@@ -253,7 +253,7 @@ impl SegmentCache {
         &self,
         device: &Arc<Device>,
         snapshot: &dyn Graph,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let key = IndexKey::new(snapshot, Direction::Out, scope);
         if let Some(s) = self.index().subjects.get(&key) {
@@ -271,7 +271,7 @@ impl SegmentCache {
         device: &Arc<Device>,
         snapshot: &dyn Graph,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         anchor: Option<u32>,
     ) -> Result<Arc<Catalog>> {
         if let Some(v) = anchor {

@@ -43,12 +43,12 @@ mod table;
 mod turns;
 
 pub use backend::{Backend, Kernel};
-pub use buffer::{DeviceBuffer, HostBuffer, Memory};
+pub use buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 pub use cache::SegmentCache;
 pub use cost::{Calibration, Prediction};
 pub use cuda::{Cuda, FATBIN};
 pub use device::Device;
-pub use execute::{GpuExecutor, GpuOptions, GpuResult, Output, RowSink};
+pub use execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse, RowSink};
 pub use fleet::Fleet;
 pub use lazy::{LazyGpu, Opener};
 pub use pages::{PagingOptions, Transfers};

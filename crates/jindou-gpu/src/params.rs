@@ -1,5 +1,5 @@
-//! Mirrors of the structs in `kernels/params.cuh`, which are the parameters of launches. Addresses are device
-//! addresses, 0 for none. The fields are documented there; sizes are checked when kernels are opened.
+//! Mirrors of the structs in `kernels/params.cuh`, which are the parameters of launches: `ExpandParams` is `Expand` there.
+//! Addresses are device addresses, 0 for none. The fields are documented there; sizes are checked when kernels are opened.
 #![allow(missing_docs)]
 
 use bytemuck::{Pod, Zeroable};
@@ -10,11 +10,11 @@ pub const TILE: u64 = 2048;
 pub const MAX_COLUMNS: usize = 16;
 /// Most lists of an intersection.
 pub const MAX_LISTS: usize = 6;
-/// [`Segment`]'s kind for characteristic sets, after the store's [`jindou_graph::segment::FinderKind`]s.
+/// [`SegmentParams`]'s kind for characteristic sets, after the store's [`jindou_graph::segment::FinderKind`]s.
 pub const FINDER_SETS: u32 = 4;
-/// Most intervals stored inside [`Segment`].
+/// Most intervals stored inside [`SegmentParams`].
 pub const MAX_RUNS: usize = 16;
-/// Number of ids in a page of [`Ranks`], as a power of two.
+/// Number of ids in a page of [`RanksParams`], as a power of two.
 pub const RANK_SHIFT: u32 = 10;
 /// Stands for no page, and for no rank.
 pub const NO_KEY: u32 = u32::MAX;
@@ -49,12 +49,12 @@ pub struct SegmentHead {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Segment {
+pub struct SegmentParams {
     pub head: SegmentHead,
     pub runs: [Run; MAX_RUNS],
 }
 
-impl std::ops::Deref for Segment {
+impl std::ops::Deref for SegmentParams {
     type Target = SegmentHead;
 
     fn deref(&self) -> &SegmentHead {
@@ -62,7 +62,7 @@ impl std::ops::Deref for Segment {
     }
 }
 
-impl std::ops::DerefMut for Segment {
+impl std::ops::DerefMut for SegmentParams {
     fn deref_mut(&mut self) -> &mut SegmentHead {
         &mut self.head
     }
@@ -70,7 +70,7 @@ impl std::ops::DerefMut for Segment {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Catalog {
+pub struct CatalogParams {
     pub heads: u64,
     pub terms: u64,
     pub count: u32,
@@ -79,13 +79,13 @@ pub struct Catalog {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Operand {
+pub struct OperandParams {
     pub column: u64,
     pub constant: u32,
     pub pad: u32,
 }
 
-impl Operand {
+impl OperandParams {
     /// The ids of a column.
     #[must_use]
     pub fn column(at: u64) -> Self {
@@ -119,7 +119,7 @@ pub struct Within {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Columns {
+pub struct ColumnsParams {
     pub count: u32,
     pub pad: u32,
     pub from: [u64; MAX_COLUMNS],
@@ -132,7 +132,7 @@ pub struct Compact {
     pub rows: u32,
     pub pad: u32,
     pub counter: u64,
-    pub columns: Columns,
+    pub columns: ColumnsParams,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -147,7 +147,7 @@ pub struct Bits {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Ranks {
+pub struct RanksParams {
     pub pages: u64,
     pub ranks: u64,
     pub tail_bits: u64,
@@ -161,7 +161,7 @@ pub struct Ranks {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct StartIntervals {
+pub struct StartIntervalsParams {
     pub intervals: u64,
     pub before: u64,
     pub out: u64,
@@ -172,8 +172,8 @@ pub struct StartIntervals {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct StartKeys {
-    pub segment: Segment,
+pub struct StartKeysParams {
+    pub segment: SegmentParams,
     pub out: u64,
     pub begin: u32,
     pub rows: u32,
@@ -183,58 +183,58 @@ pub struct StartKeys {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Restrict {
+pub struct RestrictParams {
     pub compact: Compact,
-    pub operand: Operand,
+    pub operand: OperandParams,
     pub within: Within,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Same {
+pub struct SameParams {
     pub compact: Compact,
-    pub left: Operand,
-    pub right: Operand,
+    pub left: OperandParams,
+    pub right: OperandParams,
     pub negate: u32,
     pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Check {
+pub struct CheckParams {
     pub compact: Compact,
-    pub segment: Segment,
-    pub anchor: Operand,
-    pub other: Operand,
+    pub segment: SegmentParams,
+    pub anchor: OperandParams,
+    pub other: OperandParams,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct CheckAny {
+pub struct CheckAnyParams {
     pub compact: Compact,
-    pub catalog: Catalog,
-    pub anchor: Operand,
-    pub predicate: Operand,
-    pub other: Operand,
+    pub catalog: CatalogParams,
+    pub anchor: OperandParams,
+    pub predicate: OperandParams,
+    pub other: OperandParams,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct ExpandOne {
+pub struct ExpandOneParams {
     pub compact: Compact,
-    pub segment: Segment,
-    pub anchor: Operand,
+    pub segment: SegmentParams,
+    pub anchor: OperandParams,
     pub within: Within,
     pub out: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Measure {
+pub struct MeasureParams {
     pub rows: u32,
     pub lists: u32,
-    pub segment: Segment,
-    pub anchor: Operand,
+    pub segment: SegmentParams,
+    pub anchor: OperandParams,
     pub starts: u64,
     pub prefix: u64,
     pub total: u64,
@@ -244,12 +244,12 @@ pub struct Measure {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct MeasureAny {
+pub struct MeasureAnyParams {
     pub rows: u32,
     pub pad: u32,
-    pub catalog: Catalog,
-    pub anchor: Operand,
-    pub predicate: Operand,
+    pub catalog: CatalogParams,
+    pub anchor: OperandParams,
+    pub predicate: OperandParams,
     pub lists: u64,
     pub prefix: u64,
     pub total: u64,
@@ -269,22 +269,22 @@ pub struct ListRange {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct MeasureMany {
+pub struct MeasureManyParams {
     pub rows: u32,
     pub lists: u32,
     pub prefix: u64,
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
-    pub anchors: [Operand; MAX_LISTS],
+    pub anchors: [OperandParams; MAX_LISTS],
     pub ranges: [ListRange; MAX_LISTS],
-    pub segments: [Segment; MAX_LISTS],
+    pub segments: [SegmentParams; MAX_LISTS],
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Expand {
-    pub columns: Columns,
+pub struct ExpandParams {
+    pub columns: ColumnsParams,
     pub prefix: u64,
     pub bounds: u64,
     pub starts: u64,
@@ -301,8 +301,8 @@ pub struct Expand {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct ExpandAny {
-    pub columns: Columns,
+pub struct ExpandAnyParams {
+    pub columns: ColumnsParams,
     pub prefix: u64,
     pub bounds: u64,
     pub lists: u64,
@@ -315,17 +315,17 @@ pub struct ExpandAny {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Compare {
+pub struct CompareParams {
     pub compact: Compact,
-    pub operand: Operand,
-    pub ranks: Ranks,
+    pub operand: OperandParams,
+    pub ranks: RanksParams,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Mark {
+pub struct MarkParams {
     pub bits: Bits,
-    pub operand: Operand,
+    pub operand: OperandParams,
     pub prefix: u64,
     pub rows: u32,
     pub pad: u32,
@@ -333,10 +333,10 @@ pub struct Mark {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Test {
+pub struct TestParams {
     pub compact: Compact,
     pub bits: Bits,
-    pub operand: Operand,
+    pub operand: OperandParams,
     pub want: u32,
     pub by_row: u32,
     pub first: u32,
@@ -345,16 +345,16 @@ pub struct Test {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Distinct {
+pub struct DistinctParams {
     pub compact: Compact,
     pub bits: Bits,
-    pub operand: Operand,
+    pub operand: OperandParams,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Gather {
-    pub columns: Columns,
+pub struct GatherParams {
+    pub columns: ColumnsParams,
     pub index: u64,
     pub rows: u32,
     pub pad: u32,
@@ -362,7 +362,7 @@ pub struct Gather {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
-pub struct Checksum {
+pub struct ChecksumParams {
     pub sum: u64,
     pub rows: u32,
     pub count: u32,

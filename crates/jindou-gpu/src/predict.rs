@@ -1,6 +1,6 @@
 //! Predictions by a device's model, and what it learns from runs.
 
-use crate::cost::{Calibration, Model, Prediction, WorkEstimate};
+use crate::cost::{Calibration, DeviceModel, Prediction, WorkEstimate};
 use crate::execute::{GpuExecutor, GpuResult};
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Result};
@@ -86,7 +86,7 @@ impl GpuExecutor {
                 speeds
             }
         };
-        let _ = self.model.set(Model::new(speeds));
+        let _ = self.model.set(DeviceModel::new(speeds));
         Ok(())
     }
 

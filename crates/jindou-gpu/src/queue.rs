@@ -17,7 +17,7 @@ struct Timed {
 }
 
 /// One plan's launches.
-pub struct Queue {
+pub struct LaunchQueue {
     /// The device.
     pub device: Arc<Device>,
     timing: bool,
@@ -27,7 +27,7 @@ pub struct Queue {
     pub steps: Vec<GpuStep>,
 }
 
-impl Queue {
+impl LaunchQueue {
     /// A queue for steps with these names, each a part of the plan's step with that number.
     #[must_use]
     pub fn new(device: Arc<Device>, timing: bool, names: Vec<(String, Option<usize>)>) -> Self {
@@ -149,7 +149,7 @@ impl Queue {
     }
 }
 
-impl Drop for Queue {
+impl Drop for LaunchQueue {
     fn drop(&mut self) {
         for (a, b) in self.launches.drain(..).filter_map(|l| l.marks) {
             self.device.unmark(a);

@@ -2,9 +2,9 @@
 
 /// A small generator (xorshift*): the same numbers on every machine.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct XorShift(u64);
 
-impl Random {
+impl XorShift {
     /// From a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {

@@ -69,7 +69,7 @@ impl RankTable {
 /// A comparison with a constant, in the form that a kernel tests.
 #[derive(Clone)]
 pub(crate) struct DeviceRanks {
-    pub params: params::Ranks,
+    pub params: params::RanksParams,
     _table: Arc<RankTable>,
     _tail: Option<Arc<DeviceBuffer>>,
 }
@@ -168,7 +168,7 @@ impl DeviceRanks {
             [] => None,
             bits => Some(Arc::new(DeviceBuffer::with(device, bits)?)),
         };
-        let params = params::Ranks {
+        let params = params::RanksParams {
             pages: table.pages,
             ranks: table.ranks,
             tail_bits: tail_bits.as_ref().map_or(0, |b| b.at()),

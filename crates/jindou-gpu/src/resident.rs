@@ -19,7 +19,7 @@ use crate::device::Device;
 use crate::pages::{Described, PagedSegment};
 use crate::params;
 use jindou_graph::Edges;
-use jindou_graph::segment::{FinderKind, KeyFinder, Scope, Segment};
+use jindou_graph::segment::{FinderKind, GraphScope, KeyFinder, Segment};
 use jindou_model::sync;
 use jindou_model::{Error, Result};
 use std::ops::Range;
@@ -90,7 +90,7 @@ impl Drop for OverlayShare {
 
 /// A segment's arrays without any patch, shared by all versions of its generation.
 pub(crate) struct Arrays {
-    params: params::Segment,
+    params: params::SegmentParams,
     /// Finder, keys and offsets.
     index: Option<DeviceBuffer>,
     /// Replaced when an overlay needs more room.
@@ -164,7 +164,7 @@ impl Arrays {
             // SAFETY: both buffers hold the edges; the new one is used by nothing else.
             unsafe { device.copy(buffer.at(), neighbours.at(), edges as usize * 4)? };
         }
-        // Versions that use the old ones hold them.
+        // Versions of the segment that still use the old neighbours keep them alive.
         *neighbours = Arc::new(Neighbours {
             buffer: Some(buffer),
             room: room as u32,
@@ -183,7 +183,7 @@ pub(crate) fn describe<'a>(segment: &Segment<'a>) -> Result<Described<'a>> {
 
 /// The arrays with another finder for the same keys.
 fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Described<'a>> {
-    let mut p: params::Segment = bytemuck::Zeroable::zeroed();
+    let mut p: params::SegmentParams = bytemuck::Zeroable::zeroed();
     p.edges = u32::try_from(segment.neighbours.len())
         .map_err(|_| Error::Gpu("a segment has more than 2^32 neighbours".into()))?;
     p.kind = finder.kind() as u32;
@@ -239,7 +239,7 @@ fn describe_as<'a>(segment: &Segment<'a>, finder: KeyFinder<'a>) -> Result<Descr
 /// One segment on the device, at one version.
 pub struct ResidentSegment {
     /// The segment in the form of kernel parameters.
-    pub params: params::Segment,
+    pub params: params::SegmentParams,
     /// Arrays that other versions share.
     arrays: Option<Arc<Arrays>>,
     /// The neighbours that `params` points to, which other versions share too.
@@ -258,7 +258,7 @@ pub struct ResidentSegment {
 impl ResidentSegment {
     /// Uploads the edges of a view that is answered by one segment, with its patch. `Unsupported` if named graphs must
     /// be merged.
-    pub fn bring(device: &Arc<Device>, view: &Edges<'_>, scope: Scope<'_>) -> Result<Self> {
+    pub fn bring(device: &Arc<Device>, view: &Edges<'_>, scope: GraphScope<'_>) -> Result<Self> {
         let arrays = Arrays::bring(device, &alone(view, scope)?)?;
         Self::over(device, &Arc::new(arrays), view, scope)
     }
@@ -268,7 +268,7 @@ impl ResidentSegment {
         device: &Arc<Device>,
         arrays: &Arc<Arrays>,
         view: &Edges<'_>,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<Self> {
         let mut segment = Self {
             params: arrays.params,
@@ -323,7 +323,7 @@ impl ResidentSegment {
     }
 
     /// A segment made from other arrays: `params` describes the content of `buffers`, merged as of one snapshot.
-    pub(crate) fn of_parts(params: params::Segment, buffers: Vec<DeviceBuffer>) -> Self {
+    pub(crate) fn of_parts(params: params::SegmentParams, buffers: Vec<DeviceBuffer>) -> Self {
         Self {
             params,
             arrays: None,
@@ -430,7 +430,7 @@ impl ResidentSegment {
     /// Writes the keys of the segment without its patch to `out`, which has room for them.
     fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
         let rows = self.params.key_count;
-        let mut p = params::StartKeys {
+        let mut p = params::StartKeysParams {
             segment: self.params,
             out,
             begin: 0,
@@ -494,13 +494,13 @@ fn without(
     let table = DeviceBuffer::with(device, &intervals)?;
     let counter = DeviceBuffer::new(device, 4)?;
     counter.clear()?;
-    let mut p: params::Restrict = bytemuck::Zeroable::zeroed();
+    let mut p: params::RestrictParams = bytemuck::Zeroable::zeroed();
     p.compact.rows = n;
     p.compact.counter = counter.at();
     p.compact.columns.count = 1;
     p.compact.columns.from[0] = from.at();
     p.compact.columns.to[0] = to.at();
-    p.operand = params::Operand::column(from.at());
+    p.operand = params::OperandParams::column(from.at());
     p.within.table = table.at();
     p.within.count = intervals.len() as u32;
     [p.within.start, p.within.end] = intervals[0];
@@ -511,18 +511,18 @@ fn without(
 
 /// The segment that, with its patch, answers a scope. Only the default graph and the union of all graphs are supported,
 /// so that a cached segment's content depends on nothing else.
-pub(crate) fn alone<'a>(view: &Edges<'a>, scope: Scope<'_>) -> Result<Segment<'a>> {
+pub(crate) fn alone<'a>(view: &Edges<'a>, scope: GraphScope<'_>) -> Result<Segment<'a>> {
     let segment = match (view.plain(scope), view.plain_but_dirty(scope)) {
         (Some(s), _) | (None, Some((s, _))) => Some(s),
         (None, None) => None,
     };
     segment
-        .filter(|_| matches!(scope, Scope::Default | Scope::Union))
+        .filter(|_| matches!(scope, GraphScope::Default | GraphScope::Union))
         .ok_or_else(|| Error::Unsupported("named graphs on the GPU".into()))
 }
 
 /// Appends the keys that have a neighbour in a view that is answered by one segment. O(keys).
-pub(crate) fn live_keys(view: &Edges<'_>, scope: Scope<'_>, keys: &mut Vec<u32>) {
+pub(crate) fn live_keys(view: &Edges<'_>, scope: GraphScope<'_>, keys: &mut Vec<u32>) {
     let mut all = Vec::new();
     view.candidate_keys(scope, &mut all);
     let mut scratch = Vec::new();

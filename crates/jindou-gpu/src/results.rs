@@ -3,8 +3,8 @@
 use crate::buffer::HostBuffer;
 use crate::device::Device;
 use crate::execute::RowSink;
-use crate::table::Table;
-use crate::turns::Turn;
+use crate::table::DeviceTable;
+use crate::turns::DeviceTurn;
 use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
@@ -25,9 +25,9 @@ impl Results {
     pub fn hand_out(
         &mut self,
         device: &Arc<Device>,
-        table: &Table,
+        table: &DeviceTable,
         slots: &[Slot],
-        turn: &mut Turn,
+        turn: &mut DeviceTurn,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let total = table.rows as usize;
@@ -73,7 +73,7 @@ impl Results {
         &mut self,
         (buffer, n): (usize, usize),
         width: usize,
-        turn: &mut Turn,
+        turn: &mut DeviceTurn,
         sink: &mut RowSink<'_>,
     ) -> Result<()> {
         let Some(buffer) = &mut self.buffers[buffer] else {

@@ -2,15 +2,15 @@
 //! delivery of rows.
 
 use crate::backend::Kernel;
-use crate::buffer::{DeviceBuffer, HostBuffer, Memory};
+use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 use crate::compile::{DeviceStep, StepWork};
-use crate::execute::Output;
+use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
-use crate::queue::Queue;
+use crate::queue::LaunchQueue;
 use crate::results::Results;
-use crate::table::{NewTable, Table, compact};
-use crate::turns::Turn;
+use crate::table::{DeviceTable, NewTable, compact};
+use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
 use jindou_plan::Slot;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     /// The step whose blocks were uploaded last, until those of the next ones are.
     pub ahead_of: Option<usize>,
     pub output_slots: &'a [Slot],
-    pub queue: Queue,
-    pub memory: Memory,
+    pub queue: LaunchQueue,
+    pub memory: DeviceMemory,
     /// Most rows of a table.
     pub most_rows: u64,
     /// Words in which kernels count, used in turn and cleared all at once, so that a step need not clear its own.
@@ -40,10 +40,10 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub words: HostBuffer,
     pub cancel: &'a CancelToken,
     /// The right to queue work, passed on after each step if others wait.
-    pub turn: &'a mut Turn,
-    pub output: Output<'o>,
+    pub turn: &'a mut DeviceTurn,
+    pub output: ResultUse<'o>,
     /// The outer rows of the inner parts in progress.
-    pub frames: Vec<Frame>,
+    pub frames: Vec<OuterFrame>,
     /// Sets of ids that steps fill.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
     /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
@@ -59,24 +59,24 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
 
 /// The outer rows of an inner part.
 #[derive(Clone)]
-pub(crate) struct Frame {
+pub(crate) struct OuterFrame {
     /// The step with which it begins.
     pub begin: usize,
     /// The columns of the rows that are read later.
-    pub outer: Table,
+    pub outer: DeviceTable,
     /// Words with a bit for each outer row: set if it has inner rows.
     pub bits: u64,
 }
 
 /// Reason why a step did not run over a whole table.
-pub(crate) enum Stop {
+pub(crate) enum StepStop {
     /// The table must be cut.
     TooLarge,
     /// The query ends.
     Error(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for StepStop {
     fn from(e: Error) -> Self {
         Self::Error(e)
     }
@@ -150,7 +150,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Runs step `k` and all after it over a table.
-    pub(crate) fn run(&mut self, k: usize, table: Table) -> Result<()> {
+    pub(crate) fn run(&mut self, k: usize, table: DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
         }
@@ -168,8 +168,8 @@ impl ProgramRun<'_, '_, '_> {
         match self.sought(k, step, &table) {
             Ok(false) => {}
             Ok(true) => return Ok(()),
-            Err(Stop::Error(e)) => return Err(e),
-            Err(Stop::TooLarge) => return self.halves(k, &table),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, &table),
         }
         match self.counted(k, step, &table) {
             Ok(None) => {}
@@ -179,8 +179,8 @@ impl ProgramRun<'_, '_, '_> {
                 self.queue.rows(made, made);
                 return self.emit_bare(made);
             }
-            Err(Stop::Error(e)) => return Err(e),
-            Err(Stop::TooLarge) => return self.halves(k, &table),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, &table),
         }
         let outcome = match &step.work {
             StepWork::Expand { to, lists, within } => match lists.as_slice() {
@@ -228,7 +228,7 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
-            StepWork::Start { .. } => Err(Stop::Error(Error::Internal(
+            StepWork::Start { .. } => Err(StepStop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
         };
@@ -238,13 +238,13 @@ impl ProgramRun<'_, '_, '_> {
                 drop(table);
                 self.run(k + 1, next)
             }
-            Err(Stop::Error(e)) => Err(e),
-            Err(Stop::TooLarge) => self.halves(k, &table),
+            Err(StepStop::Error(e)) => Err(e),
+            Err(StepStop::TooLarge) => self.halves(k, &table),
         }
     }
 
     /// Runs step `k` over both halves of a table, one after the other.
-    pub(crate) fn halves(&mut self, k: usize, table: &Table) -> Result<()> {
+    pub(crate) fn halves(&mut self, k: usize, table: &DeviceTable) -> Result<()> {
         if table.rows < 2 {
             return Err(Error::limit(
                 Resource::Device,
@@ -261,7 +261,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Allocates a table.
-    pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, Stop> {
+    pub(crate) fn new_table(&self, slots: Vec<Slot>, room: u64) -> Result<NewTable, StepStop> {
         self.new_table_and(slots, room, 0)
     }
 
@@ -271,9 +271,9 @@ impl ProgramRun<'_, '_, '_> {
         slots: Vec<Slot>,
         room: u64,
         more: u64,
-    ) -> Result<NewTable, Stop> {
+    ) -> Result<NewTable, StepStop> {
         if room > self.most_rows {
-            return Err(Stop::TooLarge);
+            return Err(StepStop::TooLarge);
         }
         match self
             .memory
@@ -284,7 +284,7 @@ impl ProgramRun<'_, '_, '_> {
                 slots,
                 room,
             }),
-            None => Err(Stop::TooLarge),
+            None => Err(StepStop::TooLarge),
         }
     }
 
@@ -339,9 +339,9 @@ impl ProgramRun<'_, '_, '_> {
     /// True if only the number of rows leaves the device.
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
-            Output::Count => true,
-            Output::Rows(_) => self.output_slots.is_empty(),
-            Output::Checksum => false,
+            ResultUse::Count => true,
+            ResultUse::Rows(_) => self.output_slots.is_empty(),
+            ResultUse::Checksum => false,
         }
     }
 
@@ -387,7 +387,7 @@ impl ProgramRun<'_, '_, '_> {
     fn give_bare(&mut self, rows: u64) -> Result<()> {
         self.rows += rows;
         match &mut self.output {
-            Output::Rows(sink) if rows > 0 => {
+            ResultUse::Rows(sink) if rows > 0 => {
                 let rows = usize::try_from(rows)
                     .map_err(|_| Error::limit(Resource::Device, "a result this long"))?;
                 self.turn.aside(|| sink(&[], rows))
@@ -396,7 +396,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    fn emit(&mut self, table: &Table) -> Result<()> {
+    fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));
         let (skip, take) = (skip as u32, take as u32);
@@ -408,10 +408,10 @@ impl ProgramRun<'_, '_, '_> {
         self.unless_full()
     }
 
-    fn give(&mut self, table: &Table) -> Result<()> {
+    fn give(&mut self, table: &DeviceTable) -> Result<()> {
         self.rows += u64::from(table.rows);
         if let Some(sum) = &self.sum {
-            let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
+            let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
             p.sum = sum.at();
             p.rows = table.rows;
             // Unbound columns hold 0, and so does this one.
@@ -443,7 +443,7 @@ impl ProgramRun<'_, '_, '_> {
                     .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)
             };
         }
-        if let Output::Rows(sink) = &mut self.output {
+        if let ResultUse::Rows(sink) = &mut self.output {
             let device = &self.queue.device;
             let slots = self.output_slots;
             return self.results.hand_out(device, table, slots, self.turn, sink);
@@ -454,7 +454,7 @@ impl ProgramRun<'_, '_, '_> {
     /// Parameters for a kernel that keeps rows.
     pub(crate) fn compact_of(
         &mut self,
-        table: &Table,
+        table: &DeviceTable,
         new: &NewTable,
         keep: &[Slot],
     ) -> Result<params::Compact> {

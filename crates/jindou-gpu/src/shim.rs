@@ -15,14 +15,14 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
-use work::{Clock, Delayed, DeviceWork, ShimQueue};
+use work::{Delayed, DeviceClock, DeviceWork, ShimQueue};
 
 pub use work::{Speeds, Times};
 
 /// Bytes that a kernel moved, counted by its own accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Counts {
+pub struct KernelCounts {
     /// Bytes read sequentially.
     pub streamed: u64,
     /// Bytes read at random.
@@ -37,7 +37,7 @@ pub struct Counts {
     pub sectors: [u64; 4],
 }
 
-impl Counts {
+impl KernelCounts {
     /// All bytes.
     #[must_use]
     pub fn total(&self) -> u64 {
@@ -47,7 +47,7 @@ impl Counts {
 
 /// The host's requests so far: those that cost microseconds on a card, whatever the kernels do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Traffic {
+pub struct HostTraffic {
     /// Kernels started.
     pub launches: u64,
     /// Number of times the host waited.
@@ -109,7 +109,7 @@ unsafe extern "C" {
         sectors: i32,
         live: *const Live,
         live_count: usize,
-        counts: *mut Counts,
+        counts: *mut KernelCounts,
         error: *mut c_char,
         error_len: usize,
     ) -> i32;
@@ -174,13 +174,13 @@ pub struct Shim {
 #[derive(Default)]
 struct ShimState {
     held: Holdings,
-    traffic: Traffic,
+    traffic: HostTraffic,
     /// End by start of each allocation.
     live: BTreeMap<u64, u64>,
     launches: u64,
-    log: Vec<(Kernel, Counts)>,
+    log: Vec<(Kernel, KernelCounts)>,
     delayed: Delayed,
-    clock: Clock,
+    clock: DeviceClock,
 }
 
 impl ShimState {
@@ -236,13 +236,13 @@ impl Shim {
 
     /// The bytes that each launch since the last call moved.
     #[must_use]
-    pub fn take_log(&self) -> Vec<(Kernel, Counts)> {
+    pub fn take_log(&self) -> Vec<(Kernel, KernelCounts)> {
         std::mem::take(&mut self.state().log)
     }
 
     /// The host's requests since the last call.
     #[must_use]
-    pub fn take_traffic(&self) -> Traffic {
+    pub fn take_traffic(&self) -> HostTraffic {
         std::mem::take(&mut self.state().traffic)
     }
 
@@ -386,7 +386,7 @@ impl Shim {
     }
 
     /// Runs a kernel whose parameters have its size.
-    fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<Counts> {
+    fn run(&self, kernel: Kernel, grid: u32, params: &[u64]) -> Result<KernelCounts> {
         let seed = if self.options.seed == 0 {
             0
         } else {
@@ -404,7 +404,7 @@ impl Shim {
             .iter()
             .map(|(&start, &end)| Live { start, end })
             .collect();
-        let mut counts = Counts::default();
+        let mut counts = KernelCounts::default();
         let mut error = [0u8; 200];
         // SAFETY: the kernel number is known, parameters have its size, and the caller vouches for what they
         // point to.

@@ -2,14 +2,14 @@
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::Owner;
-use crate::params::{Columns, Compact, Operand};
+use crate::params::{ColumnsParams, Compact, OperandParams};
 use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
 /// A column: its address, and the owner of its memory.
 #[derive(Clone)]
-pub(crate) struct Column {
+pub(crate) struct TableColumn {
     pub slot: Slot,
     pub at: u64,
     pub owner: Owner,
@@ -17,18 +17,18 @@ pub(crate) struct Column {
 
 /// Rows of ids. Parts of a table are views: they share its memory.
 #[derive(Clone, Default)]
-pub(crate) struct Table {
+pub(crate) struct DeviceTable {
     pub rows: u32,
-    pub columns: Vec<Column>,
+    pub columns: Vec<TableColumn>,
 }
 
-impl Table {
+impl DeviceTable {
     /// Rows `from .. to`.
     pub fn part(&self, from: u32, to: u32) -> Self {
         let columns = self
             .columns
             .iter()
-            .map(|c| Column {
+            .map(|c| TableColumn {
                 slot: c.slot,
                 at: c.at + u64::from(from) * 4,
                 owner: c.owner.clone(),
@@ -41,23 +41,23 @@ impl Table {
     }
 
     /// The column of a slot.
-    pub fn column(&self, slot: Slot) -> Option<&Column> {
+    pub fn column(&self, slot: Slot) -> Option<&TableColumn> {
         self.columns.iter().find(|c| c.slot == slot)
     }
 
     /// A plan's operand in the form that kernels read. An unbound slot is an error of the plan.
-    pub fn operand(&self, o: PlanOperand) -> Result<Operand> {
+    pub fn operand(&self, o: PlanOperand) -> Result<OperandParams> {
         match o {
-            PlanOperand::Const(id) => Ok(Operand::constant(id)),
+            PlanOperand::Const(id) => Ok(OperandParams::constant(id)),
             PlanOperand::Slot(s) => self
                 .column(s)
-                .map(|c| Operand::column(c.at))
+                .map(|c| OperandParams::column(c.at))
                 .ok_or_else(|| Error::Internal(format!("step reads slot {s}, which is not bound"))),
         }
     }
 
     /// The columns that a step keeps.
-    pub fn kept(&self, keep: &[Slot]) -> impl Iterator<Item = &Column> {
+    pub fn kept(&self, keep: &[Slot]) -> impl Iterator<Item = &TableColumn> {
         self.columns.iter().filter(move |c| keep.contains(&c.slot))
     }
 }
@@ -86,8 +86,8 @@ impl NewTable {
     }
 
     /// The parameters that carry `from`'s columns over into the first columns here.
-    pub fn columns<'a>(&self, from: impl Iterator<Item = &'a Column>) -> Columns {
-        let mut c: Columns = bytemuck::Zeroable::zeroed();
+    pub fn columns<'a>(&self, from: impl Iterator<Item = &'a TableColumn>) -> ColumnsParams {
+        let mut c: ColumnsParams = bytemuck::Zeroable::zeroed();
         for (i, column) in from.enumerate() {
             c.from[i] = column.at;
             c.to[i] = self.at(i);
@@ -97,20 +97,20 @@ impl NewTable {
     }
 
     /// The table, once its rows are known.
-    pub fn finish(self, rows: u32) -> Table {
+    pub fn finish(self, rows: u32) -> DeviceTable {
         let columns = (0..self.slots.len())
-            .map(|i| Column {
+            .map(|i| TableColumn {
                 slot: self.slots[i],
                 at: self.at(i),
                 owner: Owner::Buffer(Arc::clone(&self.buffer)),
             })
             .collect();
-        Table { rows, columns }
+        DeviceTable { rows, columns }
     }
 }
 
 /// Parameters of a kernel that filters rows of `table`.
-pub(crate) fn compact(table: &Table, counter: u64, columns: Columns) -> Compact {
+pub(crate) fn compact(table: &DeviceTable, counter: u64, columns: ColumnsParams) -> Compact {
     Compact {
         rows: table.rows,
         pad: 0,

@@ -33,7 +33,7 @@ struct TurnState {
 }
 
 /// A running query.
-pub(crate) struct Turn {
+pub(crate) struct DeviceTurn {
     turns: Arc<Turns>,
     cancel: CancelToken,
     /// True while the query may queue work.
@@ -60,9 +60,9 @@ impl Turns {
     ///
     /// # Errors
     /// Errors of `cancel`.
-    pub fn begin(self: &Arc<Self>, cancel: &CancelToken) -> Result<Turn> {
+    pub fn begin(self: &Arc<Self>, cancel: &CancelToken) -> Result<DeviceTurn> {
         self.state().running += 1;
-        let mut turn = Turn {
+        let mut turn = DeviceTurn {
             turns: Arc::clone(self),
             cancel: cancel.clone(),
             held: false,
@@ -83,7 +83,7 @@ impl Turns {
     }
 }
 
-impl Turn {
+impl DeviceTurn {
     /// The query's token.
     pub fn cancel(&self) -> &CancelToken {
         &self.cancel
@@ -158,7 +158,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for DeviceTurn {
     fn drop(&mut self) {
         self.hand_on();
         let mut state = self.turns.state();

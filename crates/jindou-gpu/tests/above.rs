@@ -8,9 +8,9 @@ use jindou_engine::{
     CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, OperatorTask, QueryTerms,
     execute_streaming,
 };
-use jindou_gpu::reference::Random;
+use jindou_gpu::reference::XorShift;
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{Error, VertexId};
 use jindou_plan::{Operator, Plan, PlanOptions, parse, plan};
 use jindou_store::Snapshot;
@@ -27,7 +27,7 @@ fn iri(name: &str) -> NamedNode {
 }
 
 /// A value of `:v`: numbers of several types, one value that is not a number, a string.
-fn number(r: &mut Random, new: bool) -> Term {
+fn number(r: &mut XorShift, new: bool) -> Term {
     let n = i64::from(r.below(30)) + if new { 100 } else { 0 };
     match r.below(12) {
         0 => Literal::new_simple_literal(format!("w{n}")).into(),
@@ -38,7 +38,7 @@ fn number(r: &mut Random, new: bool) -> Term {
 }
 
 /// A random graph of few nodes; every second one with edits, and with nodes and numbers that the load did not have.
-fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
+fn store(r: &mut XorShift, patched: bool) -> (tempfile::TempDir, Snapshot) {
     let nodes = 8 + r.below(20);
     let mut quads = vec![];
     for (predicate, many) in [("p", 3), ("q", 1), ("r", 2)] {
@@ -75,7 +75,7 @@ fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
         }
     };
     for _ in 0..4 + r.below(12) {
-        let node = |r: &mut Random| -> Term {
+        let node = |r: &mut XorShift| -> Term {
             match r.below(3) {
                 0 => iri(&format!("new{}", r.below(4))).into(),
                 _ => iri(&format!("n{}", r.below(nodes))).into(),
@@ -99,8 +99,8 @@ fn store(r: &mut Random, patched: bool) -> (tempfile::TempDir, Snapshot) {
 }
 
 /// A random query without LIMIT, and the limit and offset that it may get.
-fn query(r: &mut Random) -> (String, Option<(u64, u64)>) {
-    let pattern = |r: &mut Random, known: &[&str], new: &str| {
+fn query(r: &mut XorShift) -> (String, Option<(u64, u64)>) {
+    let pattern = |r: &mut XorShift, known: &[&str], new: &str| {
         let a = known[r.below(known.len() as u32) as usize];
         match r.below(6) {
             0 => format!("?{new} :p ?{a} . "),
@@ -130,7 +130,7 @@ fn query(r: &mut Random) -> (String, Option<(u64, u64)>) {
     let resources: Vec<&str> = known.iter().copied().filter(|k| *k != "x").collect();
     let mut optional = false;
     for _ in 0..r.below(3) {
-        let inner = |r: &mut Random, new: [&str; 2]| {
+        let inner = |r: &mut XorShift, new: [&str; 2]| {
             let mut inner = pattern(r, &resources, new[0]);
             match r.below(4) {
                 0 => inner += &pattern(r, &[new[0]], new[1]),
@@ -240,7 +240,7 @@ struct Tally {
 fn compare(cases: u32, first: u32) -> Tally {
     let mut tally = Tally::default();
     for case in first..first + cases {
-        let r = &mut Random::new(u64::from(case) * 7 + 3);
+        let r = &mut XorShift::new(u64::from(case) * 7 + 3);
         let (_folder, snapshot) = store(r, case % 2 == 1);
         let gpu = Arc::new(GpuExecutor::new(shim(u64::from(case % 3))));
         for _ in 0..4 {
@@ -447,7 +447,7 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
             let mut sink = |columns: &[&[u32]], n: usize| {
                 jindou_engine::Sink::batch(&mut rows, columns, n)
             };
-            let output = Output::Rows(&mut sink);
+            let output = ResultUse::Rows(&mut sink);
             let done = gpu.execute(&plan, snapshot, output, &GpuOptions::default());
             let peak = shim.holdings().reserved;
             assert!(peak <= memory, "{peak} bytes of {memory}");

@@ -6,7 +6,7 @@ mod common;
 use common::{edited, native, ring};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{Error, Progress, QuadSource};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
@@ -29,7 +29,7 @@ struct Tally {
 fn on_device(plan: &Plan, snapshot: &Snapshot, memory: u64) -> Option<(u64, u64, u64, u64)> {
     let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
     let gpu = GpuExecutor::limited(shim.clone(), memory, Duration::from_secs(600));
-    let ran = gpu.execute(plan, snapshot, Output::Checksum, &GpuOptions::default());
+    let ran = gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default());
     // Nothing has been trimmed, so this is the peak.
     let peak = shim.holdings().reserved;
     assert!(peak <= memory, "{peak} bytes of {memory}");

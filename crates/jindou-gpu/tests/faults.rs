@@ -4,7 +4,7 @@
 mod common;
 
 use common::{edited, native, ring, rows_here, rows_on};
-use jindou_gpu::faults::{Fault, Faults};
+use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, GpuExecutor, GpuOptions};
 use jindou_model::{CancelToken, Error};
@@ -51,17 +51,17 @@ fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
         };
         let calls = {
             let shim = shim();
-            let whole = Arc::new(Faults::new(shim.clone(), Fault::Error, 0));
+            let whole = Arc::new(DeviceFaults::new(shim.clone(), DeviceFault::Error, 0));
             let gpu = GpuExecutor::new(whole.clone());
             assert_eq!(rows_on(&gpu, &plan, snapshot, &options).unwrap(), want);
             whole.calls()
         };
         assert!(calls > 15, "{text}: {calls} calls");
-        for fault in Fault::ALL {
+        for fault in DeviceFault::ALL {
             for at in 1..=calls {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}");
                 let shim = shim();
-                let broken = Arc::new(Faults::new(shim.clone(), fault, at));
+                let broken = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
                 let gpu = GpuExecutor::new(broken.clone());
                 runs += 1;
                 match rows_on(&gpu, &plan, snapshot, &options) {
@@ -72,13 +72,13 @@ fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
                         assert!(!e.is_empty() && !e.contains('\n'), "{case}: {e}");
                         assert_eq!(
                             gpu.failure().is_some(),
-                            matches!(fault, Fault::Lost | Fault::Hang),
+                            matches!(fault, DeviceFault::Lost | DeviceFault::Hang),
                             "{case}: {e}"
                         );
                     }
                 }
                 match gpu.failure() {
-                    None if fault != Fault::Hang => {
+                    None if fault != DeviceFault::Hang => {
                         let again = rows_on(&gpu, &plan, snapshot, &options);
                         assert_eq!(again.unwrap(), want, "{case}, the next time");
                     }
@@ -100,7 +100,8 @@ fn deadlines_hold_while_the_device_hangs() {
     let (_folder, snapshot) = ring(40, 3);
     let plan = native(&snapshot, QUERIES[0]);
     let shim = shim();
-    let slow = Faults::new(shim.clone(), Fault::Hang, 1).patient(Duration::from_secs(3));
+    let slow =
+        DeviceFaults::new(shim.clone(), DeviceFault::Hang, 1).patient(Duration::from_secs(3));
     let slow = Arc::new(slow);
     let gpu = GpuExecutor::new(slow.clone());
     let options = GpuOptions {

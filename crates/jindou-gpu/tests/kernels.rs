@@ -1,11 +1,11 @@
 //! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, with its documented bytes; and planted
 //! bugs are found.
 
-use jindou_gpu::params::{self, Operand, TILE};
-use jindou_gpu::reference::{Checker, Random};
-use jindou_gpu::shim::{Counts, Shim, ShimOptions, planted_bugs};
+use jindou_gpu::params::{self, OperandParams, TILE};
+use jindou_gpu::reference::{Checker, XorShift};
+use jindou_gpu::shim::{KernelCounts, Shim, ShimOptions, planted_bugs};
 use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
-use jindou_graph::segment::{EdgeView, NamedSegment, Scope, SegmentBuilder};
+use jindou_graph::segment::{EdgeView, GraphScope, NamedSegment, SegmentBuilder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ fn counted<P: bytemuck::NoUninit>(
     kernel: Kernel,
     rows: u32,
     p: &P,
-) -> Counts {
+) -> KernelCounts {
     let _ = shim.take_log();
     let grid = u64::from(rows).div_ceil(TILE) as u32;
     // SAFETY: callers pass live buffers of the documented lengths.
@@ -112,7 +112,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
         .unwrap(),
     );
     let device = Device::new(shim.clone());
-    let mut r = Random::new(5);
+    let mut r = XorShift::new(5);
     let [streamed, random, cached, written] = [0, 1, 2, 3];
     // A bitmap of 20,000 keys with a neighbour each.
     let mut builder = SegmentBuilder::new(false);
@@ -122,7 +122,7 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     }
     let arrays = builder.finish().unwrap();
     let view = EdgeView::new(arrays.view(), NamedSegment::EMPTY, None);
-    let segment = ResidentSegment::bring(&device, &view.into(), Scope::Default).unwrap();
+    let segment = ResidentSegment::bring(&device, &view.into(), GraphScope::Default).unwrap();
     assert_eq!(segment.params.head.kind, 2, "a bitmap");
     for spread in [false, true] {
         // Keys in a row, or anywhere; some ids are not keys.
@@ -139,9 +139,9 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
         let out = DeviceBuffer::new(&device, ROWS as usize * 4).unwrap();
         let counter = DeviceBuffer::new(&device, 4).unwrap();
         counter.clear().unwrap();
-        let mut p: params::ExpandOne = bytemuck::Zeroable::zeroed();
+        let mut p: params::ExpandOneParams = bytemuck::Zeroable::zeroed();
         (p.compact.rows, p.compact.counter) = (ROWS, counter.at());
-        (p.segment, p.anchor) = (segment.params, Operand::column(column.at()));
+        (p.segment, p.anchor) = (segment.params, OperandParams::column(column.at()));
         p.out = out.at();
         let c = counted(&shim, &device, Kernel::ExpandOne, ROWS, &p);
         let all: Vec<u64> = (0..u64::from(ROWS)).collect();

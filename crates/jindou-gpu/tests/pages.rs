@@ -4,9 +4,9 @@ mod common;
 
 use common::{edited, native};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
-use jindou_gpu::faults::{Fault, Faults};
+use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, Output, PagingOptions};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, GpuProfile, PagingOptions, ResultUse};
 use jindou_model::{Direction, Error, PredicateId, Progress};
 use jindou_plan::{EdgeList, Plan, PlanOptions, StartSource, Step, StepKind, parse, plan};
 use jindou_store::testing::store_of;
@@ -41,7 +41,7 @@ fn here(plan: &Plan, snapshot: &Snapshot) -> (u64, u64) {
 
 /// Rows, checksum and profile there; `None` if the plan is left to the CPU.
 fn there(gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Option<((u64, u64), GpuProfile)> {
-    match gpu.execute(plan, snapshot, Output::Checksum, &GpuOptions::default()) {
+    match gpu.execute(plan, snapshot, ResultUse::Checksum, &GpuOptions::default()) {
         Ok(r) => Some(((r.rows, r.checksum.unwrap()), r.profile)),
         Err(Error::Unsupported(_) | Error::Limit(_)) => None,
         Err(e) => panic!("{e}"),
@@ -256,7 +256,12 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let run = |unordered| {
         let device = late(PAGE, unordered, None);
         let gpu = limited(device.clone(), memory_for(&profile, 0.6));
-        let got = gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default());
+        let got = gpu.execute(
+            &plan,
+            &snapshot,
+            ResultUse::Checksum,
+            &GpuOptions::default(),
+        );
         let right = got.is_ok_and(|r| {
             assert!(r.profile.paged_in > 0);
             (r.rows, r.checksum) == (want.0, Some(want.1))
@@ -362,11 +367,16 @@ fn faults_while_blocks_move_leave_nothing_behind() {
     let run = |fault, at| {
         let shim = shim();
         let faults =
-            Arc::new(Faults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
+            Arc::new(DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
         let gpu = limited(faults.clone(), memory);
         let mut blocks = 0;
         for _ in 0..2 {
-            match gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default()) {
+            match gpu.execute(
+                &plan,
+                &snapshot,
+                ResultUse::Checksum,
+                &GpuOptions::default(),
+            ) {
                 Ok(r) => {
                     assert_eq!(
                         (r.rows, r.checksum),
@@ -390,10 +400,10 @@ fn faults_while_blocks_move_leave_nothing_behind() {
         );
         (calls, blocks)
     };
-    let (calls, blocks) = run(Fault::Error, 0);
+    let (calls, blocks) = run(DeviceFault::Error, 0);
     assert!(blocks > 0, "it runs by blocks");
     let step = (calls / 120).max(1) as usize;
-    for fault in Fault::ALL {
+    for fault in DeviceFault::ALL {
         for at in (1..=calls).step_by(step) {
             run(fault, at);
         }

@@ -2,9 +2,9 @@
 //! the published counts and the CPU engine's checksums.
 
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
-use jindou_gpu::reference::Random;
+use jindou_gpu::reference::XorShift;
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{Error, PredicateId, Progress, VertexId};
 use jindou_plan::{
     Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
@@ -117,18 +117,18 @@ fn run(
         }
         Ok(())
     };
-    let r = match gpu.execute(plan, snapshot, Output::Rows(&mut sink), &options) {
+    let r = match gpu.execute(plan, snapshot, ResultUse::Rows(&mut sink), &options) {
         Err(Error::Unsupported(_)) => return None,
         r => r.unwrap(),
     };
     assert_eq!(r.rows, rows.len() as u64);
     rows.sort_unstable();
     let sum = gpu
-        .execute(plan, snapshot, Output::Checksum, &options)
+        .execute(plan, snapshot, ResultUse::Checksum, &options)
         .unwrap();
     assert_eq!(sum.rows, r.rows);
     let count = gpu
-        .execute(plan, snapshot, Output::Count, &options)
+        .execute(plan, snapshot, ResultUse::Count, &options)
         .unwrap();
     assert_eq!(count.rows, r.rows);
     let cpu = Summed::<ChecksumSink>::default();
@@ -149,9 +149,9 @@ fn run(
     Some((rows, r.profile.cuts))
 }
 
-fn random_graph(r: &mut Random) -> Edges {
+fn random_graph(r: &mut XorShift) -> Edges {
     let nodes = 3 + r.below(12);
-    let end = |r: &mut Random| match r.below(12) {
+    let end = |r: &mut XorShift| match r.below(12) {
         0 => PREDICATE + r.below(3),
         _ => 1 + r.below(nodes),
     };
@@ -160,8 +160,8 @@ fn random_graph(r: &mut Random) -> Edges {
         .collect()
 }
 
-fn random_patterns(r: &mut Random, edges: &Edges) -> Vec<Pattern> {
-    let end = |r: &mut Random| {
+fn random_patterns(r: &mut XorShift, edges: &Edges) -> Vec<Pattern> {
+    let end = |r: &mut XorShift| {
         if r.below(5) == 0 {
             let i = r.below(edges.len() as u32) as usize;
             End::Node(edges.iter().nth(i).map_or(1, |e| e.0))
@@ -210,7 +210,7 @@ fn load_edges(edges: &Edges) -> (tempfile::TempDir, Snapshot) {
 }
 
 /// Adds and removes random edges among the base's nodes; `edges` becomes the content of the new snapshot.
-fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
+fn patched(r: &mut XorShift, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
     let nodes: Vec<u32> = edges
         .iter()
         .flat_map(|e| [e.0, e.2])
@@ -228,7 +228,7 @@ fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
         .collect();
     let mut touched = BTreeSet::new();
     for _ in 0..1 + r.below(10) {
-        let pick = |r: &mut Random| known[r.below(known.len() as u32) as usize].clone();
+        let pick = |r: &mut XorShift| known[r.below(known.len() as u32) as usize].clone();
         let (s, p, o) = (pick(r), r.below(3), pick(r));
         let edge = (s.0, p, o.0);
         let canonical = jindou_model::term::encode(&predicate(p).into());
@@ -255,7 +255,7 @@ fn patched(r: &mut Random, snapshot: &Snapshot, edges: &mut Edges) -> Snapshot {
 fn compare(cases: u32, first: u32) -> u32 {
     let (mut ran, mut cuts, mut any) = (0, 0, 0);
     for case in first..first + cases {
-        let r = &mut Random::new(u64::from(case) + 1);
+        let r = &mut XorShift::new(u64::from(case) + 1);
         let mut edges = random_graph(r);
         let (_folder, mut snapshot) = load_edges(&edges);
         if case % 2 == 1 {
@@ -461,7 +461,7 @@ fn products_triangles_and_cuts() {
         ..GpuOptions::default()
     };
     assert!(matches!(
-        gpu.execute(&triangle, &snapshot, Output::Count, &options),
+        gpu.execute(&triangle, &snapshot, ResultUse::Count, &options),
         Err(Error::Limit(_))
     ));
 }
@@ -490,7 +490,12 @@ fn lubm_agrees_with_published_counts_and_the_cpu() {
         )
         .unwrap();
         let cpu = cpu.into_inner();
-        match gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default()) {
+        match gpu.execute(
+            &plan,
+            &snapshot,
+            ResultUse::Checksum,
+            &GpuOptions::default(),
+        ) {
             Ok(r) => {
                 assert_eq!(
                     (r.rows, r.checksum),

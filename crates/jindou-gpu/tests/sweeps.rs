@@ -14,7 +14,7 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::queries::{bsbm, sp2b, watdiv};
 use jindou_workloads::sp2b::Sp2b;
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -175,7 +175,7 @@ fn sp2bench_agrees_with_the_cpu_however_little_memory_there_is() {
 
 #[test]
 fn watdiv_agrees_with_the_cpu_however_little_memory_there_is() {
-    let (_folder, snapshot) = stored(&Watdiv::new(&Model::standard(), 1, 0).unwrap());
+    let (_folder, snapshot) = stored(&Watdiv::new(&WatdivModel::standard(), 1, 0).unwrap());
     let mut tally = Tally::default();
     for q in watdiv::instances(1, 0, 1).unwrap() {
         if !q.name.starts_with('C') {

@@ -4,8 +4,8 @@ mod common;
 
 use common::{edited, native, ring, rows_here, rows_on};
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_on};
-use jindou_gpu::shim::{Shim, ShimOptions, Traffic};
-use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, Output};
+use jindou_gpu::shim::{HostTraffic, Shim, ShimOptions};
+use jindou_gpu::{GpuExecutor, GpuOptions, Kernel, ResultUse};
 use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn device() -> (Arc<Shim>, GpuExecutor) {
 }
 
 /// The requests of a run, which must give the CPU's rows.
-fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> Traffic {
+fn traffic_of(shim: &Shim, gpu: &GpuExecutor, plan: &Plan, snapshot: &Snapshot) -> HostTraffic {
     let want = rows_here(plan, snapshot);
     let _ = shim.take_traffic();
     let rows = rows_on(gpu, plan, snapshot, &GpuOptions::default()).unwrap();
@@ -115,7 +115,7 @@ fn a_warm_query_pins_nothing_uploads_no_segment_and_waits_once_a_step() {
     // One for the counters, two at most for a step, and the plan's intervals.
     assert!(warm.allocations <= 2 + 2 * steps, "{steps} steps: {warm:?}");
     // Counting only copies back the counts.
-    gpu.execute(&plan, &snapshot, Output::Count, &GpuOptions::default())
+    gpu.execute(&plan, &snapshot, ResultUse::Count, &GpuOptions::default())
         .unwrap();
     let count = shim.take_traffic();
     assert!(count.download_bytes <= 64, "{count:?}");
@@ -156,7 +156,7 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
             assert!(rows > 10, "{pattern}");
             let _ = (shim.take_log(), shim.take_traffic());
             let options = GpuOptions::default();
-            let r = gpu.execute(&plan, snapshot, Output::Count, &options);
+            let r = gpu.execute(&plan, snapshot, ResultUse::Count, &options);
             assert_eq!(r.unwrap().rows, rows, "{pattern}");
             assert!(shim.take_traffic().download_bytes <= 64, "{pattern}");
             assert_eq!(made(&shim), makers, "{pattern}");
@@ -181,7 +181,9 @@ fn a_count_of_rows_makes_none_of_the_last_step() {
         table_bytes: Some(400_000),
         ..GpuOptions::default()
     };
-    let r = gpu.execute(&plan, &base, Output::Count, &options).unwrap();
+    let r = gpu
+        .execute(&plan, &base, ResultUse::Count, &options)
+        .unwrap();
     assert_eq!(r.rows, 1200 * 1200);
 }
 

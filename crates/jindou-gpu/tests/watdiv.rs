@@ -5,7 +5,7 @@ mod common;
 
 use common::{shared, shim};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
-use jindou_gpu::{GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::Progress;
 use jindou_parse::Sources;
 use jindou_plan::{PlanOptions, parse, plan};
@@ -47,7 +47,12 @@ fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
             cells[2].parse::<u64>().unwrap(),
             "{name} on the CPU"
         );
-        match gpu.execute(&plan, &snapshot, Output::Checksum, &GpuOptions::default()) {
+        match gpu.execute(
+            &plan,
+            &snapshot,
+            ResultUse::Checksum,
+            &GpuOptions::default(),
+        ) {
             Ok(r) => {
                 assert_eq!(
                     (r.rows, r.checksum),

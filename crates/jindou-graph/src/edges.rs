@@ -1,6 +1,6 @@
 //! The edges of one predicate in one direction as a query sees them.
 
-use crate::segment::{EdgeView, Patch, PatchFinger, Scope, Segment};
+use crate::segment::{EdgeView, GraphScope, Patch, PatchFinger, Segment};
 use crate::shard::ShardEdges;
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl<'a> Edges<'a> {
     /// there is one only if it has no edges.
     #[inline]
     #[must_use]
-    pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
+    pub fn plain(&self, scope: GraphScope<'_>) -> Option<Segment<'a>> {
         match self {
             Self::Here(view) => view.plain(scope),
             Self::Sharded(edges) => edges.is_empty(scope).then_some(Segment::EMPTY),
@@ -70,13 +70,13 @@ impl<'a> Edges<'a> {
     /// As [`EdgeView::plain_but_dirty`].
     #[inline]
     #[must_use]
-    pub fn plain_but_dirty(&self, scope: Scope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
+    pub fn plain_but_dirty(&self, scope: GraphScope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
         self.here()?.plain_but_dirty(scope)
     }
 
     /// As [`EdgeView::read`].
     #[inline]
-    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
@@ -91,7 +91,7 @@ impl<'a> Edges<'a> {
     pub fn read_counting<'b>(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         scratch: &'b mut Vec<u32>,
         looked: &mut usize,
     ) -> &'b [u32]
@@ -109,7 +109,7 @@ impl<'a> Edges<'a> {
     pub fn append_touched(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         at: &mut PatchFinger<'a>,
         out: &mut Vec<u32>,
         merged: &mut u64,
@@ -127,13 +127,13 @@ impl<'a> Edges<'a> {
 
     /// As [`EdgeView::shared_list`].
     #[must_use]
-    pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+    pub fn shared_list(&self, key: u32, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
         self.here()?.shared_list(key, scope)
     }
 
     /// As [`EdgeView::shared_keys`].
     #[must_use]
-    pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+    pub fn shared_keys(&self, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
         self.here()?.shared_keys(scope)
     }
 
@@ -141,7 +141,7 @@ impl<'a> Edges<'a> {
     pub fn read_with_graphs(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         neighbours: &mut Vec<u32>,
         graphs: &mut Vec<u32>,
     ) {
@@ -153,7 +153,7 @@ impl<'a> Edges<'a> {
 
     /// As [`EdgeView::for_each`].
     #[inline]
-    pub fn for_each(&self, key: u32, scope: Scope<'_>, f: impl FnMut(u32, u32)) {
+    pub fn for_each(&self, key: u32, scope: GraphScope<'_>, f: impl FnMut(u32, u32)) {
         match self {
             Self::Here(view) => view.for_each(key, scope, f),
             Self::Sharded(edges) => edges.for_each(key, scope, f),
@@ -163,7 +163,7 @@ impl<'a> Edges<'a> {
     /// As [`EdgeView::contains`].
     #[inline]
     #[must_use]
-    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+    pub fn contains(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> bool {
         self.contains_counting(key, neighbour, scope, &mut 0)
     }
 
@@ -173,7 +173,7 @@ impl<'a> Edges<'a> {
         &self,
         key: u32,
         neighbour: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         looked: &mut u64,
     ) -> bool {
         match self {
@@ -187,7 +187,7 @@ impl<'a> Edges<'a> {
         &self,
         key: u32,
         neighbour: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         mut f: impl FnMut(u32),
     ) {
         match self {
@@ -201,7 +201,7 @@ impl<'a> Edges<'a> {
     }
 
     /// As [`EdgeView::candidate_keys`]; exact where the edges are on several shards.
-    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         match self {
             Self::Here(view) => view.candidate_keys(scope, out),
             Self::Sharded(edges) => edges.candidate_keys(scope, out),
@@ -228,7 +228,7 @@ impl<'a> Edges<'a> {
 
     /// Number of edges in the scope without reading any, where counts suffice.
     #[must_use]
-    pub fn exact_edges(&self, scope: Scope<'_>) -> Option<u64> {
+    pub fn exact_edges(&self, scope: GraphScope<'_>) -> Option<u64> {
         let default = if scope.sees(DEFAULT_GRAPH) {
             self.default_edges()
         } else {
@@ -257,7 +257,7 @@ impl<'a> Edges<'a> {
 
     /// Number of edges in the scope, ignoring overlaps and the choice of named graphs: an upper bound for the planner.
     #[must_use]
-    pub fn edge_estimate(&self, scope: Scope<'_>) -> u64 {
+    pub fn edge_estimate(&self, scope: GraphScope<'_>) -> u64 {
         let d = if scope.sees(DEFAULT_GRAPH) {
             self.default_edges()
         } else {
@@ -299,7 +299,7 @@ impl<'a> Edges<'a> {
 
     /// Prefetches, in one round, the data that [`Self::read`], [`Self::for_each`] and [`Self::graphs_of_edge`] will
     /// need: to be called before the loop over a batch. Does nothing where all edges are here.
-    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
+    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, GraphScope<'s>)>) {
         if let Self::Sharded(edges) = self {
             edges.fetch(keys);
         }

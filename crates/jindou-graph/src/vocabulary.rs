@@ -19,10 +19,10 @@ pub trait TermSource: Send + Sync {
 /// Terms ↔ ids of a graph, and the values of terms. To be obtained once per query: where the terms are this process's,
 /// its methods are not virtual.
 #[derive(Clone, Copy)]
-pub struct Vocabulary<'a>(Terms<'a>);
+pub struct Vocabulary<'a>(TermsOrigin<'a>);
 
 #[derive(Clone, Copy)]
-enum Terms<'a> {
+enum TermsOrigin<'a> {
     Stored(&'a Dictionary, &'a TailTerms, &'a OpenIndexes),
     Other(&'a dyn TermSource),
 }
@@ -35,24 +35,24 @@ impl<'a> Vocabulary<'a> {
         indexes: &'a OpenIndexes,
         tail: &'a TailTerms,
     ) -> Self {
-        Self(Terms::Stored(dictionary, tail, indexes))
+        Self(TermsOrigin::Stored(dictionary, tail, indexes))
     }
 
     /// Terms from elsewhere. None of them is in an index: they are compared by their content.
     #[must_use]
     pub fn other(source: &'a dyn TermSource) -> Self {
-        Self(Terms::Other(source))
+        Self(TermsOrigin::Other(source))
     }
 
     /// The id of a term, given its canonical bytes.
     #[must_use]
     pub fn lookup(&self, canonical: &[u8]) -> Option<VertexId> {
         match self.0 {
-            Terms::Stored(dictionary, tail, _) => {
+            TermsOrigin::Stored(dictionary, tail, _) => {
                 let found = dictionary.lookup(canonical);
                 found.or_else(|| tail.lookup(canonical))
             }
-            Terms::Other(source) => {
+            TermsOrigin::Other(source) => {
                 let mut found = Vec::with_capacity(1);
                 source.lookup_many(&[canonical], &mut found);
                 let found = found.first().copied().filter(|&id| id != NO_VERTEX);
@@ -66,7 +66,7 @@ impl<'a> Vocabulary<'a> {
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         match self.0 {
-            Terms::Stored(dictionary, tail, _) => {
+            TermsOrigin::Stored(dictionary, tail, _) => {
                 dictionary.lookup_many(terms, out);
                 for (id, term) in out[from..].iter_mut().zip(terms) {
                     if *id == NO_VERTEX {
@@ -74,14 +74,14 @@ impl<'a> Vocabulary<'a> {
                     }
                 }
             }
-            Terms::Other(source) => source.lookup_many(terms, out),
+            TermsOrigin::Other(source) => source.lookup_many(terms, out),
         }
     }
 
     /// Appends the canonical bytes of a term; returns false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
         match self.0 {
-            Terms::Stored(dictionary, tail, _) => {
+            TermsOrigin::Stored(dictionary, tail, _) => {
                 if v.0 >= FIRST_TAIL_ID {
                     let term = tail.term(v);
                     term.map(|t| out.extend_from_slice(t)).is_some()
@@ -89,7 +89,7 @@ impl<'a> Vocabulary<'a> {
                     dictionary.term(v, out)
                 }
             }
-            Terms::Other(source) => {
+            TermsOrigin::Other(source) => {
                 let mut found = false;
                 source.terms_many(&[v.0], &mut |_, term| {
                     found = true;
@@ -105,8 +105,8 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn ranked_end(&self) -> u32 {
         match self.0 {
-            Terms::Stored(..) => FIRST_TAIL_ID,
-            Terms::Other(_) => NO_VERTEX + 1,
+            TermsOrigin::Stored(..) => FIRST_TAIL_ID,
+            TermsOrigin::Other(_) => NO_VERTEX + 1,
         }
     }
 
@@ -115,8 +115,8 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn ranks(&self) -> Option<&'a Dictionary> {
         match self.0 {
-            Terms::Stored(dictionary, ..) => Some(dictionary),
-            Terms::Other(_) => None,
+            TermsOrigin::Stored(dictionary, ..) => Some(dictionary),
+            TermsOrigin::Other(_) => None,
         }
     }
 
@@ -132,8 +132,8 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn probe(&self, question: &Question<'_>) -> Option<Box<dyn Probe + 'a>> {
         match self.0 {
-            Terms::Stored(dictionary, _, indexes) => indexes.probe(question, dictionary),
-            Terms::Other(_) => None,
+            TermsOrigin::Stored(dictionary, _, indexes) => indexes.probe(question, dictionary),
+            TermsOrigin::Other(_) => None,
         }
     }
 
@@ -142,8 +142,8 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn has_indexes(&self) -> bool {
         match self.0 {
-            Terms::Stored(_, _, indexes) => !indexes.are_ranks_alone(),
-            Terms::Other(_) => false,
+            TermsOrigin::Stored(_, _, indexes) => !indexes.are_ranks_alone(),
+            TermsOrigin::Other(_) => false,
         }
     }
 
@@ -151,8 +151,10 @@ impl<'a> Vocabulary<'a> {
     #[must_use]
     pub fn decoding(&self) -> TermDecoding<'a> {
         TermDecoding(match self.0 {
-            Terms::Stored(dictionary, tail, _) => Decoding::Stored(dictionary.decoder(), tail),
-            Terms::Other(source) => Decoding::Other(Fetched {
+            TermsOrigin::Stored(dictionary, tail, _) => {
+                Decoding::Stored(dictionary.decoder(), tail)
+            }
+            TermsOrigin::Other(source) => Decoding::Other(FetchedTerms {
                 source,
                 bytes: Vec::new(),
                 places: FxHashMap::default(),
@@ -167,17 +169,17 @@ pub struct TermDecoding<'a>(Decoding<'a>);
 
 enum Decoding<'a> {
     Stored(Decoder<'a>, &'a TailTerms),
-    Other(Fetched<'a>),
+    Other(FetchedTerms<'a>),
 }
 
 /// The terms that were fetched last.
-struct Fetched<'a> {
+struct FetchedTerms<'a> {
     source: &'a dyn TermSource,
     bytes: Vec<u8>,
     places: FxHashMap<u32, Range<usize>>,
 }
 
-impl Fetched<'_> {
+impl FetchedTerms<'_> {
     #[inline(never)]
     fn term(&mut self, id: VertexId) -> Option<&[u8]> {
         if !self.places.contains_key(&id.0) {

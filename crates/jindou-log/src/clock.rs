@@ -1,10 +1,10 @@
 //! Timing of the log's thread.
 
-use crate::options::{Durability, Options};
+use crate::options::{Durability, LogOptions};
 use std::time::{Duration, Instant};
 
 /// The thread's times.
-pub(crate) struct Clock {
+pub(crate) struct ThreadClock {
     /// Time by which acknowledged records must be synced.
     pub sync_at: Option<Instant>,
     pub idle_since: Instant,
@@ -25,7 +25,7 @@ const GIVEN_UP: u32 = 4;
 /// Number of groups after which waiting is tried again.
 const TRIED_AGAIN: u32 = 64;
 
-impl Default for Clock {
+impl Default for ThreadClock {
     fn default() -> Self {
         Self {
             sync_at: None,
@@ -38,7 +38,7 @@ impl Default for Clock {
     }
 }
 
-impl Clock {
+impl ThreadClock {
     pub fn sync_after(&mut self, durability: Durability) {
         if let Durability::Interval(time) = durability {
             self.sync_at = Some(Instant::now() + time.min(FOREVER));
@@ -60,7 +60,7 @@ impl Clock {
         };
     }
 
-    pub fn wrote(&mut self, time: Duration, options: &Options) {
+    pub fn wrote(&mut self, time: Duration, options: &LogOptions) {
         self.idle_since = Instant::now();
         self.marked = false;
         self.longest = match options.durability {

@@ -14,7 +14,7 @@
 
 use crate::files::Files;
 use crate::format::file_name;
-use crate::scan::{Damage, Stop};
+use crate::scan::{Damage, ScanStop};
 use jindou_model::{Error, Result};
 use std::path::Path;
 use xxhash_rust::xxh3::xxh3_64;
@@ -63,7 +63,7 @@ impl LogEnd {
 
     /// Reads the end of an epoch's log: `None` for logs that predate this record, for other epochs, and if there need
     /// not be any file. Must be read before the files are listed: later ones may be created meanwhile.
-    pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, Stop> {
+    pub fn read(files: &dyn Files, epoch: Option<u64>) -> Result<Option<Self>, ScanStop> {
         let path = files.end_path();
         let text = match files.end() {
             Ok(Some(text)) => text,

@@ -12,7 +12,7 @@ const SECTOR: usize = 512;
 
 /// The operations that fail, and how. Rates are per million.
 #[derive(Clone, Debug, Default)]
-pub struct Faults {
+pub struct DiskFaults {
     /// Writes that fail after a part of the data got through.
     pub write: u32,
     /// Syncs of files that fail. The unsynced data may be lost, although reading still returns it and the next sync
@@ -41,17 +41,17 @@ pub enum Crash {
     Power,
 }
 
-/// A disk in memory that fails according to [`Faults`]. On [`Faulty::crash`] it forgets unsynced data, sector by
+/// A disk in memory that fails according to [`DiskFaults`]. On [`Faulty::crash`] it forgets unsynced data, sector by
 /// sector, in any order, and unsynced names. Clones share the disk.
 #[derive(Clone)]
-pub struct Faulty(Arc<Mutex<Disk>>);
+pub struct Faulty(Arc<Mutex<FaultyState>>);
 
-struct Disk {
+struct FaultyState {
     inodes: Vec<Inode>,
     names: BTreeMap<String, usize>,
     durable: BTreeMap<String, usize>,
     renames: Vec<Rename>,
-    faults: Faults,
+    faults: DiskFaults,
     random: u64,
     dead: bool,
     has_lost: bool,
@@ -100,7 +100,7 @@ fn dead() -> io::Error {
     io::Error::other("the process is dead")
 }
 
-impl Disk {
+impl FaultyState {
     fn random(&mut self, below: u64) -> u64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.random;
@@ -256,12 +256,12 @@ impl Faulty {
     /// An empty disk without faults; its random choices follow from `seed`.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self(Arc::new(Mutex::new(Disk {
+        Self(Arc::new(Mutex::new(FaultyState {
             inodes: Vec::new(),
             names: BTreeMap::new(),
             durable: BTreeMap::new(),
             renames: Vec::new(),
-            faults: Faults::default(),
+            faults: DiskFaults::default(),
             random: seed,
             dead: false,
             has_lost: false,
@@ -269,16 +269,16 @@ impl Faulty {
         })))
     }
 
-    fn disk(&self) -> MutexGuard<'_, Disk> {
+    fn disk(&self) -> MutexGuard<'_, FaultyState> {
         sync::lock(&self.0)
     }
 
     /// Sets the faults from now on.
-    pub fn set(&self, faults: Faults) {
+    pub fn set(&self, faults: DiskFaults) {
         self.disk().faults = faults;
     }
 
-    /// True once the process has died by [`Faults::die_after`].
+    /// True once the process has died by [`DiskFaults::die_after`].
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.disk().dead
@@ -295,7 +295,7 @@ impl Faulty {
         let mut disk = self.disk();
         disk.dead = false;
         disk.process += 1;
-        disk.faults = Faults::default();
+        disk.faults = DiskFaults::default();
         match crash {
             Crash::Power => {
                 for inode in 0..disk.inodes.len() {
@@ -340,12 +340,12 @@ impl Faulty {
     #[must_use]
     pub fn copy(&self, seed: u64) -> Self {
         let disk = self.disk();
-        Self(Arc::new(Mutex::new(Disk {
+        Self(Arc::new(Mutex::new(FaultyState {
             inodes: disk.inodes.clone(),
             names: disk.names.clone(),
             durable: disk.durable.clone(),
             renames: disk.renames.clone(),
-            faults: Faults::default(),
+            faults: DiskFaults::default(),
             random: seed,
             dead: false,
             has_lost: false,
@@ -443,7 +443,7 @@ impl Files for Faulty {
 }
 
 impl Faulty {
-    fn handle(&self, disk: &Disk, inode: usize, name: &str) -> Box<dyn File> {
+    fn handle(&self, disk: &FaultyState, inode: usize, name: &str) -> Box<dyn File> {
         Box::new(Handle {
             disk: self.clone(),
             inode,
@@ -461,7 +461,7 @@ struct Handle {
 }
 
 impl Handle {
-    fn disk(&self) -> io::Result<MutexGuard<'_, Disk>> {
+    fn disk(&self) -> io::Result<MutexGuard<'_, FaultyState>> {
         let disk = self.disk.disk();
         if disk.process == self.process {
             Ok(disk)

@@ -153,7 +153,7 @@ pub(crate) enum GroupKind {
 
 /// A group with correct checksums.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Group<'a> {
+pub(crate) struct RecordGroup<'a> {
     pub kind: GroupKind,
     /// Number of its first record, or of the next record if it has none.
     pub first: u32,
@@ -169,7 +169,7 @@ pub(crate) struct Group<'a> {
     body: &'a [u8],
 }
 
-impl<'a> Group<'a> {
+impl<'a> RecordGroup<'a> {
     /// The records in order; `None` if they do not fill the body.
     pub fn records(&self) -> Option<Vec<&'a [u8]>> {
         let mut records = Vec::new();
@@ -192,7 +192,7 @@ pub(crate) struct GroupHead {
     pub first: u32,
     /// Its position in the file.
     pub at: u64,
-    /// See [`Group::durable`].
+    /// See [`RecordGroup::durable`].
     pub durable: u64,
     pub chain: u64,
     pub seed: u64,
@@ -244,7 +244,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
 #[derive(Debug)]
 pub(crate) enum FoundGroup<'a> {
     /// A group.
-    Group(Group<'a>),
+    Group(RecordGroup<'a>),
     /// Only zeros, or the file's end.
     End,
     /// A group that a crash may have left: some part of it was never written.
@@ -300,7 +300,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
             FoundGroup::Changed("a group has changed")
         };
     }
-    let group = Group {
+    let group = RecordGroup {
         kind,
         first: u32_at(head, 8),
         count: u32_at(head, 12),

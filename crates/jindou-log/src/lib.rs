@@ -26,7 +26,7 @@ mod writer;
 
 pub use end::{END, was_begun};
 #[cfg(any(test, feature = "testing"))]
-pub use faulty::{Crash, Faults, Faulty};
+pub use faulty::{Crash, DiskFaults, Faulty};
 pub use files::{Directory, File, Files};
 pub use lock::StoreLock;
 pub use log::{Log, Ticket};
@@ -34,8 +34,8 @@ pub use log::{Log, Ticket};
 pub use object_store;
 #[cfg(feature = "object-store")]
 pub use objects::Objects;
-pub use options::{Durability, Options, Status};
+pub use options::{Durability, LogOptions, Status};
 pub use parts::{LogPart, is_part, parts, record_after};
 pub use recovery::{Recovery, replay};
-pub use scan::{Cut, Damage, Report, check, check_for};
+pub use scan::{Cut, Damage, LogReport, check, check_for};
 pub use writer::remove_epoch;

@@ -1,10 +1,10 @@
 //! The log: a queue, and one thread that writes the queued records, group by group.
 
-use crate::clock::Clock;
+use crate::clock::ThreadClock;
 use crate::files::{Files, TEMPORARY};
-use crate::options::{Durability, Options, Status};
+use crate::options::{Durability, LogOptions, Status};
 use crate::recovery::{Recovery, numbers_used_up, recover};
-use crate::writer::{Cause, Failure, Record, Writer, remove_before};
+use crate::writer::{FailureCause, LogFailure, LogWriter, Record, remove_before};
 use jindou_model::sync::lock;
 use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
@@ -36,8 +36,8 @@ struct LogShared {
     work: Condvar,
     /// Wakes appenders when there is room, and [`Log::reset`] when the thread is idle.
     room: Condvar,
-    writer: Mutex<Writer>,
-    options: Options,
+    writer: Mutex<LogWriter>,
+    options: LogOptions,
 }
 
 #[derive(Default)]
@@ -47,9 +47,9 @@ struct LogQueue {
     /// Number of the next record.
     next: u32,
     acknowledged: u32,
-    failed: Option<Failure>,
+    failed: Option<LogFailure>,
     /// Reason why acknowledged records are not durable by the time they should be.
-    not_durable: Option<Failure>,
+    not_durable: Option<LogFailure>,
     /// True while a group is being written.
     busy: bool,
     closing: bool,
@@ -75,22 +75,22 @@ impl Drop for WaitingRecord {
 }
 
 /// Failure that is reported to waiting callers when the log's thread panics.
-fn thread_failed() -> Failure {
-    Failure {
+fn thread_failed() -> LogFailure {
+    LogFailure {
         path: "log".into(),
-        cause: Cause::Bug,
+        cause: FailureCause::Bug,
         what: "the log's thread failed; open the store again".into(),
     }
 }
 
 #[derive(Default)]
 struct ResultSlot {
-    outcome: Mutex<Option<Result<(), Failure>>>,
+    outcome: Mutex<Option<Result<(), LogFailure>>>,
     done: Condvar,
 }
 
 impl ResultSlot {
-    fn set(&self, outcome: Result<(), Failure>) {
+    fn set(&self, outcome: Result<(), LogFailure>) {
         *lock(&self.outcome) = Some(outcome);
         self.done.notify_all();
     }
@@ -162,7 +162,7 @@ impl Log {
         files: Arc<dyn Files>,
         epoch: u64,
         after: u32,
-        options: Options,
+        options: LogOptions,
         record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
     ) -> Result<(Self, Recovery)> {
         let begun = Instant::now();
@@ -220,7 +220,7 @@ impl Log {
     }
 
     /// Hands over the record of snapshot `number`, which follows the one before. Returns at once, unless
-    /// [`Options::queue_bytes`] of records are waiting already.
+    /// [`LogOptions::queue_bytes`] of records are waiting already.
     ///
     /// # Errors
     /// The log's failure, until [`Log::reset`].
@@ -296,7 +296,7 @@ impl Log {
     /// # Errors
     /// [`Error::Io`] if that is not possible now; it is retried in the background.
     pub fn sync(&self) -> Result<()> {
-        self.with_writer(Writer::sync)
+        self.with_writer(LogWriter::sync)
     }
 
     /// Tests that files can be created at the log's location, with a small file that is removed again. Does not sync.
@@ -318,7 +318,10 @@ impl Log {
         written.map_err(|e| Error::io(self.files.path(&name), e))
     }
 
-    fn with_writer<T>(&self, act: impl FnOnce(&mut Writer) -> Result<T, Failure>) -> Result<T> {
+    fn with_writer<T>(
+        &self,
+        act: impl FnOnce(&mut LogWriter) -> Result<T, LogFailure>,
+    ) -> Result<T> {
         let mut writer = lock(&self.shared.writer);
         let result = act(&mut writer);
         self.shared.publish(&writer);
@@ -404,7 +407,7 @@ impl LogShared {
             }
         }
         let _fail = Fail(self);
-        let mut clock = Clock::default();
+        let mut clock = ThreadClock::default();
         loop {
             match self.next_work(&mut clock) {
                 WriterTask::Group(group) => self.write(group, &mut clock),
@@ -429,7 +432,7 @@ impl LogShared {
         }
     }
 
-    fn next_work(&self, clock: &mut Clock) -> WriterTask {
+    fn next_work(&self, clock: &mut ThreadClock) -> WriterTask {
         let mut state = lock(&self.state);
         let gather_until = Instant::now() + clock.gather();
         loop {
@@ -481,7 +484,7 @@ impl LogShared {
         WriterTask::Group(group)
     }
 
-    fn publish(&self, w: &Writer) {
+    fn publish(&self, w: &LogWriter) {
         let bytes = w.kept.iter().map(|k| k.bytes).sum();
         let mut state = lock(&self.state);
         state.durable = w.durable_upto();
@@ -491,7 +494,7 @@ impl LogShared {
         (state.files, state.file_bytes) = (w.kept.len() as u64, bytes);
     }
 
-    fn write(&self, mut group: Vec<WaitingRecord>, clock: &mut Clock) {
+    fn write(&self, mut group: Vec<WaitingRecord>, clock: &mut ThreadClock) {
         let records: Vec<Record> = group
             .iter_mut()
             .map(|w| (w.record.0, std::mem::take(&mut w.record.1)))
@@ -537,7 +540,7 @@ impl LogShared {
         }
     }
 
-    fn fail(&self, group: Vec<WaitingRecord>, failure: Failure) {
+    fn fail(&self, group: Vec<WaitingRecord>, failure: LogFailure) {
         let queue = {
             let mut state = lock(&self.state);
             state.failed = Some(failure.clone());

@@ -12,14 +12,14 @@ pub enum Durability {
     /// Once the operating system has it; it is synced after this time at the latest. A power failure loses the records
     /// acknowledged meanwhile, the end of the process loses nothing.
     Interval(Duration),
-    /// Once the operating system has it; it is synced at the system's discretion (after [`Options::unsynced_bytes`] at
+    /// Once the operating system has it; it is synced at the system's discretion (after [`LogOptions::unsynced_bytes`] at
     /// the latest). A power failure loses the unsynced records, the end of the process loses nothing.
     None,
 }
 
 /// Options of a log.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct LogOptions {
     /// The point at which a ticket is fulfilled.
     pub durability: Durability,
     /// Size at which a file is continued by a new one.
@@ -43,7 +43,7 @@ pub struct Options {
     pub gather: Duration,
 }
 
-impl Default for Options {
+impl Default for LogOptions {
     fn default() -> Self {
         Self {
             durability: Durability::Batch,

@@ -3,7 +3,7 @@
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{FileHead, Sealed, file_name, parse_name};
-use crate::scan::{ChainFile, Stop, chain, contents, names, walk};
+use crate::scan::{ChainFile, ScanStop, chain, contents, names, walk};
 use jindou_model::{Error, Result};
 
 /// The beginning of a log file, in whole groups. Parts with equal name, length and chain are equal everywhere.
@@ -38,7 +38,7 @@ pub fn parts(
     if let Some(end) = end {
         let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
         end.missing(files, there)
-            .map_err(|d| Stop::Damage(d).into_error(files))?;
+            .map_err(|d| ScanStop::Damage(d).into_error(files))?;
     }
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(Vec::new());

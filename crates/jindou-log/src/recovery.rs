@@ -3,8 +3,8 @@
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{FILE_HEAD, FoundGroup, Sealed, file_name, read_group};
-use crate::scan::{Cut, Damage, Stop, chain, contents, names, walk};
-use crate::writer::{Durable, OpenFile, Record, Writer};
+use crate::scan::{Cut, Damage, ScanStop, chain, contents, names, walk};
+use crate::writer::{Durable, LogWriter, OpenFile, Record};
 use jindou_model::{Error, Resource, Result};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -81,7 +81,7 @@ pub(crate) fn recover(
     after: u32,
     session: u64,
     replay: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
-) -> Result<(Writer, Recovery)> {
+) -> Result<(LogWriter, Recovery)> {
     let begun = Instant::now();
     let mut found = Recovery {
         last: after,
@@ -92,7 +92,7 @@ pub(crate) fn recover(
     if let Some(end) = end {
         let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
         end.missing(&*files, there)
-            .map_err(|d| Stop::Damage(d).into_error(&*files))?;
+            .map_err(|d| ScanStop::Damage(d).into_error(&*files))?;
     }
     for name in &names.temporary {
         let _ = files.remove(name);
@@ -103,7 +103,7 @@ pub(crate) fn recover(
         .copied()
         .filter(|&e| e != epoch)
         .collect();
-    let mut writer = Writer::new(Arc::clone(&files), epoch, session);
+    let mut writer = LogWriter::new(Arc::clone(&files), epoch, session);
     writer.end = end.map_or(0, |end| end.sequence);
     writer.next = after.checked_add(1).ok_or_else(numbers_used_up)?;
     if let Some(sequences) = names.epochs.get(&epoch) {
@@ -149,9 +149,9 @@ fn read(
     files: &dyn Files,
     epoch: u64,
     sequences: &[u64],
-    writer: &mut Writer,
+    writer: &mut LogWriter,
     replay: &mut Replay<'_>,
-) -> Result<(), Stop> {
+) -> Result<(), ScanStop> {
     let links = chain(files, epoch, sequences, Some(replay.after))?;
     for (link, bytes) in contents(files, &links) {
         let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
@@ -235,7 +235,7 @@ pub fn replay(
     let there = names.epochs.get(&epoch).map_or(&[][..], Vec::as_slice);
     if let Some(end) = end {
         end.missing(files, there)
-            .map_err(|d| Stop::Damage(d).into_error(files))?;
+            .map_err(|d| ScanStop::Damage(d).into_error(files))?;
     }
     let Some(sequences) = names.epochs.get(&epoch) else {
         return Ok(found);
@@ -259,7 +259,7 @@ pub fn replay(
         });
         found.cut = match walked {
             Ok(walked) => walked.cut,
-            Err(Stop::Damage(d)) if went_on(files, epoch, link.head.sequence, &d)? => break,
+            Err(ScanStop::Damage(d)) if went_on(files, epoch, link.head.sequence, &d)? => break,
             Err(stop) => return Err(stop.into_error(files)),
         };
     }

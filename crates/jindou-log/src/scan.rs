@@ -3,8 +3,8 @@
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{
-    Behind, FILE_HEAD, FileHead, FoundGroup, Group, GroupKind, Sealed, file_name, groups_behind,
-    parse_name, read_group,
+    Behind, FILE_HEAD, FileHead, FoundGroup, GroupKind, RecordGroup, Sealed, file_name,
+    groups_behind, parse_name, read_group,
 };
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
@@ -46,24 +46,24 @@ impl Damage {
 
 /// Reason why reading a log stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum ScanStop {
     Damage(Damage),
     Error(Error),
 }
 
-impl From<Error> for Stop {
+impl From<Error> for ScanStop {
     fn from(e: Error) -> Self {
         Self::Error(e)
     }
 }
 
-impl From<Damage> for Stop {
+impl From<Damage> for ScanStop {
     fn from(d: Damage) -> Self {
         Self::Damage(d)
     }
 }
 
-impl Stop {
+impl ScanStop {
     /// The error for a caller that wanted to use the log.
     pub fn into_error(self, files: &dyn Files) -> Error {
         match self {
@@ -98,7 +98,7 @@ fn damage(file: &str, offset: u64, what: impl Into<String>) -> Damage {
 
 /// The file names of a log's epochs.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
+pub(crate) struct LogFileNames {
     /// Sequence numbers of each epoch, ascending.
     pub epochs: std::collections::BTreeMap<u64, Vec<u64>>,
     /// Files that were incomplete when a process died.
@@ -106,8 +106,8 @@ pub(crate) struct Names {
 }
 
 /// Lists a log's files. Files not created by the log are skipped.
-pub(crate) fn names(files: &dyn Files) -> Result<Names> {
-    let mut found = Names::default();
+pub(crate) fn names(files: &dyn Files) -> Result<LogFileNames> {
+    let mut found = LogFileNames::default();
     for name in files.list().map_err(|e| Error::io(files.path(""), e))? {
         if let Some((epoch, sequence)) = parse_name(&name) {
             found.epochs.entry(epoch).or_default().push(sequence);
@@ -144,7 +144,7 @@ pub(crate) fn chain(
     epoch: u64,
     sequences: &[u64],
     after: Option<u32>,
-) -> Result<Vec<ChainFile>, Stop> {
+) -> Result<Vec<ChainFile>, ScanStop> {
     let mut links: Vec<ChainFile> = Vec::new();
     let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
     let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u32)>));
@@ -258,12 +258,16 @@ pub(crate) struct Walked {
 }
 
 /// Receives a group and its records.
-type Visit<'a> = dyn FnMut(&Group<'_>, &[&[u8]]) -> Result<()> + 'a;
+type Visit<'a> = dyn FnMut(&RecordGroup<'_>, &[&[u8]]) -> Result<()> + 'a;
 
 /// Reads a file's groups in order and passes them to `visit`.
-pub(crate) fn walk(link: &ChainFile, file: &[u8], visit: &mut Visit<'_>) -> Result<Walked, Stop> {
+pub(crate) fn walk(
+    link: &ChainFile,
+    file: &[u8],
+    visit: &mut Visit<'_>,
+) -> Result<Walked, ScanStop> {
     let name = &link.name;
-    let wrong = |offset: u64, what: &str| Stop::Damage(damage(name, offset, what));
+    let wrong = |offset: u64, what: &str| ScanStop::Damage(damage(name, offset, what));
     let (head, check) = FileHead::read(file).map_err(|what| damage(name, 0, what))?;
     if head != link.head {
         return Err(wrong(0, "the head of the file has changed"));
@@ -360,7 +364,7 @@ pub(crate) fn walk(link: &ChainFile, file: &[u8], visit: &mut Visit<'_>) -> Resu
 
 /// Findings of [`check`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct LogReport {
     /// Number of files read.
     pub files: u64,
     /// Bytes of these files.
@@ -379,7 +383,7 @@ pub struct Report {
     pub leftovers: Vec<String>,
 }
 
-impl Report {
+impl LogReport {
     /// True if there is no damage.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -392,7 +396,7 @@ impl Report {
 ///
 /// # Errors
 /// If the folder or a file cannot be read. Damage is not an error but part of the report.
-pub fn check(files: &dyn Files) -> Result<Report> {
+pub fn check(files: &dyn Files) -> Result<LogReport> {
     check_all(files, None)
 }
 
@@ -401,19 +405,19 @@ pub fn check(files: &dyn Files) -> Result<Report> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_for(files: &dyn Files, epoch: u64, after: u32) -> Result<Report> {
+pub fn check_for(files: &dyn Files, epoch: u64, after: u32) -> Result<LogReport> {
     check_all(files, Some((epoch, after)))
 }
 
-fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
-    let mut report = Report::default();
+fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<LogReport> {
+    let mut report = LogReport::default();
     let end = match LogEnd::read(files, None) {
         Ok(end) => end,
-        Err(Stop::Damage(d)) => {
+        Err(ScanStop::Damage(d)) => {
             report.damages.push(d);
             None
         }
-        Err(Stop::Error(e)) => return Err(e),
+        Err(ScanStop::Error(e)) => return Err(e),
     };
     let names = names(files)?;
     if let Some(end) = end {
@@ -425,11 +429,11 @@ fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
         let after = base.filter(|b| b.0 == epoch).map(|b| b.1);
         let links = match chain(files, epoch, sequences, after) {
             Ok(links) => links,
-            Err(Stop::Damage(d)) => {
+            Err(ScanStop::Damage(d)) => {
                 report.damages.push(d);
                 continue;
             }
-            Err(Stop::Error(e)) => return Err(e),
+            Err(ScanStop::Error(e)) => return Err(e),
         };
         let in_chain: Vec<u64> = links.iter().map(|l| l.head.sequence).collect();
         let out = sequences
@@ -442,7 +446,7 @@ fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
             let bytes = bytes.map_err(|e| Error::io(files.path(&link.name), e))?;
             report.files += 1;
             report.bytes += bytes.len() as u64;
-            let mut count = |group: &Group<'_>, _: &[&[u8]]| {
+            let mut count = |group: &RecordGroup<'_>, _: &[&[u8]]| {
                 report.groups += 1;
                 report.records += u64::from(group.count);
                 Ok(())
@@ -453,8 +457,8 @@ fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<Report> {
                     last = w.next;
                     report.cuts.extend(w.cut);
                 }
-                Err(Stop::Damage(d)) => report.damages.push(d),
-                Err(Stop::Error(e)) => return Err(e),
+                Err(ScanStop::Damage(d)) => report.damages.push(d),
+                Err(ScanStop::Error(e)) => return Err(e),
             }
         }
         let range = first.filter(|&f| f < last).map(|f| f..=last - 1);

@@ -16,15 +16,15 @@ pub(crate) type Record = (u32, Vec<u8>);
 
 /// Reason why the log does not accept records; reported to every waiting caller.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct LogFailure {
     pub path: PathBuf,
-    pub cause: Cause,
+    pub cause: FailureCause,
     pub what: String,
 }
 
-/// The cause of a [`Failure`]. All but the first are permanent.
+/// The cause of a [`LogFailure`]. All but the first are permanent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum FailureCause {
     /// The disk refused, for this reason.
     Disk(io::ErrorKind),
     /// The file in use was removed or replaced.
@@ -35,14 +35,14 @@ pub(crate) enum Cause {
     Bug,
 }
 
-impl Failure {
+impl LogFailure {
     pub fn to_error(&self) -> Error {
         let what = || self.what.clone();
         match self.cause {
-            Cause::Disk(kind) => Error::io(&self.path, io::Error::new(kind, what())),
-            Cause::Removed => Error::damaged(&self.path, what()),
-            Cause::InUse => Error::in_use(&self.path, what()),
-            Cause::Bug => Error::Internal(what()),
+            FailureCause::Disk(kind) => Error::io(&self.path, io::Error::new(kind, what())),
+            FailureCause::Removed => Error::damaged(&self.path, what()),
+            FailureCause::InUse => Error::in_use(&self.path, what()),
+            FailureCause::Bug => Error::Internal(what()),
         }
     }
 }
@@ -81,7 +81,7 @@ struct Current {
     proven: u64,
 }
 
-pub(crate) struct Writer {
+pub(crate) struct LogWriter {
     pub files: Arc<dyn Files>,
     pub epoch: u64,
     pub session: u64,
@@ -109,14 +109,14 @@ pub(crate) struct Writer {
     /// Set if records after this one are in a newest file that [`Files::set_end`] has not recorded: its loss would go
     /// unnoticed.
     pub end_unrecorded_after: Option<u32>,
-    pub broken: Option<Failure>,
+    pub broken: Option<LogFailure>,
     /// True if the next group must start a new file.
     pub roll: bool,
     current: Option<Current>,
     buffer: Vec<u8>,
 }
 
-impl Writer {
+impl LogWriter {
     pub fn new(files: Arc<dyn Files>, epoch: u64, session: u64) -> Self {
         Self {
             files,
@@ -143,7 +143,7 @@ impl Writer {
 
     /// Writes records as one group, and syncs them if requested, together with everything that was not synced before.
     /// After an error none of them is in the log, though a crash before the next success may bring them back, complete.
-    pub fn write(&mut self, records: Vec<Record>, sync: bool) -> Result<(), Failure> {
+    pub fn write(&mut self, records: Vec<Record>, sync: bool) -> Result<(), LogFailure> {
         self.check_broken()?;
         let before = self.unsynced.len();
         let next = self.next;
@@ -160,7 +160,7 @@ impl Writer {
         result
     }
 
-    fn write_unsynced(&mut self, new: usize, bytes: usize, sync: bool) -> Result<(), Failure> {
+    fn write_unsynced(&mut self, new: usize, bytes: usize, sync: bool) -> Result<(), LogFailure> {
         let roll = std::mem::take(&mut self.roll);
         if self
             .current
@@ -188,7 +188,7 @@ impl Writer {
     }
 
     /// Makes everything durable that was written. After an error, a retry is correct: the records go to a new file.
-    pub fn sync(&mut self) -> Result<(), Failure> {
+    pub fn sync(&mut self) -> Result<(), LogFailure> {
         self.check_broken()?;
         if self.names_unsynced_after.is_some() {
             self.files
@@ -219,7 +219,7 @@ impl Writer {
         self.unsynced_bytes = 0;
     }
 
-    fn check_broken(&self) -> Result<(), Failure> {
+    fn check_broken(&self) -> Result<(), LogFailure> {
         self.broken.clone().map_or(Ok(()), Err)
     }
 
@@ -290,9 +290,9 @@ impl Writer {
                 true
             }
             Ok(false) => {
-                self.broken = Some(Failure {
+                self.broken = Some(LogFailure {
                     path: self.files.path(&c.name),
-                    cause: Cause::Removed,
+                    cause: FailureCause::Removed,
                     what: "the log file was removed or replaced while in use. Acknowledged updates are \
                         still in memory: merge or back up this store before stopping it; updates are \
                         refused until then"
@@ -317,7 +317,7 @@ impl Writer {
     }
 
     /// Writes everything that is not durable to a new file, which continues the durable data.
-    pub fn start(&mut self) -> Result<(), Failure> {
+    pub fn start(&mut self) -> Result<(), LogFailure> {
         self.check_broken()?;
         self.current = None;
         let first = self.unsynced.first().map_or(self.next, |(n, _)| *n);
@@ -374,7 +374,7 @@ impl Writer {
 
     /// Records that this file is the newest. After an error no caller was told of anything in it; it is removed, unless
     /// it may already be the recorded one.
-    fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), Failure> {
+    fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), LogFailure> {
         let end = LogEnd {
             epoch: self.epoch,
             sequence,
@@ -384,7 +384,7 @@ impl Writer {
             self.end = sequence;
             return Ok(());
         };
-        let failure = Failure {
+        let failure = LogFailure {
             path: self.files.end_path(),
             ..self.failure("", &e)
         };
@@ -408,7 +408,7 @@ impl Writer {
     /// Records the newest file if that is not known, because the log predates the record, or because a process died
     /// between creating a file and recording it. Until it succeeds, the loss of that file would go unnoticed; the next
     /// record goes to a new file, which is recorded in turn.
-    pub fn know_end(&mut self) -> Result<(), Failure> {
+    pub fn know_end(&mut self) -> Result<(), LogFailure> {
         if let Some(newest) = self.note_unrecorded_end() {
             // A file whose name may still be lost must not be recorded.
             if self.names_unsynced_after.is_some() {
@@ -421,7 +421,7 @@ impl Writer {
             };
             self.files
                 .set_end(end.to_text().as_bytes())
-                .map_err(|e| Failure {
+                .map_err(|e| LogFailure {
                     path: self.files.end_path(),
                     ..self.failure("", &e)
                 })?;
@@ -480,7 +480,7 @@ impl Writer {
     }
 
     /// Succeeds if the object of that name was written by this process.
-    fn ours(&mut self, name: &str) -> Result<(), Failure> {
+    fn ours(&mut self, name: &str) -> Result<(), LogFailure> {
         let bytes = self
             .files
             .read(name, FILE_HEAD as u64)
@@ -488,9 +488,9 @@ impl Writer {
         match FileHead::read(&bytes) {
             Ok((head, _)) if head.session == self.session => Ok(()),
             _ => {
-                let failure = Failure {
+                let failure = LogFailure {
                     path: self.files.path(name),
-                    cause: Cause::InUse,
+                    cause: FailureCause::InUse,
                     what: "another process is writing to this log, so this one accepts no more updates. \
                         Stop one of the two and reopen the store"
                         .into(),
@@ -501,10 +501,10 @@ impl Writer {
         }
     }
 
-    fn failure(&self, name: &str, e: &io::Error) -> Failure {
-        Failure {
+    fn failure(&self, name: &str, e: &io::Error) -> LogFailure {
+        LogFailure {
             path: self.files.path(name),
-            cause: Cause::Disk(e.kind()),
+            cause: FailureCause::Disk(e.kind()),
             what: format!(
                 "the log cannot be written: {e}. Updates are refused until it can be; queries still work"
             ),
@@ -560,7 +560,7 @@ impl Writer {
     }
 
     /// Syncs and records that; nothing is written afterwards.
-    pub fn close(&mut self) -> Result<(), Failure> {
+    pub fn close(&mut self) -> Result<(), LogFailure> {
         let result = self.sync();
         self.mark();
         if let Some(c) = &mut self.current {
@@ -572,12 +572,12 @@ impl Writer {
 
     /// Drops files without records after `upto`: those before the sequence number that is returned. The newest stays,
     /// so that sequence numbers continue from it.
-    pub fn truncate(&mut self, upto: u32) -> Result<u64, Failure> {
+    pub fn truncate(&mut self, upto: u32) -> Result<u64, LogFailure> {
         if self.next <= upto.saturating_add(1)
             && self.broken.as_ref().is_some_and(|b| {
                 matches!(
                     b.cause,
-                    Cause::Removed | Cause::Disk(io::ErrorKind::NotFound)
+                    FailureCause::Removed | FailureCause::Disk(io::ErrorKind::NotFound)
                 )
             })
         {

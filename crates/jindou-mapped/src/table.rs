@@ -11,21 +11,21 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering,
 
 const SLOTS: usize = 64;
 
-struct Block {
-    slots: [Slot; SLOTS],
-    next: AtomicPtr<Block>,
+struct SlotBlock {
+    slots: [RegionSlot; SLOTS],
+    next: AtomicPtr<SlotBlock>,
 }
 
 /// One mapped region. A seqlock: `version` is odd while the bounds change.
 #[derive(Default)]
-struct Slot {
+struct RegionSlot {
     version: AtomicU32,
     start: AtomicUsize,
     end: AtomicUsize,
     failed: AtomicBool,
 }
 
-impl Slot {
+impl RegionSlot {
     /// The bounds, if they do not change meanwhile; an empty range if they do.
     fn bounds(&self) -> Range<usize> {
         let before = self.version.load(Ordering::Acquire);
@@ -56,13 +56,13 @@ impl Slot {
 
 /// Set with the first mark of all, and for good.
 static ANY_FAILED: AtomicBool = AtomicBool::new(false);
-static BLOCKS: AtomicPtr<Block> = AtomicPtr::new(ptr::null_mut());
+static BLOCKS: AtomicPtr<SlotBlock> = AtomicPtr::new(ptr::null_mut());
 /// Slots that no region has.
-static FREE: Mutex<Vec<&'static Slot>> = Mutex::new(Vec::new());
+static FREE: Mutex<Vec<&'static RegionSlot>> = Mutex::new(Vec::new());
 
 /// A place in the table; given back when dropped, which must be before the memory is unmapped.
 pub(crate) struct Region {
-    slot: &'static Slot,
+    slot: &'static RegionSlot,
 }
 
 impl Region {
@@ -70,8 +70,8 @@ impl Region {
     pub(crate) fn new(mapping: &[u8]) -> Self {
         let mut free = sync::lock(&FREE);
         if free.is_empty() {
-            let block: &'static Block = Box::leak(Box::new(Block {
-                slots: std::array::from_fn(|_| Slot::default()),
+            let block: &'static SlotBlock = Box::leak(Box::new(SlotBlock {
+                slots: std::array::from_fn(|_| RegionSlot::default()),
                 next: AtomicPtr::new(BLOCKS.load(Ordering::Relaxed)),
             }));
             BLOCKS.store(ptr::from_ref(block).cast_mut(), Ordering::Release);
@@ -110,7 +110,7 @@ impl Drop for Region {
     }
 }
 
-fn mark(slot: &Slot) {
+fn mark(slot: &RegionSlot) {
     slot.failed.store(true, Ordering::SeqCst);
     ANY_FAILED.store(true, Ordering::SeqCst);
 }

@@ -1,8 +1,8 @@
 //! Quads on their way from a parser or generator into a loader: some thousands at a time, as spans
 //! over one buffer, so that no term costs an allocation or a virtual call.
 
-use crate::Result;
 use crate::prefixes::PrefixPlace;
+use crate::{CancelToken, Result};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A term's canonical bytes ([`crate::term`]) inside [`QuadBatch::bytes`].
@@ -80,6 +80,53 @@ pub trait QuadSource: Sync {
     /// Total input in the unit that [`Progress::done`] counts, if known.
     fn size_hint(&self) -> Option<u64> {
         None
+    }
+}
+
+/// A source that ends with an error once a token is cancelled.
+pub struct CancellableSource<'c, S> {
+    source: S,
+    cancel: &'c CancelToken,
+}
+
+impl<'c, S: QuadSource> CancellableSource<'c, S> {
+    /// A source, and the token to look at before each batch.
+    pub fn new(source: S, cancel: &'c CancelToken) -> Self {
+        Self { source, cancel }
+    }
+}
+
+impl<S: QuadSource> QuadSource for CancellableSource<'_, S> {
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        let cancel = self.cancel;
+        let mut sink = CancellableSink { sink, cancel };
+        self.source.run(worker, workers, &mut sink, progress)
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        self.source.size_hint()
+    }
+}
+
+struct CancellableSink<'c> {
+    sink: &'c mut dyn QuadSink,
+    cancel: &'c CancelToken,
+}
+
+impl QuadSink for CancellableSink<'_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        self.cancel.check()?;
+        self.sink.batch(batch)
+    }
+
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        self.sink.prefix(place, name, iri)
     }
 }
 

@@ -110,18 +110,18 @@ struct BudgetInner {
     /// The share of each [`Holder`] in `used`.
     held: [AtomicU64; Holder::ALL.len()],
     /// The budget to which this one's bytes are charged as well.
-    whole: Option<Whole>,
+    whole: Option<ParentBudget>,
 }
 
 /// The budget of which another one is a part. It was charged `advance` for the part in advance, and is charged for the
 /// part's use above that: so small queries do not contend for the whole's counters.
 #[derive(Debug)]
-struct Whole {
+struct ParentBudget {
     budget: MemoryBudget,
     advance: u64,
 }
 
-impl Whole {
+impl ParentBudget {
     /// Bytes charged to the whole when the part uses this many.
     fn charged(&self, used: u64) -> u64 {
         used.max(self.advance)
@@ -158,10 +158,10 @@ impl MemoryBudget {
             0
         };
         let budget = self.clone();
-        Self::build(limit, Some(Whole { budget, advance }))
+        Self::build(limit, Some(ParentBudget { budget, advance }))
     }
 
-    fn build(limit: u64, whole: Option<Whole>) -> Self {
+    fn build(limit: u64, whole: Option<ParentBudget>) -> Self {
         Self {
             inner: Arc::new(BudgetInner {
                 limit,
@@ -232,7 +232,7 @@ impl MemoryBudget {
     /// present use.
     #[cold]
     pub(crate) fn refusal(&self, full: Full, holder: Holder, bytes: u64) -> Error {
-        if let (Some(Whole { budget: whole, .. }), Full::Whole) = (&self.inner.whole, full) {
+        if let (Some(ParentBudget { budget: whole, .. }), Full::Whole) = (&self.inner.whole, full) {
             // On its own it would not fit either.
             if self.used().saturating_add(bytes) > whole.inner.limit {
                 return whole.refusal(Full::Own, holder, bytes);

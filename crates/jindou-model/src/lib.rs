@@ -24,7 +24,7 @@ pub mod term;
 pub mod units;
 
 pub use allocator::{BySize, Tracked};
-pub use batch::{Progress, QuadBatch, QuadSink, QuadSource, Span};
+pub use batch::{CancellableSource, Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use budget::{Holder, MemoryBudget};
 pub use cancel::{CancelToken, Watch};
 pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};

@@ -62,7 +62,7 @@ struct ScopeShared {
 }
 
 /// State of a thread.
-struct Local {
+struct ThreadState {
     /// The scope that the thread is in; null outside of all. Points into an [`Arc`] that lives until the thread has
     /// left.
     scope: Cell<*const ScopeShared>,
@@ -74,8 +74,8 @@ struct Local {
 
 thread_local! {
     // Constant and without a destructor: reading it never allocates, and is allowed until the thread's end.
-    static LOCAL: Local = const {
-        Local {
+    static LOCAL: ThreadState = const {
+        ThreadState {
             scope: Cell::new(ptr::null()),
             pending: Cell::new(0),
             work: Cell::new(0),
@@ -106,7 +106,7 @@ pub(crate) fn gave(size: usize) {
 /// Counts bytes that the thread has charged to a budget, or released.
 pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     LOCAL.with(|local| {
-        // SAFETY: as in `Local::tell`.
+        // SAFETY: as in `ThreadState::tell`.
         if let Some(shared) = unsafe { local.scope.get().as_ref() }
             && shared.beside_charges
             && shared.budget.is(budget)
@@ -130,7 +130,7 @@ fn piece(size: usize) -> isize {
     ((size + OWN + MASK) & !MASK).max(LEAST) as isize
 }
 
-impl Local {
+impl ThreadState {
     #[inline(always)]
     fn took(&self, size: usize) {
         let pending = self.pending.get() + piece(size);
@@ -226,15 +226,15 @@ pub fn beside<T>(bytes: u64, run: impl FnOnce() -> T) -> T {
     let Some(scope) = Scope::current() else {
         return run();
     };
-    struct Taken(Scope, isize);
-    impl Drop for Taken {
+    struct TakenMemory(Scope, isize);
+    impl Drop for TakenMemory {
         fn drop(&mut self) {
             self.0.shared.add(-self.1);
         }
     }
     let bytes = clamped(bytes);
     scope.shared.add(bytes);
-    let _taken = Taken(scope, bytes);
+    let _taken = TakenMemory(scope, bytes);
     run()
 }
 
@@ -245,7 +245,7 @@ fn clamped(bytes: u64) -> isize {
 
 fn with_current<T>(ask: impl FnOnce(&ScopeShared) -> T) -> Option<T> {
     let scope = LOCAL.with(|local| local.scope.get());
-    // SAFETY: as in `Local::tell`.
+    // SAFETY: as in `ThreadState::tell`.
     let shared = unsafe { scope.as_ref() };
     shared.map(ask)
 }
@@ -374,7 +374,7 @@ impl Scope {
         if scope.is_null() {
             return None;
         }
-        // SAFETY: the pointer is that of an `Arc` that is alive (see `Local::scope`), whose count grows by the one made here.
+        // SAFETY: the pointer is that of an `Arc` that is alive (see `ThreadState::scope`), whose count grows by the one made here.
         let shared = unsafe {
             Arc::increment_strong_count(scope);
             Arc::from_raw(scope)

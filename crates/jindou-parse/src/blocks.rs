@@ -31,14 +31,14 @@ pub(crate) struct BlockAt {
 
 /// The blocks of one document.
 #[derive(Clone)]
-pub(crate) enum Blocks {
+pub(crate) enum DocumentBlocks {
     /// A plain file: workers read it concurrently, each its own part.
     File(Arc<FileBlocks>),
     /// Any other input: a worker that needs a block locks the reader, reads (and decompresses) one and unlocks it.
     Stream(Arc<Mutex<StreamBlocks>>),
 }
 
-impl Blocks {
+impl DocumentBlocks {
     /// Fills `buf` with the next block; `None` at the end. A file's bytes are added to `counter`. If a line of a file
     /// makes the block much larger than usual, that is charged to `held`, the buffer's own charge; a stream has its own
     /// charge.
@@ -259,13 +259,13 @@ mod tests {
                 part,
                 next: AtomicU64::new(0),
             };
-            check(&Blocks::File(Arc::new(blocks)), &text);
+            check(&DocumentBlocks::File(Arc::new(blocks)), &text);
         }
         let stream = StreamBlocks::new(Box::new(io::Cursor::new(text.clone())), &Limits::default());
-        check(&Blocks::Stream(Arc::new(Mutex::new(stream))), &text);
+        check(&DocumentBlocks::Stream(Arc::new(Mutex::new(stream))), &text);
     }
 
-    fn check(blocks: &Blocks, text: &[u8]) {
+    fn check(blocks: &DocumentBlocks, text: &[u8]) {
         let counter = AtomicU64::new(0);
         let (mut buf, mut all) = (Vec::new(), Vec::new());
         let mut counted = LineCounter::default();

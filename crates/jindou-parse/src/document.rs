@@ -2,17 +2,17 @@
 //! `oxjsonld` parsers and an RDF/XML reader of our own.
 
 use crate::declared::Declared;
-use crate::emit::Emitter;
+use crate::emit::QuadEmitter;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
-use crate::input::{self, LineCounter, Opened};
+use crate::input::{self, LineCounter, OpenedDocument};
 use crate::jsonld::NumberReader;
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
-use crate::rdfxml::{self, End};
-use crate::report::{BadStatement, Line, Skipped};
+use crate::rdfxml::{self, DocumentEnd};
+use crate::report::{BadStatement, LineNumbers, Skipped};
 use crate::restart::Restart;
-use crate::sources::Document;
+use crate::sources::SourceDocument;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Resource, Result, Span};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
 use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
@@ -57,10 +57,10 @@ impl ReadContext<'_> {
         &self,
         document: u64,
         offset: u64,
-        describe: impl Fn(Line) -> Result<BadStatement>,
+        describe: impl Fn(LineNumbers) -> Result<BadStatement>,
     ) -> Result<()> {
         if !self.lenient {
-            return Err(describe(Line::Wanted)?.into());
+            return Err(describe(LineNumbers::Wanted)?.into());
         }
         self.progress.skipped.fetch_add(1, Ordering::Relaxed);
         self.skipped.add(document, offset, describe)
@@ -69,7 +69,7 @@ impl ReadContext<'_> {
 
 /// Parses a whole document. Also returns `Ok` if another worker has stopped the run.
 pub(crate) fn parse(
-    document: &Document,
+    document: &SourceDocument,
     labels: LabelScope,
     run: &ReadContext<'_>,
     batch: &mut QuadBatch,
@@ -83,7 +83,7 @@ pub(crate) fn parse(
         run.limits,
     )?;
     let meter = Rc::new(Meter::new(run.limits));
-    let out = Emitter {
+    let out = QuadEmitter {
         meter: Rc::clone(&meter),
         labels,
         batch,
@@ -95,7 +95,7 @@ pub(crate) fn parse(
         run,
         sink,
     };
-    let mut reading = Reading {
+    let mut reading = DocumentReading {
         document,
         run,
         out,
@@ -110,19 +110,19 @@ pub(crate) fn parse(
     reading.out.flush().map(|_| ())
 }
 
-struct Reading<'a> {
-    document: &'a Document,
+struct DocumentReading<'a> {
+    document: &'a SourceDocument,
     run: &'a ReadContext<'a>,
-    out: Emitter<'a>,
+    out: QuadEmitter<'a>,
     meter: Rc<Meter>,
 }
 
 type SharedTail = Rc<RefCell<Tail>>;
 
-impl Reading<'_> {
+impl DocumentReading<'_> {
     /// Turtle. After a bad statement a lenient run continues after the next line that ends in a dot; after a string
     /// that is still open at the end of its line, it continues after that line. Prefixes and base stay in force.
-    fn turtle(&mut self, opened: Opened) -> Result<()> {
+    fn turtle(&mut self, opened: OpenedDocument) -> Result<()> {
         let mut parser = TurtleParser::new();
         if let Some(base) = &self.document.base {
             parser = parser
@@ -133,7 +133,7 @@ impl Reading<'_> {
         if self.run.lenient {
             let mut restart = Restart::new(
                 &self.document.origin,
-                Opened {
+                OpenedDocument {
                     reader,
                     plain: opened.plain,
                 },
@@ -200,7 +200,7 @@ impl Reading<'_> {
     }
 
     /// TriG: a bad statement ends the document, since the text after it may belong to any graph.
-    fn trig(&mut self, opened: Opened) -> Result<()> {
+    fn trig(&mut self, opened: OpenedDocument) -> Result<()> {
         let mut parser = TriGParser::new();
         if let Some(base) = &self.document.base {
             parser = parser
@@ -235,16 +235,16 @@ impl Reading<'_> {
     }
 
     /// RDF/XML: text that is not well-formed, or an element that has no meaning, ends the document.
-    fn rdf_xml(&mut self, opened: Opened) -> Result<()> {
+    fn rdf_xml(&mut self, opened: OpenedDocument) -> Result<()> {
         match rdfxml::read(opened.reader, self.document, self.run, &mut self.out)? {
-            End::Whole => Ok(()),
-            End::GivenUp(offset) => self.give_up(offset),
+            DocumentEnd::Whole => Ok(()),
+            DocumentEnd::GivenUp(offset) => self.give_up(offset),
         }
     }
 
     /// JSON-LD: a lenient run skips the values that the parser can step over. Contexts are never
     /// fetched from the network.
-    fn json_ld(&mut self, opened: Opened) -> Result<()> {
+    fn json_ld(&mut self, opened: OpenedDocument) -> Result<()> {
         let format = RdfFormat::JsonLd {
             profile: JsonLdProfileSet::empty(),
         };

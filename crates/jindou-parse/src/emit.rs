@@ -17,7 +17,7 @@ const BATCH_BYTES: usize = 1 << 20;
 const WORK: usize = 8 << 20;
 
 /// Turns parsed quads into batches of canonical bytes.
-pub(crate) struct Emitter<'a> {
+pub(crate) struct QuadEmitter<'a> {
     pub(crate) labels: LabelScope,
     pub(crate) meter: Rc<Meter>,
     pub(crate) batch: &'a mut QuadBatch,
@@ -34,7 +34,7 @@ pub(crate) struct Emitter<'a> {
     pub(crate) sink: &'a mut dyn QuadSink,
 }
 
-impl Emitter<'_> {
+impl QuadEmitter<'_> {
     /// Adds a quad. `Ok(false)` if the run was stopped.
     pub(crate) fn quad(&mut self, q: &Quad) -> Result<bool> {
         self.add(&q.subject, &q.predicate, &q.object, &q.graph_name)

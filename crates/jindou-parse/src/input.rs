@@ -20,17 +20,17 @@ pub(crate) enum Origin {
     /// A name for messages, and the text.
     Memory(String, Arc<[u8]>),
     /// A name, and a stream that is read once.
-    Stream(String, Stream),
+    Stream(String, InputStream),
 }
 
 /// A reader that the first run of a source takes, and its number of bytes, if known.
 #[derive(Clone)]
-pub(crate) struct Stream {
+pub(crate) struct InputStream {
     reader: Arc<Mutex<Option<Box<dyn Read + Send>>>>,
     size: Option<u64>,
 }
 
-impl Stream {
+impl InputStream {
     pub(crate) fn new(reader: Box<dyn Read + Send>, size: Option<u64>) -> Self {
         Self {
             reader: Arc::new(Mutex::new(Some(reader))),
@@ -39,7 +39,7 @@ impl Stream {
     }
 }
 
-impl fmt::Debug for Stream {
+impl fmt::Debug for InputStream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stream")
             .field("size", &self.size)
@@ -117,7 +117,7 @@ pub(crate) fn open_file(path: &Path) -> Result<File> {
 }
 
 /// A document opened for reading.
-pub(crate) struct Opened {
+pub(crate) struct OpenedDocument {
     /// Decompressed bytes.
     pub(crate) reader: Box<dyn Read + Send>,
     /// True when the bytes are not decompressed.
@@ -131,8 +131,8 @@ pub(crate) fn open(
     named: Option<Compression>,
     counter: &Arc<AtomicU64>,
     limits: &Limits,
-) -> Result<Opened> {
-    let source = Arc::new(Source::default());
+) -> Result<OpenedDocument> {
+    let source = Arc::new(RawSource::default());
     let mut raw = Counting {
         inner: origin.raw()?,
         counter: Arc::clone(counter),
@@ -156,7 +156,7 @@ pub(crate) fn open(
         return Err(origin.error(io::Error::new(io::ErrorKind::InvalidData, Damaged(e))));
     }
     let reader = Cursor::new(head).chain(raw);
-    Ok(Opened {
+    Ok(OpenedDocument {
         reader: match found {
             Some(c) => Box::new(Compressed {
                 inner: decompress(reader, c, limits).map_err(|e| origin.error(e))?,
@@ -240,7 +240,7 @@ struct Damaged(String);
 
 /// A document's raw bytes: how many were read, and whether reading them failed.
 #[derive(Default)]
-struct Source {
+struct RawSource {
     read: AtomicU64,
     failed: AtomicBool,
 }
@@ -249,7 +249,7 @@ struct Source {
 struct Counting<R> {
     inner: R,
     counter: Arc<AtomicU64>,
-    source: Arc<Source>,
+    source: Arc<RawSource>,
 }
 
 impl<R: Read> Read for Counting<R> {
@@ -269,7 +269,7 @@ impl<R: Read> Read for Counting<R> {
 struct Compressed {
     inner: Box<dyn Read + Send>,
     compression: Compression,
-    source: Arc<Source>,
+    source: Arc<RawSource>,
 }
 
 impl Read for Compressed {

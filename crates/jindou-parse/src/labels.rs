@@ -18,7 +18,7 @@ use std::io::Write;
 
 /// The labels of a document that are kept unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
+pub(crate) enum KeptLabels {
     None,
     /// Labels that do not look like generated ones: the document is the only one.
     Unlike,
@@ -29,7 +29,7 @@ pub(crate) enum Keep {
 /// Assigns the labels of one document.
 pub(crate) struct LabelScope {
     prefix: Vec<u8>,
-    keep: Keep,
+    keep: KeptLabels,
     /// Unlabelled nodes: the parser's random number → this counter.
     anonymous: FxHashMap<u128, u32>,
     /// Labels not allowed in any RDF text, which a lenient parser accepted.
@@ -39,7 +39,7 @@ pub(crate) struct LabelScope {
 
 impl LabelScope {
     /// The labels of document number `document`.
-    pub(crate) fn new(document: u64, keep: Keep) -> Self {
+    pub(crate) fn new(document: u64, keep: KeptLabels) -> Self {
         Self {
             prefix: format!("_:d{document}.").into_bytes(),
             keep,
@@ -52,9 +52,9 @@ impl LabelScope {
     /// True when the label can be kept unchanged.
     pub(crate) fn keeps(&self, label: &[u8]) -> bool {
         match self.keep {
-            Keep::None => false,
-            Keep::Unlike => !looks_scoped(label),
-            Keep::All => true,
+            KeptLabels::None => false,
+            KeptLabels::Unlike => !looks_scoped(label),
+            KeptLabels::All => true,
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn labels_are_kept_only_when_nothing_can_clash() {
-        let mut one = LabelScope::new(0, Keep::Unlike);
+        let mut one = LabelScope::new(0, KeptLabels::Unlike);
         let anonymous = BlankNode::default();
         assert_eq!(pushed(&mut one, &BlankNode::new("b1").unwrap()), "_:b1");
         assert_eq!(pushed(&mut one, &anonymous), "_:d0..0");
@@ -156,7 +156,7 @@ mod tests {
             "_:d0.d0..0"
         );
         assert_eq!(pushed(&mut one, &BlankNode::new("d0").unwrap()), "_:d0");
-        let mut third = LabelScope::new(3, Keep::None);
+        let mut third = LabelScope::new(3, KeptLabels::None);
         assert_eq!(
             pushed(&mut third, &BlankNode::new("b1").unwrap()),
             "_:d3.b1"
@@ -166,7 +166,7 @@ mod tests {
             "_:d3..0"
         );
         assert_eq!(pushed(&mut third, &anonymous), "_:d3..1");
-        let mut all = LabelScope::new(7, Keep::All);
+        let mut all = LabelScope::new(7, KeptLabels::All);
         assert_eq!(
             pushed(&mut all, &BlankNode::new("d0..0").unwrap()),
             "_:d0..0"

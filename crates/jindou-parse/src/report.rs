@@ -13,7 +13,7 @@ const AROUND: usize = 60;
 
 /// Choice between reading a file again for the number of a line and leaving it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Line {
+pub(crate) enum LineNumbers {
     Wanted,
     IfKnown,
 }
@@ -129,12 +129,12 @@ impl Skipped {
         &self,
         document: u64,
         offset: u64,
-        describe: impl Fn(Line) -> Result<BadStatement, Error>,
+        describe: impl Fn(LineNumbers) -> Result<BadStatement, Error>,
     ) -> Result<(), Error> {
         self.total.fetch_add(1, Ordering::Relaxed);
         let mut all = sync::lock(&self.all);
         if let Some(out) = &mut *all {
-            let bad = describe(Line::IfKnown)?;
+            let bad = describe(LineNumbers::IfKnown)?;
             let written = match bad.at.line {
                 0 if offset != u64::MAX => {
                     let BadStatement { at, message, text } = &bad;
@@ -154,7 +154,7 @@ impl Skipped {
         let mut first = sync::lock(&self.first);
         let at = first.partition_point(|(d, o, _)| (*d, *o) <= (document, offset));
         if at < REMEMBERED {
-            first.insert(at, (document, offset, describe(Line::Wanted)?));
+            first.insert(at, (document, offset, describe(LineNumbers::Wanted)?));
             first.truncate(REMEMBERED);
         }
         Ok(())

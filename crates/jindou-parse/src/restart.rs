@@ -1,6 +1,6 @@
 //! Continuing after a bad Turtle statement.
 
-use crate::input::{self, LineCounter, Opened, Origin};
+use crate::input::{self, LineCounter, OpenedDocument, Origin};
 use jindou_model::{Error, Result};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub(crate) enum Restart {
 }
 
 impl Restart {
-    pub(crate) fn new(origin: &Origin, opened: Opened) -> Result<Self> {
+    pub(crate) fn new(origin: &Origin, opened: OpenedDocument) -> Result<Self> {
         Ok(match origin {
             Origin::File(path) if opened.plain => Self::File(path.clone()),
             Origin::Memory(_, text) if opened.plain => Self::Memory(Arc::clone(text)),

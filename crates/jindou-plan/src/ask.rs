@@ -1,6 +1,6 @@
 //! Asking the indexes of a graph: filters as questions, answers as ids to start at.
 
-use crate::condition::Compiled;
+use crate::condition::CompiledCondition;
 use crate::expression::{Expr, varies};
 use crate::{Condition, GeneralExpression, Slot};
 use jindou_dictionary::index::{Call, MAX_PARTS, Question, QuestionPart, Verdict};
@@ -24,7 +24,7 @@ const LEAST: f64 = 1e-3;
 
 /// A question that an index of the graph knew an answer to when a plan was made.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct IndexQuestion {
     /// The question.
     pub call: Call,
     /// Estimated share of the rows for which it holds.
@@ -74,7 +74,7 @@ pub(crate) fn mark(g: &mut GeneralExpression, graph: &dyn Graph, certain: impl F
         let estimate = probe.estimate();
         let share = estimate.passing as f64 / (estimate.of as f64).max(1.0);
         let share = share.clamp(LEAST, 1.0);
-        g.asked = Some(Box::new(Asked {
+        g.asked = Some(Box::new(IndexQuestion {
             call,
             share,
             unsettled: if estimate.exact { 0.0 } else { share },
@@ -156,9 +156,9 @@ pub(crate) fn few(c: &Condition, graph: &dyn Graph) -> Option<(Slot, Vec<u32>, S
 }
 
 /// A filter that is tested, with the ids that it leaves if they are few.
-pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> Compiled {
+pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> CompiledCondition {
     let Some((slot, ids, why)) = few(&c, graph) else {
-        return Compiled::Test(c);
+        return CompiledCondition::Test(c);
     };
     if let Condition::General(g) = &mut c
         && let Some(asked) = &mut g.asked
@@ -166,7 +166,7 @@ pub(crate) fn narrowed(mut c: Condition, graph: &dyn Graph) -> Compiled {
         // Nearly all of the remaining ids pass.
         asked.share = 1.0;
     }
-    Compiled::Narrowed(slot, ids, why, c)
+    CompiledCondition::Narrowed(slot, ids, why, c)
 }
 
 /// Marks a part of a filter, given as an expression, for a scope.

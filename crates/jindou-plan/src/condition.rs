@@ -3,7 +3,7 @@
 use crate::ask;
 use crate::expression::Expr;
 use crate::set::SlotSet;
-use crate::validity::Watched;
+use crate::validity::WatchedSnapshot;
 use crate::{Condition, Operand, Relation, Slot, TermTest};
 use jindou_dictionary::index::Question;
 use jindou_syntax::algebra::{Canonical, Expression, Function, NamedNode, Variable};
@@ -11,7 +11,7 @@ use jindou_values::{Value, value};
 use std::sync::Arc;
 
 /// A filter after compilation.
-pub(crate) enum Compiled {
+pub(crate) enum CompiledCondition {
     /// Every row passes.
     True,
     /// No row passes, for this reason.
@@ -28,8 +28,8 @@ pub(crate) enum Compiled {
 /// chain of `&&` or `||` up to which each is a condition of its own.
 const MANY: usize = 64;
 
-pub(crate) struct Compiler<'a> {
-    pub snapshot: &'a Watched<'a>,
+pub(crate) struct ConditionCompiler<'a> {
+    pub snapshot: &'a WatchedSnapshot<'a>,
     /// Slots that can only hold IRIs and blank nodes: subjects, predicates and graphs.
     pub resources: u128,
     /// Slots that are bound in every row; `None` if all are. The cheap forms cannot handle unbound slots.
@@ -39,25 +39,25 @@ pub(crate) struct Compiler<'a> {
     pub stored: bool,
 }
 
-impl Compiler<'_> {
-    pub(crate) fn compile(&self, filter: &Expr) -> Compiled {
+impl ConditionCompiler<'_> {
+    pub(crate) fn compile(&self, filter: &Expr) -> CompiledCondition {
         let scope = filter;
         if let Some(one_of) = self.one_of(&filter.expression, scope) {
             return one_of;
         }
         match self.condition(&filter.expression, scope, 0) {
-            Condition::And(list) if list.is_empty() => Compiled::True,
+            Condition::And(list) if list.is_empty() => CompiledCondition::True,
             Condition::Or(list) if list.is_empty() => {
-                Compiled::False("a FILTER is never true".into())
+                CompiledCondition::False("a FILTER is never true".into())
             }
             // Elsewhere rows come from operators, and nothing starts.
             c if self.stored => ask::narrowed(c, self.snapshot.graph()),
-            c => Compiled::Test(c),
+            c => CompiledCondition::Test(c),
         }
     }
 
     /// `?x = <iri>`, `sameTerm(?x, constant)`, `?x IN (<iri>, …)`: a set of ids.
-    fn one_of(&self, e: &Expression, scope: &Expr) -> Option<Compiled> {
+    fn one_of(&self, e: &Expression, scope: &Expr) -> Option<CompiledCondition> {
         let mut ids = vec![];
         let slot = match e {
             Expression::Equal(a, b) | Expression::SameTerm(a, b) => {
@@ -90,9 +90,9 @@ impl Compiler<'_> {
             _ => return None,
         };
         Some(if ids.is_empty() {
-            Compiled::False("a FILTER needs a term that the store does not have".into())
+            CompiledCondition::False("a FILTER needs a term that the store does not have".into())
         } else {
-            Compiled::OneOf(slot, ids)
+            CompiledCondition::OneOf(slot, ids)
         })
     }
 
@@ -290,12 +290,12 @@ impl Compiler<'_> {
     }
 }
 
-/// Turns the result of [`Compiler::one_of`] into a condition inside a larger one.
-pub(crate) fn known(c: Compiled) -> Condition {
+/// Turns the result of [`ConditionCompiler::one_of`] into a condition inside a larger one.
+pub(crate) fn known(c: CompiledCondition) -> Condition {
     match c {
-        Compiled::True => Condition::And(vec![]),
-        Compiled::False(_) => Condition::Or(vec![]),
-        Compiled::OneOf(slot, ids) => {
+        CompiledCondition::True => Condition::And(vec![]),
+        CompiledCondition::False(_) => Condition::Or(vec![]),
+        CompiledCondition::OneOf(slot, ids) => {
             let mut each: Vec<Condition> = ids
                 .into_iter()
                 .map(|id| Condition::Same(Operand::Slot(slot), Operand::Const(id)))
@@ -306,7 +306,7 @@ pub(crate) fn known(c: Compiled) -> Condition {
                 Condition::Or(each)
             }
         }
-        Compiled::Test(c) | Compiled::Narrowed(_, _, _, c) => c,
+        CompiledCondition::Test(c) | CompiledCondition::Narrowed(_, _, _, c) => c,
     }
 }
 

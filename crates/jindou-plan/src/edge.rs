@@ -6,7 +6,7 @@ use crate::resolve::{Edge, ResolvedTerm};
 use crate::{intervals, sample};
 use jindou_graph::Edges;
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID};
 
 /// Segments up to this many bytes stay in a core's cache.
@@ -15,7 +15,7 @@ const CACHED_BYTES: f64 = 2e6;
 pub(crate) struct EdgeSide {
     /// Keys: distinct vertices at this end, in the edge's graphs.
     pub keys: f64,
-    /// Number of keys that are in `within` of this end's slot, and whether it is exact; `None` if unknown.
+    /// Number of keys that are also in the set `within` of this end's slot, and true if it is exact; `None` if unknown.
     pub overlap: Option<(f64, bool)>,
     /// Longest neighbour list.
     pub longest: f64,
@@ -40,7 +40,7 @@ impl EdgeInfo {
     pub(crate) fn new(
         edge: &Edge,
         views: [Edges<'_>; 2],
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         longest: [u32; 2],
         graphs: f64,
         within: &[Option<crate::IdFilter>],
@@ -48,10 +48,12 @@ impl EdgeInfo {
     ) -> Self {
         // Fraction of the named edges that the scope sees, assuming that all graphs are equally large.
         let part = match scope {
-            Scope::Default => 0.0,
-            Scope::Named(_) => 1.0 / graphs,
-            Scope::AnyNamed | Scope::Union => 1.0,
-            Scope::Set(gs) => gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs,
+            GraphScope::Default => 0.0,
+            GraphScope::Named(_) => 1.0 / graphs,
+            GraphScope::AnyNamed | GraphScope::Union => 1.0,
+            GraphScope::Set(gs) => {
+                gs.iter().filter(|g| **g != DEFAULT_GRAPH).count() as f64 / graphs
+            }
         };
         let seen = |default: f64, named: f64| {
             (if scope.sees(DEFAULT_GRAPH) {

@@ -1,7 +1,9 @@
 //! Moves → steps: writes the order that the search found as the plan that executors read.
 
 use crate::condition::for_each_slot;
-use crate::model::{Model, Move, SearchState, StartValues, SubStep, SubStepKind, edges_of};
+use crate::model::{
+    CostModel, SearchMove, SearchState, StartOrigin, SubStep, SubStepKind, edges_of,
+};
 use crate::resolve::{Edge, PatternGraph, ResolvedPredicate, ResolvedTerm};
 use crate::slots::binds;
 use crate::{
@@ -11,8 +13,8 @@ use crate::{
 use jindou_graph::Graph;
 use jindou_model::Direction;
 
-pub(crate) struct Emitter<'a> {
-    pub model: &'a Model<'a>,
+pub(crate) struct StepEmitter<'a> {
+    pub model: &'a CostModel<'a>,
     pub snapshot: &'a dyn Graph,
     /// Grows by hidden slots.
     pub slots: &'a mut Vec<String>,
@@ -24,9 +26,9 @@ pub(crate) struct Emitter<'a> {
     goes_on: bool,
 }
 
-impl<'a> Emitter<'a> {
+impl<'a> StepEmitter<'a> {
     pub(crate) fn new(
-        model: &'a Model<'a>,
+        model: &'a CostModel<'a>,
         snapshot: &'a dyn Graph,
         slots: &'a mut Vec<String>,
         given: Option<(u128, f64)>,
@@ -43,7 +45,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Writes all moves; returns the estimated rows and cost.
-    pub(crate) fn run(&mut self, moves: &[Move]) -> (f64, f64) {
+    pub(crate) fn run(&mut self, moves: &[SearchMove]) -> (f64, f64) {
         for m in moves {
             let mut subs = vec![];
             let next = self.model.apply(&self.state, m, Some(&mut subs));
@@ -109,28 +111,28 @@ impl<'a> Emitter<'a> {
         });
     }
 
-    fn main(&mut self, m: &Move, sub: &SubStep) {
+    fn main(&mut self, m: &SearchMove, sub: &SubStep) {
         match m {
-            Move::Given(_) => {}
-            Move::Start(slot, source) => self.start(*slot, *source, sub),
-            Move::Bind(slot, lists) => self.bind(*slot, *lists, sub),
-            Move::Graph(e) => self.bind_graph(*e, sub),
-            Move::Any(e) => self.any(*e, sub),
-            Move::Scan(e) => self.scan(*e, sub),
+            SearchMove::Given(_) => {}
+            SearchMove::Start(slot, source) => self.start(*slot, *source, sub),
+            SearchMove::Bind(slot, lists) => self.bind(*slot, *lists, sub),
+            SearchMove::Graph(e) => self.bind_graph(*e, sub),
+            SearchMove::Any(e) => self.any(*e, sub),
+            SearchMove::Scan(e) => self.scan(*e, sub),
         }
     }
 
-    fn start(&mut self, slot: Slot, source: StartValues, sub: &SubStep) {
+    fn start(&mut self, slot: Slot, source: StartOrigin, sub: &SubStep) {
         let mut within = self.model.resolved.within[usize::from(slot)].clone();
         let (source, why) = match source {
-            StartValues::IdFilter => {
+            StartOrigin::IdFilter => {
                 let why = self.model.resolved.within_why[usize::from(slot)].join(" and ");
                 (
                     StartSource::IdFilter,
                     format!("fewest starting points: ?{} {why}", self.name(slot)),
                 )
             }
-            StartValues::Keys(e, direction) => {
+            StartOrigin::Keys(e, direction) => {
                 let edge = &self.model.edges[e];
                 within = self.beyond(within, e, slot);
                 let ResolvedPredicate::Known(predicate) = edge.predicate else {
@@ -260,7 +262,7 @@ impl<'a> Emitter<'a> {
         if self.steps.is_empty() {
             self.unit();
         }
-        let from_subject = Model::is_known(edge.subject, self.state.bound);
+        let from_subject = CostModel::is_known(edge.subject, self.state.bound);
         let direction = if from_subject {
             Direction::Out
         } else {
@@ -269,7 +271,7 @@ impl<'a> Emitter<'a> {
         let (anchor, other) = ends(edge, direction);
         let mut filters = vec![];
         let mut taken = 0u128;
-        let other_known = Model::is_known(other, self.state.bound);
+        let other_known = CostModel::is_known(other, self.state.bound);
         if let (ResolvedTerm::Slot(to), false) = (other, other_known) {
             taken |= 1 << to;
         }
@@ -323,7 +325,7 @@ impl<'a> Emitter<'a> {
         let (anchor, other) = ends(edge, direction);
         let (mut filters, mut taken) = (vec![], 0u128);
         let far = match other {
-            ResolvedTerm::Slot(s) if !Model::is_known(other, self.state.bound) => {
+            ResolvedTerm::Slot(s) if !CostModel::is_known(other, self.state.bound) => {
                 FarEnd::Bind(self.fresh(s, &mut taken, &mut filters))
             }
             known => FarEnd::Known(operand(known)),

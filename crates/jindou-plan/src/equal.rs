@@ -9,7 +9,7 @@ use crate::Slot;
 use crate::build::Built;
 use crate::expression::Expr;
 use crate::keyed;
-use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
+use crate::logical::{Bgp, LogicalPattern, PatternGraphTerm, PatternTerm};
 use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use jindou_graph::{Graph, ObjectTerms};
@@ -49,7 +49,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
             return out;
         }
         let identical = identical(&at.patterns, snapshot, None);
-        let bound: SlotSet = at.patterns.iter().flat_map(Pattern::slots).collect();
+        let bound: SlotSet = at.patterns.iter().flat_map(LogicalPattern::slots).collect();
         // Predicates and graphs keep their slots: patterns treat them specially.
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
         let next = at.filters.iter().enumerate().find_map(|(i, f)| {
@@ -84,7 +84,11 @@ pub(crate) fn given(
         return None;
     }
     let identical = identical(&group.patterns, snapshot, None);
-    let mut bound: SlotSet = group.patterns.iter().flat_map(Pattern::slots).collect();
+    let mut bound: SlotSet = group
+        .patterns
+        .iter()
+        .flat_map(LogicalPattern::slots)
+        .collect();
     let fixed: SlotSet = group.patterns.iter().flat_map(fixed).collect();
     let mut out: Option<Given> = None;
     let mut rest = vec![];
@@ -141,7 +145,7 @@ pub(crate) fn copy(of: Slot) -> Expr {
     Expr::plain(v.clone().into(), [(v, of)])
 }
 
-fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
+fn fixed(p: &LogicalPattern) -> impl Iterator<Item = Slot> {
     let predicate = match p.predicate {
         PatternTerm::Slot(s) => Some(s),
         PatternTerm::Term(_) => None,
@@ -156,7 +160,7 @@ fn fixed(p: &Pattern) -> impl Iterator<Item = Slot> {
 /// Slots whose values equal only the same term, wherever the patterns match. Objects are considered only if they are in
 /// `asked`.
 pub(crate) fn identical(
-    patterns: &[Pattern],
+    patterns: &[LogicalPattern],
     snapshot: &dyn Graph,
     asked: Option<&SlotSet>,
 ) -> SlotSet {
@@ -164,7 +168,7 @@ pub(crate) fn identical(
         PatternTerm::Slot(s) => Some(*s),
         PatternTerm::Term(_) => None,
     };
-    let object = |p: &Pattern| {
+    let object = |p: &LogicalPattern| {
         let (object, PatternTerm::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
             return None;
         };

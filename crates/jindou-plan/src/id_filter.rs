@@ -8,7 +8,7 @@
 use crate::{GraphRef, Intervals, intervals};
 use jindou_graph::Edges;
 use jindou_graph::Graph;
-use jindou_graph::segment::{Patch, Scope};
+use jindou_graph::segment::{GraphScope, Patch};
 use jindou_model::{DEFAULT_GRAPH, Direction, FIRST_TAIL_ID, PredicateId};
 use std::borrow::Cow;
 
@@ -48,8 +48,8 @@ pub struct TouchedBy {
 impl TouchedBy {
     /// The edges of the vertices, and the graphs in which they count.
     #[must_use]
-    pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (Edges<'s>, Scope<'s>) {
-        let scope = self.graph.scope().unwrap_or(Scope::Default);
+    pub fn view<'s>(&'s self, snapshot: &'s dyn Graph) -> (Edges<'s>, GraphScope<'s>) {
+        let scope = self.graph.scope().unwrap_or(GraphScope::Default);
         (snapshot.edges(self.predicate, self.direction), scope)
     }
 
@@ -58,7 +58,7 @@ impl TouchedBy {
     /// degree).
     #[inline]
     #[must_use]
-    pub fn may_hold(&self, view: &Edges<'_>, scope: Scope<'_>, v: u32) -> bool {
+    pub fn may_hold(&self, view: &Edges<'_>, scope: GraphScope<'_>, v: u32) -> bool {
         self.may_hold_counting(view, scope, v, &mut 0)
     }
 
@@ -67,7 +67,7 @@ impl TouchedBy {
     pub fn may_hold_counting(
         &self,
         view: &Edges<'_>,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         v: u32,
         looked: &mut u64,
     ) -> bool {
@@ -404,7 +404,7 @@ impl IdFilter {
 /// A member with its data in the snapshot.
 struct MemberLookup<'s> {
     intervals: &'s [[u32; 2]],
-    touched: Option<(&'s TouchedBy, Edges<'s>, &'s Patch, Scope<'s>)>,
+    touched: Option<(&'s TouchedBy, Edges<'s>, &'s Patch, GraphScope<'s>)>,
 }
 
 impl MemberLookup<'_> {

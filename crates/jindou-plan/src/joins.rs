@@ -2,10 +2,10 @@
 
 mod many;
 
-use crate::build::{Builder, Built, Taken, hash_join, is_safe, unit};
+use crate::build::{Built, PlanBuilder, TakenOperators, hash_join, is_safe, unit};
 use crate::equal;
 use crate::expression::Expr;
-use crate::keyed::Comparison;
+use crate::keyed::KeyedCondition;
 use crate::logical::{LogicalNode, NodeKind, Row};
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot, cost};
@@ -30,7 +30,7 @@ fn score(b: &Built) -> f64 {
     b.cost + b.rows * ROW_AHEAD
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Joins all parts: starts with the smallest and always adds the cheapest, either by going on from the rows or by
     /// hashing. A filter drops rows as soon as its slots are bound; one that equates a slot of one part with a slot of
     /// another connects them as a shared slot does.
@@ -82,7 +82,7 @@ impl Builder<'_> {
         let mut at = rest.swap_remove(first).1;
         let hollowed =
             |(i, part): (usize, &mut (&LogicalNode, Built))| part.1.hollowed(i as Slot + 1);
-        let mut taken: Vec<Taken> = rest.iter_mut().enumerate().map(hollowed).collect();
+        let mut taken: Vec<TakenOperators> = rest.iter_mut().enumerate().map(hollowed).collect();
         while !rest.is_empty() {
             let rows = at.hollowed(0);
             let (mut once, mut twice) = (SlotSet::default(), SlotSet::default());
@@ -214,7 +214,7 @@ impl Builder<'_> {
 }
 
 /// Filters, each with its comparison, if it is one.
-type Filters = Vec<(Option<Comparison>, Arc<Expr>)>;
+type Filters = Vec<(Option<KeyedCondition>, Arc<Expr>)>;
 
 /// A part of a join: one of the query's, or one composed of some of them.
 pub(crate) enum JoinPart<'a> {

@@ -64,7 +64,7 @@ struct Alternative {
 /// A condition that is true only where two expressions are equal, or one of several such pairs is; or one that compares
 /// two expressions by order.
 #[derive(Clone, Debug)]
-pub(crate) struct Comparison {
+pub(crate) struct KeyedCondition {
     choices: Vec<Alternative>,
     /// A column that is the same in all rows.
     always: Option<ComparisonSide>,
@@ -363,7 +363,7 @@ impl ComparedPair {
     }
 }
 
-impl Comparison {
+impl KeyedCondition {
     fn between<'c>(
         &'c self,
         left: &Built,

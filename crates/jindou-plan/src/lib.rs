@@ -49,7 +49,7 @@ pub mod wire;
 pub use algebra::{
     MAX_DEPTH, MAX_EXPRESSION_DEPTH, Parsed, ParsedUpdate, read, read_update, with_stack,
 };
-pub use ask::Asked;
+pub use ask::IndexQuestion;
 pub use cache::{CacheKey, PlanCache};
 pub use explain::{explain, explain_json};
 pub use expression::{map_parts as map_expression_parts, parts as expression_parts};
@@ -58,11 +58,11 @@ pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use jindou_dictionary::index::Relation;
 pub use jindou_syntax::algebra as sparql;
 pub use operator::{
-    Aggregate, AggregateFunction, ApplyKind, Cell, Count, Endpoint, JoinKey, JoinKind, Match,
-    MatchBy, Operator, Path, Service, Walk,
+    Aggregate, AggregateFunction, ApplyKind, Cell, Count, JoinKey, JoinKind, Match, MatchBy,
+    Operator, Path, Service, ServiceEndpoint, Walk,
 };
 pub use oxiri;
-pub use parameters::{MAX_PARAMETERS, Parametric, Prepared, substitute};
+pub use parameters::{MAX_PARAMETERS, Parametric, ParametrizedQuery, substitute};
 pub use parse::{
     COMMON_PREFIXES, Escapes, SyntaxOptions, TextPrefixes, parse, parse_with, prefixes_of,
 };
@@ -74,5 +74,5 @@ pub use plan::{
 pub use planner::{PlanOptions, plan};
 pub use remarks::remarks;
 pub use slots::{FIRST_HIDDEN, layout_of};
-pub use update::{Operation, Request, parse_update, parse_update_with};
+pub use update::{UpdateOperation, UpdateRequest, parse_update, parse_update_with};
 pub use validity::Validity;

@@ -6,7 +6,7 @@ mod sink;
 
 use crate::expression::Expr;
 use crate::set::SlotSet;
-use crate::{Aggregate, ApplyKind, Endpoint, Service, Slot};
+use crate::{Aggregate, ApplyKind, Service, ServiceEndpoint, Slot};
 use jindou_syntax::algebra::{Canonical, Expression, PropertyPathExpression};
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::collections::hash_map::Entry;
@@ -32,14 +32,14 @@ pub(crate) enum PatternGraphTerm {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Pattern {
+pub(crate) struct LogicalPattern {
     pub subject: PatternTerm,
     pub predicate: PatternTerm,
     pub object: PatternTerm,
     pub place: PatternGraphTerm,
 }
 
-impl Pattern {
+impl LogicalPattern {
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         let graph = match self.place {
             PatternGraphTerm::Slot(g) => Some(g),
@@ -59,7 +59,7 @@ impl Pattern {
 /// Joined patterns, and filters over their slots. Conditions are shared by all places that test them, never copied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bgp {
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<LogicalPattern>,
     pub filters: Vec<Arc<Expr>>,
     /// Positions of patterns by hash, filled once patterns are looked up among many.
     places: FxHashMap<u64, usize>,
@@ -71,7 +71,7 @@ pub(crate) struct Bgp {
 const FEW: usize = 32;
 
 impl Bgp {
-    pub(crate) fn new(patterns: Vec<Pattern>, filters: Vec<Arc<Expr>>) -> Self {
+    pub(crate) fn new(patterns: Vec<LogicalPattern>, filters: Vec<Arc<Expr>>) -> Self {
         Self {
             patterns,
             filters,
@@ -81,12 +81,12 @@ impl Bgp {
 
     /// Adds the patterns that are not in the group yet. A repeated pattern constrains nothing more, since a group is a
     /// conjunction and each match is unique.
-    fn add(&mut self, more: Vec<Pattern>) {
+    fn add(&mut self, more: Vec<LogicalPattern>) {
         if self.patterns.len() + more.len() <= FEW {
             add_new(&mut self.patterns, &more);
             return;
         }
-        let hash = |p: &Pattern| FxBuildHasher.hash_one(p);
+        let hash = |p: &LogicalPattern| FxBuildHasher.hash_one(p);
         if self.placed > self.patterns.len() {
             (self.placed, self.places) = (0, FxHashMap::default());
         }
@@ -107,7 +107,7 @@ impl Bgp {
 }
 
 /// Adds the patterns that are not there yet.
-pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
+pub(crate) fn add_new(to: &mut Vec<LogicalPattern>, more: &[LogicalPattern]) {
     if more.len() <= 4 || to.len() + more.len() <= FEW {
         for p in more {
             if !to.contains(p) {
@@ -116,8 +116,8 @@ pub(crate) fn add_new(to: &mut Vec<Pattern>, more: &[Pattern]) {
         }
         return;
     }
-    let there: FxHashSet<Pattern> = to.iter().cloned().collect();
-    let mut new: FxHashSet<&Pattern> = FxHashSet::default();
+    let there: FxHashSet<LogicalPattern> = to.iter().cloned().collect();
+    let mut new: FxHashSet<&LogicalPattern> = FxHashSet::default();
     for p in more {
         if !there.contains(p) && new.insert(p) {
             to.push(p.clone());
@@ -311,8 +311,8 @@ impl LogicalNode {
     }
 
     /// Creates a group of patterns; `hidden` slots (the graph's) are bound but not in scope.
-    pub(crate) fn bgp(patterns: Vec<Pattern>, hidden: SlotSet) -> Self {
-        let uses: SlotSet = patterns.iter().flat_map(Pattern::slots).collect();
+    pub(crate) fn bgp(patterns: Vec<LogicalPattern>, hidden: SlotSet) -> Self {
+        let uses: SlotSet = patterns.iter().flat_map(LogicalPattern::slots).collect();
         // The graph variable may also be an end of a pattern; then it is in scope.
         let ends: SlotSet = patterns
             .iter()
@@ -372,7 +372,7 @@ impl LogicalNode {
     pub(crate) fn service(service: Service) -> Self {
         let slots: SlotSet = service.slots.iter().map(|s| s.1).collect();
         let mut uses = slots.clone();
-        if let Endpoint::Slot(slot) = service.endpoint {
+        if let ServiceEndpoint::Slot(slot) = service.endpoint {
             uses.insert(slot);
         }
         Self::new(NodeKind::Service(service), SlotSet::default(), slots, uses)

@@ -3,7 +3,8 @@
 use jindou_model::{Error, Result};
 use jindou_syntax::algebra::Query;
 pub use jindou_syntax::{
-    COMMON_PREFIXES, Escapes, Failure, Options as SyntaxOptions, TextPrefixes, prefixes_of,
+    COMMON_PREFIXES, Escapes, ParseFailure, ParserOptions as SyntaxOptions, TextPrefixes,
+    prefixes_of,
 };
 
 /// Parses a query with the standard options. The error names the position and what was expected there.
@@ -23,10 +24,10 @@ pub fn parse_with(text: &str, options: &SyntaxOptions) -> Result<Query> {
     jindou_syntax::parse_query(text, options).map_err(failed)
 }
 
-pub(crate) fn failed(failure: Failure) -> Error {
+pub(crate) fn failed(failure: ParseFailure) -> Error {
     match failure {
-        Failure::Text(faults) => Error::Sparql(Box::new(faults)),
-        Failure::Limit(error) => error,
+        ParseFailure::Text(faults) => Error::Sparql(Box::new(faults)),
+        ParseFailure::Limit(error) => error,
     }
 }
 

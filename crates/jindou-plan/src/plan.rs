@@ -13,8 +13,8 @@
 //! Step::ScanAll          nothing known
 //! ```
 
-use crate::{Asked, Functions, IdFilter, Operator, Relation, Validity};
-use jindou_graph::segment::Scope;
+use crate::{Functions, IdFilter, IndexQuestion, Operator, Relation, Validity};
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use jindou_syntax::algebra::{BaseIri, Canonical, Expression, QueryDataset, Variable};
 use std::sync::Arc;
@@ -55,13 +55,13 @@ pub enum GraphRef {
 impl GraphRef {
     /// Scope to read with; `None` for a slot, where the scope depends on the row. `Bind` reads its graphs.
     #[must_use]
-    pub fn scope(&self) -> Option<Scope<'_>> {
+    pub fn scope(&self) -> Option<GraphScope<'_>> {
         Some(match self {
-            Self::Default => Scope::Default,
-            Self::Named(g) => Scope::Named(*g),
-            Self::AnyNamed | Self::Bind(_, None) => Scope::AnyNamed,
-            Self::Union => Scope::Union,
-            Self::Set(gs) | Self::Bind(_, Some(gs)) => Scope::Set(gs),
+            Self::Default => GraphScope::Default,
+            Self::Named(g) => GraphScope::Named(*g),
+            Self::AnyNamed | Self::Bind(_, None) => GraphScope::AnyNamed,
+            Self::Union => GraphScope::Union,
+            Self::Set(gs) | Self::Bind(_, Some(gs)) => GraphScope::Set(gs),
             Self::Slot(_) => return None,
         })
     }
@@ -261,7 +261,7 @@ pub struct GeneralExpression {
     pub per_row: bool,
     /// The expression as a question to an index, if one knew an answer when the plan was made. The expression then has
     /// one variable.
-    pub asked: Option<Box<Asked>>,
+    pub asked: Option<Box<IndexQuestion>>,
 }
 
 /// Tests of [`Condition::Kind`].

@@ -1,11 +1,11 @@
 //! Entry point: plans a parsed query for a snapshot.
 
-use crate::build::{Builder, OuterRow, Reaches};
+use crate::build::{OuterSlots, PlanBuilder, Reaches};
 use crate::cost::OUT;
 use crate::operator::prune;
 use crate::resolve::Dataset;
 use crate::set::SlotSet;
-use crate::validity::Watched;
+use crate::validity::WatchedSnapshot;
 use crate::{Form, Functions, LIGHT_COST, Plan, Slot, Weight, keyed, semi, translate};
 use jindou_graph::Graph;
 use jindou_model::{Error, Result, scope};
@@ -90,20 +90,20 @@ fn plan_here(
     scope::look()?;
     let logical = translate::translate(query, &options.functions)?;
     let watched = if parameters {
-        Watched::with_parameters(snapshot)
+        WatchedSnapshot::with_parameters(snapshot)
     } else {
-        Watched::new(snapshot)
+        WatchedSnapshot::new(snapshot)
     };
     let dataset = Dataset::resolve(logical.dataset.as_ref(), &watched, options);
-    let mut builder = Builder {
+    let mut builder = PlanBuilder {
         snapshot: &watched,
         dataset: &dataset,
         slots: logical.slots,
-        outer: OuterRow::default(),
+        outer: OuterSlots::default(),
         constants: SlotSet::default(),
         reaches: Reaches::default(),
         graphs: None,
-        tries: Builder::tries_for(&logical.root),
+        tries: PlanBuilder::tries_for(&logical.root),
         compared: keyed::compared(&logical.root),
     };
     let mut built = builder.build(&logical.root);

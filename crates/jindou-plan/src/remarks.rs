@@ -2,8 +2,8 @@
 
 use crate::parse::failed;
 use jindou_model::Result;
-use jindou_syntax::{Options, PatternCall, pattern_calls};
-use jindou_values::pattern::{Pattern, Replacement};
+use jindou_syntax::{ParserOptions, PatternCall, pattern_calls};
+use jindou_values::pattern::{Pattern, PatternReplacement};
 
 /// Longest text, in bytes, in which calls are searched: a longer query was not written by a person.
 const LONGEST: usize = 1 << 20;
@@ -15,7 +15,7 @@ const MOST: usize = 100;
 ///
 /// # Errors
 /// As [`crate::parse_with`].
-pub fn remarks(text: &str, options: &Options) -> Result<Vec<String>> {
+pub fn remarks(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
     if text.len() > LONGEST || !may_call(text) {
         return Ok(Vec::new());
     }
@@ -54,7 +54,7 @@ fn fault(call: &PatternCall) -> Option<String> {
         return Some("the pattern matches the empty text, expected one that matches at least a character (FORX0003)".into());
     }
     let text = call.replacement.as_ref()?;
-    let replacement = Replacement::new(text, pattern.groups(), pattern.is_quoted());
+    let replacement = PatternReplacement::new(text, pattern.groups(), pattern.is_quoted());
     replacement.is_none().then(|| {
         "the replacement has a `$` without a number behind it, or a `\\` with neither `\\` nor `$` behind it (FORX0004)".into()
     })
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     fn remarks_of(text: &str) -> Vec<String> {
-        remarks(text, &Options::default()).unwrap()
+        remarks(text, &ParserOptions::default()).unwrap()
     }
 
     #[test]
@@ -112,6 +112,6 @@ mod tests {
             let all = remarks_of(&format!("SELECT * {{ ?s ?p ?o FILTER({call}) }}"));
             assert!(all.is_empty(), "{call}: {all:?}");
         }
-        assert!(remarks("SELECT REGEX", &Options::default()).is_err());
+        assert!(remarks("SELECT REGEX", &ParserOptions::default()).is_err());
     }
 }

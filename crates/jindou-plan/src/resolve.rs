@@ -1,16 +1,16 @@
 //! Resolves a logical group against one snapshot: terms become ids, classes and key sets become intervals, and patterns
 //! that cannot match are detected.
 
-use crate::condition::{Compiled, Compiler};
+use crate::condition::{CompiledCondition, ConditionCompiler};
 use crate::expression::Expr;
 use crate::id_filter;
-use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
+use crate::logical::{Bgp, LogicalPattern, PatternGraphTerm, PatternTerm};
 use crate::stars::{Star, StarMember};
-use crate::validity::Watched;
+use crate::validity::WatchedSnapshot;
 use crate::{
     Condition, GraphRef, IdFilter, Intervals, PlanOptions, Slot, TouchedBy, intervals, show,
 };
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_graph::{Graph, ObjectTerms};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, VertexId, scope};
 use jindou_syntax::algebra::{Canonical, NamedNode, QueryDataset};
@@ -108,7 +108,7 @@ pub(crate) struct Dataset {
 impl Dataset {
     pub(crate) fn resolve(
         dataset: Option<&QueryDataset>,
-        snapshot: &Watched<'_>,
+        snapshot: &WatchedSnapshot<'_>,
         options: &PlanOptions,
     ) -> Self {
         let own = if options.union_default {
@@ -146,7 +146,7 @@ impl Dataset {
     }
 
     /// The id of a named graph that the query can see.
-    pub(crate) fn graph(&self, name: &Canonical, snapshot: &Watched<'_>) -> Option<u32> {
+    pub(crate) fn graph(&self, name: &Canonical, snapshot: &WatchedSnapshot<'_>) -> Option<u32> {
         let g = snapshot.lookup(name)?.0;
         let seen = self
             .named
@@ -165,7 +165,7 @@ pub(crate) fn resolve(
     group: &Bgp,
     names: &[String],
     dataset: &Dataset,
-    snapshot: &Watched<'_>,
+    snapshot: &WatchedSnapshot<'_>,
 ) -> Result<Resolved, Empty> {
     let mut r = Resolver {
         snapshot,
@@ -185,14 +185,14 @@ pub(crate) fn resolve(
 }
 
 struct Resolver<'a> {
-    snapshot: &'a Watched<'a>,
+    snapshot: &'a WatchedSnapshot<'a>,
     dataset: &'a Dataset,
     out: Resolved,
 }
 
 impl Resolver<'_> {
     fn run(&mut self, group: &Bgp, names: &[String]) -> Result<(), Empty> {
-        let uses_graphs = |p: &Pattern| matches!(p.place, PatternGraphTerm::Slot(_));
+        let uses_graphs = |p: &LogicalPattern| matches!(p.place, PatternGraphTerm::Slot(_));
         if self.out.named.as_ref().is_some_and(Vec::is_empty)
             && group.patterns.iter().any(uses_graphs)
         {
@@ -229,7 +229,7 @@ impl Resolver<'_> {
             .ok_or_else(|| format!("the store has no term {}", show::term(bytes)))
     }
 
-    fn pattern(&mut self, p: &Pattern) -> Result<(), Empty> {
+    fn pattern(&mut self, p: &LogicalPattern) -> Result<(), Empty> {
         let graph = match &p.place {
             PatternGraphTerm::Default => PatternGraph::Fixed(self.dataset.default.clone()),
             PatternGraphTerm::Slot(g) => PatternGraph::Slot(*g),
@@ -381,7 +381,7 @@ impl Resolver<'_> {
                 resources |= 1 << s;
             }
         }
-        let compiler = Compiler {
+        let compiler = ConditionCompiler {
             snapshot: self.snapshot,
             resources,
             certain: None,
@@ -392,13 +392,13 @@ impl Resolver<'_> {
                 return Err("planning took too long".into());
             }
             match compiler.compile(f) {
-                Compiled::True => {}
-                Compiled::False(why) => return Err(why),
-                Compiled::OneOf(slot, ids) => {
+                CompiledCondition::True => {}
+                CompiledCondition::False(why) => return Err(why),
+                CompiledCondition::OneOf(slot, ids) => {
                     self.narrow(slot, intervals::of_ids(ids), None, || "FILTER".into());
                 }
-                Compiled::Test(c) => self.out.conditions.push(c),
-                Compiled::Narrowed(slot, ids, why, c) => {
+                CompiledCondition::Test(c) => self.out.conditions.push(c),
+                CompiledCondition::Narrowed(slot, ids, why, c) => {
                     // Terms that updates added are in no index: each may pass and is tested.
                     let ids = intervals::of_base(ids);
                     self.narrow(slot, ids, None, || format!("is one {why}"));
@@ -435,7 +435,7 @@ impl Resolver<'_> {
             };
             // The intervals cover all graphs together.
             let sees_all = match graph.scope() {
-                Some(Scope::Union) => true,
+                Some(GraphScope::Union) => true,
                 Some(scope) => view.has_no_named() && scope.sees(DEFAULT_GRAPH),
                 None => false,
             };

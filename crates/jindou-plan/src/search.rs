@@ -4,7 +4,7 @@
 //! kept (dynamic programming); the beam bounds how many states of one size survive.
 
 use crate::Slot;
-use crate::model::{Model, Move, SearchState, StartValues, bits};
+use crate::model::{CostModel, SearchMove, SearchState, StartOrigin, bits};
 use crate::resolve::{PatternGraph, ResolvedPredicate, ResolvedTerm};
 use jindou_model::{Direction, Invariant, scope};
 use rustc_hash::FxHashMap;
@@ -20,12 +20,17 @@ const ROW_AHEAD: f64 = 8.0;
 struct SearchNode {
     state: SearchState,
     parent: usize,
-    by: Option<Move>,
+    by: Option<SearchMove>,
 }
 
 /// Finds the cheapest order: the moves from the state in which `given` is bound in each of `rows` rows. The first move
-/// is [`Move::Given`] if anything is given. `None` once the scope's time is over.
-pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Option<Vec<Move>> {
+/// is [`SearchMove::Given`] if anything is given. `None` once the scope's time is over.
+pub(crate) fn order(
+    model: &CostModel<'_>,
+    need: u128,
+    given: u128,
+    rows: f64,
+) -> Option<Vec<SearchMove>> {
     let size = need.count_ones() as usize * model.edges.len().max(1);
     let width = if size <= FULL_WIDTH {
         WIDTH
@@ -35,7 +40,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
     let mut start = SearchState::with_rows(rows);
     let mut first = None;
     if given != 0 {
-        let m = Move::Given(given);
+        let m = SearchMove::Given(given);
         start = model.apply(&start, &m, None);
         first = Some(m);
     }
@@ -104,7 +109,7 @@ pub(crate) fn order(model: &Model<'_>, need: u128, given: u128, rows: f64) -> Op
 }
 
 /// All useful moves: along edges from what is bound; a product only when nothing else can be reached.
-fn moves_from(model: &Model<'_>, need: u128, state: &SearchState, out: &mut Vec<Move>) {
+fn moves_from(model: &CostModel<'_>, need: u128, state: &SearchState, out: &mut Vec<SearchMove>) {
     let bound = state.bound;
     for slot in bits(need & !bound) {
         let mut all = 0u128;
@@ -131,12 +136,12 @@ fn moves_from(model: &Model<'_>, need: u128, state: &SearchState, out: &mut Vec<
             }
         }
         if let Some((_, driver)) = shortest {
-            out.push(Move::Bind(slot, all));
+            out.push(SearchMove::Bind(slot, all));
             if driver != all {
-                out.push(Move::Bind(slot, driver));
+                out.push(SearchMove::Bind(slot, driver));
                 // Each list alone, since the mean length does not tell which one is best to walk.
                 if all.count_ones() <= 4 {
-                    out.extend(bits(all & !driver).map(|e| Move::Bind(slot, 1 << e)));
+                    out.extend(bits(all & !driver).map(|e| SearchMove::Bind(slot, 1 << e)));
                 }
             }
         }
@@ -145,14 +150,15 @@ fn moves_from(model: &Model<'_>, need: u128, state: &SearchState, out: &mut Vec<
         if model.masks[e] & !bound == 0 {
             continue;
         }
-        let reached = Model::is_known(edge.subject, bound) || Model::is_known(edge.object, bound);
+        let reached =
+            CostModel::is_known(edge.subject, bound) || CostModel::is_known(edge.object, bound);
         match edge.predicate {
-            ResolvedPredicate::Slot(_) if reached => out.push(Move::Any(e)),
+            ResolvedPredicate::Slot(_) if reached => out.push(SearchMove::Any(e)),
             ResolvedPredicate::Known(_) if reached => {
                 if let PatternGraph::Slot(g) = edge.graph
                     && bound >> g & 1 == 0
                 {
-                    out.push(Move::Graph(e));
+                    out.push(SearchMove::Graph(e));
                 }
             }
             _ => {}
@@ -165,21 +171,21 @@ fn moves_from(model: &Model<'_>, need: u128, state: &SearchState, out: &mut Vec<
         starts(model, slot, out);
     }
     for (e, edge) in model.edges.iter().enumerate() {
-        let open = |n: ResolvedTerm| !Model::is_known(n, bound);
+        let open = |n: ResolvedTerm| !CostModel::is_known(n, bound);
         if matches!(edge.predicate, ResolvedPredicate::Slot(_))
             && open(edge.subject)
             && open(edge.object)
         {
-            out.push(Move::Scan(e));
+            out.push(SearchMove::Scan(e));
         }
     }
 }
 
-fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
+fn starts(model: &CostModel<'_>, slot: Slot, out: &mut Vec<SearchMove>) {
     if model.within(slot).is_finite() {
-        out.push(Move::Start(slot, StartValues::IdFilter));
+        out.push(SearchMove::Start(slot, StartOrigin::IdFilter));
     }
-    let mut smallest: Option<(f64, StartValues)> = None;
+    let mut smallest: Option<(f64, StartOrigin)> = None;
     for (e, edge) in model.edges.iter().enumerate() {
         let Some(info) = &model.info[e] else { continue };
         for (end, other, d) in [
@@ -196,13 +202,13 @@ fn starts(model: &Model<'_>, slot: Slot, out: &mut Vec<Move>) {
             let side = &info.sides[d as usize];
             let n = side.overlap.map_or(side.keys, |o| o.0);
             if smallest.is_none_or(|s| n < s.0) {
-                smallest = Some((n, StartValues::Keys(e, d)));
+                smallest = Some((n, StartOrigin::Keys(e, d)));
             }
         }
     }
     if let Some((n, source)) = smallest
         && n < model.within(slot)
     {
-        out.push(Move::Start(slot, source));
+        out.push(SearchMove::Start(slot, source));
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! The search works on bit masks, so the slots of a group are numbered from 0 inside it and renumbered at the end.
 
-use crate::emit::Emitter;
-use crate::logical::{Bgp, Pattern, PatternGraphTerm, PatternTerm};
-use crate::model::Model;
+use crate::emit::StepEmitter;
+use crate::logical::{Bgp, LogicalPattern, PatternGraphTerm, PatternTerm};
+use crate::model::CostModel;
 use crate::resolve::{self, Dataset};
 use crate::set::SlotSet;
-use crate::validity::Watched;
+use crate::validity::WatchedSnapshot;
 use crate::{
     Condition, EdgeList, FarEnd, GraphRef, Operand, PredicateRef, Slot, StartSource, Step,
     StepKind, search,
@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) const MAX_LOCAL: usize = 100;
 
 /// Steps with their estimates.
-pub(crate) struct Planned {
+pub(crate) struct PlannedSteps {
     /// Empty only when the group requires nothing more of the rows that it goes on from.
     pub steps: Vec<Step>,
     /// Conditions on the given slots alone that no step tests; only if there are no steps.
@@ -36,8 +36,8 @@ pub(crate) fn plan(
     slots: &mut Vec<String>,
     given: Option<(&SlotSet, f64)>,
     dataset: &Dataset,
-    snapshot: &Watched<'_>,
-) -> Result<Planned, String> {
+    snapshot: &WatchedSnapshot<'_>,
+) -> Result<PlannedSteps, String> {
     let given_up = || Err("planning took too long".to_owned());
     if scope::is_over() {
         return given_up();
@@ -52,7 +52,7 @@ pub(crate) fn plan(
     let found = resolve::resolve(&inside, &names, dataset, snapshot)
         .and_then(|r| resolve::stars(&r, snapshot.graph(), &names).map(|stars| (r, stars)));
     let (resolved, stars) = found.inspect_err(|_| snapshot.bind())?;
-    let model = Model::new(&resolved, snapshot.graph(), stars);
+    let model = CostModel::new(&resolved, snapshot.graph(), stars);
     let given = given.map(|(set, rows)| {
         let mask = local
             .globals
@@ -76,7 +76,7 @@ pub(crate) fn plan(
     let Some(moves) = search::order(&model, need, known, given.map_or(1.0, |g| g.1)) else {
         return given_up();
     };
-    let mut emitter = Emitter::new(&model, snapshot.graph(), &mut names, given);
+    let mut emitter = StepEmitter::new(&model, snapshot.graph(), &mut names, given);
     let (rows, cost) = emitter.run(&moves);
     let mut steps = emitter.steps;
     let mut conditions = if steps.is_empty() {
@@ -98,7 +98,7 @@ pub(crate) fn plan(
         step.filters.iter_mut().for_each(|c| condition(c, &map));
     }
     conditions.iter_mut().for_each(|c| condition(c, &map));
-    Ok(Planned {
+    Ok(PlannedSteps {
         steps,
         conditions,
         rows,
@@ -132,7 +132,7 @@ impl LocalSlots {
         let patterns = group
             .patterns
             .iter()
-            .map(|p| Pattern {
+            .map(|p| LogicalPattern {
                 subject: self.end(&p.subject),
                 predicate: self.end(&p.predicate),
                 object: self.end(&p.object),

@@ -8,7 +8,7 @@ use jindou_syntax::algebra::{BaseIri, GraphUpdateOperation};
 
 /// One operation of a request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct UpdateOperation {
     /// The operation's algebra.
     pub operation: GraphUpdateOperation,
     /// Line and column of the operation's first word in the text, from 1; columns count characters.
@@ -22,9 +22,9 @@ pub struct Operation {
 
 /// A parsed update request.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct UpdateRequest {
     /// The operations in their order.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<UpdateOperation>,
     /// Base that relative IRIs are resolved against, for `IRI()`.
     pub base: Option<BaseIri>,
 }
@@ -35,7 +35,7 @@ pub struct Request {
 /// # Errors
 /// [`Error::Sparql`](jindou_model::Error::Sparql) with all faults when the text is not an update,
 /// [`Error::Limit`](jindou_model::Error::Limit) when it nests too deeply.
-pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
+pub fn parse_update(text: &str, base: Option<&str>) -> Result<UpdateRequest> {
     let options = SyntaxOptions::under(base);
     parse_update_with(text, &options)
 }
@@ -44,9 +44,9 @@ pub fn parse_update(text: &str, base: Option<&str>) -> Result<Request> {
 ///
 /// # Errors
 /// As [`parse_update`].
-pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request> {
+pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<UpdateRequest> {
     let parsed = jindou_syntax::parse_update(text, options).map_err(failed)?;
-    let mut lines = LineCounter {
+    let mut lines = OffsetCounter {
         text,
         seen: 0,
         at: (1, 1),
@@ -54,27 +54,27 @@ pub fn parse_update_with(text: &str, options: &SyntaxOptions) -> Result<Request>
     let operations = parsed
         .operations
         .into_iter()
-        .map(|o| Operation {
+        .map(|o| UpdateOperation {
             operation: o.operation,
             at: lines.line_and_column(o.at),
             whole_graph: o.whole_graph,
             copied_from: o.copied_from,
         })
         .collect();
-    Ok(Request {
+    Ok(UpdateRequest {
         operations,
         base: parsed.base,
     })
 }
 
 /// Lines and columns of ascending offsets, in one pass.
-struct LineCounter<'t> {
+struct OffsetCounter<'t> {
     text: &'t str,
     seen: usize,
     at: (usize, usize),
 }
 
-impl LineCounter<'_> {
+impl OffsetCounter<'_> {
     fn line_and_column(&mut self, offset: usize) -> (usize, usize) {
         let (line, column) = place(&self.text[self.seen..], offset - self.seen);
         let (line, column) = (line as usize, column as usize);

@@ -46,7 +46,7 @@ impl Validity {
 }
 
 /// A snapshot that is planned for; records whether the plan depends on its current data.
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedSnapshot<'a> {
     snapshot: &'a dyn Graph,
     bound: Cell<bool>,
     /// Terms that were looked up.
@@ -55,7 +55,7 @@ pub(crate) struct Watched<'a> {
     parameters: bool,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> WatchedSnapshot<'a> {
     pub fn new(snapshot: &'a dyn Graph) -> Self {
         Self {
             snapshot,
@@ -109,7 +109,7 @@ impl<'a> Watched<'a> {
     }
 }
 
-impl<'a> Deref for Watched<'a> {
+impl<'a> Deref for WatchedSnapshot<'a> {
     type Target = dyn Graph + 'a;
 
     fn deref(&self) -> &Self::Target {

@@ -5,54 +5,14 @@ use crate::options::{graph_iri, token};
 use crate::wait::ticking;
 use jindou::parse::{Format, Input, Sources};
 use jindou::{
-    CancelToken, Database, LOAD_PHASES, LoadReport, PrefixPlace, Progress, QuadBatch, QuadSink,
-    QuadSource, Result, Runtime,
+    CancelToken, CancellableSource, Database, LOAD_PHASES, LoadReport, Progress, QuadSource,
+    Result, Runtime,
 };
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// A source whose reading ends when it is cancelled.
-pub struct Cancellable<'s> {
-    pub source: &'s Sources,
-    pub cancel: CancelToken,
-}
-
-struct Checked<'c> {
-    sink: &'c mut dyn QuadSink,
-    cancel: &'c CancelToken,
-}
-
-impl QuadSink for Checked<'_> {
-    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-        self.cancel.check()?;
-        self.sink.batch(batch)
-    }
-
-    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
-        self.sink.prefix(place, name, iri)
-    }
-}
-
-impl QuadSource for Cancellable<'_> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        let cancel = &self.cancel;
-        let mut sink = Checked { sink, cancel };
-        self.source.run(worker, workers, &mut sink, progress)
-    }
-
-    fn size_hint(&self) -> Option<u64> {
-        self.source.size_hint()
-    }
-}
 
 /// Documents to read, and how to go on about it.
 pub struct Reading {
@@ -138,13 +98,10 @@ impl Reading {
     pub fn run<T: Send>(
         &self,
         py: Python<'_>,
-        load: impl FnOnce(&Cancellable<'_>, &Progress) -> Result<T> + Send,
+        load: impl FnOnce(&CancellableSource<'_, &Sources>, &Progress) -> Result<T> + Send,
     ) -> PyResult<T> {
         let progress = Progress::default();
-        let source = Cancellable {
-            source: &self.sources,
-            cancel: self.cancel.clone(),
-        };
+        let source = CancellableSource::new(&self.sources, &self.cancel);
         let total = source.size_hint();
         let tell = |py: Python<'_>, ended: bool| match &self.callback {
             Some(callback) => told(py, callback, &progress, total, ended),

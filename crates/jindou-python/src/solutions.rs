@@ -24,10 +24,10 @@ pub struct Solutions {
     variables: Arc<Vec<String>>,
     cancel: CancelToken,
     keep: bool,
-    state: Mutex<CursorState>,
+    state: Mutex<SolutionsState>,
 }
 
-struct CursorState {
+struct SolutionsState {
     /// `None` once the query is over.
     cursor: Option<Cursor>,
     /// Batches that were read; without `keep` only the last one.
@@ -46,7 +46,7 @@ impl Solutions {
             variables: Arc::new(cursor.variables().to_vec()),
             cancel,
             keep,
-            state: Mutex::new(CursorState {
+            state: Mutex::new(SolutionsState {
                 cursor: Some(cursor),
                 batches: Vec::new(),
                 read: 0,
@@ -129,7 +129,7 @@ impl Solutions {
     }
 }
 
-impl CursorState {
+impl SolutionsState {
     fn end(&mut self, py: Python<'_>, broken: Option<String>) {
         self.broken = broken;
         let cursor = self.cursor.take();

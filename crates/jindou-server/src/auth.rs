@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 /// Rights that a token grants. A write token also allows reading and administration: listing and ending every client's
 /// queries, merging, and backups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Access {
+pub(crate) enum TokenRights {
     Read,
     Write,
 }
@@ -23,7 +23,7 @@ pub(crate) enum Access {
 /// Shortest token in bytes; shorter ones could be guessed.
 const SHORTEST: usize = 16;
 
-type Tokens = Vec<(Access, Vec<u8>)>;
+type Tokens = Vec<(TokenRights, Vec<u8>)>;
 
 /// The tokens of a token file, which can be read again.
 pub(crate) struct Keyring {
@@ -52,7 +52,7 @@ impl Keyring {
     }
 
     /// Rights that this token grants. Every known token is compared to its end, so that timing reveals only lengths.
-    pub(crate) fn access(&self, token: &[u8]) -> Option<Access> {
+    pub(crate) fn access(&self, token: &[u8]) -> Option<TokenRights> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
         let mut found = None;
         for (access, known) in tokens.iter() {
@@ -88,8 +88,8 @@ fn read(path: &Path) -> Result<Tokens, ServeError> {
             )));
         };
         let access = match kind {
-            "read" => Access::Read,
-            "write" => Access::Write,
+            "read" => TokenRights::Read,
+            "write" => TokenRights::Write,
             other => {
                 return Err(bad(format!(
                     "line {at}: '{other}' is neither 'read' nor 'write'"
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn lines_are_kinds_and_tokens() {
         let t = tokens("# ours\n\n #\nread 0123456789abcdef\nwrite fedcba9876543210\n").unwrap();
-        assert_eq!(t.access(b"0123456789abcdef"), Some(Access::Read));
-        assert_eq!(t.access(b"fedcba9876543210"), Some(Access::Write));
+        assert_eq!(t.access(b"0123456789abcdef"), Some(TokenRights::Read));
+        assert_eq!(t.access(b"fedcba9876543210"), Some(TokenRights::Write));
         assert_eq!(t.access(b"0123456789abcdeg"), None);
         assert_eq!(t.access(b""), None);
         assert_ne!(t.name(b"0123456789abcdef"), t.name(b"fedcba9876543210"));
@@ -275,7 +275,7 @@ mod tests {
         let t = Keyring::open(f.path()).unwrap();
         f.write_all(b"nonsense\n").unwrap();
         assert!(t.reload().is_err());
-        assert_eq!(t.access(b"0123456789abcdef"), Some(Access::Read));
+        assert_eq!(t.access(b"0123456789abcdef"), Some(TokenRights::Read));
     }
 
     #[test]

@@ -5,15 +5,15 @@
 //! after the other on one thread, in a slot for light queries. A query that takes long gives that slot back and
 //! continues in a slot for heavy ones.
 
-use crate::admission::limits::Class;
+use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
 use crate::live::{LiveQuery, QueryState};
 use crate::piece;
 use crate::problem::Problem;
-use crate::registry::Prepared;
-use crate::run::{Connection, Failure};
+use crate::registry::RegisteredQuery;
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
-use crate::slots::Slot;
+use crate::slots::QuerySlot;
 use axum::body::Body;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
@@ -71,7 +71,7 @@ struct Runner<'a> {
     query: &'a LiveQuery,
     options: QueryOptions,
     sessions: FxHashMap<u64, Session>,
-    slot: Slot,
+    slot: QuerySlot,
     heavy: bool,
     /// True once a query of the batch has moved to a heavy slot.
     moved: bool,
@@ -80,7 +80,7 @@ struct Runner<'a> {
 }
 
 /// Computes the lines of all answers.
-fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, Failure> {
+fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8>, AnswerFailure> {
     let query = &*admitted.query;
     let slot = piece::light_slot(shared, query)?;
     query.set_state(QueryState::Running);
@@ -108,11 +108,13 @@ fn run_all(shared: &AppState, admitted: &Admitted, text: &[u8]) -> Result<Vec<u8
     let done = runner.all(text, &mut out);
     if !runner.moved {
         // Otherwise it waited for a heavy slot, and its time says nothing about light queries.
-        shared.admission.served(Class::Light, computing.elapsed());
+        shared
+            .admission
+            .served(WorkClass::Light, computing.elapsed());
     }
     query.memory.release(runner.charged);
     query.bytes.store(out.len() as u64, Ordering::Relaxed);
-    done.map(|()| out).map_err(Failure::running)
+    done.map(|()| out).map_err(AnswerFailure::running)
 }
 
 impl Runner<'_> {
@@ -184,7 +186,7 @@ impl Runner<'_> {
         })?;
         let number = u64::from_str_radix(id, 16).map_err(|_| unknown(id))?;
         if !self.sessions.contains_key(&number) {
-            let found: Prepared = self
+            let found: RegisteredQuery = self
                 .shared
                 .prepared
                 .get(number)

@@ -1,6 +1,6 @@
 //! The checks that every request passes (host, tokens, origin), and request counting.
 
-use crate::auth::{Access, Caller, Credentials, Keyring, Writing};
+use crate::auth::{Caller, Credentials, Keyring, TokenRights, Writing};
 use crate::codings;
 use crate::problem::Problem;
 use crate::routes;
@@ -127,7 +127,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
     response
 }
 
-/// Value of `Access-Control-Allow-Origin` in the answer; `None` if the page may not read the answer.
+/// Value of `TokenRights-Control-Allow-Origin` in the answer; `None` if the page may not read the answer.
 fn allowed_origin(shared: &AppState, headers: &HeaderMap) -> Option<HeaderValue> {
     let origin = headers.get(ORIGIN)?;
     let listed = &shared.options.cors_origins;
@@ -278,11 +278,11 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
         origin.is_some_and(|o| shared.options.cors_origins.iter().any(|listed| listed == o))
     };
     let writing = match access {
-        Access::Read => Writing::ReadToken,
-        Access::Write if credentials.ambient && is_foreign(headers) && !listed() => {
+        TokenRights::Read => Writing::ReadToken,
+        TokenRights::Write if credentials.ambient && is_foreign(headers) && !listed() => {
             Writing::Stranger
         }
-        Access::Write => Writing::Allowed,
+        TokenRights::Write => Writing::Allowed,
     };
     Ok(Caller {
         owner: Some(tokens.name(&credentials.token)),

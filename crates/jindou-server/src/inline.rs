@@ -10,10 +10,10 @@
 use crate::admission::Admitted;
 use crate::live::QueryState;
 use crate::problem::Problem;
-use crate::response::{self, Head};
-use crate::run::{self, Failure, QueryTask, Request};
+use crate::response::{self, ResponseHead};
+use crate::run::{self, AnswerFailure, ClientRequest, QueryTask};
 use crate::shared::AppState;
-use crate::sinks::{Count, GraphNames, HttpSink, Out};
+use crate::sinks::{AnswerDestination, CountingSink, GraphNames, HttpSink};
 use axum::body::Body;
 use http::Response;
 use jindou::{Error, GpuChoice, PlannedQuery, QueryOptions};
@@ -64,14 +64,14 @@ impl Write for Short {
     }
 }
 
-impl Out for Short {
+impl AnswerDestination for Short {
     fn set_content_type(&mut self, content_type: &'static str) {
         self.content_type = content_type;
     }
 }
 
 /// Answers the query if that takes only a moment. Blocks for that moment.
-pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &Request) -> Attempt {
+pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &ClientRequest) -> Attempt {
     let query = &admitted.query;
     if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
         return Attempt::Later(None);
@@ -86,14 +86,18 @@ pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &Request)
     let failure = match tried {
         Ok(Ok(attempt)) => return attempt,
         Ok(Err(failure)) => failure,
-        Err(panic) => Failure::running(jindou::invariant::error_of(&*panic)),
+        Err(panic) => AnswerFailure::running(jindou::invariant::error_of(&*panic)),
     };
     let problem = failure.problem(query);
     run::record(shared, query, Err(&failure), false);
     Attempt::Done(Err(problem))
 }
 
-fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<Attempt, Failure> {
+fn answer(
+    shared: &AppState,
+    admitted: &Admitted,
+    request: &ClientRequest,
+) -> Result<Attempt, AnswerFailure> {
     let query = &admitted.query;
     if let QueryTask::Bound(b) = &request.work
         && !b.prepared.is_current()
@@ -108,7 +112,7 @@ fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<A
         Err(Error::Timeout(_)) if !query.left().is_zero() => {
             return Ok(Attempt::Later(None));
         }
-        planned => planned.map_err(Failure::running)?,
+        planned => planned.map_err(AnswerFailure::running)?,
     };
     if planned.is_light() {
         let _ = query.light.set(true);
@@ -126,10 +130,10 @@ fn answer(shared: &AppState, admitted: &Admitted, request: &Request) -> Result<A
 fn run_here(
     shared: &AppState,
     admitted: &Admitted,
-    request: &Request,
+    request: &ClientRequest,
     mut options: QueryOptions,
     planned: &PlannedQuery,
-) -> Result<Option<Response<Body>>, Failure> {
+) -> Result<Option<Response<Body>>, AnswerFailure> {
     let query = &admitted.query;
     options.threads = Some(1);
     options.timeout = Some(TIME.min(query.left()));
@@ -138,12 +142,12 @@ fn run_here(
         text: Vec::new(),
         content_type: "application/octet-stream",
     };
-    let count = Count::new(shared, query);
+    let count = CountingSink::new(shared, query);
     let names = GraphNames::of(shared, planned, request.work.text());
     let mut sink = HttpSink::new(&mut out, request.tables, request.graphs, names, count);
     let ran = admitted.db().run_planned(planned, &options, &mut sink);
     if let Some(offers) = sink.unacceptable() {
-        return Err(Failure {
+        return Err(AnswerFailure {
             error: Error::SinkClosed,
             unacceptable: Some(offers),
             refused: None,
@@ -159,8 +163,8 @@ fn run_here(
     query.bytes.store(out.text.len() as u64, Ordering::Relaxed);
     let content_type = out.content_type;
     let (body, coding) = response::coded(out.text, request.coding)
-        .map_err(|e| Failure::running(Error::io("<response>", e)))?;
-    let head = Head {
+        .map_err(|e| AnswerFailure::running(Error::io("<response>", e)))?;
+    let head = ResponseHead {
         content_type,
         coding,
         length: Some(body.len()),

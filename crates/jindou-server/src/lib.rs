@@ -70,7 +70,7 @@ pub use options::{ServeError, ServerOptions, TlsFiles};
 
 /// For the laboratory, which compares schedulers under the same admission.
 #[doc(hidden)]
-pub use admission::limits::{Admission, Class, Limits, Reason, Refused};
+pub use admission::limits::{Admission, AdmissionLimits, Refusal, RefusalReason, WorkClass};
 
 /// Paths of all routes, for tests that cover each of them.
 #[doc(hidden)]

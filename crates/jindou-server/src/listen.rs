@@ -1,12 +1,12 @@
 //! Sockets, TLS, connections, graceful shutdown.
 
-use crate::admission::limits::{Admission, Limits};
+use crate::admission::limits::{Admission, AdmissionLimits};
 use crate::admission::{Queries, Upkeep};
 use crate::auth::{Caller, Keyring};
 use crate::bodies::{Charged, Hold};
 use crate::codings;
 use crate::jobs::Jobs;
-use crate::live::Cause;
+use crate::live::CancelCause;
 use crate::metrics::Metrics;
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
@@ -120,7 +120,7 @@ impl Server {
                 options.heavy_slots,
                 db.runtime().workers(),
             ),
-            admission: Arc::new(Admission::new(Limits {
+            admission: Arc::new(Admission::new(AdmissionLimits {
                 light: options.max_queries,
                 heavy: options.heavy_queue,
                 light_wait: options.light_wait,
@@ -262,7 +262,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             for q in self.live.list() {
-                q.cancel(Cause::Shutdown);
+                q.cancel(CancelCause::Shutdown);
             }
             runtime.shutdown_timeout(LAST_WAIT);
         }
@@ -357,7 +357,7 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
             "shutting down: cancelling running queries"
         );
         for q in left {
-            q.cancel(Cause::Shutdown);
+            q.cancel(CancelCause::Shutdown);
         }
         // Connections whose readers have stalled end with the runtime.
         let _ = tokio::time::timeout(LAST_WAIT, drained).await;

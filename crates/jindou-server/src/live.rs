@@ -35,7 +35,7 @@ impl QueryState {
 
 /// Reason why a query was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
+pub(crate) enum CancelCause {
     /// The client closed its connection.
     ClientGone,
     /// A client asked for it at the admin route.
@@ -45,7 +45,7 @@ pub(crate) enum Cause {
 }
 
 /// Description of a new query.
-pub(crate) struct Newcomer {
+pub(crate) struct NewQuery {
     pub(crate) text: String,
     pub(crate) client: String,
     pub(crate) owner: Option<u64>,
@@ -80,14 +80,14 @@ pub(crate) struct LiveQuery {
     /// Number of the client to whose share the query counts.
     pub(crate) sharer: u64,
     cancel: CancelToken,
-    cause: OnceLock<Cause>,
+    cause: OnceLock<CancelCause>,
     stop: Notify,
     runtime: Handle,
 }
 
 impl LiveQuery {
     /// A query in the queued state. Must be called inside the runtime.
-    pub(crate) fn new(id: u64, sharer: u64, new: Newcomer) -> Self {
+    pub(crate) fn new(id: u64, sharer: u64, new: NewQuery) -> Self {
         Self {
             id,
             text: shortened(&new.text),
@@ -123,13 +123,13 @@ impl LiveQuery {
     }
 
     /// Asks the query to end; the first cause is kept.
-    pub(crate) fn cancel(&self, cause: Cause) {
+    pub(crate) fn cancel(&self, cause: CancelCause) {
         let _ = self.cause.set(cause);
         self.cancel.cancel();
         self.stop.notify_one();
     }
 
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<CancelCause> {
         self.cause.get().copied()
     }
 

@@ -70,10 +70,10 @@ pub struct ServerOptions {
     /// True if queries see the union of all graphs as their default graph; `None` keeps the setting of the store's
     /// load.
     pub union_default: Option<bool>,
-    /// True if the common prefixes are known where a text does not declare them. They are by default.
+    /// True if queries and updates may use the common prefixes without declaring them. True by default.
     pub common_prefixes: bool,
-    /// True if the prefixes of the store are known where a text does not declare them, and answers as Turtle are written with them. They
-    /// are by default.
+    /// True if queries and updates may use the store's prefixes without declaring them, and Turtle answers are written with them. True by
+    /// default.
     pub store_prefixes: bool,
     /// The properties whose objects are labels, the best first; none: [`jindou::search::LABEL_PROPERTIES`].
     pub label_properties: Vec<String>,

@@ -1,13 +1,13 @@
 //! Requests that are answered with a single document: plans, prepared queries, descriptions, completions, batches. They
 //! are admitted, listed and cancelled like queries; only their answers are not streamed.
 
-use crate::admission::limits::Class;
-use crate::admission::{self, AdmissionRequest, Admitted, Watch};
+use crate::admission::limits::WorkClass;
+use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
 use crate::live::{LiveQuery, QueryState};
 use crate::problem::Problem;
-use crate::run::{self, Connection, Failure, client_of};
+use crate::run::{self, AnswerFailure, Connection, client_of};
 use crate::shared::AppState;
-use crate::slots::Slot;
+use crate::slots::QuerySlot;
 use jindou::{Error, QueryOptions, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,18 +25,18 @@ pub(crate) async fn run<T: Send + 'static>(
     connection: &Connection,
     asked: &AdmissionRequest<'_>,
     tag: Option<String>,
-    work: impl FnOnce(&AppState, &Admitted) -> Result<T, Failure> + Send + 'static,
+    work: impl FnOnce(&AppState, &Admitted) -> Result<T, AnswerFailure> + Send + 'static,
 ) -> Result<T, Problem> {
     let admitted = admission::admit(shared, connection, asked)?;
     let query = Arc::clone(&admitted.query);
     if let Some(tag) = tag {
         let _ = query.tag.set(tag);
     }
-    let watch = Watch::new(&query);
+    let watch = ClientWatch::new(&query);
     let shared = Arc::clone(shared);
     let job = tokio::task::spawn_blocking(move || {
         let query = &admitted.query;
-        let done = query.check().map_err(Failure::running);
+        let done = query.check().map_err(AnswerFailure::running);
         let done = done.and_then(|()| work(&shared, &admitted));
         let done = done.map_err(|failure| failure.during(query));
         run::record(&shared, query, done.as_ref().map(drop), false);
@@ -55,22 +55,26 @@ pub(crate) async fn run<T: Send + 'static>(
 }
 
 /// A light slot, for work that is known to be small.
-pub(crate) fn light_slot(shared: &AppState, query: &LiveQuery) -> Result<Slot, Failure> {
+pub(crate) fn light_slot(shared: &AppState, query: &LiveQuery) -> Result<QuerySlot, AnswerFailure> {
     let _ = query.light.set(true);
-    slot(shared, query, Class::Light)
+    slot(shared, query, WorkClass::Light)
 }
 
 /// Waits for a slot of this class, unless it is not expected before the query's time is over.
-pub(crate) fn slot(shared: &AppState, query: &LiveQuery, class: Class) -> Result<Slot, Failure> {
+pub(crate) fn slot(
+    shared: &AppState,
+    query: &LiveQuery,
+    class: WorkClass,
+) -> Result<QuerySlot, AnswerFailure> {
     let place = shared
         .admission
         .admit_within(class, client_of(&query.client), query.left())
         .map_err(|refused| {
             shared.metrics.refused.inc();
-            Failure::refused(refused)
+            AnswerFailure::refused(refused)
         })?;
-    let mut slot = shared.slots.slot(class == Class::Light);
-    slot.take(query).map_err(Failure::running)?;
+    let mut slot = shared.slots.slot(class == WorkClass::Light);
+    slot.take(query).map_err(AnswerFailure::running)?;
     drop(place);
     Ok(slot)
 }
@@ -83,22 +87,25 @@ pub(crate) fn planned<T>(
     query: &LiveQuery,
     options: &QueryOptions,
     plan: impl Fn(&QueryOptions) -> Result<T>,
-) -> Result<(T, Option<Slot>), Failure> {
-    let turn = shared.slots.planning(query).map_err(Failure::running)?;
+) -> Result<(T, Option<QuerySlot>), AnswerFailure> {
+    let turn = shared
+        .slots
+        .planning(query)
+        .map_err(AnswerFailure::running)?;
     let quick = QUICK.min(query.left());
     let first = plan(&options.clone().with_timeout(quick));
     drop(turn);
     match first {
         Err(Error::Timeout(_)) if !query.left().is_zero() => {}
-        done => return Ok((done.map_err(Failure::running)?, None)),
+        done => return Ok((done.map_err(AnswerFailure::running)?, None)),
     }
-    let slot = slot(shared, query, Class::Heavy)?;
+    let slot = slot(shared, query, WorkClass::Heavy)?;
     query.set_state(QueryState::Running);
     let begin = Instant::now();
     let made = plan(&options.clone().with_timeout(query.left()));
     if made.is_err() {
         // Nothing else will be computed in this slot.
-        shared.admission.served(Class::Heavy, begin.elapsed());
+        shared.admission.served(WorkClass::Heavy, begin.elapsed());
     }
-    Ok((made.map_err(Failure::running)?, Some(slot)))
+    Ok((made.map_err(AnswerFailure::running)?, Some(slot)))
 }

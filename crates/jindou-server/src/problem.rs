@@ -1,6 +1,6 @@
 //! Errors as HTTP answers: `application/problem+json` (RFC 9457), or text where the client asks for it.
 
-use crate::admission::limits::Refused;
+use crate::admission::limits::Refusal;
 use crate::advice;
 use crate::codings;
 use crate::live::shown;
@@ -103,7 +103,7 @@ impl Problem {
     }
 
     /// A query that was not let in, with the time in whole seconds after which its client may retry.
-    pub(crate) fn refused(refused: &Refused) -> Self {
+    pub(crate) fn refused(refused: &Refusal) -> Self {
         let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
         p.headers

@@ -52,7 +52,7 @@ impl Serialize for ProfileDocument<'_> {
         out.serialize_field("rows", &report.rows)?;
         out.serialize_field("run_ms", &ms(report.run_time))?;
         out.serialize_field("text", &Lines(&report.profile))?;
-        out.serialize_field("tree", &report.profile_tree.as_ref().map(Step))?;
+        out.serialize_field("tree", &report.profile_tree.as_ref().map(ProfileStep))?;
         out.end()
     }
 }
@@ -67,16 +67,16 @@ impl Serialize for Lines<'_> {
 }
 
 /// An operator of a profile, with its inputs.
-pub(crate) struct Step<'a>(pub(crate) &'a ProfileNode);
+pub(crate) struct ProfileStep<'a>(pub(crate) &'a ProfileNode);
 
-impl Serialize for Step<'_> {
+impl Serialize for ProfileStep<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let n = self.0;
         let mut out = to.serialize_struct("step", 9)?;
         out.serialize_field("bytes", &n.bytes)?;
         out.serialize_field("bytes_held", &n.held)?;
         out.serialize_field("bytes_written", &n.written)?;
-        out.serialize_field("inputs", &Steps(&n.inputs))?;
+        out.serialize_field("inputs", &ProfileSteps(&n.inputs))?;
         out.serialize_field("ms", &n.time.map(ms))?;
         out.serialize_field("name", &n.name)?;
         out.serialize_field("place", &n.place)?;
@@ -86,11 +86,11 @@ impl Serialize for Step<'_> {
     }
 }
 
-struct Steps<'a>(&'a [ProfileNode]);
+struct ProfileSteps<'a>(&'a [ProfileNode]);
 
-impl Serialize for Steps<'_> {
+impl Serialize for ProfileSteps<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.collect_seq(self.0.iter().map(Step))
+        to.collect_seq(self.0.iter().map(ProfileStep))
     }
 }
 

@@ -14,9 +14,9 @@ const MOST_BYTES: u64 = 32 << 20;
 
 /// A prepared query. Anything may inspect it; planning and running it require admission.
 #[derive(Clone)]
-pub(crate) struct Prepared(PreparedQuery);
+pub(crate) struct RegisteredQuery(PreparedQuery);
 
-impl Prepared {
+impl RegisteredQuery {
     pub(crate) fn text(&self) -> &str {
         self.0.text()
     }
@@ -63,7 +63,7 @@ pub(crate) struct Registry {
 
 #[derive(Default)]
 struct RegistryState {
-    by_id: FxHashMap<u64, (Prepared, u64, u64)>,
+    by_id: FxHashMap<u64, (RegisteredQuery, u64, u64)>,
     by_use: BTreeMap<u64, u64>,
     clock: u64,
     bytes: u64,
@@ -76,7 +76,7 @@ impl Registry {
 
     /// The query with this text and these parameters, and its id; or the id that it would get. The id is the same
     /// wherever and whenever the same query is prepared, unless another query has the same hash.
-    pub(crate) fn find(&self, text: &str, parameters: &[String]) -> (u64, Option<Prepared>) {
+    pub(crate) fn find(&self, text: &str, parameters: &[String]) -> (u64, Option<RegisteredQuery>) {
         let mut hasher = DefaultHasher::new();
         (text, parameters).hash(&mut hasher);
         let mut id = hasher.finish();
@@ -96,7 +96,7 @@ impl Registry {
         text: &str,
         parameters: &[String],
         options: &QueryOptions,
-    ) -> Result<(u64, Prepared)> {
+    ) -> Result<(u64, RegisteredQuery)> {
         let id = match self.find(text, parameters) {
             (id, Some(found)) if found.0.has_present_prefixes() => return Ok((id, found)),
             (id, _) => id,
@@ -144,13 +144,13 @@ impl Registry {
         text: &str,
         parameters: &[String],
         options: &QueryOptions,
-    ) -> Result<Prepared> {
+    ) -> Result<RegisteredQuery> {
         let prepared = admitted.db().prepare(text, parameters, options)?;
-        Ok(Prepared(prepared))
+        Ok(RegisteredQuery(prepared))
     }
 
     /// The query with this id. O(log queries).
-    pub(crate) fn get(&self, id: u64) -> Option<Prepared> {
+    pub(crate) fn get(&self, id: u64) -> Option<RegisteredQuery> {
         let mut inner = self.lock();
         let inner = &mut *inner;
         let (prepared, stamp, _) = inner.by_id.get_mut(&id)?;

@@ -1,11 +1,11 @@
 //! Path of an answer's bytes from the query's threads to the response: compressed, cut into chunks, through a bounded
 //! channel. The first chunk decides the response's status, so an error before it becomes an ordinary error response.
 
-use crate::live::{Cause, LiveQuery, QueryState};
+use crate::live::{CancelCause, LiveQuery, QueryState};
 use crate::negotiate::Coding;
 use crate::shared::AppState;
-use crate::sinks::Out;
-use crate::slots::Slot;
+use crate::sinks::AnswerDestination;
+use crate::slots::QuerySlot;
 use crate::stalled::{SLOW, is_short};
 use bytes::Bytes;
 use flate2::Compression;
@@ -70,7 +70,7 @@ pub(crate) fn too_long(most: u64) -> Error {
 
 /// The beginning of the response.
 #[derive(Debug)]
-pub(crate) struct Head {
+pub(crate) struct ResponseHead {
     pub(crate) content_type: &'static str,
     pub(crate) coding: Coding,
     /// Length of the body, if the whole answer is known.
@@ -78,7 +78,7 @@ pub(crate) struct Head {
 }
 
 /// One item of a body's stream.
-enum Item {
+enum BodyItem {
     Data(Bytes),
     /// The last bytes, after which the answer is complete.
     Last(Bytes),
@@ -145,9 +145,9 @@ impl Coder {
 /// The query's end of the channel.
 pub(crate) struct ResponseWriter {
     query: Arc<LiveQuery>,
-    slot: Slot,
-    head: Option<oneshot::Sender<Head>>,
-    items: mpsc::Sender<Item>,
+    slot: QuerySlot,
+    head: Option<oneshot::Sender<ResponseHead>>,
+    items: mpsc::Sender<BodyItem>,
     content_type: &'static str,
     wanted: Coding,
     coder: Coder,
@@ -165,7 +165,7 @@ pub(crate) struct ResponseWriter {
 
 /// The response's end of the channel.
 pub(crate) struct ResponseBody {
-    pub(crate) head: oneshot::Receiver<Head>,
+    pub(crate) head: oneshot::Receiver<ResponseHead>,
     pub(crate) body: AnswerBody,
 }
 
@@ -204,7 +204,7 @@ pub(crate) fn pair(
     let response = ResponseBody {
         head: on_head,
         body: AnswerBody {
-            pieces: Pieces::new(on_items),
+            pieces: AnswerPieces::new(on_items),
             query: Arc::clone(query),
         },
     };
@@ -213,7 +213,7 @@ pub(crate) fn pair(
 
 impl ResponseWriter {
     /// Sets the slot that is given back while waiting for the reader.
-    pub(crate) fn set_slot(&mut self, slot: Slot) {
+    pub(crate) fn set_slot(&mut self, slot: QuerySlot) {
         self.slot = slot;
     }
 
@@ -231,7 +231,7 @@ impl ResponseWriter {
         if let Some(head) = self.head.take() {
             let coding = self.coder.coding();
             // The receiver may be gone: the next send will report it.
-            let _ = head.send(Head {
+            let _ = head.send(ResponseHead {
                 content_type: self.content_type,
                 coding,
                 length: None,
@@ -239,14 +239,14 @@ impl ResponseWriter {
         }
     }
 
-    fn send(&mut self, item: Item) -> Result<()> {
+    fn send(&mut self, item: BodyItem) -> Result<()> {
         self.waits_since = None;
         let item = match self.items.try_send(item) {
             Ok(()) => return Ok(()),
             Err(mpsc::error::TrySendError::Closed(_)) => return Err(Error::SinkClosed),
             Err(mpsc::error::TrySendError::Full(item)) => item,
         };
-        let is_last = matches!(item, Item::Last(_));
+        let is_last = matches!(item, BodyItem::Last(_));
         self.query.set_state(QueryState::Sending);
         self.slot.give_back();
         loop {
@@ -304,7 +304,7 @@ impl ResponseWriter {
         if self.coder.out().len() >= self.chunk || (late && !self.coder.out().is_empty()) {
             self.begin();
             let out = std::mem::replace(self.coder.out(), Vec::with_capacity(self.chunk));
-            self.send(Item::Data(out.into()))?;
+            self.send(BodyItem::Data(out.into()))?;
         }
         Ok(())
     }
@@ -318,17 +318,17 @@ impl ResponseWriter {
         let coding = coder.coding();
         let out = coder.finish().map_err(|e| Error::io("<response>", e))?;
         if let Some(head) = self.head.take() {
-            let _ = head.send(Head {
+            let _ = head.send(ResponseHead {
                 content_type: self.content_type,
                 coding,
                 length: Some(out.len()),
             });
         }
-        self.send(Item::Last(out.into()))
+        self.send(BodyItem::Last(out.into()))
     }
 }
 
-impl Out for ResponseWriter {
+impl AnswerDestination for ResponseWriter {
     fn set_content_type(&mut self, content_type: &'static str) {
         self.content_type = content_type;
     }
@@ -356,13 +356,13 @@ impl Write for ResponseWriter {
 /// The body of an answer. Dropped early (the client went away), it cancels its query. If the query ends without marking
 /// the answer as complete, the body fails, so that the connection is cut and the answer does not look complete.
 pub(crate) struct AnswerBody {
-    pieces: Pieces,
+    pieces: AnswerPieces,
     query: Arc<LiveQuery>,
 }
 
 /// The pieces of an answer as they come from the query.
-struct Pieces {
-    items: mpsc::Receiver<Item>,
+struct AnswerPieces {
+    items: mpsc::Receiver<BodyItem>,
     ended: bool,
     /// The next poll fails.
     breaks: bool,
@@ -373,8 +373,8 @@ struct Pieces {
 #[error("the answer was cut off")]
 pub(crate) struct BrokenOff;
 
-impl Pieces {
-    fn new(items: mpsc::Receiver<Item>) -> Self {
+impl AnswerPieces {
+    fn new(items: mpsc::Receiver<BodyItem>) -> Self {
         Self {
             items,
             ended: false,
@@ -387,8 +387,8 @@ impl Pieces {
             return Poll::Ready(None);
         }
         Poll::Ready(match ready!(self.items.poll_recv(cx)) {
-            Some(Item::Data(data)) => Some(Ok(Frame::data(data))),
-            Some(Item::Last(data)) => {
+            Some(BodyItem::Data(data)) => Some(Ok(Frame::data(data))),
+            Some(BodyItem::Last(data)) => {
                 self.ended = true;
                 (!data.is_empty()).then(|| Ok(Frame::data(data)))
             }
@@ -422,7 +422,7 @@ impl http_body::Body for AnswerBody {
 impl Drop for AnswerBody {
     fn drop(&mut self) {
         if !self.pieces.ended {
-            self.query.cancel(Cause::ClientGone);
+            self.query.cancel(CancelCause::ClientGone);
         }
     }
 }
@@ -447,8 +447,12 @@ mod tests {
         let waker = Waker::from(Arc::clone(&wakes));
         let mut cx = Context::from_waker(&waker);
         let (items, on_items) = mpsc::channel(2);
-        let mut pieces = Pieces::new(on_items);
-        assert!(items.try_send(Item::Data(Bytes::from_static(b"a"))).is_ok());
+        let mut pieces = AnswerPieces::new(on_items);
+        assert!(
+            items
+                .try_send(BodyItem::Data(Bytes::from_static(b"a")))
+                .is_ok()
+        );
         drop(items);
         assert!(matches!(pieces.poll(&mut cx), Poll::Ready(Some(Ok(_)))));
         // Pending once, and woken at once: what was written before goes out meanwhile.
@@ -460,8 +464,8 @@ mod tests {
         ));
 
         let (items, on_items) = mpsc::channel(2);
-        let mut pieces = Pieces::new(on_items);
-        assert!(items.try_send(Item::Last(Bytes::new())).is_ok());
+        let mut pieces = AnswerPieces::new(on_items);
+        assert!(items.try_send(BodyItem::Last(Bytes::new())).is_ok());
         assert!(matches!(pieces.poll(&mut cx), Poll::Ready(None)));
         assert!(matches!(pieces.poll(&mut cx), Poll::Ready(None)));
     }

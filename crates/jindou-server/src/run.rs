@@ -1,21 +1,23 @@
 //! One query from admission to its last byte. If it is not answered at once ([`inline`]) it runs on a thread of its own
 //! (of a bounded pool), so that it may wait for a slot to compute in and for its reader.
 
-use crate::admission::limits::{Class, Refused};
+use crate::admission::limits::{Refusal, WorkClass};
 use crate::admission::{self, AdmissionRequest, Admitted};
 use crate::auth::Caller;
 use crate::base;
 use crate::inline::{self, Attempt};
-use crate::live::{Cause, LiveQuery, QueryState, shown};
+use crate::live::{CancelCause, LiveQuery, QueryState, shown};
 use crate::negotiate::{Coding, Offer};
 use crate::piece;
 use crate::problem::Problem;
-use crate::profile::{self, Step};
-use crate::registry::{Prepared, Registry};
-use crate::response::{self, Head, ResponseWriter};
+use crate::profile::{self, ProfileStep};
+use crate::registry::{RegisteredQuery, Registry};
+use crate::response::{self, ResponseHead, ResponseWriter};
 use crate::shared::AppState;
-use crate::sinks::{Count, Counter, GraphNames, HttpSink, Out, QuadSink};
-use crate::slots::Slot;
+use crate::sinks::{
+    AnswerDestination, CountingSink, GraphNames, HttpSink, QuadRowSink, RowCounter,
+};
+use crate::slots::QuerySlot;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
@@ -59,7 +61,7 @@ pub(crate) enum QueryTask {
     /// A query's results.
     Query(String),
     /// A prepared query's results.
-    Bound(Binding),
+    Bound(BoundQuery),
     /// Results of a query with values for its variables, which has to be prepared first.
     Values(Valued),
     /// A query's profile; its results are discarded.
@@ -69,8 +71,8 @@ pub(crate) enum QueryTask {
 }
 
 /// A prepared query and the values of its parameters.
-pub(crate) struct Binding {
-    pub(crate) prepared: Prepared,
+pub(crate) struct BoundQuery {
+    pub(crate) prepared: RegisteredQuery,
     pub(crate) values: Vec<Term>,
 }
 
@@ -101,7 +103,7 @@ impl QueryTask {
 }
 
 /// The client's request.
-pub(crate) struct Request {
+pub(crate) struct ClientRequest {
     pub(crate) work: QueryTask,
     pub(crate) timeout: Option<Duration>,
     pub(crate) dataset: Option<DatasetChoice>,
@@ -119,17 +121,17 @@ pub(crate) struct Request {
 }
 
 /// Reason why there is no complete answer.
-pub(crate) struct Failure {
+pub(crate) struct AnswerFailure {
     pub(crate) error: Error,
     /// The available formats, if the client accepts none of them.
     pub(crate) unacceptable: Option<&'static [Offer]>,
     /// The reason why the query was not let in.
-    pub(crate) refused: Option<Box<Refused>>,
+    pub(crate) refused: Option<Box<Refusal>>,
 }
 
-impl Failure {
+impl AnswerFailure {
     /// The failure of a query that was not let in.
-    pub(crate) fn refused(refused: Refused) -> Self {
+    pub(crate) fn refused(refused: Refusal) -> Self {
         Self {
             refused: Some(Box::new(refused)),
             ..Self::running(Error::Cancelled)
@@ -161,10 +163,10 @@ impl Failure {
         }
         let mut problem = Problem::from_error(&self.error);
         match (&self.error, query.cause()) {
-            (Error::Cancelled, Some(Cause::Admin)) => {
+            (Error::Cancelled, Some(CancelCause::Admin)) => {
                 problem.detail = "the query was cancelled at /admin/queries".into();
             }
-            (Error::Cancelled, Some(Cause::Shutdown)) => {
+            (Error::Cancelled, Some(CancelCause::Shutdown)) => {
                 problem.detail = "the server is shutting down".into();
             }
             _ => {}
@@ -176,9 +178,11 @@ impl Failure {
         match (&self.error, query.cause()) {
             _ if self.refused.is_some() => "refused",
             _ if self.unacceptable.is_some() => "not-acceptable",
-            (Error::Cancelled | Error::SinkClosed, Some(Cause::ClientGone) | None) => "client-gone",
-            (Error::Cancelled | Error::SinkClosed, Some(Cause::Admin)) => "cancelled",
-            (Error::Cancelled | Error::SinkClosed, Some(Cause::Shutdown)) => "shutdown",
+            (Error::Cancelled | Error::SinkClosed, Some(CancelCause::ClientGone) | None) => {
+                "client-gone"
+            }
+            (Error::Cancelled | Error::SinkClosed, Some(CancelCause::Admin)) => "cancelled",
+            (Error::Cancelled | Error::SinkClosed, Some(CancelCause::Shutdown)) => "shutdown",
             (Error::Timeout(_), _) => "timeout",
             (Error::Limit(_), _) => "limit",
             (Error::Busy(_), _) => "refused",
@@ -192,7 +196,7 @@ impl Failure {
 /// Runs the request; the response's body is written while the query runs.
 pub(crate) async fn answer(
     shared: &Arc<AppState>,
-    request: Request,
+    request: ClientRequest,
 ) -> Result<Response<Body>, Problem> {
     let asked = AdmissionRequest::new(request.work.text(), request.timeout);
     let admitted = admission::admit(shared, &request.connection, &asked)?;
@@ -208,7 +212,7 @@ pub(crate) async fn answer(
         Attempt::Later(planned) => planned,
     };
     let (writer, response) = response::pair(shared, &query, request.coding).map_err(|e| {
-        let failure = Failure::running(e);
+        let failure = AnswerFailure::running(e);
         record(shared, &query, Err(&failure), false);
         failure.problem(&query)
     })?;
@@ -228,8 +232,8 @@ pub(crate) async fn answer(
     Ok(respond(&head, Body::new(body)))
 }
 
-/// A response of status 200.
-pub(crate) fn respond(head: &Head, body: Body) -> Response<Body> {
+/// A response with status 200.
+pub(crate) fn respond(head: &ResponseHead, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(head.content_type));
@@ -250,15 +254,15 @@ pub(crate) fn respond(head: &Head, body: Body) -> Response<Body> {
 fn work(
     shared: &AppState,
     admitted: Admitted,
-    request: Request,
+    request: ClientRequest,
     planned: Option<PlannedQuery>,
     mut writer: ResponseWriter,
-) -> Result<(), Failure> {
+) -> Result<(), AnswerFailure> {
     let query = &admitted.query;
     let done = carry_out(shared, &admitted, &request, planned, &mut writer);
     let started = writer.is_started();
     let done = match done {
-        Ok(()) => writer.finish().map_err(Failure::running),
+        Ok(()) => writer.finish().map_err(AnswerFailure::running),
         Err(mut failure) => {
             if let Some(better) = writer.take_failure() {
                 failure.error = better;
@@ -282,7 +286,7 @@ fn work(
 pub(crate) fn record(
     shared: &AppState,
     query: &LiveQuery,
-    done: Result<(), &Failure>,
+    done: Result<(), &AnswerFailure>,
     started: bool,
 ) {
     let class = match query.light.get() {
@@ -329,7 +333,11 @@ pub(crate) fn record(
 const MOST_DECLARED: usize = 100;
 
 /// How the database is to run it.
-pub(crate) fn options(shared: &AppState, query: &LiveQuery, request: &Request) -> QueryOptions {
+pub(crate) fn options(
+    shared: &AppState,
+    query: &LiveQuery,
+    request: &ClientRequest,
+) -> QueryOptions {
     let own = request.union_default.or(shared.options.union_default);
     limited(shared, query)
         .with_union_default(own)
@@ -357,13 +365,13 @@ pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
 fn carry_out(
     shared: &AppState,
     admitted: &Admitted,
-    request: &Request,
+    request: &ClientRequest,
     planned: Option<PlannedQuery>,
     writer: &mut ResponseWriter,
-) -> Result<(), Failure> {
+) -> Result<(), AnswerFailure> {
     let query = &admitted.query;
     let options = options(shared, query, request);
-    query.check().map_err(Failure::running)?;
+    query.check().map_err(AnswerFailure::running)?;
     let planning = Instant::now();
     let (planned, slot) = match planned {
         Some(planned) => (planned, None),
@@ -375,7 +383,11 @@ fn carry_out(
     // A graph is read completely, whatever its plan looks like.
     let light = planned.is_light() && !matches!(request.work, QueryTask::Graph(..));
     let _ = query.light.set(light);
-    let class = if light { Class::Light } else { Class::Heavy };
+    let class = if light {
+        WorkClass::Light
+    } else {
+        WorkClass::Heavy
+    };
     // A query that would not begin before its deadline is refused now.
     let slot = match slot {
         Some(slot) => slot,
@@ -398,39 +410,39 @@ fn carry_out(
 fn compute(
     shared: &AppState,
     admitted: &Admitted,
-    request: &Request,
+    request: &ClientRequest,
     mut options: QueryOptions,
     writer: &mut ResponseWriter,
-    slot: Slot,
+    slot: QuerySlot,
     planned: &PlannedQuery,
     plan_time: Duration,
-) -> Result<(), Failure> {
+) -> Result<(), AnswerFailure> {
     let (db, query) = (admitted.db(), &admitted.query);
     writer.set_slot(slot);
     query.set_state(QueryState::Running);
     options.timeout = Some(query.left());
     match &request.work {
         QueryTask::Query(_) | QueryTask::Bound(_) | QueryTask::Values(_) => {
-            let count = Count::new(shared, query);
+            let count = CountingSink::new(shared, query);
             let names = GraphNames::of(shared, planned, request.work.text());
             let mut sink = HttpSink::new(writer, request.tables, request.graphs, names, count);
             let ran = db.run_planned(planned, &options, &mut sink);
             let unacceptable = sink.unacceptable();
-            ran.map(drop).map_err(|error| Failure {
+            ran.map(drop).map_err(|error| AnswerFailure {
                 error,
                 unacceptable,
                 refused: None,
             })
         }
         QueryTask::Profile(_) => {
-            let mut sink = Counter(Count::new(shared, query));
+            let mut sink = RowCounter(CountingSink::new(shared, query));
             let mut report = db
                 .run_planned(planned, &options, &mut sink)
-                .map_err(Failure::running)?;
+                .map_err(AnswerFailure::running)?;
             report.plan_time = plan_time;
             writer.set_content_type("application/json");
             profile::write(writer, &report, planned)
-                .map_err(|e| Failure::running(Error::io("<response>", e)))
+                .map_err(|e| AnswerFailure::running(Error::io("<response>", e)))
         }
         QueryTask::Graph(texts, (content_type, format)) => {
             writer.set_content_type(content_type);
@@ -450,20 +462,20 @@ fn compute(
                     }
                 }
             }
-            let mut sink = QuadSink {
+            let mut sink = QuadRowSink {
                 writer: serializer.for_writer(writer),
                 format,
-                count: Count::new(shared, query),
+                count: CountingSink::new(shared, query),
             };
             for text in texts {
                 options.timeout = Some(query.left());
                 db.run(text, &options, &mut sink)
-                    .map_err(Failure::running)?;
+                    .map_err(AnswerFailure::running)?;
             }
             sink.writer
                 .finish()
                 .map(drop)
-                .map_err(|_| Failure::running(Error::SinkClosed))
+                .map_err(|_| AnswerFailure::running(Error::SinkClosed))
         }
     }
 }
@@ -472,10 +484,10 @@ fn compute(
 pub(crate) fn plan(
     shared: &AppState,
     admitted: &Admitted,
-    request: &Request,
+    request: &ClientRequest,
     options: &QueryOptions,
 ) -> Result<PlannedQuery> {
-    let bound = |prepared: &Prepared, values: &[Term]| {
+    let bound = |prepared: &RegisteredQuery, values: &[Term]| {
         let values: Vec<Value<'_>> = values.iter().map(Value::Term).collect();
         prepared.plan(admitted, &values, options)
     };
@@ -511,6 +523,6 @@ pub(crate) fn so_far(query: &LiveQuery) -> Option<serde_json::Value> {
     let watch = query.watch.get()?;
     let tree = watch.tree()?;
     Some(serde_json::json!({
-        "rows": query.rows.load(Ordering::Relaxed), "tree": Step(&tree), "text": watch.plan(),
+        "rows": query.rows.load(Ordering::Relaxed), "tree": ProfileStep(&tree), "text": watch.plan(),
     }))
 }

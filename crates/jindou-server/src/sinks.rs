@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// A destination for an answer's text, which is told the media type before the first byte.
-pub(crate) trait Out: Write + Send {
+pub(crate) trait AnswerDestination: Write + Send {
     fn set_content_type(&mut self, content_type: &'static str);
 }
 
 /// Counts rows up to the server's limit.
-pub(crate) struct Count {
+pub(crate) struct CountingSink {
     query: Arc<LiveQuery>,
     most: u64,
 }
 
-impl Count {
+impl CountingSink {
     pub(crate) fn new(shared: &AppState, query: &Arc<LiveQuery>) -> Self {
         Self {
             query: Arc::clone(query),
@@ -50,13 +50,13 @@ impl Count {
 }
 
 /// Writes an answer in the format that suits its form, which is known only when it starts.
-pub(crate) struct HttpSink<'o, O: Out> {
+pub(crate) struct HttpSink<'o, O: AnswerDestination> {
     out: Option<&'o mut O>,
     writer: Option<ResultWriter<&'o mut O>>,
     tables: Option<Offer>,
     graphs: Option<Offer>,
     names: Option<GraphNames<'o>>,
-    count: Count,
+    count: CountingSink,
     unacceptable: Option<&'static [Offer]>,
 }
 
@@ -86,13 +86,13 @@ impl<'t> GraphNames<'t> {
     }
 }
 
-impl<'o, O: Out> HttpSink<'o, O> {
+impl<'o, O: AnswerDestination> HttpSink<'o, O> {
     pub(crate) fn new(
         out: &'o mut O,
         tables: Option<Offer>,
         graphs: Option<Offer>,
         names: Option<GraphNames<'o>>,
-        count: Count,
+        count: CountingSink,
     ) -> Self {
         Self {
             out: Some(out),
@@ -144,7 +144,7 @@ impl<'o, O: Out> HttpSink<'o, O> {
     }
 }
 
-impl<O: Out> AnswerSink for HttpSink<'_, O> {
+impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
     fn solutions(&mut self, variables: &[String]) -> Result<()> {
         self.start(false)?;
         self.started()?.solutions(variables)
@@ -186,13 +186,13 @@ impl<O: Out> AnswerSink for HttpSink<'_, O> {
 }
 
 /// Writes rows as quads.
-pub(crate) struct QuadSink<'o> {
+pub(crate) struct QuadRowSink<'o> {
     pub(crate) writer: WriterQuadSerializer<Returns<&'o mut ResponseWriter>>,
     pub(crate) format: RdfFormat,
-    pub(crate) count: Count,
+    pub(crate) count: CountingSink,
 }
 
-impl AnswerSink for QuadSink<'_> {
+impl AnswerSink for QuadRowSink<'_> {
     fn solutions(&mut self, _: &[String]) -> Result<()> {
         Ok(())
     }
@@ -224,9 +224,9 @@ impl AnswerSink for QuadSink<'_> {
 }
 
 /// Counts rows and discards them.
-pub(crate) struct Counter(pub(crate) Count);
+pub(crate) struct RowCounter(pub(crate) CountingSink);
 
-impl AnswerSink for Counter {
+impl AnswerSink for RowCounter {
     fn solutions(&mut self, _: &[String]) -> Result<()> {
         Ok(())
     }

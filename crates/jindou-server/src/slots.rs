@@ -40,8 +40,8 @@ impl Slots {
     }
 
     /// A slot that has not been taken yet.
-    pub(crate) fn slot(&self, light: bool) -> Slot {
-        Slot {
+    pub(crate) fn slot(&self, light: bool) -> QuerySlot {
+        QuerySlot {
             of: match light {
                 true => Some(Arc::clone(&self.light)),
                 false => self.heavy.clone(),
@@ -55,7 +55,7 @@ impl Slots {
 
 /// One query's slot. It is taken and dropped on the query's own thread, and given back by whichever of its threads
 /// waits.
-pub(crate) struct Slot {
+pub(crate) struct QuerySlot {
     of: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
     workers: Workers,
@@ -63,7 +63,7 @@ pub(crate) struct Slot {
     wants_place: bool,
 }
 
-impl Slot {
+impl QuerySlot {
     /// Waits for the slot, first come, first served, until the query's deadline or its cancellation. Must never be
     /// called on a thread of the network.
     pub(crate) fn take(&mut self, query: &LiveQuery) -> Result<()> {
@@ -97,7 +97,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for QuerySlot {
     fn drop(&mut self) {
         self.workers.leave();
     }

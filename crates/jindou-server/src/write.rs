@@ -1,9 +1,9 @@
 //! One update from admission to its answer. It runs on a thread of its own, which waits for its turn and for the log;
 //! queries continue meanwhile.
 
-use crate::admission::{self, AdmissionRequest, Admitted, Watch};
+use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
 use crate::codings::{self, Content};
-use crate::live::{Cause, LiveQuery, QueryState, shown};
+use crate::live::{CancelCause, LiveQuery, QueryState, shown};
 use crate::paths;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A live update: it is listed, has limits, and is cancelled if its client goes away before it is done.
-pub(crate) struct Update {
+pub(crate) struct LiveUpdate {
     shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
@@ -44,7 +44,7 @@ pub(crate) fn refusal(shared: &AppState) -> Option<Problem> {
     }
 }
 
-impl Update {
+impl LiveUpdate {
     /// Admits an update; `shown` is the text for lists and logs.
     pub(crate) fn admit(
         shared: &Arc<AppState>,
@@ -157,7 +157,7 @@ impl Update {
         job: impl FnOnce(&Database, UpdateOptions) -> Result<UpdateReport> + Send + 'static,
     ) -> Result<UpdateReport, Problem> {
         let query = Arc::clone(&self.admitted.query);
-        let watch = Watch::new(&query);
+        let watch = ClientWatch::new(&query);
         let done = tokio::task::spawn_blocking(move || {
             let Self {
                 shared,
@@ -192,10 +192,10 @@ impl Update {
             Ok(Err(e)) => {
                 let mut problem = Problem::from_error(&e);
                 match (&e, query.cause()) {
-                    (Error::Cancelled, Some(Cause::Admin)) => {
+                    (Error::Cancelled, Some(CancelCause::Admin)) => {
                         problem.detail = "the update was cancelled at /admin/queries".into();
                     }
-                    (Error::Cancelled, Some(Cause::Shutdown)) => {
+                    (Error::Cancelled, Some(CancelCause::Shutdown)) => {
                         problem.detail = "the server is shutting down".into();
                     }
                     _ => {}
@@ -233,8 +233,8 @@ fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, too
             Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } => "syntax",
             Error::Timeout(_) => "timeout",
             Error::Cancelled => match query.cause() {
-                Some(Cause::Admin) => "cancelled",
-                Some(Cause::Shutdown) => "shutdown",
+                Some(CancelCause::Admin) => "cancelled",
+                Some(CancelCause::Shutdown) => "shutdown",
                 _ => "client-gone",
             },
             Error::Limit(_) => "limit",

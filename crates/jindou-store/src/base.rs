@@ -29,7 +29,7 @@ pub(crate) struct SegmentSet {
 
 /// Data of merged changes that is stored outside the segments.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Merged {
+pub(crate) struct MergedData {
     /// The last snapshot that is in the segments.
     pub number: u32,
     pub tail: TailTerms,
@@ -54,7 +54,7 @@ pub struct Base {
     /// Dense predicate id by vertex id.
     pub(crate) predicate_of: FxHashMap<u32, u32>,
     pub(crate) index: Arc<IndexParts>,
-    pub(crate) merged: Merged,
+    pub(crate) merged: MergedData,
     /// The prefixes of the last snapshot that the base contains.
     pub(crate) prefixes: Arc<PrefixTable>,
     /// The manifest of the base's files.

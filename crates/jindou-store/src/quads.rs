@@ -3,7 +3,7 @@
 use crate::Snapshot;
 use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::Edges;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::sync;
 use jindou_model::{
     DEFAULT_GRAPH, Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource,
@@ -48,7 +48,7 @@ impl SnapshotQuads {
     pub fn new(snapshot: Snapshot) -> Self {
         let edges = |p| snapshot.edges(PredicateId(p), Direction::Out);
         let size = (0..snapshot.predicate_count())
-            .map(|p| edges(p).edge_estimate(Scope::Union))
+            .map(|p| edges(p).edge_estimate(GraphScope::Union))
             .sum();
         Self {
             snapshot,
@@ -71,7 +71,7 @@ impl SnapshotQuads {
             c.subjects.clear();
             self.snapshot
                 .edges(PredicateId(c.predicate), Direction::Out)
-                .candidate_keys(Scope::Union, &mut c.subjects);
+                .candidate_keys(GraphScope::Union, &mut c.subjects);
         }
         let end = (c.taken + PART).min(c.subjects.len());
         subjects.clear();
@@ -126,7 +126,7 @@ impl QuadSource for SnapshotQuads {
 fn read(view: &Edges<'_>, s: u32, objects: &mut Vec<u32>, graphs: &mut Vec<u32>) {
     objects.clear();
     graphs.clear();
-    view.read_with_graphs(s, Scope::Union, objects, graphs);
+    view.read_with_graphs(s, GraphScope::Union, objects, graphs);
 }
 
 /// One worker's batch in progress.

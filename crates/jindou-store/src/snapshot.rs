@@ -2,7 +2,7 @@
 
 use crate::base::Base;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
-use jindou_graph::segment::{EdgeView, Patch, Scope};
+use jindou_graph::segment::{EdgeView, GraphScope, Patch};
 use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
@@ -395,7 +395,11 @@ impl Snapshot {
             let view = self.edges(p, Direction::Out);
             self.graph_subjects(graph, p, &mut subjects);
             let mut subjects = subjects.iter();
-            subjects.any(|&s| !view.read(s, Scope::Named(graph), &mut scratch).is_empty())
+            subjects.any(|&s| {
+                !view
+                    .read(s, GraphScope::Named(graph), &mut scratch)
+                    .is_empty()
+            })
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::directory::{CHECKSUMS, Checksums, MANIFEST, Manifest};
 use crate::{Base, ChangeTerm, Changes, LoadOptions, Snapshot, info, load, open};
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{
     Direction, Error, PredicateId, Progress, QuadBatch, QuadSink, QuadSource, Result, Span,
     VertexId, term,
@@ -184,14 +184,14 @@ pub fn read_all(dir: &Path) {
         for direction in [Direction::Out, Direction::In] {
             let view = snapshot.edges_here(PredicateId(p), direction);
             keys.clear();
-            view.candidate_keys(Scope::Union, &mut keys);
+            view.candidate_keys(GraphScope::Union, &mut keys);
             keys.truncate(300);
             keys.extend([0, 1, 77, u32::MAX]);
             view.default.finder.find_many(&keys, &mut found);
             for &key in &keys {
-                view.read(key, Scope::Union, &mut scratch);
-                view.read(key, Scope::AnyNamed, &mut scratch);
-                let _ = view.contains(key, 5, Scope::Union);
+                view.read(key, GraphScope::Union, &mut scratch);
+                view.read(key, GraphScope::AnyNamed, &mut scratch);
+                let _ = view.contains(key, 5, GraphScope::Union);
                 let _ = snapshot.predicates_of(key, direction);
                 let _ = snapshot.class_intervals(VertexId(key));
             }

@@ -62,12 +62,12 @@ pub(crate) enum TokenKind {
     GreaterOrEqual,
     And,
     Or,
-    Bad(Bad),
+    Bad(BadToken),
 }
 
 /// Kinds of invalid tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bad {
+pub(crate) enum BadToken {
     Character,
     /// A short string that is cut off by the end of its line or of the text.
     String,
@@ -284,7 +284,7 @@ impl<'t> Lexer<'t> {
                 (short, start + 1)
             }
         };
-        let bad = TokenKind::Bad(Bad::Character);
+        let bad = TokenKind::Bad(BadToken::Character);
         let kind = match b {
             b'{' => return two(b'|', TokenKind::OpenAnnotation, TokenKind::OpenBrace),
             b'|' if self.byte(start + 1) == b'}' => return (TokenKind::CloseAnnotation, start + 2),
@@ -295,7 +295,7 @@ impl<'t> Lexer<'t> {
             b'!' => return two(b'=', TokenKind::NotEqual, TokenKind::Bang),
             b'&' => return two(b'&', TokenKind::And, bad),
             b'\\' if matches!(self.byte(start + 1), b'u' | b'U') => {
-                return (TokenKind::Bad(Bad::Escape), start + 2);
+                return (TokenKind::Bad(BadToken::Escape), start + 2);
             }
             b'}' => TokenKind::CloseBrace,
             b'(' => TokenKind::OpenParen,
@@ -356,7 +356,7 @@ impl<'t> Lexer<'t> {
                 Some(c) if c.is_ascii_digit() || is_name_start(c) => {
                     (TokenKind::Blank, self.dotted(start + 2))
                 }
-                _ => (TokenKind::Bad(Bad::Label), start + 2),
+                _ => (TokenKind::Bad(BadToken::Label), start + 2),
             };
         }
         let mut end = start;
@@ -370,7 +370,10 @@ impl<'t> Lexer<'t> {
         if behind >= 0x80 || matches!(behind, b'-' | b'.') {
             let first = self.char(start).unwrap_or('_');
             if !is_name_start(first) {
-                return (TokenKind::Bad(Bad::Character), start + first.len_utf8());
+                return (
+                    TokenKind::Bad(BadToken::Character),
+                    start + first.len_utf8(),
+                );
             }
             if start >= self.no_colon {
                 let to = self.dotted(start);
@@ -447,7 +450,7 @@ impl<'t> Lexer<'t> {
         match self.byte(start) {
             _ if at > start + 1 => (TokenKind::Variable, at),
             b'?' => (TokenKind::Question, at),
-            _ => (TokenKind::Bad(Bad::Character), at),
+            _ => (TokenKind::Bad(BadToken::Character), at),
         }
     }
 
@@ -478,10 +481,10 @@ impl<'t> Lexer<'t> {
             match bytes[at] {
                 b'\\' if !matches!(bytes.get(at + 1), Some(b'\n' | b'\r')) => at += 2,
                 b if b == quote => return (TokenKind::String, at + 1),
-                _ => return (TokenKind::Bad(Bad::String), at),
+                _ => return (TokenKind::Bad(BadToken::String), at),
             }
         }
-        (TokenKind::Bad(Bad::String), bytes.len())
+        (TokenKind::Bad(BadToken::String), bytes.len())
     }
 
     fn digits(&self, mut at: usize) -> usize {
@@ -527,7 +530,7 @@ impl<'t> Lexer<'t> {
         };
         let mut end = run(start + 1, u8::is_ascii_alphabetic);
         if end == start + 1 {
-            return (TokenKind::Bad(Bad::Character), end);
+            return (TokenKind::Bad(BadToken::Character), end);
         }
         while self.byte(end) == b'-' {
             let more = run(end + 1, u8::is_ascii_alphanumeric);

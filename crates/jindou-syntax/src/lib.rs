@@ -45,25 +45,25 @@ mod recorded;
 mod source;
 
 pub use advice::distance;
-pub use options::{Calls, Escapes, MOST_NESTING, Options};
+pub use options::{Calls, Escapes, MOST_NESTING, ParserOptions};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 pub use recorded::{PatternPlace, Recorded, parse_recorded};
 
 use algebra::{BaseIri, GraphUpdateOperation, Query};
 use jindou_model::{Diagnostics, Error};
 use parser::Parser;
-use source::Source;
+use source::ParserText;
 
 /// Reason why there is no algebra.
 #[derive(Debug)]
-pub enum Failure {
+pub enum ParseFailure {
     /// The text is not SPARQL.
     Text(Diagnostics),
     /// A limit on nesting, memory or time was exceeded.
     Limit(Error),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for ParseFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Text(faults) => faults.fmt(f),
@@ -72,7 +72,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for ParseFailure {}
 
 /// A parsed update request.
 #[derive(Debug, PartialEq, Eq)]
@@ -108,9 +108,9 @@ pub struct CopiedFrom {
 /// Parses a query within the limits of the [scope](jindou_model::scope) that the thread is in. O(length of the text).
 ///
 /// # Errors
-/// [`Failure::Text`] with all errors that were found, or [`Failure::Limit`].
-pub fn parse_query(text: &str, options: &Options) -> Result<Query, Failure> {
-    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+/// [`ParseFailure::Text`] with all errors that were found, or [`ParseFailure::Limit`].
+pub fn parse_query(text: &str, options: &ParserOptions) -> Result<Query, ParseFailure> {
+    let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
     match parser.query() {
         Some(query) => Ok(query),
@@ -139,8 +139,11 @@ pub struct PatternCall {
 ///
 /// # Errors
 /// As [`parse_query`].
-pub fn pattern_calls(text: &str, options: &Options) -> Result<Vec<PatternCall>, Failure> {
-    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+pub fn pattern_calls(
+    text: &str,
+    options: &ParserOptions,
+) -> Result<Vec<PatternCall>, ParseFailure> {
+    let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
     parser.patterns = Some(Vec::new());
     match parser.query() {
@@ -153,9 +156,9 @@ pub fn pattern_calls(text: &str, options: &Options) -> Result<Vec<PatternCall>, 
 /// the text).
 ///
 /// # Errors
-/// [`Failure::Text`] with all errors that were found, or [`Failure::Limit`].
-pub fn parse_update(text: &str, options: &Options) -> Result<Update, Failure> {
-    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+/// [`ParseFailure::Text`] with all errors that were found, or [`ParseFailure::Limit`].
+pub fn parse_update(text: &str, options: &ParserOptions) -> Result<Update, ParseFailure> {
+    let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
     let Some(parsed) = parser.update() else {
         return Err(failure(parser));
@@ -174,13 +177,13 @@ pub fn parse_update(text: &str, options: &Options) -> Result<Update, Failure> {
     })
 }
 
-fn failure(parser: Parser<'_, '_>) -> Failure {
+fn failure(parser: Parser<'_, '_>) -> ParseFailure {
     let (faults, stopped) = parser.outcome();
     let mut faults = faults.into_iter();
     match (stopped, faults.next()) {
-        (Some(error), _) => Failure::Limit(error),
-        (None, Some(first)) => Failure::Text(Diagnostics::new(first, faults)),
-        (None, None) => Failure::Limit(Error::Internal(
+        (Some(error), _) => ParseFailure::Limit(error),
+        (None, Some(first)) => ParseFailure::Text(Diagnostics::new(first, faults)),
+        (None, None) => ParseFailure::Limit(Error::Internal(
             "a text was refused without a reason".into(),
         )),
     }

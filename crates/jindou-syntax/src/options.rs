@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// Options of the parser.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ParserOptions {
     /// Base for relative IRIs if the text has no BASE.
     pub base: Option<Iri<String>>,
     /// Prefixes that are known without a declaration, with their IRIs. A declaration in the text takes precedence.
@@ -39,7 +39,7 @@ pub enum Escapes {
     InTerms,
 }
 
-impl Options {
+impl ParserOptions {
     /// Options with this base for relative IRIs, if it is a valid IRI.
     #[must_use]
     pub fn under(base: Option<&str>) -> Self {
@@ -50,7 +50,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for ParserOptions {
     fn default() -> Self {
         Self {
             base: None,

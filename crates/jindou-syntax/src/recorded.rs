@@ -4,8 +4,8 @@ use crate::algebra::{
     Expression, NamedNodePattern, PropertyPathExpression, Query, TermPattern, TriplePattern,
 };
 use crate::parser::Parser;
-use crate::source::Source;
-use crate::{Escapes, Failure, Options, failure};
+use crate::source::ParserText;
+use crate::{Escapes, ParseFailure, ParserOptions, failure};
 use std::ops::Range;
 
 /// Places of parts of a query, as byte ranges of its text in ascending order, for the first few thousand parts of each
@@ -90,8 +90,11 @@ impl Recorded {
 ///
 /// # Errors
 /// As [`crate::parse_query`].
-pub fn parse_recorded(text: &str, options: &Options) -> Result<(Query, Recorded), Failure> {
-    let source = Source::new(text, options.escapes == Escapes::Anywhere);
+pub fn parse_recorded(
+    text: &str,
+    options: &ParserOptions,
+) -> Result<(Query, Recorded), ParseFailure> {
+    let source = ParserText::new(text, options.escapes == Escapes::Anywhere);
     let mut parser = Parser::new(&source, options);
     parser.recorder = Some(Box::default());
     match parser.query() {

@@ -1,22 +1,22 @@
 //! A text with the codepoint escapes outside its strings and IRIs decoded, as in SPARQL 1.1 §19.2, and the mapping back
 //! to the original positions.
 
-use crate::lexer::{Bad, Lexer, TokenKind};
+use crate::lexer::{BadToken, Lexer, TokenKind};
 use std::ops::Range;
 
 /// The text to parse, and the origin of its bytes.
-pub(crate) struct Source<'t> {
+pub(crate) struct ParserText<'t> {
     pub original: &'t str,
-    decoded: Option<Decoded>,
+    decoded: Option<DecodedEscapes>,
 }
 
-struct Decoded {
+struct DecodedEscapes {
     text: String,
     /// For each escape in order: the end of its character in `text`, and the end of the escape in the original.
     escapes: Vec<(usize, usize)>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> ParserText<'t> {
     /// O(length).
     pub(crate) fn new(original: &'t str, anywhere: bool) -> Self {
         Self {
@@ -44,14 +44,14 @@ impl<'t> Source<'t> {
     }
 }
 
-fn decode(text: &str) -> Option<Decoded> {
+fn decode(text: &str) -> Option<DecodedEscapes> {
     let bytes = text.as_bytes();
     let any =
         memchr::memchr_iter(b'\\', bytes).any(|i| matches!(bytes.get(i + 1), Some(b'u' | b'U')));
     if !any {
         return None;
     }
-    let mut out = Decoded {
+    let mut out = DecodedEscapes {
         text: String::new(),
         escapes: vec![],
     };
@@ -61,7 +61,7 @@ fn decode(text: &str) -> Option<Decoded> {
         let token = lexer.next();
         match token.kind {
             TokenKind::End => break,
-            TokenKind::Bad(Bad::Escape) => {
+            TokenKind::Bad(BadToken::Escape) => {
                 let digits = if bytes[token.start + 1] == b'u' { 4 } else { 8 };
                 let end = token.end + digits;
                 let Some(c) = text

@@ -1,6 +1,6 @@
 //! Typical mistakes with their messages, in a file for reading. `JINDOU_REWRITE=1` writes the file again.
 
-use jindou_syntax::{Failure, Options, parse_query, parse_update};
+use jindou_syntax::{ParseFailure, ParserOptions, parse_query, parse_update};
 use std::fmt::Write;
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mistakes/mistakes.txt");
@@ -15,11 +15,11 @@ fn mistakes_are_explained() {
         let (text, _) = rest.split_once("\n----\n").unwrap();
         let update = head.starts_with("update: ");
         let failure = if update {
-            parse_update(text, &Options::default()).map(drop)
+            parse_update(text, &ParserOptions::default()).map(drop)
         } else {
-            parse_query(text, &Options::default()).map(drop)
+            parse_query(text, &ParserOptions::default()).map(drop)
         };
-        let Err(Failure::Text(faults)) = failure else {
+        let Err(ParseFailure::Text(faults)) = failure else {
             panic!("{head}: {text}: {failure:?}");
         };
         for fault in faults.all() {
@@ -73,14 +73,14 @@ fn remedies_help() {
     ] {
         let read = |text: &str| {
             if update {
-                parse_update(text, &Options::default()).map(drop)
+                parse_update(text, &ParserOptions::default()).map(drop)
             } else {
-                parse_query(text, &Options::default()).map(drop)
+                parse_query(text, &ParserOptions::default()).map(drop)
             }
         };
         let mut now = text.to_owned();
         for _ in 0..4 {
-            let Err(Failure::Text(faults)) = read(&now) else {
+            let Err(ParseFailure::Text(faults)) = read(&now) else {
                 break;
             };
             let fault = faults.first();

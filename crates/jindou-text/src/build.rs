@@ -1,7 +1,7 @@
 //! From a base's terms to segments in a file: terms are laid out by kind and number of words, then added, few words first.
 
-use crate::segment::{Made, Maker, failed};
-use crate::{Folder, Kind, MAX_TEXT, count, folded, section};
+use crate::segment::{BuiltSegment, SegmentMaker, failed};
+use crate::{Folder, MAX_TEXT, SearchedTerms, count, folded, section};
 use jindou_dictionary::index::{IndexWriter, Terms};
 use jindou_dictionary::spill::{SpillDir, SpillReader, SpillWriter};
 use jindou_model::term::{IRI, LANG, STRING};
@@ -51,7 +51,7 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
     // What is not in memory is in files, whatever their size.
     let spill = SpillDir::new(terms.folder(), MemoryBudget::new(0))?;
     file.begin(section::FILES)?;
-    let mut out = Out {
+    let mut out = IndexFileWriter {
         file,
         hash: Xxh3::new(),
         length: 0,
@@ -60,10 +60,10 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
         // A segment is laid down next to itself, and has some pages before its first text.
         most: (room / 4) as usize,
     };
-    for kind in Kind::ALL {
+    for kind in SearchedTerms::ALL {
         let tags: &[u8] = match kind {
-            Kind::Literals => &[STRING, LANG],
-            Kind::Iris => &[IRI],
+            SearchedTerms::Literals => &[STRING, LANG],
+            SearchedTerms::Iris => &[IRI],
         };
         let mut classes = CLASSES.map(|_| spill.writer());
         let (mut folder, mut text) = (Folder::default(), String::new());
@@ -93,7 +93,7 @@ pub(crate) fn build(terms: &Terms<'_>, file: &mut IndexWriter) -> Result<()> {
                 done += 1;
                 let at = match &mut maker {
                     Some(at) => at,
-                    none => none.insert(Maker::new(out.most)?),
+                    none => none.insert(SegmentMaker::new(out.most)?),
                 };
                 at.add(id, &text)?;
                 if done % 64 == 0
@@ -126,7 +126,7 @@ fn next(from: &mut SpillReader, text: &mut String) -> Result<Option<u32>> {
 }
 
 /// The file while it is written.
-struct Out<'w> {
+struct IndexFileWriter<'w> {
     file: &'w mut IndexWriter,
     hash: Xxh3,
     /// Bytes of the section of files.
@@ -136,7 +136,7 @@ struct Out<'w> {
     most: usize,
 }
 
-impl Out<'_> {
+impl IndexFileWriter<'_> {
     fn append(&mut self, bytes: &[u8]) -> Result<()> {
         self.hash.update(bytes);
         self.length += bytes.len() as u64;
@@ -144,7 +144,7 @@ impl Out<'_> {
         self.file.write(bytes)
     }
 
-    fn write(&mut self, kind: Kind, made: &Made) -> Result<()> {
+    fn write(&mut self, kind: SearchedTerms, made: &BuiltSegment) -> Result<()> {
         self.table.extend([kind as u64, made.ids.len() as u64]);
         let segments = made.index.searchable_segments().map_err(failed)?;
         let segment = segments.first().ok_or_else(|| failed("no segment"))?;

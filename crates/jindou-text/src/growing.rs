@@ -1,8 +1,8 @@
 //! The words of terms that updates brought: blocks of them, each a segment in memory.
 
 use crate::open::BATCH;
-use crate::segment::{Maker, Segment};
-use crate::{Asked, Folder, Kind, caught, count, folded};
+use crate::segment::{SegmentMaker, WordSegment};
+use crate::{Folder, SearchedTerms, WordQuery, caught, count, folded};
 use jindou_model::{Charge, Holder, MemoryBudget, Result};
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ const BLOCKS: u32 = 8;
 const WHILE_MAKING: u64 = 600;
 
 /// Consecutive terms.
-struct Block {
+struct TermBlock {
     /// Number of the first term, and after the last.
     terms: [u32; 2],
     /// Literals, IRIs; nothing where there are none.
-    kinds: [Option<(Segment, Vec<u32>)>; 2],
+    kinds: [Option<(WordSegment, Vec<u32>)>; 2],
     _charge: Charge,
 }
 
 /// An index of terms that become more: immutable, cheap to clone, and longer by a block each time it grows.
 #[derive(Clone, Default)]
 pub struct Growing {
-    blocks: Arc<Vec<Arc<Block>>>,
+    blocks: Arc<Vec<Arc<TermBlock>>>,
 }
 
 impl std::fmt::Debug for Growing {
@@ -34,7 +34,7 @@ impl std::fmt::Debug for Growing {
     }
 }
 
-impl Block {
+impl TermBlock {
     /// `term`: the canonical bytes of a term by its number.
     fn new<'t>(
         terms: [u32; 2],
@@ -58,12 +58,12 @@ impl Block {
                 return Ok(None);
             }
             texts.sort_by_key(|t| (t.0, t.1));
-            let mut maker = Maker::new(1 << 20)?;
+            let mut maker = SegmentMaker::new(1 << 20)?;
             for (_, n, text) in &texts {
                 maker.add(first_id + n, text)?;
             }
             let mut made = maker.finish()?;
-            let segment = Segment::of(&made)?;
+            let segment = WordSegment::of(&made)?;
             made.ids.shrink_to_fit();
             bytes += made.directory.total_mem_usage() + 4 * made.ids.len() + 4096;
             Ok(Some((segment, made.ids)))
@@ -131,8 +131,8 @@ impl Growing {
         first_id: u32,
         term: &dyn Fn(u32) -> Option<&'t [u8]>,
         memory: &MemoryBudget,
-    ) -> Result<Block> {
-        caught(|| Block::new(terms, first_id, term, memory))
+    ) -> Result<TermBlock> {
+        caught(|| TermBlock::new(terms, first_id, term, memory))
     }
 
     /// As [`OpenText::search`](crate::OpenText::search), among the terms that it has.
@@ -141,8 +141,8 @@ impl Growing {
     /// [`Error::Internal`](jindou_model::Error::Internal).
     pub fn search(
         &self,
-        asked: &Asked,
-        kind: Kind,
+        asked: &WordQuery,
+        kind: SearchedTerms,
         stop: &mut dyn FnMut() -> bool,
         f: &mut dyn FnMut(u32) -> bool,
     ) -> Result<bool> {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Literals are strings with and without a language of [`MAX_TEXT`] bytes at most; of IRIs there are the parts of the local name.
-//! Words are folded ([`Folder`]). What is asked are words that must all occur, the last one as the beginning of a word ([`Asked`]).
+//! Words are folded ([`Folder`]). What is asked are words that must all occur, the last one as the beginning of a word ([`WordQuery`]).
 //!
 //! ```text
 //! index-text.jd   1  files      tantivy's files, one after the other
@@ -29,7 +29,7 @@ mod words;
 
 pub use growing::{BLOCK, Growing};
 pub use open::OpenText;
-pub use words::{Asked, Fit, Folder, MAX_TEXT, count, local_name};
+pub use words::{Fit, Folder, MAX_TEXT, WordQuery, count, local_name};
 
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Index, IndexFile, IndexWriter, OpenIndex, Terms};
@@ -51,31 +51,31 @@ mod section {
 
 /// Terms that are searched together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SearchedTerms {
     /// Strings, with and without a language.
     Literals,
     /// IRIs.
     Iris,
 }
 
-impl Kind {
+impl SearchedTerms {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Literals, Self::Iris];
 }
 
 /// Sets `out` to a term's folded text, and says of what kind the term is; `None` for terms that are not indexed.
-pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option<Kind> {
+pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option<SearchedTerms> {
     if canonical.len() > MAX_TEXT + 64 {
         return None;
     }
     let kind = match term::parts(canonical)? {
         Parts::String(s) | Parts::Lang(s, _) if s.len() <= MAX_TEXT => {
             folder.text(s, out);
-            Kind::Literals
+            SearchedTerms::Literals
         }
         Parts::Iri(iri) => {
             folder.iri(iri, out);
-            Kind::Iris
+            SearchedTerms::Iris
         }
         _ => return None,
     };

@@ -2,8 +2,8 @@
 
 use crate::build::{META, ROW, SEGMENT, components};
 use crate::directory::Packed;
-use crate::segment::{Segment, failed};
-use crate::{Asked, Kind, caught, section};
+use crate::segment::{WordSegment, failed};
+use crate::{SearchedTerms, WordQuery, caught, section};
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{IndexFile, OpenIndex, Probe, Question};
 use jindou_model::{Error, Result};
@@ -23,7 +23,7 @@ pub(crate) const BATCH: usize = 64;
 /// The words of a base's terms.
 pub struct OpenText {
     file: Arc<IndexFile>,
-    rows: Vec<Row>,
+    rows: Vec<StoredSegment>,
     /// How far the file was compared with its hash; taken while it is.
     hashing: Mutex<Hashing>,
     /// True if the file is as it was written; unset until that is known.
@@ -31,14 +31,14 @@ pub struct OpenText {
 }
 
 /// A segment in the file.
-struct Row {
-    kind: Kind,
+struct StoredSegment {
+    kind: SearchedTerms,
     documents: u32,
     /// Its ids in their section.
     ids: Range<usize>,
     /// `meta.json`, then the components.
     files: Vec<Range<usize>>,
-    opened: OnceLock<Segment>,
+    opened: OnceLock<WordSegment>,
 }
 
 #[derive(Default)]
@@ -60,8 +60,8 @@ impl OpenText {
         let mut made = Vec::with_capacity(rows.len());
         for row in rows {
             let kind = match row[0] {
-                0 => Kind::Literals,
-                1 => Kind::Iris,
+                0 => SearchedTerms::Literals,
+                1 => SearchedTerms::Iris,
                 _ => return Err(file.damaged("the kind of a segment")),
             };
             let to = from.saturating_add(row[1]);
@@ -70,7 +70,7 @@ impl OpenText {
             if to > ids || row[1] > u64::from(u32::MAX) || !inside {
                 return Err(file.damaged("the sizes of a segment"));
             }
-            made.push(Row {
+            made.push(StoredSegment {
                 kind,
                 documents: row[1] as u32,
                 ids: from as usize..to as usize,
@@ -134,7 +134,7 @@ impl OpenText {
         self.sound.get().is_some()
     }
 
-    fn segment<'r>(&self, row: &'r Row) -> Result<&'r Segment> {
+    fn segment<'r>(&self, row: &'r StoredSegment) -> Result<&'r WordSegment> {
         if let Some(opened) = row.opened.get() {
             return Ok(opened);
         }
@@ -148,7 +148,7 @@ impl OpenText {
         // What tantivy did not write is not there.
         let there = names.into_iter().zip(row.files.iter().cloned());
         let directory = Packed::new(&self.file, there.filter(|(_, range)| !range.is_empty()));
-        let opened = Segment::open(directory, row.documents)?;
+        let opened = WordSegment::open(directory, row.documents)?;
         Ok(row.opened.get_or_init(|| opened))
     }
 
@@ -160,8 +160,8 @@ impl OpenText {
     /// [`Error::Damaged`].
     pub fn search(
         &self,
-        asked: &Asked,
-        kind: Kind,
+        asked: &WordQuery,
+        kind: SearchedTerms,
         stop: &mut dyn FnMut() -> bool,
         f: &mut dyn FnMut(u32) -> bool,
     ) -> Result<bool> {
@@ -209,7 +209,7 @@ impl OpenText {
     }
 }
 
-impl crate::segment::Walk {
+impl crate::segment::MatchWalk {
     /// Appends the ids of the next documents; returns whether there may be more.
     pub(crate) fn fill(
         &mut self,
@@ -265,7 +265,7 @@ impl OpenIndex for OpenText {
             let rows = self.rows.iter().filter(|r| r.kind == kind);
             rows.map(|r| u64::from(r.documents)).sum::<u64>()
         };
-        let [literals, iris] = Kind::ALL.map(of);
+        let [literals, iris] = SearchedTerms::ALL.map(of);
         format!(
             "words of {literals} literals and {iris} IRIs, {} segments",
             self.rows.len()

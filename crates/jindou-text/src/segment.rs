@@ -5,7 +5,7 @@
 //! found, so texts of few words are added first.
 
 use crate::docs::Docs;
-use crate::words::Asked;
+use crate::words::WordQuery;
 use jindou_model::{Error, Result};
 use std::sync::{Arc, LazyLock};
 use tantivy::directory::RamDirectory;
@@ -33,7 +33,7 @@ pub(crate) fn failed(e: impl std::fmt::Display) -> Error {
 
 /// Gives the words of a folded text, each with its beginnings.
 #[derive(Clone, Default)]
-struct Folded {
+struct FoldedTokens {
     token: Token,
 }
 
@@ -45,7 +45,7 @@ struct FoldedStream<'a> {
     token: &'a mut Token,
 }
 
-impl Tokenizer for Folded {
+impl Tokenizer for FoldedTokens {
     type TokenStream<'a> = FoldedStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> FoldedStream<'a> {
@@ -104,7 +104,7 @@ static SCHEMA: LazyLock<(Schema, Field)> = LazyLock::new(|| {
 });
 
 /// A segment that is being made.
-pub(crate) struct Maker {
+pub(crate) struct SegmentMaker {
     writer: SingleSegmentIndexWriter,
     directory: RamDirectory,
     ids: Vec<u32>,
@@ -113,18 +113,18 @@ pub(crate) struct Maker {
 }
 
 /// A segment that was made, as tantivy's files in memory.
-pub(crate) struct Made {
+pub(crate) struct BuiltSegment {
     pub index: Index,
     pub directory: RamDirectory,
     /// The ids of the documents.
     pub ids: Vec<u32>,
 }
 
-impl Maker {
+impl SegmentMaker {
     /// `memory`: about as many bytes will be used, for the size of tables.
     pub fn new(memory: usize) -> Result<Self> {
         let tokenizers = TokenizerManager::new();
-        tokenizers.register(TOKENIZER, TextAnalyzer::from(Folded::default()));
+        tokenizers.register(TOKENIZER, TextAnalyzer::from(FoldedTokens::default()));
         let settings = IndexSettings {
             docstore_compress_dedicated_thread: false,
             ..IndexSettings::default()
@@ -164,8 +164,8 @@ impl Maker {
         self.writer.mem_usage() + self.directory.total_mem_usage() + 4 * self.ids.capacity()
     }
 
-    pub fn finish(self) -> Result<Made> {
-        Ok(Made {
+    pub fn finish(self) -> Result<BuiltSegment> {
+        Ok(BuiltSegment {
             index: self.writer.finalize().map_err(failed)?,
             directory: self.directory,
             ids: self.ids,
@@ -182,13 +182,13 @@ fn reader(index: &Index) -> Result<Arc<InvertedIndexReader>> {
 }
 
 /// A segment to be searched.
-pub(crate) struct Segment {
+pub(crate) struct WordSegment {
     words: Arc<InvertedIndexReader>,
     documents: u32,
 }
 
 /// The documents of a segment that have what is asked, ascending.
-pub(crate) struct Walk {
+pub(crate) struct MatchWalk {
     /// The shortest list first.
     lists: Vec<Docs>,
     documents: u32,
@@ -196,8 +196,8 @@ pub(crate) struct Walk {
     pub cut: bool,
 }
 
-impl Segment {
-    pub fn of(made: &Made) -> Result<Self> {
+impl WordSegment {
+    pub fn of(made: &BuiltSegment) -> Result<Self> {
         Ok(Self {
             words: reader(&made.index)?,
             documents: made.ids.len() as u32,
@@ -220,10 +220,10 @@ impl Segment {
     /// Documents with all words: with the last one as a word, or with one that begins so. `None` where there is none.
     pub fn walk(
         &self,
-        asked: &Asked,
+        asked: &WordQuery,
         whole: bool,
         stop: &mut dyn FnMut() -> bool,
-    ) -> Result<Option<Walk>> {
+    ) -> Result<Option<MatchWalk>> {
         let mut lists = Vec::new();
         for word in asked.words() {
             match self.list(word)? {
@@ -245,7 +245,7 @@ impl Segment {
         };
         lists.push(last);
         lists.sort_by_key(Docs::size);
-        Ok(Some(Walk {
+        Ok(Some(MatchWalk {
             lists,
             documents: self.documents,
             cut,
@@ -319,7 +319,7 @@ impl Segment {
     }
 }
 
-impl Walk {
+impl MatchWalk {
     /// The next document that all lists have. Sets `cut` where it is stopped.
     pub fn next(&mut self, stop: &mut dyn FnMut() -> bool) -> Result<Option<u32>> {
         let Some((first, others)) = self.lists.split_first_mut() else {

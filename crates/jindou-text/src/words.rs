@@ -172,7 +172,7 @@ pub fn count(folded: &str) -> usize {
 
 /// A question: words that must all occur, the last one as the beginning of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct WordQuery {
     /// All words as a folded text.
     whole: String,
     /// Each word but the last with its spaces, once; then the last one without the space after it.
@@ -192,7 +192,7 @@ pub enum Fit {
     Has,
 }
 
-impl Asked {
+impl WordQuery {
     /// The words of a text, at most sixteen of them; `None` without one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_must_occur() {
-        let asked = Asked::new("New, yo").unwrap();
+        let asked = WordQuery::new("New, yo").unwrap();
         assert_eq!(asked.words().collect::<Vec<_>>(), ["new"]);
         assert_eq!(asked.beginning(), "yo");
         assert_eq!(asked.fit(&text("new york")), Some(Fit::Begins));
@@ -322,11 +322,11 @@ mod tests {
         assert_eq!(asked.fit(&text("newer york")), None);
         assert_eq!(asked.fit(&text("new")), None);
         assert_eq!(
-            Asked::new("new").unwrap().fit(&text("newest")),
+            WordQuery::new("new").unwrap().fit(&text("newest")),
             Some(Fit::Begins)
         );
-        assert_eq!(Asked::new(" , "), None);
+        assert_eq!(WordQuery::new(" , "), None);
         let many = "w ".repeat(100);
-        assert_eq!(Asked::new(&many).unwrap().words().count(), 1);
+        assert_eq!(WordQuery::new(&many).unwrap().words().count(), 1);
     }
 }

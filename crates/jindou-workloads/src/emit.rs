@@ -2,7 +2,7 @@
 
 use crate::date::Day;
 use crate::decimal;
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::words::Words;
 use jindou_model::term::{FIRST_DATATYPE, IRI, LANG, STRING, TYPED};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
@@ -16,8 +16,8 @@ pub(crate) const DATE_TIME: u8 = FIRST_DATATYPE + 17;
 pub(crate) const DATE: u8 = FIRST_DATATYPE + 18;
 
 /// Collects statements and hands them on in batches. Terms that occur in many statements (properties, classes) are
-/// numbered once, as places in `constants`. Spans hold until the next [`Emitter::end_entity`].
-pub(crate) struct Emitter<'a> {
+/// numbered once, as places in `constants`. Spans hold until the next [`StatementEmitter::end_entity`].
+pub(crate) struct StatementEmitter<'a> {
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
     constants: &'a [&'a str],
@@ -25,7 +25,7 @@ pub(crate) struct Emitter<'a> {
     spans: Vec<Span>,
 }
 
-impl<'a> Emitter<'a> {
+impl<'a> StatementEmitter<'a> {
     /// An empty one; `constants` are IRIs.
     pub(crate) fn new(
         constants: &'a [&'a str],
@@ -70,12 +70,12 @@ impl<'a> Emitter<'a> {
     }
 
     /// An IRI of pieces.
-    pub(crate) fn iri(&mut self, pieces: &[Piece<'_>]) -> Span {
+    pub(crate) fn iri(&mut self, pieces: &[TermPiece<'_>]) -> Span {
         self.term(IRI, |out| push_pieces(pieces, out))
     }
 
     /// A string of pieces.
-    pub(crate) fn string(&mut self, pieces: &[Piece<'_>]) -> Span {
+    pub(crate) fn string(&mut self, pieces: &[TermPiece<'_>]) -> Span {
         self.term(STRING, |out| push_pieces(pieces, out))
     }
 
@@ -94,7 +94,7 @@ impl<'a> Emitter<'a> {
         language: &str,
         count: u32,
         words: &Words,
-        random: &mut Random,
+        random: &mut SplitMix,
     ) -> Span {
         self.term(LANG, |out| {
             out.extend_from_slice(language.as_bytes());
@@ -104,7 +104,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// A string of random words.
-    pub(crate) fn words(&mut self, count: u32, words: &Words, random: &mut Random) -> Span {
+    pub(crate) fn words(&mut self, count: u32, words: &Words, random: &mut SplitMix) -> Span {
         self.term(STRING, |out| push_words(count, words, random, out))
     }
 
@@ -161,21 +161,21 @@ impl<'a> Emitter<'a> {
 
 /// A part of an IRI or a string.
 #[derive(Clone, Copy)]
-pub(crate) enum Piece<'a> {
+pub(crate) enum TermPiece<'a> {
     Text(&'a str),
     Number(u64),
 }
 
-fn push_pieces(pieces: &[Piece<'_>], out: &mut Vec<u8>) {
+fn push_pieces(pieces: &[TermPiece<'_>], out: &mut Vec<u8>) {
     for piece in pieces {
         match piece {
-            Piece::Text(text) => out.extend_from_slice(text.as_bytes()),
-            Piece::Number(n) => decimal::push(out, *n),
+            TermPiece::Text(text) => out.extend_from_slice(text.as_bytes()),
+            TermPiece::Number(n) => decimal::push(out, *n),
         }
     }
 }
 
-fn push_words(count: u32, words: &Words, random: &mut Random, out: &mut Vec<u8>) {
+fn push_words(count: u32, words: &Words, random: &mut SplitMix, out: &mut Vec<u8>) {
     for i in 0..count {
         if i > 0 {
             out.push(b' ');

@@ -3,7 +3,7 @@
 
 /// SplitMix64 (Steele, Lea, Flood 2014).
 #[derive(Clone, Debug)]
-pub(crate) struct Random(u64);
+pub(crate) struct SplitMix(u64);
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -13,7 +13,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Random {
+impl SplitMix {
     /// The stream of thing `index` of a kind, in the graph of a seed.
     pub(crate) fn stream(seed: u64, kind: u64, index: u64) -> Self {
         let kind = mix(seed.wrapping_add(GOLDEN)) ^ kind.wrapping_mul(GOLDEN);
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn streams_repeat_and_differ() {
-        let draw = |k, i| Random::stream(1, k, i).bits();
+        let draw = |k, i| SplitMix::stream(1, k, i).bits();
         assert_eq!(draw(1, 2), draw(1, 2));
         assert_ne!(draw(1, 2), draw(2, 1));
         assert_ne!(draw(1, 2), draw(1, 3));
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn ranks_follow_zipf_and_stay_inside() {
-        let mut random = Random::stream(7, 0, 0);
+        let mut random = SplitMix::stream(7, 0, 0);
         for bound in [1, 2, 3, 1000] {
             let mut seen = vec![0u32; bound as usize];
             (0..40_000).for_each(|_| seen[random.zipf(bound) as usize] += 1);

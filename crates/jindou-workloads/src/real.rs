@@ -1,16 +1,16 @@
 //! Real numbers drawn and computed the same on every machine, since nothing but sums, products, quotients and
 //! square roots of doubles is used, which IEEE 754 fixes to the last bit.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use std::f64::consts::LN_2;
 
 /// Uniform in [0, 1): 53 bits.
-pub(crate) fn unit(random: &mut Random) -> f64 {
+pub(crate) fn unit(random: &mut SplitMix) -> f64 {
     (random.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
 /// Standard normal: Marsaglia's polar method.
-pub(crate) fn deviate(random: &mut Random) -> f64 {
+pub(crate) fn deviate(random: &mut SplitMix) -> f64 {
     loop {
         let (u, v) = (2.0 * unit(random) - 1.0, 2.0 * unit(random) - 1.0);
         let s = u * u + v * v;
@@ -21,7 +21,7 @@ pub(crate) fn deviate(random: &mut Random) -> f64 {
 }
 
 /// Standard normal, drawn again beyond two deviations.
-pub(crate) fn within_two(random: &mut Random) -> f64 {
+pub(crate) fn within_two(random: &mut SplitMix) -> f64 {
     loop {
         let z = deviate(random);
         if z.abs() < 2.0 {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn two_deviations_bound_the_normal() {
-        let mut random = Random::stream(1, 2, 3);
+        let mut random = SplitMix::stream(1, 2, 3);
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| within_two(&mut random)).collect();
         assert!(draws.iter().all(|z| z.abs() < 2.0));

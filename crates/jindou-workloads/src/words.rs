@@ -1,7 +1,7 @@
 //! The words that literals are made of. The original takes those of the machine's dictionary and a list of
 //! first names; ours are made of syllables, as many and as long, and the same everywhere.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use std::collections::BTreeSet;
 
 /// As many as Debian's list of American English, which the given data was made with.
@@ -51,9 +51,9 @@ impl Words {
         })
     }
 
-    fn make(count: usize, stream: u64, one: impl Fn(&mut Random, &mut String)) -> Self {
+    fn make(count: usize, stream: u64, one: impl Fn(&mut SplitMix, &mut String)) -> Self {
         // The same words in every graph: the seed of the data has no part in them.
-        let mut random = Random::stream(0, stream, 0);
+        let mut random = SplitMix::stream(0, stream, 0);
         let mut words = BTreeSet::new();
         while words.len() < count {
             let mut word = String::new();
@@ -101,11 +101,11 @@ impl Words {
     }
 }
 
-fn pick(random: &mut Random, from: &[&'static str]) -> &'static str {
+fn pick(random: &mut SplitMix, from: &[&'static str]) -> &'static str {
     from[random.below(from.len() as u32) as usize]
 }
 
-fn push_syllable(random: &mut Random, word: &mut String) {
+fn push_syllable(random: &mut SplitMix, word: &mut String) {
     for part in [STARTS, MIDDLES, ENDS] {
         word.push_str(pick(random, part));
     }

@@ -12,7 +12,7 @@ pub(crate) struct Declaration {
 
 /// Reads what stands between `<?xml` and `?>`. An error has its byte there.
 pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
-    let mut parser = Parser { text, at: 0 };
+    let mut parser = DeclarationParser { text, at: 0 };
     let mut declaration = Declaration::default();
     let Some((_, version)) = parser.attribute("version")? else {
         return parser.bad("expected `version` in the XML declaration");
@@ -47,12 +47,12 @@ pub(crate) fn parse(text: &str) -> Result<Declaration, (usize, String)> {
     }
 }
 
-struct Parser<'t> {
+struct DeclarationParser<'t> {
     text: &'t str,
     at: usize,
 }
 
-impl<'t> Parser<'t> {
+impl<'t> DeclarationParser<'t> {
     fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }

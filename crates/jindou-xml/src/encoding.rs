@@ -32,7 +32,7 @@ pub(crate) fn family(head: &[u8]) -> Result<(Family, usize), &'static str> {
 }
 
 /// Turns a document's bytes into UTF-8 as they come.
-pub(crate) enum Decoder {
+pub(crate) enum DocumentDecoder {
     Utf8,
     /// One character a byte; U+FFFD where there is none.
     Single(Box<[char; 256]>),
@@ -68,14 +68,14 @@ fn is_utf16(label: &str) -> bool {
 }
 
 /// Outcome of decoding some bytes.
-pub(crate) struct Decoded {
+pub(crate) struct DecodeOutcome {
     /// Bytes that were taken; the others wait for what follows.
     pub(crate) taken: usize,
     /// True when the bytes after them are not text in this encoding.
     pub(crate) malformed: bool,
 }
 
-impl Decoder {
+impl DocumentDecoder {
     /// The decoder of documents that came with the name of their encoding. A byte order mark counts more than that name.
     pub(crate) fn told(family: Family, marked: bool, label: &str) -> Option<Self> {
         let little = family == Family::Utf16Le;
@@ -183,12 +183,12 @@ impl Decoder {
     }
 
     /// Appends what `raw` says; `last` says that nothing follows.
-    pub(crate) fn decode(&mut self, raw: &[u8], last: bool, out: &mut String) -> Decoded {
+    pub(crate) fn decode(&mut self, raw: &[u8], last: bool, out: &mut String) -> DecodeOutcome {
         match self {
             Self::Utf8 => match std::str::from_utf8(raw) {
                 Ok(text) => {
                     out.push_str(text);
-                    Decoded {
+                    DecodeOutcome {
                         taken: raw.len(),
                         malformed: false,
                     }
@@ -198,7 +198,7 @@ impl Decoder {
                     if let Some(text) = raw.get(..taken).and_then(|r| std::str::from_utf8(r).ok()) {
                         out.push_str(text);
                     }
-                    Decoded {
+                    DecodeOutcome {
                         taken,
                         malformed: e.error_len().is_some() || last,
                     }
@@ -208,7 +208,7 @@ impl Decoder {
                 for (at, &b) in raw.iter().enumerate() {
                     match table[b as usize] {
                         '\u{FFFD}' => {
-                            return Decoded {
+                            return DecodeOutcome {
                                 taken: at,
                                 malformed: true,
                             };
@@ -216,7 +216,7 @@ impl Decoder {
                         c => out.push(c),
                     }
                 }
-                Decoded {
+                DecodeOutcome {
                     taken: raw.len(),
                     malformed: false,
                 }
@@ -224,7 +224,7 @@ impl Decoder {
             Self::Utf16 { little } => decode_utf16(raw, *little, last, out),
             Self::Other(slot) => {
                 let Some(decoder) = slot else {
-                    return Decoded {
+                    return DecodeOutcome {
                         taken: raw.len(),
                         malformed: !raw.is_empty(),
                     };
@@ -235,7 +235,7 @@ impl Decoder {
                 if last && result == DecoderResult::InputEmpty {
                     *slot = None;
                 }
-                Decoded {
+                DecodeOutcome {
                     taken,
                     malformed: matches!(result, DecoderResult::Malformed(..)),
                 }
@@ -262,7 +262,7 @@ impl Decoder {
     }
 }
 
-fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decoded {
+fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> DecodeOutcome {
     let (units, rest) = raw.as_chunks::<2>();
     let unit = |pair: &[u8; 2]| match little {
         true => u16::from_le_bytes(*pair),
@@ -281,14 +281,14 @@ fn decode_utf16(raw: &[u8], little: bool, last: bool, out: &mut String) -> Decod
                     && units
                         .last()
                         .is_some_and(|u| (0xD800..0xDC00).contains(&unit(u)));
-                return Decoded {
+                return DecodeOutcome {
                     taken,
                     malformed: last || !waits,
                 };
             }
         }
     }
-    Decoded {
+    DecodeOutcome {
         taken,
         malformed: last && !rest.is_empty(),
     }
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     fn decoded(label: &str, raw: &[u8]) -> Option<String> {
-        let mut decoder = Decoder::new(Family::Ascii, Some(label)).ok()?;
+        let mut decoder = DocumentDecoder::new(Family::Ascii, Some(label)).ok()?;
         let mut out = String::new();
         let end = decoder.decode(raw, true, &mut out);
         (!end.malformed && end.taken == raw.len()).then_some(out)
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(decoded("UTF-8", b"\xED\xA0\x80"), None);
         for unknown in ["utf-7", "x-none", "utf-16", "iso-2022-kr", "hz-gb-2312"] {
             assert!(
-                Decoder::new(Family::Ascii, Some(unknown)).is_err(),
+                DocumentDecoder::new(Family::Ascii, Some(unknown)).is_err(),
                 "{unknown}"
             );
         }
@@ -349,7 +349,7 @@ mod tests {
                 .collect();
             for cut in 0..=raw.len() {
                 let mut out = String::new();
-                let mut decoder = Decoder::Utf16 { little };
+                let mut decoder = DocumentDecoder::Utf16 { little };
                 let first = decoder.decode(&raw[..cut], false, &mut out);
                 assert!(!first.malformed, "{cut}");
                 let second = decoder.decode(&raw[first.taken..], true, &mut out);
@@ -362,7 +362,7 @@ mod tests {
         let mut out = String::new();
         let lone = [0xDC, 0x00, 0x00, 0x41];
         assert!(
-            Decoder::Utf16 { little: false }
+            DocumentDecoder::Utf16 { little: false }
                 .decode(&lone, false, &mut out)
                 .malformed
         );

@@ -1,7 +1,7 @@
 //! Events: the pieces of a document as it is read.
 
 use crate::names::Bindings;
-use crate::tag::{Attr, Piece};
+use crate::tag::{Attr, TextPiece};
 
 /// A piece of a document.
 #[derive(Clone, Copy)]
@@ -139,7 +139,7 @@ pub(crate) fn local(qualified: &str, prefix: usize) -> &str {
 }
 
 #[inline(always)]
-pub(crate) fn piece<'a>(input: &'a str, values: &'a str, piece: Piece) -> &'a str {
+pub(crate) fn piece<'a>(input: &'a str, values: &'a str, piece: TextPiece) -> &'a str {
     match piece.in_scratch {
         true => &values[piece.from..piece.to],
         false => &input[piece.from..piece.to],

@@ -1,7 +1,7 @@
 //! The text that is read next: a window over the document as it comes, or an entity's replacement text.
 
 use crate::chars;
-use crate::encoding::{Decoder, Family, Unfit, family};
+use crate::encoding::{DocumentDecoder, Family, Unfit, family};
 use crate::error::{Error, Fault, Position, Result};
 use std::io::Read;
 use std::ops::Range;
@@ -18,7 +18,7 @@ struct ByteSource<'r> {
     reader: Box<dyn Read + 'r>,
     /// Bytes that were read and are not decoded yet.
     raw: Vec<u8>,
-    decoder: Decoder,
+    decoder: DocumentDecoder,
     /// True when the reader has no more.
     ended: bool,
     /// Bytes that were read.
@@ -29,7 +29,7 @@ struct ByteSource<'r> {
 
 /// Decoded text with the place that is read next. Everything in it is legal in XML.
 #[derive(Default)]
-pub(crate) struct Input<'r> {
+pub(crate) struct DecodedInput<'r> {
     text: String,
     /// The byte that is read next.
     pub(crate) at: usize,
@@ -78,7 +78,7 @@ impl TextPosition {
     }
 }
 
-impl<'r> Input<'r> {
+impl<'r> DecodedInput<'r> {
     /// The text of an entity.
     pub(crate) fn entity(text: String) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl<'r> Input<'r> {
         let mut source = ByteSource {
             reader,
             raw: Vec::new(),
-            decoder: Decoder::Utf8,
+            decoder: DocumentDecoder::Utf8,
             ended: false,
             bytes: 0,
             told: told.is_some(),
@@ -106,7 +106,7 @@ impl<'r> Input<'r> {
         source.raw.drain(..mark);
         input.place.offset = mark as u64;
         if let Some(told) = told {
-            source.decoder = match Decoder::told(family, mark > 0, told) {
+            source.decoder = match DocumentDecoder::told(family, mark > 0, told) {
                 Some(decoder) => decoder,
                 None => {
                     let why = format!(
@@ -122,7 +122,7 @@ impl<'r> Input<'r> {
             Family::Ascii | Family::Utf8Marked => source.declared_encoding()?,
             Family::Utf16Le | Family::Utf16Be => None,
         };
-        source.decoder = match Decoder::new(family, declared.as_deref()) {
+        source.decoder = match DocumentDecoder::new(family, declared.as_deref()) {
             Ok(decoder) => decoder,
             Err(why) => return Err(input.unfit(&declared.unwrap_or_default(), &why)),
         };
@@ -134,11 +134,11 @@ impl<'r> Input<'r> {
     pub(crate) fn check_encoding(&self, declared: &str) -> Result<()> {
         let source = self.source.as_ref().filter(|s| !s.told);
         let family = match source.map(|s| &s.decoder) {
-            Some(Decoder::Utf16 { little: true }) => Family::Utf16Le,
-            Some(Decoder::Utf16 { little: false }) => Family::Utf16Be,
+            Some(DocumentDecoder::Utf16 { little: true }) => Family::Utf16Le,
+            Some(DocumentDecoder::Utf16 { little: false }) => Family::Utf16Be,
             _ => return Ok(()),
         };
-        match Decoder::new(family, Some(declared)) {
+        match DocumentDecoder::new(family, Some(declared)) {
             Ok(_) => Ok(()),
             Err(why) => Err(self.unfit(declared, &why)),
         }
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_window_moves_over_the_document() {
         let document = format!("<a>{}</a>", "0123456789é\n".repeat(40_000));
-        let mut input = Input::open(Box::new(document.as_bytes()), None).unwrap();
+        let mut input = DecodedInput::open(Box::new(document.as_bytes()), None).unwrap();
         let mut seen = String::new();
         while input.more().unwrap() {
             seen.push_str(input.rest());

@@ -3,13 +3,13 @@
 //! [`Reader`] reads from anything that gives bytes and returns an [`Event`] at a time. Every constraint on well-formedness is checked,
 //! so [`Event::Eof`] means that the document was whole. Text and attributes are borrowed from the input wherever line ends, references
 //! and white space let them; nothing is allocated for an event. External entities are never read. What is held is bounded by
-//! [`Options`] and charged to their budget.
+//! [`ReaderOptions`] and charged to their budget.
 //!
 //! ```
-//! use jindou_xml::{Event, Options, Reader};
+//! use jindou_xml::{Event, ReaderOptions, Reader};
 //!
 //! let document = "<!DOCTYPE a [<!ENTITY who 'world'>]><a b='1'>Hello, &who;!</a>";
-//! let mut reader = Reader::new(document.as_bytes(), Options::default())?;
+//! let mut reader = Reader::new(document.as_bytes(), ReaderOptions::default())?;
 //! let mut text = String::new();
 //! loop {
 //!     match reader.next_event()? {
@@ -42,5 +42,5 @@ pub use dtd::Notation;
 pub use error::{Error, Fault, Position, Result};
 pub use event::{Attribute, Event, Name, Start};
 pub use names::XML;
-pub use options::Options;
+pub use options::ReaderOptions;
 pub use reader::Reader;

@@ -17,12 +17,12 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The declarations in scope, the innermost last.
 pub(crate) struct Bindings {
     text: String,
-    list: Vec<Binding>,
+    list: Vec<PrefixBinding>,
     /// The last binding of each prefix, of those beyond the first few.
     index: HashMap<Box<str>, u32>,
 }
 
-struct Binding {
+struct PrefixBinding {
     /// Where its text begins; the prefix comes first.
     start: usize,
     prefix: usize,
@@ -50,7 +50,7 @@ impl Bindings {
     /// Bytes that are held.
     pub(crate) fn held(&self) -> usize {
         self.text.capacity()
-            + self.list.capacity() * size_of::<Binding>()
+            + self.list.capacity() * size_of::<PrefixBinding>()
             + self.index.capacity() * 64
     }
 
@@ -63,7 +63,7 @@ impl Bindings {
             true => None,
             false => self.index.insert(prefix.into(), number as u32),
         };
-        self.list.push(Binding {
+        self.list.push(PrefixBinding {
             start,
             prefix: prefix.len(),
             uri: uri.len(),
@@ -97,7 +97,7 @@ impl Bindings {
             return Some(found);
         }
         let few = self.list.len().min(FEW);
-        let is_it = |b: &Binding| {
+        let is_it = |b: &PrefixBinding| {
             b.prefix == prefix.len()
                 && self.text.as_bytes().get(b.prefix_range()) == Some(prefix.as_bytes())
         };
@@ -118,7 +118,7 @@ impl Bindings {
     }
 }
 
-impl Binding {
+impl PrefixBinding {
     #[inline(always)]
     fn prefix_range(&self) -> Range<usize> {
         self.start..self.start + self.prefix

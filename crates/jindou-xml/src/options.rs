@@ -5,7 +5,7 @@ use jindou_model::MemoryBudget;
 /// Limits of a reader. By default they are far above documents that people write, and memory is not charged.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ReaderOptions {
     /// Most elements within each other.
     pub depth: usize,
     /// Most attributes of an element, declarations of namespaces and defaults included.
@@ -16,7 +16,7 @@ pub struct Options {
     pub markup: usize,
     /// Most bytes of the document type declaration.
     pub doctype: usize,
-    /// Bytes that entities may become whatever the document's length is. Beyond that, at most [`Options::AMPLIFICATION`] times what was read
+    /// Bytes that entities may become whatever the document's length is. Beyond that, at most [`ReaderOptions::AMPLIFICATION`] times what was read
     /// of the document.
     pub expansion: u64,
     /// Most entities within each other.
@@ -33,12 +33,12 @@ pub struct Options {
     pub memory: MemoryBudget,
 }
 
-impl Options {
+impl ReaderOptions {
     /// How many times the document's length its entities may become.
     pub const AMPLIFICATION: u64 = 100;
 }
 
-impl Default for Options {
+impl Default for ReaderOptions {
     fn default() -> Self {
         Self {
             depth: 1000,

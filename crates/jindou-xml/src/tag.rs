@@ -1,11 +1,11 @@
 //! Start tags: their grammar, their attributes.
 
 use crate::chars;
-use crate::value::{Bad, Expansion};
+use crate::value::{EntityExpansion, ValueFault};
 
 /// A piece of text: in the input, counted from the tag's `<`, or in the scratch space of values.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) in_scratch: bool,
     pub(crate) from: usize,
     pub(crate) to: usize,
@@ -14,10 +14,10 @@ pub(crate) struct Piece {
 /// An attribute as it is written, or declared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attr {
-    pub(crate) name: Piece,
+    pub(crate) name: TextPiece,
     /// Length of the prefix; 0 for none.
     pub(crate) prefix: usize,
-    pub(crate) value: Piece,
+    pub(crate) value: TextPiece,
     /// Number of the prefix's binding.
     pub(crate) binding: u32,
     /// True if it declares a namespace.
@@ -37,7 +37,7 @@ pub(crate) struct Tag {
 }
 
 /// Outcome of looking at the beginning of a tag.
-pub(crate) enum Scan {
+pub(crate) enum TagScan {
     Whole(Tag),
     /// The text ends in it.
     Short,
@@ -48,22 +48,22 @@ pub(crate) fn scan(
     text: &str,
     attributes: &mut Vec<Attr>,
     values: &mut String,
-    expansion: &mut Expansion<'_>,
-) -> Result<Scan, Bad> {
+    expansion: &mut EntityExpansion<'_>,
+) -> Result<TagScan, ValueFault> {
     attributes.clear();
     values.clear();
     let options = expansion.options;
     let bytes = text.as_bytes();
     let bad = |at: usize, message: &str| {
-        Err(Bad {
+        Err(ValueFault {
             at,
             message: message.to_owned(),
         })
     };
-    let name_at = |from: usize| -> Result<usize, Bad> {
+    let name_at = |from: usize| -> Result<usize, ValueFault> {
         let length = chars::name(text.get(from..).unwrap_or_default());
         match length > options.name {
-            true => Err(Bad {
+            true => Err(ValueFault {
                 at: from,
                 message: format!("a name is longer than {} bytes, the maximum", options.name),
             }),
@@ -73,7 +73,7 @@ pub(crate) fn scan(
     let name = name_at(1)?;
     let mut at = 1 + name;
     if at >= bytes.len() {
-        return Ok(Scan::Short);
+        return Ok(TagScan::Short);
     }
     if name == 0 {
         return bad(
@@ -82,19 +82,18 @@ pub(crate) fn scan(
         );
     }
     let prefix = match options.namespaces {
-        true => {
-            prefix(text.get(1..at).unwrap_or_default()).map_err(|message| Bad { at: 1, message })?
-        }
+        true => prefix(text.get(1..at).unwrap_or_default())
+            .map_err(|message| ValueFault { at: 1, message })?,
         false => 0,
     };
     loop {
         let spaces = chars::spaces(bytes.get(at..).unwrap_or_default());
         at += spaces;
         let is_empty = match bytes.get(at) {
-            None => return Ok(Scan::Short),
+            None => return Ok(TagScan::Short),
             Some(b'>') => false,
             Some(b'/') => match bytes.get(at + 1) {
-                None => return Ok(Scan::Short),
+                None => return Ok(TagScan::Short),
                 Some(b'>') => true,
                 Some(_) => return bad(at, "expected `/>` at the end of a tag"),
             },
@@ -104,10 +103,10 @@ pub(crate) fn scan(
                 }
                 match attribute(text, at, &name_at, attributes, values, expansion)? {
                     Some(behind) => at = behind,
-                    None => return Ok(Scan::Short),
+                    None => return Ok(TagScan::Short),
                 }
                 if attributes.len() > options.attributes {
-                    return Err(Bad {
+                    return Err(ValueFault {
                         at,
                         message: too_many(options.attributes),
                     });
@@ -115,7 +114,7 @@ pub(crate) fn scan(
                 continue;
             }
         };
-        return Ok(Scan::Whole(Tag {
+        return Ok(TagScan::Whole(Tag {
             name,
             prefix,
             length: at + 1 + usize::from(is_empty),
@@ -133,14 +132,14 @@ pub(crate) fn too_many(most: usize) -> String {
 fn attribute(
     text: &str,
     start: usize,
-    name_at: &impl Fn(usize) -> Result<usize, Bad>,
+    name_at: &impl Fn(usize) -> Result<usize, ValueFault>,
     attributes: &mut Vec<Attr>,
     values: &mut String,
-    expansion: &mut Expansion<'_>,
-) -> Result<Option<usize>, Bad> {
+    expansion: &mut EntityExpansion<'_>,
+) -> Result<Option<usize>, ValueFault> {
     let bytes = text.as_bytes();
     let bad = |at: usize, message: &str| {
-        Err(Bad {
+        Err(ValueFault {
             at,
             message: message.to_owned(),
         })
@@ -156,14 +155,14 @@ fn attribute(
             "expected the name of an attribute, `>` or `/>` in a tag",
         );
     }
-    let name = Piece {
+    let name = TextPiece {
         in_scratch: false,
         from: start,
         to: at,
     };
     let prefix = match expansion.options.namespaces {
         true => prefix(text.get(start..at).unwrap_or_default())
-            .map_err(|message| Bad { at: start, message })?,
+            .map_err(|message| ValueFault { at: start, message })?,
         false => 0,
     };
     at += chars::spaces(bytes.get(at..).unwrap_or_default());
@@ -185,7 +184,7 @@ fn attribute(
         match bytes.get(at) {
             None => return Ok(None),
             Some(&b) if b == quote => {
-                break Piece {
+                break TextPiece {
                     in_scratch: false,
                     from,
                     to: at,
@@ -207,11 +206,13 @@ fn attribute(
                 }
                 let begun = values.len();
                 let literal = text.get(from..at).unwrap_or_default();
-                expansion.literal(literal, values).map_err(|bad| Bad {
-                    at: from + bad.at,
-                    message: bad.message,
-                })?;
-                break Piece {
+                expansion
+                    .literal(literal, values)
+                    .map_err(|bad| ValueFault {
+                        at: from + bad.at,
+                        message: bad.message,
+                    })?;
+                break TextPiece {
                     in_scratch: true,
                     from: begun,
                     to: values.len(),

@@ -1,18 +1,18 @@
 //! Values of attributes: references become text, white space becomes blanks.
 
 use crate::chars;
-use crate::dtd::{Entity, Value, predefined};
-use crate::options::Options;
+use crate::dtd::{Entity, EntityValue, predefined};
+use crate::options::ReaderOptions;
 use std::collections::HashMap;
 
 /// A reference.
 pub(crate) struct Reference<'t> {
     /// Its length, from `&` to `;`.
     pub(crate) length: usize,
-    pub(crate) meaning: Meaning<'t>,
+    pub(crate) meaning: ReferenceMeaning<'t>,
 }
 
-pub(crate) enum Meaning<'t> {
+pub(crate) enum ReferenceMeaning<'t> {
     Character(char),
     Entity(&'t str),
 }
@@ -30,7 +30,7 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
         return match chars::referred(digits) {
             Some(c) if ends => Ok(Reference {
                 length: length + 3,
-                meaning: Meaning::Character(c),
+                meaning: ReferenceMeaning::Character(c),
             }),
             _ => Err(format!(
                 "`&#{}` does not refer to a character that XML allows, expected `&#`, decimal digits (or `x` and hexadecimal ones) and `;`",
@@ -44,7 +44,7 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
     }
     Ok(Reference {
         length: length + 2,
-        meaning: Meaning::Entity(inside.get(..length).unwrap_or_default()),
+        meaning: ReferenceMeaning::Entity(inside.get(..length).unwrap_or_default()),
     })
 }
 
@@ -52,32 +52,32 @@ pub(crate) fn reference(text: &str) -> Result<Reference<'_>, String> {
 pub(crate) const REFERENCE: u64 = 32;
 
 /// A fault in a literal, at a byte of it.
-pub(crate) struct Bad {
+pub(crate) struct ValueFault {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
 /// Whatever entities mean, and how much they may become.
-pub(crate) struct Expansion<'e> {
+pub(crate) struct EntityExpansion<'e> {
     pub(crate) entities: &'e mut HashMap<Box<str>, Entity>,
     /// True if entities may be declared in a part that is not read.
     pub(crate) is_partial: bool,
-    pub(crate) options: &'e Options,
+    pub(crate) options: &'e ReaderOptions,
     /// Bytes that entities became so far, and the most.
     pub(crate) expanded: &'e mut u64,
     pub(crate) most: u64,
 }
 
-impl Expansion<'_> {
+impl EntityExpansion<'_> {
     /// Appends the normalised value of a literal.
-    pub(crate) fn literal(&mut self, literal: &str, out: &mut String) -> Result<(), Bad> {
+    pub(crate) fn literal(&mut self, literal: &str, out: &mut String) -> Result<(), ValueFault> {
         let mut at = 0;
         loop {
             let rest = literal.get(at..).unwrap_or_default();
             let stop = chars::value_stop(rest.as_bytes());
             out.push_str(rest.get(..stop).unwrap_or_default());
             at += stop;
-            let bad = |message: String| Err(Bad { at, message });
+            let bad = |message: String| Err(ValueFault { at, message });
             match rest.as_bytes().get(stop) {
                 None => return Ok(()),
                 Some(b'&') => {
@@ -85,10 +85,10 @@ impl Expansion<'_> {
                     match reference(text) {
                         Ok(found) => {
                             match found.meaning {
-                                Meaning::Character(c) => out.push(c),
-                                Meaning::Entity(name) => self
+                                ReferenceMeaning::Character(c) => out.push(c),
+                                ReferenceMeaning::Entity(name) => self
                                     .entity(name, out)
-                                    .map_err(|message| Bad { at, message })?,
+                                    .map_err(|message| ValueFault { at, message })?,
                             }
                             at += found.length;
                         }
@@ -136,7 +136,7 @@ impl Expansion<'_> {
     ) -> Result<(), String> {
         while let Some((name, at)) = open.last_mut() {
             let Some(Entity {
-                value: Value::Text(text),
+                value: EntityValue::Text(text),
                 ..
             }) = self.entities.get(name.as_ref())
             else {
@@ -159,8 +159,8 @@ impl Expansion<'_> {
                     let found = reference(rest.get(stop..).unwrap_or_default())?;
                     *at += found.length;
                     match found.meaning {
-                        Meaning::Character(c) => out.push(c),
-                        Meaning::Entity(name) => match predefined(name) {
+                        ReferenceMeaning::Character(c) => out.push(c),
+                        ReferenceMeaning::Entity(name) => match predefined(name) {
                             Some(text) => out.push_str(text),
                             None => inner = Some(Box::<str>::from(name)),
                         },
@@ -210,7 +210,7 @@ impl Expansion<'_> {
         match self.entities.get_mut(name) {
             Some(entity) if entity.is_open => Err(contains_itself(name)),
             Some(entity) => match &entity.value {
-                Value::Text(text) => {
+                EntityValue::Text(text) => {
                     // Most entities are plain text.
                     if chars::value_stop(text.as_bytes()) == text.len() {
                         *self.expanded += text.len() as u64;
@@ -221,10 +221,10 @@ impl Expansion<'_> {
                     open.push((name.into(), 0));
                     Ok(())
                 }
-                Value::External => Err(format!(
-                    "the entity `{name}` is another document and is used in a value of an attribute, which is not allowed"
+                EntityValue::External => Err(format!(
+                    "the external entity `{name}` is not allowed in an attribute's value"
                 )),
-                Value::Unparsed => Err(unparsed(name)),
+                EntityValue::Unparsed => Err(unparsed(name)),
             },
             None => missing(name, self.is_partial, self.options),
         }
@@ -238,7 +238,7 @@ impl Expansion<'_> {
 }
 
 /// The verdict on a reference to an entity that was not declared.
-pub(crate) fn missing(name: &str, is_partial: bool, options: &Options) -> Result<(), String> {
+pub(crate) fn missing(name: &str, is_partial: bool, options: &ReaderOptions) -> Result<(), String> {
     match (is_partial, options.skip_external) {
         (true, true) => Ok(()),
         (true, false) => Err(format!(

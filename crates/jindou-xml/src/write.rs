@@ -112,7 +112,7 @@ fn escape(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Event, Options, Reader};
+    use crate::{Event, Reader, ReaderOptions};
 
     #[test]
     fn what_is_written_is_read_back() {
@@ -129,7 +129,8 @@ mod tests {
             push_value(text, &mut value).unwrap();
             for quote in ['"', '\''] {
                 let document = format!("<a b={quote}{value}{quote}>{inside}</a>");
-                let mut reader = Reader::new(document.as_bytes(), Options::default()).unwrap();
+                let mut reader =
+                    Reader::new(document.as_bytes(), ReaderOptions::default()).unwrap();
                 let mut read = String::new();
                 loop {
                     match reader.next_event().unwrap() {

@@ -4,7 +4,7 @@ mod common;
 
 use common::{Slow, canonical, skipping};
 use jindou_model::MemoryBudget;
-use jindou_xml::{Error, Event, Options, Reader};
+use jindou_xml::{Error, Event, Reader, ReaderOptions};
 use proptest::prelude::*;
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn faults_have_their_place() {
     ] {
         for piece in [1, 1000] {
             let Err(Error::Syntax(fault)) =
-                canonical(Slow(document.as_bytes(), piece), Options::default())
+                canonical(Slow(document.as_bytes(), piece), ReaderOptions::default())
             else {
                 panic!("{document} is accepted");
             };
@@ -89,7 +89,7 @@ fn faults_have_their_place() {
         .encode_utf16()
         .flat_map(u16::to_be_bytes)
         .collect();
-    let Err(Error::Syntax(fault)) = canonical(wide.as_slice(), Options::default()) else {
+    let Err(Error::Syntax(fault)) = canonical(wide.as_slice(), ReaderOptions::default()) else {
         panic!("accepted");
     };
     assert_eq!(
@@ -100,7 +100,7 @@ fn faults_have_their_place() {
 }
 
 /// Reads to the end or an error.
-fn drain(source: impl Read, options: Options) -> Result<u64, Error> {
+fn drain(source: impl Read, options: ReaderOptions) -> Result<u64, Error> {
     let mut reader = Reader::new(source, options)?;
     let mut bytes = 0;
     loop {
@@ -168,7 +168,7 @@ fn what_grows_is_refused_soon() {
         format!("<a>&{};</a>", "a".repeat(1 << 17)),
         format!("<!DOCTYPE a [{}]><a/>", " ".repeat(5 << 20)),
     ] {
-        let read = drain(text.as_bytes(), Options::default());
+        let read = drain(text.as_bytes(), ReaderOptions::default());
         let e = read.expect_err(&text[..60.min(text.len())]).to_string();
         assert!(
             e.contains("the maximum")
@@ -184,7 +184,7 @@ fn what_grows_is_refused_soon() {
         "(".repeat(500_000),
         ")".repeat(500_000)
     );
-    drain(deep.as_bytes(), Options::default()).unwrap();
+    drain(deep.as_bytes(), ReaderOptions::default()).unwrap();
     assert!(
         start.elapsed() < Duration::from_secs(60),
         "{:?}",
@@ -209,7 +209,7 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
                 // A whole tag, and text for ever.
                 continue;
             }
-            let mut options = Options::default();
+            let mut options = ReaderOptions::default();
             options.memory = MemoryBudget::new(2 << 20);
             let start = Instant::now();
             let read = drain(Endless(begin.as_bytes().to_vec(), more, 0), options);
@@ -225,7 +225,7 @@ fn markup_without_end_is_held_no_further_than_the_budget_lets() {
         }
     }
     // Text, comments and sections that go on and on are not held.
-    let mut options = Options::default();
+    let mut options = ReaderOptions::default();
     options.memory = MemoryBudget::new(1 << 20);
     let text = format!(
         "<a>{}<![CDATA[{}]]>{}</a>",

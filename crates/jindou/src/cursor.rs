@@ -7,7 +7,7 @@ use crate::database::{Database, guarded, watching};
 use crate::execute;
 use crate::options::QueryOptions;
 use crate::planning::{PlannedQuery, QueryForm};
-use crate::row_batch::{Columns, Meaning, RowBatch};
+use crate::row_batch::{BatchColumns, IdContext, RowBatch};
 use jindou_engine::{QueryTerms, Sink, WorkerPool};
 use jindou_model::sync;
 use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// State shared by the two sides, under the lock.
 #[derive(Default)]
 struct CursorState {
-    batches: VecDeque<Columns>,
+    batches: VecDeque<BatchColumns>,
     /// The outcome of the query once it is over, until the reader has taken it.
     ended: Option<Result<()>>,
     /// True once the reader is dropped.
@@ -35,7 +35,7 @@ struct CursorState {
 }
 
 /// A queue between the query and its reader.
-struct Queue {
+struct BatchQueue {
     state: Mutex<CursorState>,
     /// Notified when a batch was put or taken, or when one side has ended.
     changed: Condvar,
@@ -45,7 +45,7 @@ struct Queue {
     callers: CancelToken,
 }
 
-impl Queue {
+impl BatchQueue {
     fn lock(&self) -> MutexGuard<'_, CursorState> {
         sync::lock(&self.state)
     }
@@ -63,7 +63,7 @@ impl Queue {
     }
 
     /// Waits for room, giving up any computing place meanwhile, and puts a batch.
-    fn put(&self, columns: Columns, pool: &dyn WorkerPool) -> Result<()> {
+    fn put(&self, columns: BatchColumns, pool: &dyn WorkerPool) -> Result<()> {
         let mut state = self.lock();
         if state.batches.len() >= AHEAD {
             drop(state);
@@ -89,7 +89,7 @@ impl Queue {
     }
 
     /// Waits for a batch; `None` at the end. An error is returned once.
-    fn take(&self) -> Result<Option<Columns>> {
+    fn take(&self) -> Result<Option<BatchColumns>> {
         let mut state = self.lock();
         loop {
             // An error is returned at once: the batches before it would not form a complete answer anyway.
@@ -138,7 +138,7 @@ impl Queue {
 
 /// The query's side of the queue.
 struct Put<'a> {
-    queue: Arc<Queue>,
+    queue: Arc<BatchQueue>,
     snapshot: &'a Snapshot,
     memory: MemoryBudget,
     pool: Arc<dyn WorkerPool>,
@@ -147,7 +147,7 @@ struct Put<'a> {
 impl Put<'_> {
     fn piece(&self, columns: &[&[u32]], from: usize, rows: usize) -> Result<()> {
         let mut charge = Charge::new(Holder::Rest, &self.memory);
-        charge.set((columns.len() * rows) as u64 * 4 + size_of::<Columns>() as u64)?;
+        charge.set((columns.len() * rows) as u64 * 4 + size_of::<BatchColumns>() as u64)?;
         let mut ids = Vec::with_capacity(columns.len() * rows);
         for column in columns {
             let part = column.get(from..from + rows);
@@ -155,7 +155,7 @@ impl Put<'_> {
                 part.ok_or_else(|| Error::Internal("a column is shorter than its rows".into()))?,
             );
         }
-        let columns = Columns {
+        let columns = BatchColumns {
             ids,
             rows,
             _charge: charge,
@@ -199,8 +199,8 @@ impl Sink for Put<'_> {
 /// # Ok::<(), jindou::Error>(())
 /// ```
 pub struct Cursor {
-    queue: Arc<Queue>,
-    meaning: Arc<Meaning>,
+    queue: Arc<BatchQueue>,
+    meaning: Arc<IdContext>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -256,12 +256,12 @@ impl Database {
                 "a cursor needs a SELECT query: other queries have no rows".into(),
             ));
         }
-        let meaning = Arc::new(Meaning {
+        let meaning = Arc::new(IdContext {
             variables: plan.columns.clone(),
             snapshot: planned.snapshot().for_new_query().into_owned(),
             terms: QueryTerms::new(),
         });
-        let queue = Arc::new(Queue {
+        let queue = Arc::new(BatchQueue {
             state: Mutex::default(),
             changed: Condvar::new(),
             cancel,
@@ -298,9 +298,9 @@ fn own_token(options: &QueryOptions) -> CancelToken {
 fn run(
     db: &Database,
     planned: &PlannedQuery,
-    meaning: &Meaning,
+    meaning: &IdContext,
     options: &QueryOptions,
-    queue: &Arc<Queue>,
+    queue: &Arc<BatchQueue>,
 ) {
     // Rows may be decoded after the query was cancelled or timed out, so they have a session of their own.
     let snapshot = &*meaning.snapshot.for_new_query();

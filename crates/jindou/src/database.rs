@@ -10,8 +10,8 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Disk, Held, Journal, Merges, NullJournal, OpenOptions, Opened, Reader, Trust,
-    UpdateOptions, Writer,
+    self, Held, Journal, Merges, NullJournal, OpenOptions, OpenedStore, ReadOnlyStore, Trust,
+    UpdateOptions, WritableStore, Writer,
 };
 use jindou_cluster::shards::ShardClient;
 use jindou_dictionary::index::Indexes;
@@ -50,17 +50,17 @@ use std::time::{Duration, Instant};
 /// ```
 #[derive(Clone)]
 pub struct Database {
-    pub(crate) inner: Arc<Inner>,
+    pub(crate) inner: Arc<DatabaseState>,
 }
 
-pub(crate) struct Inner {
+pub(crate) struct DatabaseState {
     pub(crate) writer: Writer,
     pub(crate) merges: Merges,
     recovery: Option<Recovery>,
     /// The directory, if it can be changed.
-    pub(crate) disk: Option<Arc<Disk>>,
+    pub(crate) disk: Option<Arc<WritableStore>>,
     /// The directory, if it is only read.
-    pub(crate) reader: Option<Reader>,
+    pub(crate) reader: Option<ReadOnlyStore>,
     trust: Held,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
@@ -69,7 +69,7 @@ pub(crate) struct Inner {
     pub(crate) texts: Arc<crate::search::TailTexts>,
 }
 
-impl Inner {
+impl DatabaseState {
     /// # Errors
     /// [`Error::ReadOnly`]; [`Error::Damaged`].
     pub(crate) fn may_write(&self) -> Result<()> {
@@ -275,9 +275,9 @@ impl Database {
         }
     }
 
-    fn over(opened: Opened, runtime: Runtime) -> Self {
+    fn over(opened: OpenedStore, runtime: Runtime) -> Self {
         Self {
-            inner: Arc::new(Inner {
+            inner: Arc::new(DatabaseState {
                 writer: opened.writer,
                 recovery: opened.recovery,
                 disk: opened.disk,
@@ -298,7 +298,7 @@ impl Database {
     #[doc(hidden)]
     #[must_use]
     pub fn with_journal(snapshot: Snapshot, journal: Box<dyn Journal>) -> Self {
-        let opened = Opened {
+        let opened = OpenedStore {
             hub: None,
             writer: Writer::new(snapshot, Ok(journal)),
             recovery: None,
@@ -312,7 +312,7 @@ impl Database {
     /// A read-only database over a snapshot of another database.
     pub(crate) fn to_read(snapshot: Snapshot, runtime: Runtime) -> Self {
         let why = "this is the state of an open transaction, which only the transaction can change";
-        let opened = Opened {
+        let opened = OpenedStore {
             hub: None,
             writer: Writer::new(snapshot, Err(why.into())),
             recovery: None,

@@ -1,7 +1,7 @@
 //! The edges out of a vertex in the query's default graph, which DESCRIBE reads in addition to running its plan.
 
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::sparql::QueryDataset;
 
@@ -42,11 +42,11 @@ impl DefaultGraph {
         }
     }
 
-    pub(crate) fn scope(&self) -> Scope<'_> {
+    pub(crate) fn scope(&self) -> GraphScope<'_> {
         match self {
-            Self::Own => Scope::Default,
-            Self::Union => Scope::Union,
-            Self::Set(ids) => Scope::Set(ids),
+            Self::Own => GraphScope::Default,
+            Self::Union => GraphScope::Union,
+            Self::Set(ids) => GraphScope::Set(ids),
         }
     }
 

@@ -6,7 +6,7 @@
 use crate::database::Checksum;
 use crate::default_graph::DefaultGraph;
 use crate::formatted::{GROUP, RowFormatter};
-use crate::graph_forms::{self, Construct, Resources};
+use crate::graph_forms::{self, Construct, DescribedVertices};
 use crate::options::QueryOptions;
 use crate::profile::ProfileNode;
 use crate::results::{AnswerSink, RowText, Rows};
@@ -89,7 +89,7 @@ pub(crate) fn run(
     options: &Options<'_>,
     cancel: CancelToken,
     sink: &mut dyn AnswerSink,
-) -> Result<(u64, Measured)> {
+) -> Result<(u64, MeasuredProfile)> {
     if let Some(watch) = &options.watch {
         watch.begin(plan, snapshot);
     }
@@ -131,7 +131,7 @@ pub(crate) fn run(
                 execution.executor = &ExecutorChoice::Here;
             }
             sink.graph()?;
-            let mut rows = Resources::new(&options.memory);
+            let mut rows = DescribedVertices::new(&options.memory);
             let ran = execution.stream(&mut rows)?;
             let mut decoder = TermDecoder::new(snapshot, &terms);
             let resources = rows
@@ -161,7 +161,7 @@ fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Exe
         .row_text()
         .filter(|_| !execution.plan.root.is_ordered());
     let Some(kind) = text else {
-        let mut decoded = Decoded {
+        let mut decoded = DecodedRows {
             decoder: RowDecoder::new(snapshot, terms),
             sink,
         };
@@ -169,7 +169,7 @@ fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Exe
         decoded.sink.finish()?;
         return Ok(ran);
     };
-    let pieces = &Pieces {
+    let pieces = &TextRows {
         sink: Mutex::new(sink),
         exec: execution.options,
         snapshot,
@@ -183,7 +183,7 @@ fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Exe
 
 /// The profile of a measured query, as text and as a tree; empty unless requested.
 #[derive(Default)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredProfile {
     pub text: String,
     pub tree: Option<ProfileNode>,
 }
@@ -193,9 +193,9 @@ fn measured(
     snapshot: &dyn Graph,
     options: &Options<'_>,
     ran: ExecutionOutcome,
-) -> Measured {
+) -> MeasuredProfile {
     if !options.profile {
-        return Measured::default();
+        return MeasuredProfile::default();
     }
     let tree = ProfileNode::from_profile(plan, &ran.profile);
     let why = ran.why_here;
@@ -217,7 +217,7 @@ fn measured(
         tree.text(&ran.profile),
         ran.details
     );
-    Measured {
+    MeasuredProfile {
         text,
         tree: Some(tree),
     }
@@ -268,7 +268,7 @@ impl<'a> RowDecoder<'a> {
 }
 
 /// Passes rows as terms to a single consumer.
-struct Decoded<'a, 's> {
+struct DecodedRows<'a, 's> {
     decoder: RowDecoder<'a>,
     sink: &'s mut dyn AnswerSink,
 }
@@ -313,7 +313,7 @@ fn fetch_terms(snapshot: &dyn Graph, columns: &[&[u32]], from: usize, rows: usiz
     }
 }
 
-impl Sink for Decoded<'_, '_> {
+impl Sink for DecodedRows<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
             fetch_terms(self.decoder.snapshot, columns, from, rows);
@@ -325,7 +325,7 @@ impl Sink for Decoded<'_, '_> {
 }
 
 /// Passes rows as text, from any worker.
-struct Pieces<'a, 's> {
+struct TextRows<'a, 's> {
     sink: Mutex<&'s mut dyn AnswerSink>,
     exec: &'a ExecOptions,
     snapshot: &'a dyn Graph,
@@ -334,8 +334,8 @@ struct Pieces<'a, 's> {
 }
 
 /// One worker's piece of text.
-struct Piece<'a, 'p, 's> {
-    whole: &'p Pieces<'a, 's>,
+struct WorkerText<'a, 'p, 's> {
+    whole: &'p TextRows<'a, 's>,
     formatter: RowFormatter<'a>,
     text: Vec<u8>,
     /// Rows in `text`.
@@ -344,7 +344,7 @@ struct Piece<'a, 'p, 's> {
     enough: usize,
 }
 
-impl Piece<'_, '_, '_> {
+impl WorkerText<'_, '_, '_> {
     fn hand_on(&mut self) -> Result<()> {
         if !self.text.is_empty() {
             let mut sink = self.whole.exec.lock(&self.whole.sink)?;
@@ -364,7 +364,7 @@ impl Piece<'_, '_, '_> {
     }
 }
 
-impl Sink for Piece<'_, '_, '_> {
+impl Sink for WorkerText<'_, '_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for from in (0..rows).step_by(GROUP) {
             fetch_terms(self.whole.snapshot, columns, from, rows);
@@ -381,11 +381,11 @@ impl Sink for Piece<'_, '_, '_> {
     }
 }
 
-impl<'a: 'p, 'p, 's> ParallelSink for &'p Pieces<'a, 's> {
-    type Local = Piece<'a, 'p, 's>;
+impl<'a: 'p, 'p, 's> ParallelSink for &'p TextRows<'a, 's> {
+    type Local = WorkerText<'a, 'p, 's>;
 
     fn local(&self) -> Self::Local {
-        Piece {
+        WorkerText {
             whole: self,
             formatter: RowFormatter::new(self.snapshot, self.terms),
             text: Vec::new(),

@@ -5,7 +5,7 @@ use crate::database::{Database, guarded, watching};
 use crate::update::GraphName;
 use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_TAIL_ID, PredicateId, Progress, QuadBatch,
     QuadSink, QuadSource, Resource, Result, Span, VertexId, term,
@@ -95,7 +95,7 @@ impl Export {
         for (number, (name, iri, _)) in (0..).zip(self.snapshot.prefixes().iter()) {
             sink.prefix([0, number], name, iri)?;
         }
-        let mut out = Out {
+        let mut out = ExportBatch {
             export: self,
             batch: QuadBatch::default(),
             objects: vec![],
@@ -165,7 +165,7 @@ impl QuadSource for Export {
 }
 
 /// The batch being filled.
-struct Out<'a> {
+struct ExportBatch<'a> {
     export: &'a Export,
     batch: QuadBatch,
     /// Reused buffer for the objects of one subject and predicate.
@@ -174,7 +174,7 @@ struct Out<'a> {
     progress: &'a Progress,
 }
 
-impl<'a> Out<'a> {
+impl<'a> ExportBatch<'a> {
     fn term(&mut self, v: u32) -> Result<Span> {
         let start = self.batch.bytes.len();
         if !Graph::term(&self.export.snapshot, VertexId(v), &mut self.batch.bytes) {
@@ -205,8 +205,8 @@ impl<'a> Out<'a> {
         }
         let snapshot: &'a Snapshot = &self.export.snapshot;
         let scope = match graph {
-            DEFAULT_GRAPH => Scope::Default,
-            g => Scope::Named(g),
+            DEFAULT_GRAPH => GraphScope::Default,
+            g => GraphScope::Named(g),
         };
         // Subject, predicate and graph in the current batch.
         let mut subject = None;

@@ -1,7 +1,7 @@
 //! Rows of ids straight to rows of text: each cell is decoded and formatted in place, and repeated cells of a column
 //! are formatted once.
 
-use crate::results::{Csv, Json, JsonLine, Layout, RowText, Tsv, Xml};
+use crate::results::{CellLayout, Csv, JsonLayout, JsonLine, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
@@ -17,12 +17,12 @@ const COLUMNS: usize = 16;
 pub(crate) struct RowFormatter<'a> {
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
-    columns: Vec<Column<'a>>,
+    columns: Vec<ColumnDecoder<'a>>,
     rows: u64,
 }
 
 /// A column's decoder (ids in a column are often near each other, those in a row are not), and its kept cells.
-struct Column<'a> {
+struct ColumnDecoder<'a> {
     decoder: TermDecoder<'a>,
     kept: Option<Box<Cells>>,
 }
@@ -49,7 +49,7 @@ impl<'a> RowFormatter<'a> {
         if self.columns.len() != columns.len() {
             self.columns = columns
                 .iter()
-                .map(|_| Column {
+                .map(|_| ColumnDecoder {
                     decoder: TermDecoder::new(self.snapshot, self.terms),
                     kept: None,
                 })
@@ -68,14 +68,14 @@ impl<'a> RowFormatter<'a> {
         match kind {
             RowText::Tsv => self.push(&Tsv, columns, from, to, out),
             RowText::Csv => self.push(&Csv, columns, from, to, out),
-            RowText::Json(keys) => self.push(&Json(keys), columns, from, to, out),
+            RowText::Json(keys) => self.push(&JsonLayout(keys), columns, from, to, out),
             RowText::JsonLines(keys) => self.push(&JsonLine(keys), columns, from, to, out),
             RowText::Xml(keys) => self.push(&Xml(keys), columns, from, to, out),
         }?;
         Ok(to - from)
     }
 
-    fn push<L: Layout>(
+    fn push<L: CellLayout>(
         &mut self,
         layout: &L,
         columns: &[&[u32]],
@@ -105,7 +105,7 @@ impl<'a> RowFormatter<'a> {
     }
 }
 
-impl Column<'_> {
+impl ColumnDecoder<'_> {
     /// Prefetches the terms of these ids for [`Self::push`], and decides if keeping cells still pays.
     fn prefetch(&mut self, ids: &[u32]) {
         let Some(kept) = &mut self.kept else {
@@ -127,7 +127,13 @@ impl Column<'_> {
     }
 
     #[inline]
-    fn push<L: Layout>(&mut self, layout: &L, i: usize, id: u32, out: &mut Vec<u8>) -> Result<()> {
+    fn push<L: CellLayout>(
+        &mut self,
+        layout: &L,
+        i: usize,
+        id: u32,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
         let kept = self.kept.as_deref_mut().filter(|k| k.on);
         if let Some(kept) = kept {
             if let Some(text) = kept.get(id) {

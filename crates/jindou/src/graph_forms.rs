@@ -192,13 +192,13 @@ impl Sink for Construct<'_> {
 }
 
 /// Collects the vertices to describe.
-pub(crate) struct Resources {
+pub(crate) struct DescribedVertices {
     pub ids: Vec<u32>,
     seen: FxHashSet<u32>,
     charge: Charge,
 }
 
-impl Resources {
+impl DescribedVertices {
     pub fn new(budget: &MemoryBudget) -> Self {
         Self {
             ids: Vec::new(),
@@ -211,7 +211,7 @@ impl Resources {
 /// Bytes charged for each resource to describe: its id and its term, each held twice.
 const RESOURCE: u64 = 240;
 
-impl Sink for Resources {
+impl Sink for DescribedVertices {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         for column in columns {
             for &id in column.iter().take(rows) {

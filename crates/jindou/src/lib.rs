@@ -91,8 +91,6 @@ pub use jindou_log::{Durability, Recovery};
 pub use jindou_log::{Objects, object_store};
 pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
-#[doc(hidden)]
-pub use jindou_model::invariant;
 pub use jindou_model::prefixes::{PrefixOrigin, PrefixPlace, PrefixTable};
 #[doc(hidden)]
 pub use jindou_model::setters;
@@ -104,11 +102,13 @@ pub use jindou_model::{
     Location, Machine, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource, Resource, Result,
     Span, Suggestion, Tracked, VertexId, WORTH_TRIMMING, Watch, set_up_allocator, trim,
 };
+#[doc(hidden)]
+pub use jindou_model::{CancellableSource, invariant};
 pub use jindou_parse as parse;
 pub use jindou_parse::{Document, DocumentSource};
 pub use jindou_plan::{
-    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, Operation as UpdateOperation,
-    Request as UpdateRequest, TextPrefixes, parse as parse_query, parse_update, prefixes_of,
+    Argument, COMMON_PREFIXES, Function, Functions, MAX_ARGUMENTS, TextPrefixes, UpdateOperation,
+    UpdateRequest, parse as parse_query, parse_update, prefixes_of,
 };
 pub use jindou_store::{
     CheckReport, Damage, InfoReport, LoadOptions, LoadReport, MergeOptions, MergeReport,

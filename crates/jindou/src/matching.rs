@@ -4,7 +4,7 @@ use crate::database::Database;
 use crate::options::QueryOptions;
 use jindou_dictionary::STRINGS_FILE;
 use jindou_engine::{QueryTerms, TermDecoder};
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{
     CancelToken, Charge, DEFAULT_GRAPH, Direction, Error, Holder, PredicateId, Result, VertexId,
     term,
@@ -84,7 +84,7 @@ impl Database {
         self.inner.check_for_faults(&snapshot)?;
         let mut charge = Charge::new(Holder::Rest, &self.settle(options).memory);
         let ids = self.inner.made_of(&snapshot, || {
-            let mut search = Search {
+            let mut search = QuadSearch {
                 snapshot: &snapshot,
                 cancel: &cancel,
                 charge: &mut charge,
@@ -104,7 +104,7 @@ impl Database {
     }
 }
 
-struct Search<'a> {
+struct QuadSearch<'a> {
     snapshot: &'a Snapshot,
     cancel: &'a CancelToken,
     charge: &'a mut Charge,
@@ -114,7 +114,7 @@ struct Search<'a> {
     looked: usize,
 }
 
-impl Search<'_> {
+impl QuadSearch<'_> {
     /// The ids of the given terms; `None` if the store lacks one of them.
     fn ids<const N: usize>(&self, terms: [Option<&Term>; N]) -> Option<[Option<u32>; N]> {
         let mut out = [None; N];
@@ -142,9 +142,9 @@ impl Search<'_> {
             return Ok(());
         };
         let scope = match (&pattern.graph, graph) {
-            (Some(GraphName::DefaultGraph), _) => Scope::Default,
-            (_, Some(graph)) => Scope::Named(graph),
-            (_, None) => Scope::Union,
+            (Some(GraphName::DefaultGraph), _) => GraphScope::Default,
+            (_, Some(graph)) => GraphScope::Named(graph),
+            (_, None) => GraphScope::Union,
         };
         let snapshot = self.snapshot;
         let predicates: Vec<u32> = match (predicate, subject, object, graph) {
@@ -191,7 +191,7 @@ impl Search<'_> {
         direction: Direction,
         key: u32,
         only: Option<u32>,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<()> {
         let predicate = self.snapshot.vertex_of(p).0;
         let edges = self.snapshot.edges(p, direction);

@@ -163,7 +163,7 @@ impl Database {
     pub(crate) fn plan_with(
         &self,
         text: &str,
-        query: &jindou_plan::Prepared,
+        query: &jindou_plan::ParametrizedQuery,
         depth: usize,
         terms: Vec<Term>,
         options: &QueryOptions,

@@ -53,7 +53,7 @@ pub struct PreparedQuery {
 struct PreparedShared {
     db: Database,
     text: String,
-    query: jindou_plan::Prepared,
+    query: jindou_plan::ParametrizedQuery,
     /// Depth of its algebra.
     depth: usize,
     /// Charge of its text and algebra.
@@ -101,8 +101,9 @@ impl Database {
             let parsed = Self::parse(text, &settled, &snapshot)?;
             let (depth, query) = (parsed.depth(), parsed.into_query());
             let names: Vec<&str> = parameters.iter().map(AsRef::as_ref).collect();
-            let query =
-                jindou_plan::with_stack(depth, || jindou_plan::Prepared::new(query, &names))??;
+            let query = jindou_plan::with_stack(depth, || {
+                jindou_plan::ParametrizedQuery::new(query, &names)
+            })??;
             let names = query.names().map(str::to_owned).collect();
             Ok((query, depth, names, text.to_owned()))
         })?;
@@ -407,7 +408,7 @@ impl Session {
 }
 
 fn report(
-    (rows, measured): (u64, execute::Measured),
+    (rows, measured): (u64, execute::MeasuredProfile),
     begin: Instant,
     plan_cached: bool,
 ) -> Result<QueryReport> {

@@ -12,14 +12,14 @@ const GROUP: usize = 64;
 const GROUP_BYTES: usize = 1 << 16;
 
 /// The ids of a batch, column by column, and the bytes charged for them.
-pub(crate) struct Columns {
+pub(crate) struct BatchColumns {
     pub ids: Vec<u32>,
     pub rows: usize,
     pub _charge: Charge,
 }
 
 /// The context that gives ids their meaning, shared by a cursor and its batches.
-pub(crate) struct Meaning {
+pub(crate) struct IdContext {
     pub variables: Vec<String>,
     pub snapshot: Snapshot,
     pub terms: QueryTerms,
@@ -27,8 +27,8 @@ pub(crate) struct Meaning {
 
 /// Some rows of an answer, column by column. A batch can outlive its cursor, and keeps the query's snapshot.
 pub struct RowBatch {
-    pub(crate) columns: Columns,
-    pub(crate) meaning: Arc<Meaning>,
+    pub(crate) columns: BatchColumns,
+    pub(crate) meaning: Arc<IdContext>,
 }
 
 impl std::fmt::Debug for RowBatch {
@@ -72,7 +72,7 @@ impl RowBatch {
             ids: self.ids(column),
             decoder: TermDecoder::new(&self.meaning.snapshot, &self.meaning.terms),
             snapshot: &self.meaning.snapshot,
-            group: Group::default(),
+            group: TermGroup::default(),
         }
     }
 
@@ -145,19 +145,19 @@ pub struct Column<'b> {
     decoder: TermDecoder<'b>,
     /// Snapshot whose files are checked after each group, before a term of it is returned: batches outlive their query.
     snapshot: &'b Snapshot,
-    group: Group,
+    group: TermGroup,
 }
 
 /// Terms of some rows; the files were intact after they were read.
 #[derive(Default)]
-struct Group {
+struct TermGroup {
     first: usize,
     bytes: Vec<u8>,
     /// The end of each row's term in `bytes`.
     ends: Vec<usize>,
 }
 
-impl Group {
+impl TermGroup {
     /// The row after the last row of the group.
     fn end(&self) -> usize {
         self.first + self.ends.len()

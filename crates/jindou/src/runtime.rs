@@ -27,10 +27,10 @@ use std::sync::Arc;
 /// [`OpenOptions::runtime`]: crate::OpenOptions::runtime
 #[derive(Clone)]
 pub struct Runtime {
-    inner: Arc<Inner>,
+    inner: Arc<RuntimeState>,
 }
 
-struct Inner {
+struct RuntimeState {
     load: LoadOptions,
     memory: MemoryBudget,
     workers: Workers,
@@ -82,7 +82,7 @@ impl RuntimeBuilder {
         let threads = self.threads.unwrap_or(standard.threads);
         let workers = Workers::new(threads);
         Runtime {
-            inner: Arc::new(Inner {
+            inner: Arc::new(RuntimeState {
                 memory: MemoryBudget::new(self.memory.unwrap_or(standard.memory / 4 * 3)),
                 load: match self.memory {
                     Some(memory) => standard.with_memory(memory),

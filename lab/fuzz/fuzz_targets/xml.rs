@@ -1,7 +1,7 @@
 //! Any bytes as XML: no panic, no overflow, no endless document, and the same events however the bytes come.
 #![no_main]
 
-use jindou_xml::{Event, Options, Reader};
+use jindou_xml::{Event, ReaderOptions, Reader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 
@@ -17,7 +17,7 @@ impl Read for Pieces<'_> {
 }
 
 /// The document's text with its tags, pieces of text joined; or only that it is wrong.
-fn read(bytes: &[u8], piece: usize, options: Options) -> Result<String, ()> {
+fn read(bytes: &[u8], piece: usize, options: ReaderOptions) -> Result<String, ()> {
     let mut reader = Reader::new(Pieces(bytes, piece), options).map_err(drop)?;
     let mut out = String::new();
     loop {
@@ -41,7 +41,7 @@ fn read(bytes: &[u8], piece: usize, options: Options) -> Result<String, ()> {
 
 fuzz_target!(|data: &[u8]| {
     let Some((&choice, bytes)) = data.split_first() else { return };
-    let mut options = Options::default();
+    let mut options = ReaderOptions::default();
     options.namespaces = choice & 1 == 0;
     options.skip_external = choice & 2 == 0;
     options.expansion = 1 << 16;

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p jindou-bench --bench log`; `JINDOU_SECONDS` for each part (3), `TMPDIR` for another disk.
 
-use jindou_log::{Directory, Durability, File, Files, Log, Options};
+use jindou_log::{Directory, Durability, File, Files, Log, LogOptions};
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -82,7 +82,7 @@ impl File for SlowFile {
     }
 }
 
-fn open(path: &std::path::Path, sync: Option<Duration>, options: Options) -> Log {
+fn open(path: &std::path::Path, sync: Option<Duration>, options: LogOptions) -> Log {
     let inner = Directory::open(path).expect("a directory");
     let files = Arc::new(Slow { inner, sync });
     Log::open(files, 1, 0, options, &mut |_, _| Ok(()))
@@ -161,14 +161,14 @@ fn main() {
     let none = Duration::ZERO;
     for (appenders, think) in [(16, 0), (16, 1), (16, 3), (1, 0), (64, 1)] {
         let directory = tempfile::tempdir().expect("a directory");
-        let log = open(directory.path(), slow, Options::default());
+        let log = open(directory.path(), slow, LogOptions::default());
         let think = Duration::from_millis(think);
         let what = format!("sync 4 ms, {appenders} appenders, {think:?} between, 200 bytes");
         append(&log, appenders, 200, think, time).print(&what, 200);
     }
-    let gather = Options {
+    let gather = LogOptions {
         gather: none,
-        ..Options::default()
+        ..LogOptions::default()
     };
     let directory = tempfile::tempdir().expect("a directory");
     let log = open(directory.path(), slow, gather);
@@ -176,9 +176,9 @@ fn main() {
         .print("the same, 1 ms between, groups gather nobody", 200);
     for lengthen_bytes in [0, 256 << 10] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = Options {
+        let options = LogOptions {
             lengthen_bytes,
-            ..Options::default()
+            ..LogOptions::default()
         };
         let log = open(directory.path(), None, options);
         let what = format!("this disk, 16 appenders, lengthened by {lengthen_bytes}");
@@ -194,9 +194,9 @@ fn main() {
         ("none", Durability::None),
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = Options {
+        let options = LogOptions {
             durability,
-            ..Options::default()
+            ..LogOptions::default()
         };
         let log = open(directory.path(), None, options);
         let what = format!("this disk, 4 appenders, {name}, 1 MiB");
@@ -204,9 +204,9 @@ fn main() {
     }
     for (count, bytes) in [(1_000_000u32, 100usize), (500, 1 << 20)] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = Options {
+        let options = LogOptions {
             durability: Durability::None,
-            ..Options::default()
+            ..LogOptions::default()
         };
         let log = open(directory.path(), None, options);
         for n in 1..=count {

@@ -1,7 +1,7 @@
 //! Parse time of the workloads' queries, compared with `spargebra`'s in the same run: `cargo run --release -p jindou-bench --example parse_time
 //! FOLDER …`, each folder with queries in files.
 
-use jindou_syntax::{Options, parse_query};
+use jindou_syntax::{ParserOptions, parse_query};
 use spargebra::SparqlParser;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ fn fastest(mut run: impl FnMut()) -> Duration {
 }
 
 fn main() {
-    let options = Options::default();
+    let options = ParserOptions::default();
     for folder in std::env::args().skip(1) {
         let mut all = vec![];
         texts(Path::new(&folder), &mut all);

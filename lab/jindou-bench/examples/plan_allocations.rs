@@ -9,7 +9,7 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::{bsbm, lubm, watdiv};
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -64,7 +64,7 @@ fn main() -> Result<()> {
         .into_iter()
         .map(|i| i.text)
         .collect();
-    let data = Watdiv::new(&Model::standard(), 1, 0)?;
+    let data = Watdiv::new(&WatdivModel::standard(), 1, 0)?;
     measure_set("WatDiv", &data, &texts, rounds)?;
     let data = Bsbm::new(100, 0);
     let all = bsbm::EXPLORE.iter().chain(&bsbm::BUSINESS);

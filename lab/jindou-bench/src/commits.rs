@@ -7,7 +7,7 @@
 use super::measure::Times;
 use crate::args::BenchCommits;
 use jindou::{Database, Error, Journal, LoadOptions, Progress, Result, Ticket};
-use jindou_log::{Directory, Durability, File, Files, Log, Options};
+use jindou_log::{Directory, Durability, File, Files, Log, LogOptions};
 use jindou_server::{Server, ServerOptions};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::ntriples::{TagCase, write_source};
@@ -37,9 +37,9 @@ pub fn run(a: &BenchCommits) -> Result<ExitCode> {
     };
     let base = Database::open(&store)?.snapshot().clone();
     let before = base.quads();
-    let options = Options {
+    let options = LogOptions {
         durability: Durability::Batch,
-        ..Options::default()
+        ..LogOptions::default()
     };
     let epoch = base.base().epoch();
     let (log, _) = Log::open(

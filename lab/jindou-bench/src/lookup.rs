@@ -1,7 +1,7 @@
 //! Cost of reading one neighbour list: random vertices, random predicates that they have.
 
 use jindou::{Database, Result};
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
 use std::time::Instant;
@@ -54,7 +54,7 @@ impl Random {
 
 /// Reads `lists` lists each way, grouped by predicate as a step of a plan reads them: one view, many keys, one
 /// after the other (each lookup's address does not depend on the one before).
-pub fn measure(db: &Database, scope: Scope<'_>, lists: usize) -> Result<Lookup> {
+pub fn measure(db: &Database, scope: GraphScope<'_>, lists: usize) -> Result<Lookup> {
     let snapshot = db.snapshot();
     let n = u64::from(snapshot.base().vertices());
     let mut random = Random(7);
@@ -120,7 +120,7 @@ pub fn measure(db: &Database, scope: Scope<'_>, lists: usize) -> Result<Lookup> 
 fn by_shape(
     snapshot: &Snapshot,
     direction: Direction,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     keys: &[(u32, u32)],
     shapes: &mut Vec<(Shape, [f64; 2])>,
 ) {

@@ -9,11 +9,11 @@ use jindou::{
     Database, Error, GpuChoice, LoadOptions, LoadReport, Progress, QuadBatch, QuadSink, QuadSource,
     QueryOptions, Result,
 };
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_peers::Named;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::ntriples::{TagCase, write_source};
-use jindou_workloads::queries::lubm::{QUERIES, Query};
+use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
@@ -103,7 +103,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
         if let Some(l) = &light {
             light::print(l);
         }
-        let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
+        let l = lookup::measure(&db, GraphScope::Default, 1_000_000)?;
         l.print();
         println!(
             "memory while answering: {:.0} MiB own, {:.0} MiB of the store's files mapped; peak of this process {:.0} MiB",
@@ -124,7 +124,7 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
 
 /// The same data and queries given to other engines too. Their times hold what a client waits for, so `--repeat`,
 /// `--light` and `--gpu` do not apply.
-fn beside_peers(a: &BenchLubm, wanted: &[&Query], threads: usize) -> Result<ExitCode> {
+fn beside_peers(a: &BenchLubm, wanted: &[&LubmQuery], threads: usize) -> Result<ExitCode> {
     let work = PeerWork::new(&a.peers)?;
     let data = work.file(&format!("lubm-{}.nt", a.universities), |part| {
         let file = File::create(part).map_err(|e| Error::io(part, e))?;

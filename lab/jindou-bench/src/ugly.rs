@@ -5,7 +5,7 @@ use super::measure::Times;
 use crate::args::BenchUgly;
 use crate::measure::threads_or_all;
 use jindou::{Database, Error, LoadOptions, MemoryBudget, Progress, QueryOptions, Result};
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_workloads::queries::ugly as queries;
 use jindou_workloads::ugly::Ugly;
 use std::process::ExitCode;
@@ -53,10 +53,10 @@ fn bench(a: &BenchUgly, threads: usize, dir: &std::path::Path) -> Result<ExitCod
     let db = Database::open(dir)?;
     let graph = Ugly::new(a.quads, 0);
     plans(&db, &graph, a.queries, threads)?;
-    let l = lookup::measure(&db, Scope::Default, 1_000_000)?;
+    let l = lookup::measure(&db, GraphScope::Default, 1_000_000)?;
     print!("in the default graph, ");
     l.print();
-    let l = lookup::measure(&db, Scope::Union, 1_000_000)?;
+    let l = lookup::measure(&db, GraphScope::Union, 1_000_000)?;
     println!(
         "neighbour lists over all graphs: {:.1} ns out, {:.1} ns in",
         l.out_ns, l.in_ns

@@ -9,7 +9,7 @@ use jindou::{Database, Error, QueryOptions, Result};
 use jindou_parse::Sources;
 use jindou_peers::Named;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
-use jindou_workloads::watdiv::{Model, Watdiv, write_ntriples};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel, write_ntriples};
 use serde_json::json;
 use std::fs::File;
 use std::io::BufWriter;
@@ -30,7 +30,10 @@ pub fn workload(data: &Path, scale: u32, seed: u64, instances_each: u32) -> Resu
         let write = || {
             let file = File::create(&part).map_err(|e| Error::io(&part, e))?;
             let mut out = BufWriter::with_capacity(1 << 20, file);
-            write_ntriples(&Watdiv::new(&Model::standard(), scale, seed)?, &mut out)?;
+            write_ntriples(
+                &Watdiv::new(&WatdivModel::standard(), scale, seed)?,
+                &mut out,
+            )?;
             drop(out);
             std::fs::rename(&part, data).map_err(|e| Error::io(data, e))
         };
@@ -122,7 +125,7 @@ fn bench(a: &BenchWatdiv, dir: &Path, is_wanted: &dyn Fn(&str) -> bool) -> Resul
         }
         None => {
             if !dir.exists() {
-                let source = Watdiv::new(&Model::standard(), a.scale, a.seed)?;
+                let source = Watdiv::new(&WatdivModel::standard(), a.scale, a.seed)?;
                 loaded = Some(load(dir, &source, a.memory, threads)?);
             }
             instances(a.scale, a.seed, a.instances)?

@@ -8,7 +8,7 @@
 #![cfg(not(sanitized))]
 
 use jindou::{Main, WorkerPool};
-use jindou_server::{Class, Refused};
+use jindou_server::{Refusal, WorkClass};
 use job::Job;
 use loom::model::Builder;
 use loom::sync::{Arc, Condvar, Mutex};
@@ -49,7 +49,7 @@ fn queue(worker: usize) -> Arc<Queue<usize>> {
 }
 
 fn job(n: usize) -> Job<usize> {
-    Job::new(n, Class::Light, 0)
+    Job::new(n, WorkClass::Light, 0)
 }
 
 /// A worker's turns until `find` finds something; `own` is its queue, and `is_there` its last look before it sleeps.

@@ -3,6 +3,7 @@
 
 import type { Completion, CompletionContext, CompletionResult } from "@codemirror/autocomplete";
 import type { EditorView } from "@codemirror/view";
+import { FUNCTIONS } from "jindou:functions";
 import { inGraphs } from "../graphs.ts";
 import { label, labelsOn } from "../labels.ts";
 import { dressed, token } from "../net/http.ts";
@@ -12,13 +13,13 @@ import { prefixes } from "../show.ts";
 import { data } from "../state.ts";
 import { isCode, tokens } from "./tokens.ts";
 
-const KEYWORDS = (
+/** Words of the grammar. Functions with a name are not among them: those come from their reference. */
+export const KEYWORDS = (
   "SELECT WHERE ASK CONSTRUCT DESCRIBE PREFIX BASE FROM DISTINCT REDUCED OPTIONAL UNION MINUS FILTER BIND VALUES GRAPH SERVICE SILENT " +
   "EXISTS GROUP BY HAVING ORDER ASC DESC LIMIT OFFSET AS UNDEF INSERT DELETE DATA LOAD CLEAR DROP CREATE WITH USING NAMED " +
-  "COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT STR LANG LANGMATCHES DATATYPE BOUND IRI BNODE RAND ABS CEIL FLOOR ROUND CONCAT STRLEN " +
-  "UCASE LCASE ENCODE_FOR_URI CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER YEAR MONTH DAY HOURS MINUTES SECONDS TIMEZONE TZ NOW " +
-  "UUID STRUUID MD5 SHA1 SHA256 SHA384 SHA512 COALESCE IF STRLANG STRDT SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC SUBSTR REPLACE REGEX"
-).split(" ").map((label): Completion => ({ label, type: "keyword" }));
+  "COUNT SUM MIN MAX AVG SAMPLE GROUP_CONCAT BOUND COALESCE IF sameTerm"
+).split(" ");
+const WORDS = [...KEYWORDS, ...FUNCTIONS].map((label): Completion => ({ label, type: "keyword" }));
 
 /** Items that are asked for. */
 const MOST = 60;
@@ -179,7 +180,7 @@ function alone(c: CompletionContext, text: string, names: Prefixes): CompletionR
     for (const [name, iri] of names.all) {
       if (name) options.push({ label: `${name}:`, type: "namespace", detail: iri, apply: (view, _, a, b) => insert(view, `${name}:`, a, b, names) });
     }
-    options.push(...KEYWORDS);
+    options.push(...WORDS);
   }
   return { from, options, validFor: /^[?$]?[\p{L}\p{N}_:\-.]*$/u };
 }

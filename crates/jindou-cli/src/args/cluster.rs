@@ -4,7 +4,7 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
-pub enum Cluster {
+pub enum ClusterCommand {
     /// Run all servers on this machine, for testing: write the cluster file and certificates, start the servers, and stop them
     /// together on Ctrl-C.
     Start(StartCluster),

@@ -8,21 +8,21 @@ pub struct GraphsArg {
     /// Graphs that patterns outside GRAPH read: `default`, the store's default graph, or `all`, the union of its graphs. Otherwise as
     /// the store was loaded, which is `default` unless it was loaded with --union-default-graph.
     #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
-    pub graphs: Option<Graphs>,
+    pub graphs: Option<GraphChoice>,
     /// The same as `--graphs all`.
     #[arg(long, hide = true)]
     pub union_default_graph: bool,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Graphs {
+pub enum GraphChoice {
     /// The store's default graph.
     Default,
     /// The union of all graphs.
     All,
 }
 
-impl Graphs {
+impl GraphChoice {
     /// True if the default graph is the union of all graphs.
     pub fn is_union(self) -> bool {
         self == Self::All
@@ -32,7 +32,7 @@ impl Graphs {
 impl GraphsArg {
     /// True if the default graph is the union of all graphs; `None` keeps the setting of the store's load.
     pub fn union_default(self) -> Option<bool> {
-        let chosen = self.graphs.map(Graphs::is_union);
+        let chosen = self.graphs.map(GraphChoice::is_union);
         chosen.or(self.union_default_graph.then_some(true))
     }
 }

@@ -9,12 +9,12 @@ mod rdf;
 mod search;
 mod serve;
 
-pub use cluster::{Cluster, FabricArg, StartCluster};
+pub use cluster::{ClusterCommand, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
 pub use graphs::GraphsArg;
-pub use query::{Query, Shell};
+pub use query::{QueryArgs, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
-pub use search::{Search, SearchFormat};
+pub use search::{SearchArgs, SearchFormat};
 pub use serve::Serve;
 
 use clap::{Args as ClapArgs, CommandFactory, Parser, Subcommand};
@@ -66,21 +66,21 @@ pub enum Command {
     /// Serve a store over HTTP: a page for exploring it, and a SPARQL endpoint (docs/server.md).
     Serve(Box<Serve>),
     /// Load RDF files into a store directory.
-    Load(Load),
+    Load(LoadArgs),
     /// Answer a SPARQL query over a store, RDF files or an endpoint.
-    Query(Query),
+    Query(QueryArgs),
     /// Query a store or an endpoint interactively, with history, completion and paging.
     Shell(Box<Shell>),
     /// Find resources by words of their labels and IRIs (docs/search.md).
-    Search(Search),
+    Search(SearchArgs),
     /// Change a store with a SPARQL update request, as one transaction.
-    Update(Box<Update>),
+    Update(Box<UpdateArgs>),
     /// Verify every byte of a store and list any damage.
     Check(StoreArg),
     /// Print counts, bytes by part, the largest predicates and classes, and how segments find their keys.
     Info(Info),
     /// List, set and remove the prefixes that a store knows: those that its data declares, and those set here (docs/prefixes.md).
-    Prefixes(Prefixes),
+    Prefixes(PrefixesArgs),
     /// Write a store's statements, or those of one graph, as an RDF document.
     Dump(Dump),
     /// Convert RDF documents to another format without a store, or only check them.
@@ -97,7 +97,7 @@ pub enum Command {
     Recluster(Recluster),
     /// Run a sharded store on several servers (docs/cluster.md).
     #[command(subcommand)]
-    Cluster(Cluster),
+    Cluster(ClusterCommand),
     /// Check whether a server is ready, for probes and containers without other clients. Exits with status 1 if it is not ready or does not answer.
     Health(Health),
     /// Print the settings and where they come from: the environment or a file.
@@ -171,7 +171,7 @@ pub struct StoreArg {
 }
 
 #[derive(ClapArgs, Debug)]
-pub struct Load {
+pub struct LoadArgs {
     /// The store directory to create [env: JINDOU_STORE].
     #[arg(long, visible_alias = "to", value_name = "DIR")]
     pub store: Option<PathBuf>,
@@ -238,7 +238,7 @@ pub struct Load {
 }
 
 #[derive(ClapArgs, Debug)]
-pub struct Update {
+pub struct UpdateArgs {
     /// The store directory. No other process may be changing it; a store that is being served is updated through its server.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
@@ -278,7 +278,7 @@ pub struct Update {
 }
 
 #[derive(ClapArgs, Debug)]
-pub struct Prefixes {
+pub struct PrefixesArgs {
     /// The store directory. To change prefixes of a store that is being served, ask its server (PUT /prefixes/NAME).
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE", global = true)]
     pub store: Option<PathBuf>,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(ClapArgs, Debug)]
-pub struct Query {
+pub struct QueryArgs {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: Option<PathBuf>,

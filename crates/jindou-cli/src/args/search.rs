@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 #[derive(ClapArgs, Debug)]
-pub struct Search {
+pub struct SearchArgs {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,

@@ -1,6 +1,6 @@
 //! `jindou cluster`.
 
-use crate::args::{Cluster, FabricArg, StartCluster};
+use crate::args::{ClusterCommand, FabricArg, StartCluster};
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
 use jindou::{Error, Result};
@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 /// Time for servers to end on their own.
 const GRACE: Duration = Duration::from_secs(10);
 
-pub fn run(a: &Cluster) -> Result<ExitCode> {
+pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
     match a {
-        Cluster::Start(a) => start(a),
-        Cluster::Status { file } => status(file),
+        ClusterCommand::Start(a) => start(a),
+        ClusterCommand::Status { file } => status(file),
     }
 }
 
@@ -180,9 +180,9 @@ fn make(
 }
 
 /// Server processes that are ended together with this process.
-struct Running(Vec<(String, Child)>);
+struct ServerProcesses(Vec<(String, Child)>);
 
-impl Running {
+impl ServerProcesses {
     fn stop(&mut self) {
         for (_, child) in &self.0 {
             // SAFETY: the call takes no memory, and a child that was not waited for keeps its number.
@@ -202,7 +202,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for ServerProcesses {
     fn drop(&mut self) {
         self.stop();
     }
@@ -247,7 +247,7 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
     ctrlc::set_handler(move || told.store(true, Ordering::SeqCst))
         .map_err(|e| wrong(format!("cannot handle Ctrl-C: {e}")))?;
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
-    let mut running = Running(Vec::new());
+    let mut running = ServerProcesses(Vec::new());
     for server in &file.servers {
         let (host, port) = server.http.rsplit_once(':').unwrap_or((&server.http, ""));
         let child = Command::new(&program)

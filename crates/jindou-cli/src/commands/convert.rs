@@ -3,7 +3,7 @@
 use super::{cancel_on_interrupt, counted, load, runtime};
 use crate::args::Convert;
 use crate::progress::Bar;
-use crate::rdf::{Graphs, OutFile, QuadWriter, format_for};
+use crate::rdf::{NamedGraphs, OutFile, QuadWriter, format_for};
 use crate::say::say;
 use jindou::parse::{Input, Limits, Sources};
 use jindou::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
@@ -40,8 +40,8 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
         sources.write_errors_to(BufWriter::new(file));
     }
     let graphs = match a.drop_graphs {
-        true => Graphs::Drop,
-        false => Graphs::Keep,
+        true => NamedGraphs::Drop,
+        false => NamedGraphs::Keep,
     };
     let progress = Arc::new(Progress::default());
     let read = |sink: &mut dyn QuadSink| {
@@ -50,7 +50,7 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
         sources.run(0, 1, sink, &progress)
     };
     let quads = if a.check {
-        let mut counter = Counter(0);
+        let mut counter = QuadCounter(0);
         read(&mut counter)?;
         counter.0
     } else {
@@ -75,9 +75,9 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
 }
 
 /// Counts quads.
-struct Counter(u64);
+struct QuadCounter(u64);
 
-impl QuadSink for Counter {
+impl QuadSink for QuadCounter {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         self.0 += batch.quads.len() as u64;
         Ok(())

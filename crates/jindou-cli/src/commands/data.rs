@@ -1,6 +1,6 @@
 //! Files that are queried without a store.
 
-use crate::args::Query;
+use crate::args::QueryArgs;
 use crate::progress::Bar;
 use jindou::parse::{Input, Limits, Sources};
 use jindou::{CancelToken, Database, MemoryBudget, Progress, QuadSource, Result, UpdateOptions};
@@ -10,7 +10,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The errors of reading the files; [`jindou::Error::Limit`] if they do not fit the memory.
-pub fn read(a: &Query, cancel: &CancelToken) -> Result<Database> {
+pub fn read(a: &QueryArgs, cancel: &CancelToken) -> Result<Database> {
     let db = Database::in_memory();
     let memory = match a.memory {
         Some(bytes) => MemoryBudget::new(bytes),

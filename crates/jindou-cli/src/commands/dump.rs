@@ -3,7 +3,7 @@
 use super::{cancel_on_interrupt, counted, runtime, show_recovery};
 use crate::args::Dump;
 use crate::progress::Bar;
-use crate::rdf::{Graphs, OutFile, QuadWriter, format_for};
+use crate::rdf::{NamedGraphs, OutFile, QuadWriter, format_for};
 use jindou::{Access, Database, GraphName, OpenOptions, Progress, QuadSource, Result};
 use jindou_parse::Format;
 use std::process::ExitCode;
@@ -33,8 +33,8 @@ pub fn run(a: &Dump) -> Result<ExitCode> {
     });
     let drop = a.drop_graphs || (only.is_some() && !a.keep_graph);
     let graphs = match drop {
-        true => Graphs::Drop,
-        false => Graphs::Keep,
+        true => NamedGraphs::Drop,
+        false => NamedGraphs::Keep,
     };
     let out = OutFile::create(&a.out)?;
     let mut writer = QuadWriter::new(out, &a.out, format, graphs)

@@ -8,7 +8,7 @@ use jindou_workloads::ntriples::{TagCase, write_source};
 use jindou_workloads::queries::watdiv::{Template, templates};
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -55,12 +55,12 @@ pub fn watdiv_queries(a: &WatdivQueries) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn model_of(file: Option<&Path>) -> Result<Model> {
+fn model_of(file: Option<&Path>) -> Result<WatdivModel> {
     match file {
-        None => Ok(Model::standard()),
+        None => Ok(WatdivModel::standard()),
         Some(file) => {
             let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
-            Model::parse(&file.display().to_string(), &text)
+            WatdivModel::parse(&file.display().to_string(), &text)
         }
     }
 }

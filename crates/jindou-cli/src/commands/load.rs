@@ -1,29 +1,29 @@
 //! `jindou load`.
 
 use super::{cancel_on_interrupt, counted, indexes, runtime, show_recovery};
-use crate::args::Load;
+use crate::args::LoadArgs;
 use crate::overlooked;
 use crate::progress::Bar;
 use crate::remote;
 use crate::say::say;
 use jindou::{
-    Access, CancelToken, Database, Error, LoadOptions, LoadReport, MemoryBudget, MergeOptions,
-    OpenOptions, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, QueryOptions, Result,
-    Sharding, UpdateOptions, UpdateReport,
+    Access, CancelToken, CancellableSource, Database, Error, LoadOptions, LoadReport, MemoryBudget,
+    MergeOptions, OpenOptions, Progress, QuadSource, QueryOptions, Result, Sharding, UpdateOptions,
+    UpdateReport,
 };
 use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
 use jindou_workloads::ugly::Ugly;
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub fn run(a: &Load) -> Result<ExitCode> {
+pub fn run(a: &LoadArgs) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
     let mut options =
         runtime
@@ -63,10 +63,8 @@ pub fn run(a: &Load) -> Result<ExitCode> {
     };
     let quads_before = to.quads();
     let report = if let Some(spec) = &a.source {
-        let source = Cancellable {
-            source: generated(spec)?,
-            cancel,
-        };
+        let generated = generated(spec)?;
+        let source = CancellableSource::new(&*generated, &cancel);
         let _bar = Bar::start(Arc::clone(&progress), source.size_hint(), a.quiet);
         to.put(&source, &progress)?
     } else {
@@ -101,10 +99,7 @@ pub fn run(a: &Load) -> Result<ExitCode> {
             let file = File::create(to).map_err(|e| Error::io(to, e))?;
             sources.write_errors_to(BufWriter::new(file));
         }
-        let source = Cancellable {
-            source: Box::new(&sources),
-            cancel,
-        };
+        let source = CancellableSource::new(&sources, &cancel);
         let report = {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
             to.put(&source, &progress)?
@@ -159,7 +154,7 @@ fn web_address(path: &Path) -> Option<&str> {
 fn fetched(
     builder: SourcesBuilder,
     url: &str,
-    a: &Load,
+    a: &LoadArgs,
     cancel: &CancelToken,
 ) -> Result<SourcesBuilder> {
     if !a.allow_url {
@@ -167,7 +162,7 @@ fn fetched(
             "{url} is a web address; pass --allow-url to fetch it"
         )));
     }
-    let limits = remote::Limits {
+    let limits = remote::DocumentLimits {
         bytes: a.max_url_bytes,
         cancel: cancel.clone(),
     };
@@ -321,56 +316,11 @@ fn generated(spec: &str) -> Result<Box<dyn QuadSource>> {
         "lubm" => Box::new(Lubm::new(size.parse().map_err(|_| bad())?, 0)),
         "watdiv" => {
             let scale = size.parse().map_err(|_| bad())?;
-            Box::new(Watdiv::new(&Model::standard(), scale, 0)?)
+            Box::new(Watdiv::new(&WatdivModel::standard(), scale, 0)?)
         }
         "bsbm" => Box::new(Bsbm::new(size.parse().map_err(|_| bad())?, 0)),
         "sp2b" => Box::new(Sp2b::new(size.parse().map_err(|_| bad())?, 0)),
         "ugly" => Box::new(Ugly::new(size.parse().map_err(|_| bad())?, 0)),
         _ => return Err(bad()),
     })
-}
-
-/// A source that ends with an error once the token is cancelled, so that a load interrupted by Ctrl-C cleans
-/// up after itself.
-struct Cancellable<'a> {
-    source: Box<dyn QuadSource + 'a>,
-    cancel: CancelToken,
-}
-
-impl QuadSource for Cancellable<'_> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        struct Checked<'b> {
-            sink: &'b mut dyn QuadSink,
-            cancel: &'b CancelToken,
-        }
-        impl QuadSink for Checked<'_> {
-            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-                self.cancel.check()?;
-                self.sink.batch(batch)
-            }
-
-            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
-                self.sink.prefix(place, name, iri)
-            }
-        }
-        self.source.run(
-            worker,
-            workers,
-            &mut Checked {
-                sink,
-                cancel: &self.cancel,
-            },
-            progress,
-        )
-    }
-
-    fn size_hint(&self) -> Option<u64> {
-        self.source.size_hint()
-    }
 }

@@ -1,7 +1,7 @@
 //! `jindou prefixes`.
 
 use super::{runtime, show_recovery};
-use crate::args::{PrefixCommand, Prefixes};
+use crate::args::{PrefixCommand, PrefixesArgs};
 use crate::say::say;
 use jindou::{
     Access, Database, Error, OpenOptions, PrefixOrigin, Result, UpdateOptions, prefixes_in_effect,
@@ -9,7 +9,7 @@ use jindou::{
 use jindou_server::documents;
 use std::process::ExitCode;
 
-pub fn run(a: &Prefixes) -> Result<ExitCode> {
+pub fn run(a: &PrefixesArgs) -> Result<ExitCode> {
     let store = a
         .store
         .as_ref()
@@ -54,7 +54,7 @@ fn bare(name: &str) -> &str {
     name.strip_suffix(':').unwrap_or(name)
 }
 
-fn list(a: &Prefixes, db: &Database) {
+fn list(a: &PrefixesArgs, db: &Database) {
     let prefixes = db.prefixes();
     let all = prefixes_in_effect(Some(&prefixes), a.all);
     if a.json {

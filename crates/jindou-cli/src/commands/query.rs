@@ -4,11 +4,11 @@ use super::{
     cancel_on_interrupt, counted, data, no_graphs, no_store, request_text, runtime_with_gpu,
     service,
 };
-use crate::args::Query;
+use crate::args::QueryArgs;
 use crate::empty;
 use crate::overlooked;
-use crate::pages::{self, Head, Pages};
-use crate::remote::Endpoint;
+use crate::pages::{self, Pages, TableHead};
+use crate::remote::SparqlEndpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
 use jindou::{
@@ -30,7 +30,7 @@ fn prefixes_for(text: &str, store: Option<&Database>) -> Prefixes {
     prefixes
 }
 
-pub fn run(a: &Query) -> Result<ExitCode> {
+pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     let text = request_text("query", a.text.as_ref(), a.file.as_ref())?;
     if let Some(endpoint) = &a.remote.endpoint {
         no_graphs(a.graphs)?;
@@ -104,7 +104,7 @@ pub fn run(a: &Query) -> Result<ExitCode> {
 /// default is the first rows of a table and a line with their number, or all of them in a pager. `None` for an answer
 /// with too many rows to count.
 fn answer<T>(
-    a: &Query,
+    a: &QueryArgs,
     text: &str,
     store: Option<&Database>,
     run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
@@ -131,7 +131,7 @@ fn answer<T>(
 }
 
 fn at_terminal<T>(
-    a: &Query,
+    a: &QueryArgs,
     text: &str,
     store: Option<&Database>,
     run: impl FnOnce(&mut dyn AnswerSink) -> Result<T>,
@@ -155,7 +155,7 @@ fn at_terminal<T>(
         if let Some(columns) = columns {
             writer = writer.with_width(usize::from(columns));
         }
-        let mut head = Head::new(&mut writer);
+        let mut head = TableHead::new(&mut writer);
         let answered = run(&mut head);
         (head.settle(answered), head.footer("--all"))
     };
@@ -178,9 +178,9 @@ fn at_terminal<T>(
     Ok(answered)
 }
 
-fn ask_endpoint(a: &Query, url: &str, text: &str) -> Result<ExitCode> {
+fn ask_endpoint(a: &QueryArgs, url: &str, text: &str) -> Result<ExitCode> {
     let token = a.remote.token.as_deref();
-    let endpoint = Endpoint::new(url, token, a.timeout, !a.no_prefixes)?;
+    let endpoint = SparqlEndpoint::new(url, token, a.timeout, !a.no_prefixes)?;
     let begun = Instant::now();
     // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
     let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));

@@ -1,7 +1,7 @@
 //! `jindou search`.
 
 use super::{indexes, runtime};
-use crate::args::{Search, SearchFormat};
+use crate::args::{SearchArgs, SearchFormat};
 use crate::say::say;
 use jindou::search::{Found, LabelOptions, Search as Asked, Searched};
 use jindou::{Access, Database, OpenOptions, QueryOptions, Result};
@@ -9,7 +9,7 @@ use jindou_server::documents;
 use std::process::ExitCode;
 use std::time::Instant;
 
-pub fn run(a: &Search) -> Result<ExitCode> {
+pub fn run(a: &SearchArgs) -> Result<ExitCode> {
     let options = OpenOptions::default()
         .with_access(Access::Read)
         .with_verify(a.verify.verify)

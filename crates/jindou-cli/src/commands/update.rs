@@ -3,12 +3,12 @@
 use super::{
     cancel_on_interrupt, counted, documents, request_text, runtime, service, show_recovery,
 };
-use crate::args::Update;
+use crate::args::UpdateArgs;
 use crate::say::say;
 use jindou::{Access, Database, OpenOptions, Result, UpdateOptions, UpdateReport};
 use std::process::ExitCode;
 
-pub fn run(a: &Update) -> Result<ExitCode> {
+pub fn run(a: &UpdateArgs) -> Result<ExitCode> {
     let text = request_text("update", a.text.as_ref(), a.file.as_ref())?;
     let documents = documents(&a.documents)?;
     let db = Database::open_with(

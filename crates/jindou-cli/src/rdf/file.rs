@@ -1,6 +1,6 @@
 //! An output file that appears when it is complete, or standard output.
 
-use super::{Compression, named};
+use super::{OutputCompression, named};
 use jindou::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -64,16 +64,18 @@ impl OutFile {
         let file = BufWriter::with_capacity(1 << 16, file.map_err(failed)?);
         let to = match named(path).1 {
             None => Encoder::Plain(file),
-            Some(Compression::Gzip) => {
+            Some(OutputCompression::Gzip) => {
                 let level = flate2::Compression::default();
                 Encoder::Gzip(flate2::write::GzEncoder::new(file, level))
             }
-            Some(Compression::Bzip2) => {
+            Some(OutputCompression::Bzip2) => {
                 let level = bzip2::Compression::default();
                 Encoder::Bzip2(bzip2::write::BzEncoder::new(file, level))
             }
-            Some(Compression::Xz) => Encoder::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL)),
-            Some(Compression::Zstd) => {
+            Some(OutputCompression::Xz) => {
+                Encoder::Xz(liblzma::write::XzEncoder::new(file, XZ_LEVEL))
+            }
+            Some(OutputCompression::Zstd) => {
                 Encoder::Zstd(zstd::stream::write::Encoder::new(file, ZSTD_LEVEL).map_err(failed)?)
             }
         };

@@ -4,7 +4,7 @@ mod file;
 mod writer;
 
 pub use file::OutFile;
-pub use writer::{Graphs, QuadWriter};
+pub use writer::{NamedGraphs, QuadWriter};
 
 use jindou::{Error, RdfFormat, Result};
 use jindou_parse::Format;
@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
+pub enum OutputCompression {
     Gzip,
     Bzip2,
     Xz,
@@ -21,16 +21,16 @@ pub enum Compression {
 }
 
 /// Format and compression that a file's name indicates.
-fn named(path: &Path) -> (Option<Format>, Option<Compression>) {
+fn named(path: &Path) -> (Option<Format>, Option<OutputCompression>) {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let Some((stem, last)) = name.rsplit_once('.') else {
         return (None, None);
     };
     let compression = match last.to_ascii_lowercase().as_str() {
-        "gz" | "gzip" => Some(Compression::Gzip),
-        "bz2" => Some(Compression::Bzip2),
-        "xz" => Some(Compression::Xz),
-        "zst" | "zstd" => Some(Compression::Zstd),
+        "gz" | "gzip" => Some(OutputCompression::Gzip),
+        "bz2" => Some(OutputCompression::Bzip2),
+        "xz" => Some(OutputCompression::Xz),
+        "zst" | "zstd" => Some(OutputCompression::Zstd),
         _ => return (Format::from_extension(last), None),
     };
     let inner = stem.rsplit_once('.').map(|(_, e)| e);
@@ -80,9 +80,9 @@ mod tests {
         assert_eq!(of("a/b.nt"), (Some(Format::NTriples), None));
         assert_eq!(
             of("b.v2.TTL.gz"),
-            (Some(Format::Turtle), Some(Compression::Gzip))
+            (Some(Format::Turtle), Some(OutputCompression::Gzip))
         );
-        assert_eq!(of("x.zst"), (None, Some(Compression::Zstd)));
+        assert_eq!(of("x.zst"), (None, Some(OutputCompression::Zstd)));
         assert_eq!(of("README"), (None, None));
         assert!(format_for(Path::new("x"), None).is_err());
         assert_eq!(format_for(Path::new("-"), None).unwrap(), None);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Treatment of statements in named graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Graphs {
+pub enum NamedGraphs {
     /// Writes them with their graphs. In a format without named graphs the first one is an error.
     Keep,
     /// Writes their triples without the graphs.
@@ -28,7 +28,7 @@ const MOST: usize = 100;
 /// Writes quads as a document, in the order in which they come. Memory: a batch.
 pub struct QuadWriter {
     format: Format,
-    graphs: Graphs,
+    graphs: NamedGraphs,
     /// Prefixes to write, including the common ones that the first batch uses.
     prefixes: Vec<(String, String)>,
     /// Prefixes that the statements come with.
@@ -49,7 +49,7 @@ enum OutputState {
 
 impl QuadWriter {
     /// A writer for a document in this format.
-    pub fn new(out: OutFile, path: &Path, format: Format, graphs: Graphs) -> Self {
+    pub fn new(out: OutFile, path: &Path, format: Format, graphs: NamedGraphs) -> Self {
         let name = match path.as_os_str() == "-" {
             true => PathBuf::from("<stdout>"),
             false => path.to_owned(),
@@ -140,7 +140,7 @@ impl QuadWriter {
 
     /// Refuses quads of named graphs in a format without them.
     fn check_graphs(&self, batch: &QuadBatch) -> Result<()> {
-        if has_graphs(self.format) || self.graphs == Graphs::Drop {
+        if has_graphs(self.format) || self.graphs == NamedGraphs::Drop {
             return Ok(());
         }
         match batch.quads.iter().find(|q| q[3].len > 0) {
@@ -165,7 +165,7 @@ impl QuadSink for QuadWriter {
         if matches!(self.state, OutputState::New(_)) {
             self.begin(batch)?;
         }
-        let triples = self.graphs == Graphs::Drop;
+        let triples = self.graphs == NamedGraphs::Drop;
         let wrote = match &mut self.state {
             OutputState::Lines(out, text) => {
                 text.clear();

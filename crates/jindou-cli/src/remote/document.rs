@@ -13,7 +13,7 @@ const ACCEPT: &str = "application/n-quads, application/n-triples;q=0.9, applicat
 
 /// Limits of a document.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct DocumentLimits {
     /// Most bytes, before decompression.
     pub bytes: u64,
     /// Token that ends the reading.
@@ -21,7 +21,7 @@ pub struct Limits {
 }
 
 /// A document that is being fetched.
-pub struct Fetched {
+pub struct FetchedDocument {
     /// Its address after redirects.
     pub url: String,
     /// The body of the response.
@@ -39,7 +39,11 @@ pub struct Fetched {
 /// # Errors
 /// For an invalid URL, a failed connection, an unsuccessful status, too many redirects, content other than RDF, and
 /// more bytes than allowed.
-pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<Fetched> {
+pub fn fetch(
+    address: &str,
+    format: Option<Format>,
+    limits: &DocumentLimits,
+) -> Result<FetchedDocument> {
     // A fragment denotes a place in the document.
     let mut url = url_of(address.split('#').next().unwrap_or(address))?;
     let agent = agent(None);
@@ -83,7 +87,7 @@ pub fn fetch(address: &str, format: Option<Format>, limits: &Limits) -> Result<F
             left: limits.bytes,
             too_long: too_long(),
         };
-        return Ok(Fetched {
+        return Ok(FetchedDocument {
             url: url.to_string(),
             reader: Box::new(reader),
             size,

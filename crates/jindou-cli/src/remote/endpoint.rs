@@ -24,7 +24,7 @@ const GRAPHS: &str = "application/n-triples, text/turtle;q=0.9, application/rdf+
 const ROWS: usize = 256;
 
 /// A SPARQL endpoint.
-pub struct Endpoint {
+pub struct SparqlEndpoint {
     url: Uri,
     agent: Agent,
     token: Option<String>,
@@ -34,12 +34,12 @@ pub struct Endpoint {
 
 /// Form of a query's answer.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum AnswerForm {
     Table,
     Graph,
 }
 
-impl Endpoint {
+impl SparqlEndpoint {
     /// An endpoint at a URL.
     ///
     /// # Errors
@@ -81,25 +81,25 @@ impl Endpoint {
         let text = self.with_prefixes(query, prefixes);
         let form = form(&text);
         let accept = match form {
-            Form::Table => TABLES,
-            Form::Graph => GRAPHS,
+            AnswerForm::Table => TABLES,
+            AnswerForm::Graph => GRAPHS,
         };
         let (media, body) = self.send("query", text, accept, cancel)?;
         if let Some(format) = QueryResultsFormat::from_media_type(&media)
-            && form == Form::Table
+            && form == AnswerForm::Table
         {
             return self.table(body, &media, format, sink);
         }
         // A server that declares application/json or text/plain means the format that belongs to the query's form.
         let plain = media.split(';').next().unwrap_or_default().trim();
         match (form, Format::from_media_type(&media), plain) {
-            (Form::Table, _, "application/json" | "text/json") => {
+            (AnswerForm::Table, _, "application/json" | "text/json") => {
                 self.table(body, &media, QueryResultsFormat::Json, sink)
             }
-            (Form::Table, _, "application/xml" | "text/xml") => {
+            (AnswerForm::Table, _, "application/xml" | "text/xml") => {
                 self.table(body, &media, QueryResultsFormat::Xml, sink)
             }
-            (Form::Graph, Some(format), _) => self.graph(body, &media, format, cancel, sink),
+            (AnswerForm::Graph, Some(format), _) => self.graph(body, &media, format, cancel, sink),
             _ => Err(failed(format!(
                 "{} answered with {media}, which is not a format for this query's results; is it a SPARQL endpoint?",
                 self.url
@@ -339,7 +339,7 @@ impl Endpoint {
             .all_labels()
             .limits(limits)
             .build()?;
-        let mut triples = Triples {
+        let mut triples = TripleSink {
             sink,
             count: 0,
             failed: false,
@@ -358,14 +358,14 @@ impl Endpoint {
 }
 
 /// Passes on the triples of an answer.
-struct Triples<'s> {
+struct TripleSink<'s> {
     sink: &'s mut dyn AnswerSink,
     count: u64,
     /// True if the sink refused one: the error is then the sink's.
     failed: bool,
 }
 
-impl QuadSink for Triples<'_> {
+impl QuadSink for TripleSink<'_> {
     fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
         for &[subject, predicate, object, _] in &batch.quads {
             let term = |span| term::decode(batch.term(span));
@@ -388,12 +388,12 @@ impl QuadSink for Triples<'_> {
 }
 
 /// The form of a query, judged by its first such keyword, since the server may know extensions of SPARQL.
-fn form(query: &str) -> Form {
+fn form(query: &str) -> AnswerForm {
     if let Ok(parsed) = jindou::parse_query(query) {
         use jindou::algebra::Query;
         return match parsed {
-            Query::Construct { .. } | Query::Describe { .. } => Form::Graph,
-            Query::Select { .. } | Query::Ask { .. } => Form::Table,
+            Query::Construct { .. } | Query::Describe { .. } => AnswerForm::Graph,
+            Query::Select { .. } | Query::Ask { .. } => AnswerForm::Table,
         };
     }
     let lines = query
@@ -405,12 +405,12 @@ fn form(query: &str) -> Form {
     let words = lines.flat_map(|l| l.split(|c: char| !c.is_alphanumeric()));
     for word in words {
         match word.to_ascii_uppercase().as_str() {
-            "SELECT" | "ASK" => return Form::Table,
-            "CONSTRUCT" | "DESCRIBE" => return Form::Graph,
+            "SELECT" | "ASK" => return AnswerForm::Table,
+            "CONSTRUCT" | "DESCRIBE" => return AnswerForm::Graph,
             _ => {}
         }
     }
-    Form::Table
+    AnswerForm::Table
 }
 
 #[cfg(test)]
@@ -433,13 +433,13 @@ mod tests {
             ),
             ("define input:inference 'x' SELECT * { ?s ?p ?o }", false),
         ] {
-            assert_eq!(form(text) == Form::Graph, graph, "{text}");
+            assert_eq!(form(text) == AnswerForm::Graph, graph, "{text}");
         }
     }
 
     #[test]
     fn prefixes_are_sent_where_they_are_needed() {
-        let e = Endpoint::new("http://localhost:1/query", Some("t"), None, true).unwrap();
+        let e = SparqlEndpoint::new("http://localhost:1/query", Some("t"), None, true).unwrap();
         let own = [("e".to_owned(), "http://e/".to_owned())];
         assert_eq!(
             e.with_prefixes(
@@ -448,8 +448,8 @@ mod tests {
             ),
             "PREFIX e: <http://e/> PREFIX foaf: <http://xmlns.com/foaf/0.1/> PREFIX skos: <http://s/>\nASK { e:a foaf:b skos:c, no:x }"
         );
-        assert!(Endpoint::new("http://example.org/", Some("t"), None, true).is_err());
-        assert!(Endpoint::new("https://example.org/", Some("t"), None, true).is_ok());
-        assert!(Endpoint::new("ftp://example.org/", None, None, true).is_err());
+        assert!(SparqlEndpoint::new("http://example.org/", Some("t"), None, true).is_err());
+        assert!(SparqlEndpoint::new("https://example.org/", Some("t"), None, true).is_ok());
+        assert!(SparqlEndpoint::new("ftp://example.org/", None, None, true).is_err());
     }
 }

@@ -3,8 +3,8 @@
 mod document;
 mod endpoint;
 
-pub use document::{Limits, fetch};
-pub use endpoint::Endpoint;
+pub use document::{DocumentLimits, fetch};
+pub use endpoint::SparqlEndpoint;
 
 use jindou::service::tls_config;
 use jindou::{CancelToken, Error};

@@ -42,7 +42,7 @@ impl SettingsFile {
         let text = text_of(path)?;
         let file = Self {
             path: path.to_owned(),
-            entries: Reader {
+            entries: SettingsReader {
                 path,
                 text: &text,
                 command,
@@ -96,13 +96,13 @@ fn text_of(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-struct Reader<'a> {
+struct SettingsReader<'a> {
     path: &'a Path,
     text: &'a str,
     command: &'a Command,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn read(&self) -> Result<Vec<FileSetting>> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map_or(0, |s| s.start);

@@ -1,6 +1,6 @@
 //! Completion with Tab, by the same engine as the page's editor, and the test if Enter ends a statement.
 
-use super::session::{Session, Target};
+use super::session::{ShellSession, ShellTarget};
 use super::{dot, statement};
 use jindou::complete::{self as engine, Item, Kind, Request};
 use jindou::{Database, QueryOptions};
@@ -21,11 +21,11 @@ pub struct Assistant {
 }
 
 impl Assistant {
-    pub fn new(session: &Session) -> Self {
+    pub fn new(session: &ShellSession) -> Self {
         let db = match &session.target {
-            Target::Store(db) => db.clone(),
+            ShellTarget::Store(db) => db.clone(),
             // An endpoint's data is not known here, but keywords, prefixes and variables are.
-            Target::Endpoint(..) => Database::in_memory(),
+            ShellTarget::Endpoint(..) => Database::in_memory(),
         };
         Self {
             engine: engine::Completer::new(db),
@@ -34,7 +34,7 @@ impl Assistant {
     }
 
     /// Adopts the prefixes of a session.
-    pub fn learn(&mut self, session: &Session) {
+    pub fn learn(&mut self, session: &ShellSession) {
         self.options = session.completion_options();
     }
 

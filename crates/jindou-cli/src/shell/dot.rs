@@ -1,7 +1,7 @@
 //! The shell's own commands.
 
-use super::session::{Next, RunMode, Session};
-use super::{Outcome, read, statement};
+use super::session::{Next, RunMode, ShellSession};
+use super::{ScriptOutcome, read, statement};
 use crate::args::parse_prefix;
 use crate::say::say;
 use jindou::{Error, Result, ResultFormat};
@@ -43,7 +43,7 @@ fn wrong(message: impl Into<String>) -> Error {
 }
 
 /// Runs a command.
-pub fn run(session: &mut Session, text: &str) -> Result<Next> {
+pub fn run(session: &mut ShellSession, text: &str) -> Result<Next> {
     let text = statement::lone_word(text).unwrap_or(text);
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
@@ -134,7 +134,7 @@ fn switched(name: &str, value: Option<&str>, now: bool) -> Result<bool> {
     }
 }
 
-fn read_file(session: &mut Session, path: &Path) -> Result<Next> {
+fn read_file(session: &mut ShellSession, path: &Path) -> Result<Next> {
     if session.depth == DEEPEST {
         return Err(wrong(format!(
             "{}: files .read one another in a circle",
@@ -146,9 +146,9 @@ fn read_file(session: &mut Session, path: &Path) -> Result<Next> {
     let outcome = read(session, BufReader::new(file), path);
     session.depth -= 1;
     match outcome? {
-        Outcome::Good => Ok(Next::GoOn),
-        Outcome::Quit => Ok(Next::Quit),
-        Outcome::Failed => Err(wrong(format!(
+        ScriptOutcome::Good => Ok(Next::GoOn),
+        ScriptOutcome::Quit => Ok(Next::Quit),
+        ScriptOutcome::Failed => Err(wrong(format!(
             "{}: not all statements could be run",
             path.display()
         ))),

@@ -18,7 +18,7 @@ use jindou_model::sync;
 use rustyline::error::ReadlineError;
 use rustyline::history::DefaultHistory;
 use rustyline::{Cmd, Config, Editor, KeyCode, KeyEvent, Modifiers};
-use session::{Next, Session};
+use session::{Next, ShellSession};
 use std::io::{BufRead, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -80,18 +80,18 @@ pub fn run(a: &Shell) -> Result<ExitCode> {
     let interrupt = Interrupt::default();
     interrupt.install();
     let typed = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-    let mut session = Session::open(a, interrupt, typed)?;
+    let mut session = ShellSession::open(a, interrupt, typed)?;
     if typed {
         return interactive(&mut session);
     }
     let stdin = std::io::stdin().lock();
-    let failed = read(&mut session, stdin, Path::new("<stdin>"))? == Outcome::Failed;
+    let failed = read(&mut session, stdin, Path::new("<stdin>"))? == ScriptOutcome::Failed;
     Ok(ExitCode::from(u8::from(failed)))
 }
 
 /// The way in which a file of statements ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ScriptOutcome {
     Good,
     /// Some statement failed.
     Failed,
@@ -105,10 +105,10 @@ pub enum Outcome {
 /// # Errors
 /// [`Error::SinkClosed`] if the reader is gone, and errors of reading the text, including a statement longer than
 /// [`LONGEST`].
-fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<Outcome> {
+fn read(session: &mut ShellSession, mut lines: impl BufRead, name: &Path) -> Result<ScriptOutcome> {
     let mut pending = String::new();
-    let mut outcome = Outcome::Good;
-    let mut run = |session: &mut Session, pending: &mut String| -> Result<bool> {
+    let mut outcome = ScriptOutcome::Good;
+    let mut run = |session: &mut ShellSession, pending: &mut String| -> Result<bool> {
         let statement = std::mem::take(pending);
         match session.run(&statement) {
             Ok(Next::GoOn) => Ok(true),
@@ -116,7 +116,7 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
             Err(Error::SinkClosed) => Err(Error::SinkClosed),
             Err(e) => {
                 session.tell(&e);
-                outcome = Outcome::Failed;
+                outcome = ScriptOutcome::Failed;
                 Ok(true)
             }
         }
@@ -144,23 +144,23 @@ fn read(session: &mut Session, mut lines: impl BufRead, name: &Path) -> Result<O
         let dot = statement::is_dot(line);
         // A dot command stands between statements.
         if dot && statement::is_whole(&pending) && !run(session, &mut pending)? {
-            return Ok(Outcome::Quit);
+            return Ok(ScriptOutcome::Quit);
         }
         pending.push_str(line);
         pending.push('\n');
         let ends = dot || line.trim().is_empty() || line.trim_end().ends_with(';');
         if ends && statement::is_whole(&pending) && !run(session, &mut pending)? {
-            return Ok(Outcome::Quit);
+            return Ok(ScriptOutcome::Quit);
         }
     }
     if !run(session, &mut pending)? {
-        return Ok(Outcome::Quit);
+        return Ok(ScriptOutcome::Quit);
     }
     Ok(outcome)
 }
 
 /// Prompts for statements until the end.
-fn interactive(session: &mut Session) -> Result<ExitCode> {
+fn interactive(session: &mut ShellSession) -> Result<ExitCode> {
     let broken = |e: ReadlineError| match e {
         ReadlineError::Io(e) => Error::io("<terminal>", e),
         e => Error::io("<terminal>", std::io::Error::other(e.to_string())),

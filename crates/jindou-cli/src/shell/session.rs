@@ -7,8 +7,8 @@ use crate::commands::{
 };
 use crate::empty;
 use crate::overlooked;
-use crate::pages::{First, Head, Pages};
-use crate::remote::Endpoint;
+use crate::pages::{FirstRows, Pages, TableHead};
+use crate::remote::SparqlEndpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
 use jindou::{
@@ -20,9 +20,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A store, or a remote endpoint.
-pub enum Target {
+pub enum ShellTarget {
     Store(Database),
-    Endpoint(Box<Endpoint>, String),
+    Endpoint(Box<SparqlEndpoint>, String),
 }
 
 /// Says if the shell continues.
@@ -49,8 +49,8 @@ struct Answered {
 }
 
 /// A shell's target and its settings.
-pub struct Session {
-    pub target: Target,
+pub struct ShellSession {
+    pub target: ShellTarget,
     /// The store's name as given by the user.
     name: String,
     /// Follows changes that others make to the store, as long as it lives.
@@ -84,7 +84,7 @@ pub struct Session {
     pub depth: usize,
 }
 
-impl Session {
+impl ShellSession {
     pub fn open(a: &Shell, interrupt: Interrupt, typed: bool) -> Result<Self> {
         let token = a.remote.token.clone();
         let mut following = None;
@@ -93,8 +93,9 @@ impl Session {
         let target = match (&a.remote.endpoint, a.place.path()) {
             (Some(url), _) => {
                 no_graphs(a.graphs)?;
-                let endpoint = Endpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
-                Target::Endpoint(Box::new(endpoint), url.clone())
+                let endpoint =
+                    SparqlEndpoint::new(url, token.as_deref(), a.timeout, !a.no_prefixes)?;
+                ShellTarget::Endpoint(Box::new(endpoint), url.clone())
             }
             (None, Some(store)) => {
                 let access = if a.write { Access::Write } else { Access::Read };
@@ -109,7 +110,7 @@ impl Session {
                 if !a.write {
                     following = Some(db.follow_in_background(|_| {})?);
                 }
-                Target::Store(db)
+                ShellTarget::Store(db)
             }
             (None, None) => return Err(no_store()),
         };
@@ -151,7 +152,7 @@ impl Session {
     pub fn greeting(&self) -> String {
         let version = env!("CARGO_PKG_VERSION");
         match &self.target {
-            Target::Store(db) => {
+            ShellTarget::Store(db) => {
                 let quads = match db.quads() {
                     1 => "1 quad".to_owned(),
                     n => format!("{} quads", grouped(n)),
@@ -159,13 +160,13 @@ impl Session {
                 let may = if self.write { "" } else { ", read-only" };
                 format!("Jindou {version}, {}: {quads}{may}", self.name)
             }
-            Target::Endpoint(_, url) => format!("Jindou {version}, endpoint {url}"),
+            ShellTarget::Endpoint(_, url) => format!("Jindou {version}, endpoint {url}"),
         }
     }
 
     /// The warning that queries overlook all data, if it is in named graphs.
     pub fn warning(&self) -> Option<String> {
-        let Target::Store(db) = &self.target else {
+        let ShellTarget::Store(db) = &self.target else {
             return None;
         };
         let counts = db.graph_counts();
@@ -181,7 +182,7 @@ impl Session {
     /// Prefixes that statements may use without declaring them, in addition to the common ones: the store's, by name, then the session's.
     pub fn prefixes(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
-        if let Target::Store(db) = &self.target
+        if let ShellTarget::Store(db) = &self.target
             && self.common_prefixes
         {
             let is_own = |name: &str| self.own_prefixes.iter().any(|p| p.0 == name);
@@ -205,7 +206,7 @@ impl Session {
             true => Prefixes::common(),
             false => Prefixes::new(),
         };
-        if let Target::Store(db) = &self.target
+        if let ShellTarget::Store(db) = &self.target
             && self.common_prefixes
         {
             all.declare_all(&db.prefixes());
@@ -219,8 +220,9 @@ impl Session {
     /// Sets the time limit.
     pub fn set_timeout(&mut self, limit: Option<Duration>) -> Result<()> {
         self.timeout = limit;
-        if let Target::Endpoint(endpoint, url) = &mut self.target {
-            **endpoint = Endpoint::new(url, self.token.as_deref(), limit, self.common_prefixes)?;
+        if let ShellTarget::Endpoint(endpoint, url) = &mut self.target {
+            **endpoint =
+                SparqlEndpoint::new(url, self.token.as_deref(), limit, self.common_prefixes)?;
         }
         Ok(())
     }
@@ -294,13 +296,13 @@ impl Session {
                 if let Some(columns) = self.columns {
                     writer = writer.with_width(columns);
                 }
-                let mut head = Head::new(&mut writer);
+                let mut head = TableHead::new(&mut writer);
                 let answer = self.answer(text, cancel, how, &mut head);
                 let answer = head.settle(answer)?;
                 footer = head.footer(".all");
                 return Ok(answer);
             }
-            let mut first = self.limit.map(|n| First::new(&mut writer, n));
+            let mut first = self.limit.map(|n| FirstRows::new(&mut writer, n));
             match &mut first {
                 Some(first) => {
                     let answer = self.answer(text, cancel, how, first);
@@ -354,7 +356,7 @@ impl Session {
             eprintln!("{rows}");
         }
         if self.typed
-            && let (Target::Store(db), RunMode::Answer, Some(rows)) =
+            && let (ShellTarget::Store(db), RunMode::Answer, Some(rows)) =
                 (&self.target, how, unexplained)
         {
             interrupt.during(|cancel| {
@@ -373,7 +375,7 @@ impl Session {
         sink: &mut dyn AnswerSink,
     ) -> Result<Answered> {
         match &self.target {
-            Target::Store(db) => {
+            ShellTarget::Store(db) => {
                 let options = self.query_options(cancel, how == RunMode::Profile);
                 let (report, said) = overlooked::run(db, text, &options, sink, ".graphs all")?;
                 Ok(Answered {
@@ -382,10 +384,10 @@ impl Session {
                     overlooked: said,
                 })
             }
-            Target::Endpoint(..) if how == RunMode::Profile => {
+            ShellTarget::Endpoint(..) if how == RunMode::Profile => {
                 Err(self.store().err().unwrap_or_else(no_store))
             }
-            Target::Endpoint(endpoint, _) => {
+            ShellTarget::Endpoint(endpoint, _) => {
                 let rows = endpoint.query(text, &self.own_prefixes, cancel, sink)?;
                 Ok(Answered {
                     rows,
@@ -422,8 +424,8 @@ impl Session {
     /// The store, unless the target is an endpoint.
     fn store(&self) -> Result<&Database> {
         match &self.target {
-            Target::Store(db) => Ok(db),
-            Target::Endpoint(..) => Err(Error::Usage(
+            ShellTarget::Store(db) => Ok(db),
+            ShellTarget::Endpoint(..) => Err(Error::Usage(
                 "endpoints have no plans or profiles; open a store".into(),
             )),
         }
@@ -436,7 +438,7 @@ impl Session {
         let interrupt = self.interrupt.clone();
         let begun = Instant::now();
         interrupt.during(|cancel| match &self.target {
-            Target::Store(db) => {
+            ShellTarget::Store(db) => {
                 let mut options = UpdateOptions::default()
                     .with_cancel(cancel.clone())
                     .with_timeout(self.timeout)
@@ -449,7 +451,7 @@ impl Session {
                 update::print(&db.update(text, &options)?);
                 Ok(())
             }
-            Target::Endpoint(endpoint, _) => {
+            ShellTarget::Endpoint(endpoint, _) => {
                 let said = endpoint.update(text, &self.own_prefixes, cancel)?;
                 if !said.is_empty() {
                     say!("{said}");

@@ -26,12 +26,12 @@ pub const MAX_LOW: u32 = 25;
 
 /// Bits appended one after the other.
 #[derive(Debug, Default)]
-pub struct Writer {
+pub struct BitString {
     words: Vec<u64>,
     bits: u64,
 }
 
-impl Writer {
+impl BitString {
     fn put(&mut self, value: u64, width: u32) {
         let (word, shift) = ((self.bits / 64) as usize, self.bits % 64);
         self.bits += u64::from(width);
@@ -212,8 +212,8 @@ mod tests {
             base in 0u32..1000,
         ) {
             let low_bits = 10;
-            let mut keyed = Writer::default();
-            let mut plain = Writer::default();
+            let mut keyed = BitString::default();
+            let mut plain = BitString::default();
             let mut made = Vec::new();
             for b in &blocks {
                 let lows: Vec<u32> = b.keys().copied().collect();
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn the_widest_fields() {
-        let mut writer = Writer::default();
+        let mut writer = BitString::default();
         writer.put(1, 31);
         let at = writer.block(&[3, 4], 25, &[0, 1, u32::MAX]).unwrap();
         let few = writer.block(&[0, 5], 3, &[7, 8, 9]).unwrap();

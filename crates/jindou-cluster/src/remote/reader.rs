@@ -1,6 +1,6 @@
 //! A store on another server, and the summaries of its segments that were fetched from there.
 
-use super::summary::{SegmentEntry, Summary};
+use super::summary::{SegmentEntry, SegmentSummary};
 use super::wire;
 use crate::transport::{
     ByteRange, Moment, Peer, RegionDescriptor, RemoteRegion, Result, TransportError,
@@ -16,13 +16,13 @@ const FETCH: u64 = 1 << 20;
 /// kept.
 pub struct RemoteStore {
     peer: Arc<dyn Peer>,
-    directions: [Served; 2],
+    directions: [RemoteSide; 2],
     memory_limit: u64,
     memory_used: AtomicU64,
 }
 
 /// One direction of a remote store.
-pub(super) struct Served {
+pub(super) struct RemoteSide {
     pub(super) file: RemoteRegion,
     summaries: RemoteRegion,
     entries: Vec<SegmentEntry>,
@@ -33,7 +33,7 @@ pub(super) struct Served {
 /// means that it exceeds the memory limit, so lists have to be requested.
 #[derive(Default)]
 #[repr(align(64))]
-struct SummarySlot(OnceLock<Option<Summary>>);
+struct SummarySlot(OnceLock<Option<SegmentSummary>>);
 
 pub(super) fn damaged(what: &str) -> TransportError {
     TransportError::Refused(format!("the peer sent a damaged {what}"))
@@ -72,7 +72,7 @@ impl RemoteStore {
                 deadline,
             )?;
             let kept = entries.iter().map(|_| SummarySlot::default()).collect();
-            Ok(Served {
+            Ok(RemoteSide {
                 file,
                 summaries,
                 entries,
@@ -113,17 +113,17 @@ impl RemoteStore {
         &*self.peer
     }
 
-    pub(super) fn served(&self, direction: Direction) -> &Served {
+    pub(super) fn served(&self, direction: Direction) -> &RemoteSide {
         &self.directions[direction as usize]
     }
 
     /// The summary of a segment with edges; `None` if it exceeds the memory limit.
     pub(super) fn summary<'a>(
         &'a self,
-        served: &'a Served,
+        served: &'a RemoteSide,
         p: PredicateId,
         deadline: Moment,
-    ) -> Result<Option<&'a Summary>> {
+    ) -> Result<Option<&'a SegmentSummary>> {
         let (Some(slot), Some(entry)) = (
             served.kept.get(p.0 as usize),
             served.entries.get(p.0 as usize),
@@ -143,7 +143,9 @@ impl RemoteStore {
             let at = entry.summary_at.saturating_mul(8);
             let into = bytemuck::cast_slice_mut(&mut words);
             fetch(&*self.peer, served.summaries, at, into, deadline)
-                .and_then(|()| Summary::parse(entry, words).ok_or_else(|| damaged("summary")))
+                .and_then(|()| {
+                    SegmentSummary::parse(entry, words).ok_or_else(|| damaged("summary"))
+                })
                 .map(Some)
         } else {
             Ok(None)

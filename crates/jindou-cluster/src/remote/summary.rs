@@ -17,7 +17,7 @@
 //! and a block: its cost is that of its cache misses, and these are few. (Elias–Fano offsets and keys take two thirds
 //! of the space on LUBM and 0.9 of it on the ugly graph, but four to six dependent misses.)
 
-use super::blocks::{self, NONE, Writer};
+use super::blocks::{self, BitString, NONE};
 use super::files::StoreFiles;
 use bytemuck::{Pod, Zeroable};
 use jindou_graph::segment::{KeyFinder, Segment, prefetch};
@@ -124,7 +124,7 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
         Some(offsets) => offsets.get(from..=to).unwrap_or(&[]).to_vec(),
         None => (from as u32..=to as u32).collect(),
     };
-    let mut writer = Writer::default();
+    let mut writer = BitString::default();
     let end = u64::from(u32::try_from(segment.edge_count()).ok()?) | u64::from(NONE) << 32;
     if let KeyFinder::Intervals(runs) = segment.finder {
         words.push(runs.len() as u64);
@@ -198,7 +198,7 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
 }
 
 /// The entry for lists whose numbers are known otherwise. With one neighbour per key, the base suffices.
-fn numbered(writer: &mut Writer, bounds: &[u32]) -> Option<u64> {
+fn numbered(writer: &mut BitString, bounds: &[u32]) -> Option<u64> {
     let single = match bounds {
         [a, .., z] => z.saturating_sub(*a) as usize == bounds.len() - 1,
         _ => true,
@@ -222,15 +222,15 @@ fn hash(words: &[u64]) -> u64 {
 
 /// A segment's summary in the reader's memory. Fits a cache line, including the overhead of a table of them.
 #[derive(Debug)]
-pub struct Summary {
+pub struct SegmentSummary {
     words: Box<[u64]>,
-    finder: Finder,
+    finder: SummaryFinder,
     edges: u64,
     neighbours_at: u64,
 }
 
 #[derive(Debug)]
-enum Finder {
+enum SummaryFinder {
     /// Number of runs; number of entries, zero if every key has one neighbour.
     Intervals(u32, u32),
     /// First id and number of entries, two words each.
@@ -241,7 +241,7 @@ enum Finder {
 
 /// Half of a lookup: the result of the first cache miss.
 #[derive(Clone, Copy, Debug)]
-struct Half {
+struct HalfLookup {
     /// Edges before the block's first list.
     base: u64,
     /// [`NONE`] if the lists from the base on have one neighbour each.
@@ -250,7 +250,7 @@ struct Half {
     key: u32,
 }
 
-impl Half {
+impl HalfLookup {
     /// The half given by an entry for a key of its block.
     #[inline]
     fn from_entry(entry: u64, key: u32) -> Self {
@@ -262,7 +262,7 @@ impl Half {
     }
 }
 
-impl Summary {
+impl SegmentSummary {
     /// Takes over the words that `entry` describes; `None` if they do not match the description.
     #[must_use]
     pub fn parse(entry: &SegmentEntry, words: Box<[u64]>) -> Option<Self> {
@@ -277,7 +277,7 @@ impl Summary {
                     _ => entry.keys.div_ceil(GROUP) + 1,
                 };
                 words.get(..1 + 2 * n as usize + groups as usize)?;
-                Finder::Intervals(n, groups)
+                SummaryFinder::Intervals(n, groups)
             }
             BITMAP | BUCKETS => {
                 let &[first, n] = words.first_chunk::<2>()?;
@@ -286,8 +286,8 @@ impl Summary {
                 // One more entry: the end.
                 words.get(..2 + entry_words * (n as usize + 1))?;
                 match entry.finder {
-                    BITMAP => Finder::Bitmap(id, n),
-                    _ if shift <= blocks::MAX_LOW => Finder::Buckets(id, shift, n),
+                    BITMAP => SummaryFinder::Bitmap(id, n),
+                    _ if shift <= blocks::MAX_LOW => SummaryFinder::Buckets(id, shift, n),
                     _ => return None,
                 }
             }
@@ -321,18 +321,18 @@ impl Summary {
     #[inline]
     fn prefetch_entry(&self, v: u32) {
         match self.finder {
-            Finder::Intervals(..) => {}
-            Finder::Bitmap(first, _) => {
+            SummaryFinder::Intervals(..) => {}
+            SummaryFinder::Bitmap(first, _) => {
                 prefetch(&self.words, 2 + 2 * (v.wrapping_sub(first) / 64) as usize);
             }
-            Finder::Buckets(first, shift, _) => {
+            SummaryFinder::Buckets(first, shift, _) => {
                 prefetch(&self.words, 2 + (v.wrapping_sub(first) >> shift) as usize);
             }
         }
     }
 
     #[inline]
-    fn prefetch_block(&self, half: &Half) {
+    fn prefetch_block(&self, half: &HalfLookup) {
         if half.block != NONE {
             let at = self.blocks_at() + half.block as usize / 2;
             prefetch(&self.words, at);
@@ -345,58 +345,60 @@ impl Summary {
     #[inline]
     fn blocks_at(&self) -> usize {
         match self.finder {
-            Finder::Intervals(n, groups) => 1 + 2 * n as usize + groups as usize,
-            Finder::Bitmap(_, n) => 2 + 2 * (n as usize + 1),
-            Finder::Buckets(_, _, n) => 2 + n as usize + 1,
+            SummaryFinder::Intervals(n, groups) => 1 + 2 * n as usize + groups as usize,
+            SummaryFinder::Bitmap(_, n) => 2 + 2 * (n as usize + 1),
+            SummaryFinder::Buckets(_, _, n) => 2 + n as usize + 1,
         }
     }
 
     /// The first half of a lookup; `None` if it already shows that `v` is not a key.
     #[inline]
-    fn enter(&self, v: u32) -> Option<Half> {
+    fn enter(&self, v: u32) -> Option<HalfLookup> {
         match self.finder {
-            Finder::Intervals(n, groups) => {
+            SummaryFinder::Intervals(n, groups) => {
                 let runs = self.words.get(1..1 + 2 * n as usize)?.chunks_exact(2);
                 let mut runs = runs.map(|r| (r[0] as u32, (r[0] >> 32) as u32, r[1] as u32));
                 let (start, _, base) = runs.find(|&(start, end, _)| v >= start && v < end)?;
                 let k = base.wrapping_add(v - start);
                 if groups == 0 {
-                    return Some(Half {
+                    return Some(HalfLookup {
                         base: u64::from(k),
                         block: NONE,
                         key: 0,
                     });
                 }
                 let at = 1 + 2 * n as usize + (k / GROUP) as usize;
-                Some(Half::from_entry(*self.words.get(at)?, k % GROUP))
+                Some(HalfLookup::from_entry(*self.words.get(at)?, k % GROUP))
             }
-            Finder::Bitmap(first, n) => {
+            SummaryFinder::Bitmap(first, n) => {
                 let d = v.checked_sub(first)?;
                 let i = d / 64;
                 let at = 2 + 2 * i as usize;
                 let &[bits, here] = self.words.get(at..)?.first_chunk()?;
                 let bit = 1u64 << (d % 64);
                 let before = (bits & (bit - 1)).count_ones();
-                (i < n && bits & bit != 0).then(|| Half::from_entry(here, before))
+                (i < n && bits & bit != 0).then(|| HalfLookup::from_entry(here, before))
             }
-            Finder::Buckets(first, shift, n) => {
+            SummaryFinder::Buckets(first, shift, n) => {
                 let d = v.checked_sub(first)?;
                 let i = d >> shift;
                 let here = *self.words.get(2 + i as usize)?;
                 let key = d & ((1 << shift) - 1);
                 let empty = (here >> 32) as u32 == NONE;
-                (i < n && !empty).then(|| Half::from_entry(here, key))
+                (i < n && !empty).then(|| HalfLookup::from_entry(here, key))
             }
         }
     }
 
     /// The second half: the place of the list.
     #[inline]
-    fn range(&self, half: Half) -> Option<(u64, u32)> {
+    fn range(&self, half: HalfLookup) -> Option<(u64, u32)> {
         let words = self.words.get(self.blocks_at()..)?;
         let (a, b) = match self.finder {
             _ if half.block == NONE => (u64::from(half.key), u64::from(half.key) + 1),
-            Finder::Buckets(_, shift, _) => blocks::find(words, half.block, shift, half.key)?,
+            SummaryFinder::Buckets(_, shift, _) => {
+                blocks::find(words, half.block, shift, half.key)?
+            }
             _ => blocks::nth(words, half.block, half.key)?,
         };
         let (a, b) = (half.base + a, half.base + b);

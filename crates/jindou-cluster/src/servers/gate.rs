@@ -44,13 +44,13 @@ struct GateWaiter {
 }
 
 /// A connection before the end of its handshake.
-pub struct Newcomer {
+pub struct PendingConnection {
     gate: Arc<Gate>,
     number: u64,
     away: Arc<Notify>,
 }
 
-impl Newcomer {
+impl PendingConnection {
     /// Completes when the connection has to make room for another one.
     pub async fn sent_away(&self) {
         self.away.notified().await;
@@ -74,7 +74,7 @@ impl Newcomer {
     }
 }
 
-impl Drop for Newcomer {
+impl Drop for PendingConnection {
     fn drop(&mut self) {
         self.gate.lock().all.remove(&self.number);
     }
@@ -105,7 +105,7 @@ impl Gate {
     }
 
     /// Admits a connection from this address. O(waiting connections).
-    pub fn enter(self: &Arc<Self>, from: IpAddr) -> Newcomer {
+    pub fn enter(self: &Arc<Self>, from: IpAddr) -> PendingConnection {
         let from = from.to_canonical();
         let away = Arc::new(Notify::new());
         let mut inner = self.lock();
@@ -127,7 +127,7 @@ impl Gate {
             inner.send_away(number, |_| true);
         }
         drop(inner);
-        Newcomer {
+        PendingConnection {
             gate: Arc::clone(self),
             number,
             away,
@@ -162,7 +162,7 @@ mod tests {
         IpAddr::from((0x0a00_0000 + n).to_be_bytes())
     }
 
-    fn waits(n: &Newcomer) -> bool {
+    fn waits(n: &PendingConnection) -> bool {
         n.gate.lock().all.contains_key(&n.number)
     }
 

@@ -2,11 +2,11 @@
 //! their own.
 
 use super::frame::{self, FrameKind, FramePart, Hello};
-use super::gate::{Gate, Newcomer};
-use super::lane::{self, Answering};
+use super::gate::{Gate, PendingConnection};
+use super::lane::{self, RequestLane};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
-use crate::shards::{Reply, Request, answer, wire};
+use crate::shards::{Reply, ShardRequest, answer, wire};
 use jindou_graph::shard::Posts;
 use jindou_model::invariant::guarded;
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
@@ -64,13 +64,15 @@ impl Own {
     ///
     /// # Errors
     /// [`Error::Shard`] with the shard's number.
-    pub fn answer(&self, shard: u32, request: &Request) -> Result<Reply> {
+    pub fn answer(&self, shard: u32, request: &ShardRequest) -> Result<Reply> {
         let failed = |message: String| Error::Shard { shard, message };
         let base = self.bases.get(shard as usize).and_then(Option::as_ref);
         let base = base.ok_or_else(|| failed("it does not hold this shard".into()))?;
         // Damaged files give values out of range, which must end this request only.
         let one = || match (request, &self.posts) {
-            (Request::Post(message), Some(posts)) => posts.take(shard, message).map(Reply::Post),
+            (ShardRequest::Post(message), Some(posts)) => {
+                posts.take(shard, message).map(Reply::Post)
+            }
             _ => answer(base, request),
         };
         guarded(one).map_err(|e| match e {
@@ -82,7 +84,7 @@ impl Own {
 
 /// Everything that admitted connections can access.
 #[derive(Clone)]
-pub struct Inside {
+pub struct AdmittedAccess {
     pub own: Own,
     pub lanes: Option<Arc<lane::LaneEnd>>,
     /// Budget for incoming requests.
@@ -119,7 +121,7 @@ impl Listener {
     /// Accepts connections; never returns. `others` are the addresses of the cluster's other servers.
     pub async fn run(
         self,
-        inside: Inside,
+        inside: AdmittedAccess,
         expected: Hello,
         state: ServerState,
         others: Vec<String>,
@@ -180,7 +182,7 @@ fn refusal(hello: Option<&Hello>, expected: &Hello) -> Option<String> {
 
 /// The handshake, once the first byte has arrived.
 async fn greet(
-    newcomer: &Newcomer,
+    newcomer: &PendingConnection,
     tcp: TcpStream,
     acceptor: TlsAcceptor,
     expected: &Hello,
@@ -220,8 +222,8 @@ async fn meet(
 }
 
 /// Answers a connection's requests until it ends.
-async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
-    let Inside { own, lanes, memory } = inside;
+async fn serve(stream: TlsStream<TcpStream>, inside: AdmittedAccess) -> io::Result<()> {
+    let AdmittedAccess { own, lanes, memory } = inside;
     let (from, to) = tokio::io::split(stream);
     let (mut from, mut to) = (
         BufReader::with_capacity(CHUNK, from),
@@ -230,7 +232,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
     let (out, mut parts) = channel::<FramePart>(4);
     let in_work = Arc::new(Semaphore::new(IN_WORK));
     let reading = async {
-        let mut message: Option<Message> = None;
+        let mut message: Option<IncomingMessage> = None;
         let mut open: Option<lane::AnsweringLane> = None;
         loop {
             let frame = frame::read(&mut from, CHUNK).await?;
@@ -246,7 +248,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                     open = lanes
                         .as_ref()
                         .filter(|_| frame.number != 0)
-                        .and_then(|end| Answering::open(end, &own, &out, frame.number, &memory));
+                        .and_then(|end| RequestLane::open(end, &own, &out, frame.number, &memory));
                     if frame.number != 0 {
                         let number = open.as_ref().map_or(0, |o| o.number);
                         let _ = reply(&out, FrameKind::Lane, number, Vec::new()).await;
@@ -254,7 +256,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                     continue;
                 }
                 (FrameKind::Requests, None) => {
-                    let mut begun = Message::new(frame.number, &memory);
+                    let mut begun = IncomingMessage::new(frame.number, &memory);
                     begun.add(&frame.body);
                     begun
                 }
@@ -274,7 +276,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
                 message = Some(current);
                 continue;
             }
-            let Message {
+            let IncomingMessage {
                 number,
                 bytes,
                 charge,
@@ -308,7 +310,7 @@ async fn serve(stream: TlsStream<TcpStream>, inside: Inside) -> io::Result<()> {
 
 /// A message that arrives in frames, charged as it grows. If there is no room for it, it is read to its end and
 /// discarded.
-struct Message {
+struct IncomingMessage {
     number: u64,
     bytes: Vec<u8>,
     /// Bytes received so far.
@@ -318,7 +320,7 @@ struct Message {
     refused: Option<String>,
 }
 
-impl Message {
+impl IncomingMessage {
     fn new(number: u64, memory: &MemoryBudget) -> Self {
         Self {
             number,
@@ -386,6 +388,6 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
 fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
     let requests =
         wire::requests(bytes).ok_or_else(|| Error::Usage("the request cannot be read".into()))?;
-    let one = |(shard, request): &(u32, Request)| own.answer(*shard, request);
+    let one = |(shard, request): &(u32, ShardRequest)| own.answer(*shard, request);
     requests.iter().map(one).collect()
 }

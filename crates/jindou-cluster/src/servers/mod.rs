@@ -27,14 +27,14 @@ mod tls;
 
 pub use file::{ClusterFile, Fabric, ServerEntry};
 
-use crate::shards::{Reply, Request, ShardClient, post, wire};
+use crate::shards::{Reply, ShardClient, ShardRequest, post, wire};
 use frame::Hello;
 use jindou_graph::shard::{Blocks, Far, Posts};
 use jindou_model::sync::lock;
 use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, shard_folder};
-use listen::{Inside, Listener, Own};
+use listen::{AdmittedAccess, Listener, Own};
 use peer::{Peer, PendingReply};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -155,7 +155,7 @@ impl Servers {
         };
         let others = file.servers.iter().filter(|s| s.name != name);
         let others = others.map(|s| s.address.clone()).collect();
-        let inside = Inside {
+        let inside = AdmittedAccess {
             own: own.clone(),
             lanes: lanes.clone(),
             memory: memory.clone(),
@@ -363,7 +363,7 @@ impl ShardClient for Servers {
         &self,
         blocks: &Blocks,
         shard: u32,
-        request: &Request,
+        request: &ShardRequest,
         cancel: &CancelToken,
     ) -> Option<Reply> {
         // Returns at once in a cluster over TLS.
@@ -372,7 +372,7 @@ impl ShardClient for Servers {
         lane.reads()?.reply(blocks, shard, request, cancel)
     }
 
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         let mut found: Vec<Option<Reply>> = Vec::new();
         found.resize_with(requests.len(), || None);
         // By peer, in the order of requests.
@@ -392,7 +392,7 @@ impl ShardClient for Servers {
         let mut sent = Vec::with_capacity(groups.len());
         for (peer, places) in groups {
             let shard = requests[places[0]].0;
-            let group: Vec<(u32, Request)> =
+            let group: Vec<(u32, ShardRequest)> =
                 places.iter().map(|&at| requests[at].clone()).collect();
             let mut body = Vec::new();
             wire::put_requests(&group, &mut body);

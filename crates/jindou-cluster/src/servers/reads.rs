@@ -12,7 +12,7 @@
 use super::SILENCE;
 use super::lane::{ALIVE, CATALOGUE, LaneEnd};
 use crate::remote::{Exposed, RemoteStore, StoreFiles};
-use crate::shards::{Graphs, Reply, Request};
+use crate::shards::{Reply, RequestGraphs, ShardRequest};
 use crate::transport::{self, Epoch, Transport, TransportError};
 use jindou_graph::shard::{Blocks, EVERYTHING};
 use jindou_model::sync::{read, write};
@@ -64,7 +64,7 @@ impl Shelf {
         let exposed = Exposed::new(files, &named);
         let cannot = |e: TransportError| Error::Shard {
             shard,
-            message: format!("its memory cannot be opened to other servers: {e}"),
+            message: format!("its memory cannot be made readable for other servers: {e}"),
         };
         let (catalogue, _) = exposed.register(to).map_err(cannot)?;
         write(&self.catalogues).insert(shard, catalogue);
@@ -83,7 +83,7 @@ impl Shelf {
 
 /// Times in nanoseconds of the ways to get lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Cost {
+struct ReadTimes {
     /// A request and its answer.
     ask: f64,
     /// Reading one list.
@@ -92,7 +92,7 @@ struct Cost {
     further: f64,
 }
 
-impl Cost {
+impl ReadTimes {
     /// True if reading this many lists is faster than requesting them.
     fn reads(&self, lists: usize) -> bool {
         let further = lists.saturating_sub(1) as f64;
@@ -105,7 +105,7 @@ pub struct Reads {
     end: Arc<LaneEnd>,
     /// By shard.
     stores: FxHashMap<u32, RemoteStore>,
-    cost: Cost,
+    cost: ReadTimes,
     /// Number of requests served by reading.
     read: AtomicU64,
 }
@@ -153,7 +153,7 @@ impl Reads {
         end: &LaneEnd,
         link: &dyn transport::Peer,
         stores: &FxHashMap<u32, RemoteStore>,
-    ) -> Result<Cost, TransportError> {
+    ) -> Result<ReadTimes, TransportError> {
         let deadline = || end.transport().deadline(SILENCE);
         let quickest = |once: &dyn Fn() -> Result<(), TransportError>| {
             let mut least = f64::MAX;
@@ -164,7 +164,7 @@ impl Reads {
             }
             Ok::<_, TransportError>(least)
         };
-        let mut cost = Cost {
+        let mut cost = ReadTimes {
             ask: quickest(&|| link.call(ALIVE, Epoch(0), &[], &mut Vec::new(), deadline()))?,
             one: 0.0,
             further: 0.0,
@@ -194,12 +194,12 @@ impl Reads {
         &self,
         blocks: &Blocks,
         shard: u32,
-        request: &Request,
+        request: &ShardRequest,
         cancel: &CancelToken,
     ) -> Option<Reply> {
-        let (Request::Lists { keys, .. }
-        | Request::Contains { keys, .. }
-        | Request::Degrees { keys, .. }) = request
+        let (ShardRequest::Lists { keys, .. }
+        | ShardRequest::Contains { keys, .. }
+        | ShardRequest::Degrees { keys, .. }) = request
         else {
             return None;
         };
@@ -222,10 +222,10 @@ impl Reads {
             read.is_ok_and(|r| r).then_some((ends, neighbours))
         };
         let reply = match request {
-            Request::Lists {
+            ShardRequest::Lists {
                 predicate,
                 direction,
-                graphs: Graphs::Default,
+                graphs: RequestGraphs::Default,
                 merged,
                 within,
                 most,
@@ -245,10 +245,10 @@ impl Reads {
                     graphs,
                 }
             }
-            Request::Contains {
+            ShardRequest::Contains {
                 predicate,
                 direction,
-                graphs: Graphs::Default,
+                graphs: RequestGraphs::Default,
                 neighbours,
                 ..
             } => {
@@ -261,7 +261,7 @@ impl Reads {
                 };
                 Reply::There(ends.iter().zip(neighbours).map(there).collect())
             }
-            Request::Degrees {
+            ShardRequest::Degrees {
                 predicate,
                 direction,
                 ..
@@ -309,14 +309,14 @@ mod tests {
 
     #[test]
     fn reads_that_the_other_side_has_to_help_with_are_for_few_lists() {
-        let mut cost = Cost {
+        let mut cost = ReadTimes {
             ask: 40_000.0,
             one: 600.0,
             further: 30.0,
         };
         assert!([0, 1, 100, 1_000_000].iter().all(|&n| cost.reads(n)));
         // As over TCP, where each list is a message.
-        cost = Cost {
+        cost = ReadTimes {
             ask: 40_000.0,
             one: 30_000.0,
             further: 15_000.0,

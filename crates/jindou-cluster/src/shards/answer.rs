@@ -1,8 +1,8 @@
 //! A shard's answers to the requests of other shards.
 
-use super::{Reply, Request};
+use super::{Reply, ShardRequest};
 use jindou_graph::ObjectTerms;
-use jindou_graph::segment::{NO_KEY, Scope, prefetch};
+use jindou_graph::segment::{GraphScope, NO_KEY, prefetch};
 use jindou_graph::shard::{LocalKey, OwnEdges, OwnLists};
 use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_store::Base;
@@ -13,12 +13,12 @@ use jindou_store::shard::OwnData;
 ///
 /// # Errors
 /// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
-pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
+pub fn answer(base: &Base, request: &ShardRequest) -> Result<Reply> {
     let own = base.own_data().ok_or_else(|| Error::Shard {
         shard: 0,
         message: "it is a whole store, not a shard".into(),
     })?;
-    let reply = Answering { base, own }.answer(request)?;
+    let reply = ShardAnswer { base, own }.answer(request)?;
     // Files that fail meanwhile read as zeros.
     base.check_files()?;
     Ok(reply)
@@ -27,12 +27,12 @@ pub fn answer(base: &Base, request: &Request) -> Result<Reply> {
 /// Most predicates of a constant for which edges are counted when it is looked up.
 const MOST_PREDICATES: usize = 64;
 
-struct Answering<'a> {
+struct ShardAnswer<'a> {
     base: &'a Base,
     own: OwnData<'a>,
 }
 
-impl Answering<'_> {
+impl ShardAnswer<'_> {
     fn view(&self, predicate: u32, direction: Direction) -> OwnEdges<'_> {
         self.own.edges(PredicateId(predicate), direction)
     }
@@ -48,9 +48,9 @@ impl Answering<'_> {
         ids.iter().map(|&id| self.key(id)).collect()
     }
 
-    fn answer(&self, request: &Request) -> Result<Reply> {
+    fn answer(&self, request: &ShardRequest) -> Result<Reply> {
         Ok(match request {
-            Request::Lists {
+            ShardRequest::Lists {
                 predicate,
                 direction,
                 graphs,
@@ -63,7 +63,7 @@ impl Answering<'_> {
                 let keys = self.keys(keys)?;
                 lists(&view, &keys, (graphs.scope(), *within), *merged, *most)
             }
-            Request::Contains {
+            ShardRequest::Contains {
                 predicate,
                 direction,
                 graphs,
@@ -79,7 +79,7 @@ impl Answering<'_> {
                         .collect(),
                 )
             }
-            Request::Degrees {
+            ShardRequest::Degrees {
                 predicate,
                 direction,
                 keys,
@@ -91,7 +91,7 @@ impl Answering<'_> {
                     named: keys.iter().map(|&k| view.named_degree(k)).collect(),
                 }
             }
-            Request::Keys {
+            ShardRequest::Keys {
                 predicate,
                 direction,
                 graphs,
@@ -104,7 +104,7 @@ impl Answering<'_> {
                 let more = self.own.keys(p, *direction, scope, page, &mut ids);
                 Reply::Ids { ids, more }
             }
-            Request::Predicates {
+            ShardRequest::Predicates {
                 direction,
                 vertices,
             } => {
@@ -120,7 +120,7 @@ impl Answering<'_> {
                 }
                 Reply::Predicates { ends, predicates }
             }
-            Request::Terms { ids } => {
+            ShardRequest::Terms { ids } => {
                 let (mut ends, mut bytes) = (Vec::with_capacity(ids.len()), Vec::new());
                 for &id in ids {
                     self.own.term(id, &mut bytes);
@@ -128,29 +128,29 @@ impl Answering<'_> {
                 }
                 Reply::Terms { ends, bytes }
             }
-            Request::Lookup { ends, bytes } => {
+            ShardRequest::Lookup { ends, bytes } => {
                 let ids = self.ids_of(ends, bytes);
                 Reply::Ids { ids, more: false }
             }
-            Request::Find { ends, bytes } => self.found(self.ids_of(ends, bytes)),
-            Request::GraphSubjects { graph, predicate } => {
+            ShardRequest::Find { ends, bytes } => self.found(self.ids_of(ends, bytes)),
+            ShardRequest::GraphSubjects { graph, predicate } => {
                 let mut ids = Vec::new();
                 let p = PredicateId(*predicate);
                 self.own.graph_subjects(*graph, p, &mut ids);
                 Reply::Ids { ids, more: false }
             }
-            Request::GraphPredicates { graph } => Reply::Ids {
+            ShardRequest::GraphPredicates { graph } => Reply::Ids {
                 ids: self.own.graph_predicates(*graph),
                 more: false,
             },
-            Request::ObjectTerms { predicate } => {
+            ShardRequest::ObjectTerms { predicate } => {
                 Reply::Objects(match self.base.object_terms(PredicateId(*predicate)) {
                     ObjectTerms::Any => 0,
                     ObjectTerms::Texts => 1,
                     ObjectTerms::Resources => 2,
                 })
             }
-            Request::Post(_) => {
+            ShardRequest::Post(_) => {
                 return Err(Error::Shard {
                     shard: self.own.number(),
                     message: "it runs no parts of queries".into(),
@@ -213,7 +213,7 @@ fn inside(list: &[u32], [from, to]: [u32; 2]) -> std::ops::Range<usize> {
 fn lists(
     view: &OwnEdges<'_>,
     keys: &[LocalKey],
-    (scope, within): (Scope<'_>, [u32; 2]),
+    (scope, within): (GraphScope<'_>, [u32; 2]),
     merged: bool,
     most: u32,
 ) -> Reply {
@@ -225,7 +225,7 @@ fn lists(
     let most = most as usize;
     for &key in keys {
         let from = neighbours.len();
-        if merged || scope == Scope::Default {
+        if merged || scope == GraphScope::Default {
             let list = view.read(key, scope, &mut scratch);
             neighbours.extend_from_slice(list.get(inside(list, within)).unwrap_or(&[]));
         } else {
@@ -244,7 +244,7 @@ fn lists(
         }
         ends.push(neighbours.len() as u32);
     }
-    if !merged && scope == Scope::Default {
+    if !merged && scope == GraphScope::Default {
         graphs.resize(neighbours.len(), DEFAULT_GRAPH);
     }
     Reply::Lists {

@@ -1,9 +1,9 @@
 //! One query's cache of lists and counts from other shards: their names, the limits, and the memory to which they are
 //! charged.
 
-use super::session::Session;
-use super::{Graphs, Reply, Request};
-use jindou_graph::segment::Scope;
+use super::session::ShardSession;
+use super::{Reply, RequestGraphs, ShardRequest};
+use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FarKey, List};
 use jindou_model::sync::lock;
 use jindou_model::{Charge, Direction, Error, Holder, MemoryBudget, Result};
@@ -23,7 +23,7 @@ pub(super) enum GraphsName {
     Named(u32),
     AnyNamed,
     Union,
-    /// Its index in [`Session::sets`].
+    /// Its index in [`ShardSession::sets`].
     Set(u32),
 }
 
@@ -167,13 +167,13 @@ impl SessionCache {
 
 /// Names graphs row by row: a repeated set is not searched for again.
 pub(super) struct Naming<'a, 's> {
-    session: &'a Session,
+    session: &'a ShardSession,
     last: Option<(&'s [u32], GraphsName)>,
 }
 
 impl<'s> Naming<'_, 's> {
-    pub fn name(&mut self, scope: Scope<'s>) -> GraphsName {
-        let Scope::Set(set) = scope else {
+    pub fn name(&mut self, scope: GraphScope<'s>) -> GraphsName {
+        let GraphScope::Set(set) = scope else {
             return self.session.graphs_name(scope);
         };
         match self.last {
@@ -188,7 +188,7 @@ impl<'s> Naming<'_, 's> {
     }
 }
 
-impl Session {
+impl ShardSession {
     /// Charges the cache to a query's memory from now on. The first budget is used.
     pub(super) fn charge_kept(&self, memory: &MemoryBudget) {
         let mut kept = lock(&self.kept);
@@ -208,13 +208,13 @@ impl Session {
         }
     }
 
-    pub(super) fn graphs_name(&self, scope: Scope<'_>) -> GraphsName {
+    pub(super) fn graphs_name(&self, scope: GraphScope<'_>) -> GraphsName {
         match scope {
-            Scope::Default => GraphsName::Default,
-            Scope::Named(g) => GraphsName::Named(g),
-            Scope::AnyNamed => GraphsName::AnyNamed,
-            Scope::Union => GraphsName::Union,
-            Scope::Set(set) => {
+            GraphScope::Default => GraphsName::Default,
+            GraphScope::Named(g) => GraphsName::Named(g),
+            GraphScope::AnyNamed => GraphsName::AnyNamed,
+            GraphScope::Union => GraphsName::Union,
+            GraphScope::Set(set) => {
                 let mut sets = lock(&self.sets);
                 let known = sets.iter().position(|s| s[..] == *set);
                 GraphsName::Set(known.unwrap_or_else(|| {
@@ -226,15 +226,15 @@ impl Session {
     }
 
     /// The graphs of a name, in the form for requests.
-    pub(super) fn graphs_of(&self, name: GraphsName) -> Graphs {
+    pub(super) fn graphs_of(&self, name: GraphsName) -> RequestGraphs {
         match name {
-            GraphsName::Default => Graphs::Default,
-            GraphsName::Named(g) => Graphs::Named(g),
-            GraphsName::AnyNamed => Graphs::AnyNamed,
-            GraphsName::Union => Graphs::Union,
+            GraphsName::Default => RequestGraphs::Default,
+            GraphsName::Named(g) => RequestGraphs::Named(g),
+            GraphsName::AnyNamed => RequestGraphs::AnyNamed,
+            GraphsName::Union => RequestGraphs::Union,
             GraphsName::Set(at) => {
                 let sets = lock(&self.sets);
-                Graphs::Set(sets.get(at as usize).cloned().unwrap_or_default())
+                RequestGraphs::Set(sets.get(at as usize).cloned().unwrap_or_default())
             }
         }
     }
@@ -306,9 +306,9 @@ impl Session {
         let groups: Vec<&[(u32, u32)]> = far.chunk_by(|a, b| a.0 == b.0).collect();
         let request = |group: &&[(u32, u32)]| {
             let ids = group.iter().map(|g| g.1).collect();
-            (group[0].0, Request::Terms { ids })
+            (group[0].0, ShardRequest::Terms { ids })
         };
-        let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
+        let requests: Vec<(u32, ShardRequest)> = groups.iter().map(request).collect();
         let replies = self.ask(&requests);
         let mut guard = lock(&self.kept);
         let kept = &mut *guard;
@@ -361,14 +361,14 @@ impl Session {
             (a.shard, a.predicate, a.direction) == (b.shard, b.predicate, b.direction)
         };
         let request = |group: &[FarKey]| {
-            let request = Request::Degrees {
+            let request = ShardRequest::Degrees {
                 predicate: group[0].predicate,
                 direction: group[0].direction,
                 keys: group.iter().map(|n| n.key).collect(),
             };
             (group[0].shard, request)
         };
-        let requests: Vec<(u32, Request)> = wanted.chunk_by(same).map(request).collect();
+        let requests: Vec<(u32, ShardRequest)> = wanted.chunk_by(same).map(request).collect();
         let replies = self.ask(&requests);
         let mut all = Vec::with_capacity(wanted.len());
         for (group, reply) in wanted.chunk_by(same).zip(replies) {

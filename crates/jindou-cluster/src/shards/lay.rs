@@ -1,9 +1,9 @@
 //! Lists and edges for a batch of rows, as received from other shards.
 
 use super::kept::ListName;
-use super::session::Session;
-use super::{Graphs, Reply, Request};
-use jindou_graph::segment::Scope;
+use super::session::ShardSession;
+use super::{Reply, RequestGraphs, ShardRequest};
+use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
 use jindou_store::shard::PAGE;
 
@@ -13,7 +13,7 @@ const FEW: usize = 256;
 /// Range of a list that was not placed.
 const NOT_LAID: [u32; 2] = [1, 0];
 
-impl Session {
+impl ShardSession {
     /// True if runs can be the answer for this many keys, with this many neighbours at most. A few bytes of runs can
     /// stand for very many neighbours: only the first list may have more than requested, but never more than the
     /// predicate has edges.
@@ -44,7 +44,7 @@ impl Session {
     pub(super) fn lay_lists(
         &self,
         keys: &[FarKey],
-        (scope, within): (Scope<'_>, [u32; 2]),
+        (scope, within): (GraphScope<'_>, [u32; 2]),
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]> {
         let mut places = vec![NOT_LAID; keys.len()];
@@ -87,10 +87,10 @@ impl Session {
                 .collect();
             let share = (most / groups.len() as u32).max(1);
             let request = |group: &&[usize]| {
-                let request = Request::Lists {
+                let request = ShardRequest::Lists {
                     predicate,
                     direction,
-                    graphs: Graphs::from_scope(scope),
+                    graphs: RequestGraphs::from_scope(scope),
                     merged: true,
                     keys: group.iter().map(|&i| keys[i].key).collect(),
                     within,
@@ -98,7 +98,7 @@ impl Session {
                 };
                 (keys[group[0]].shard, request)
             };
-            let requests: Vec<(u32, Request)> = groups.iter().map(request).collect();
+            let requests: Vec<(u32, ShardRequest)> = groups.iter().map(request).collect();
             let replies = self.ask(&requests);
             if replies.is_empty() {
                 // All results of this query are invalid now.
@@ -156,7 +156,7 @@ impl Session {
     pub(super) fn ask_edges(
         &self,
         edges: &[(FarKey, u32, usize)],
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         there: &mut [bool],
     ) {
         let mut order: Vec<usize> = (0..edges.len()).collect();
@@ -165,16 +165,16 @@ impl Session {
         let same = |a: &usize, b: &usize| edges[*a].0.shard == edges[*b].0.shard;
         let request = |group: &[usize]| {
             let first = edges[group[0]].0;
-            let request = Request::Contains {
+            let request = ShardRequest::Contains {
                 predicate: first.predicate,
                 direction: first.direction,
-                graphs: Graphs::from_scope(scope),
+                graphs: RequestGraphs::from_scope(scope),
                 keys: group.iter().map(|&i| edges[i].0.key).collect(),
                 neighbours: group.iter().map(|&i| edges[i].1).collect(),
             };
             (first.shard, request)
         };
-        let requests: Vec<(u32, Request)> = order.chunk_by(same).map(request).collect();
+        let requests: Vec<(u32, ShardRequest)> = order.chunk_by(same).map(request).collect();
         let replies = self.ask(&requests);
         let groups = order.chunk_by(same).zip(&requests);
         for ((group, (shard, _)), reply) in groups.zip(replies) {

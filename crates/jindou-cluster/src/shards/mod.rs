@@ -1,5 +1,5 @@
-//! One query's reading of a sharded store: requests for data of other shards ([`Request`], sent by a [`ShardClient`]),
-//! a shard's answers to them ([`answer()`]), and the data received so far ([`Session`]), through which one shard is
+//! One query's reading of a sharded store: requests for data of other shards ([`ShardRequest`], sent by a [`ShardClient`]),
+//! a shard's answers to them ([`answer()`]), and the data received so far ([`ShardSession`]), through which one shard is
 //! explored as the whole store.
 //!
 //! ```text
@@ -16,6 +16,6 @@ mod session;
 pub mod wire;
 
 pub use answer::answer;
-pub use near::Near;
-pub use request::{Graphs, Reply, Request, ShardClient, post};
-pub use session::{Session, snapshot_of_shard};
+pub use near::NearShards;
+pub use request::{Reply, RequestGraphs, ShardClient, ShardRequest, post};
+pub use session::{ShardSession, snapshot_of_shard};

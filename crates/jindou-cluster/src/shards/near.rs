@@ -1,6 +1,6 @@
 //! All shards of a store in one process, answering each other directly.
 
-use super::{Reply, Request, ShardClient, answer, post};
+use super::{Reply, ShardClient, ShardRequest, answer, post};
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 /// All shards of a store, open in this process.
 #[derive(Clone)]
-pub struct Near {
+pub struct NearShards {
     shards: Vec<Arc<Base>>,
     posts: Option<Arc<dyn Posts>>,
 }
 
-impl fmt::Debug for Near {
+impl fmt::Debug for NearShards {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Near")
             .field("shards", &self.shards.len())
@@ -22,7 +22,7 @@ impl fmt::Debug for Near {
     }
 }
 
-impl Near {
+impl NearShards {
     /// Shards in their order.
     #[must_use]
     pub fn new(shards: Vec<Arc<Base>>) -> Self {
@@ -48,15 +48,15 @@ impl Near {
     }
 }
 
-impl Far for Near {
+impl Far for NearShards {
     fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>> {
         post(self, messages, cancel)
     }
 }
 
-impl ShardClient for Near {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
-        let one = |(shard, request): &(u32, Request)| {
+impl ShardClient for NearShards {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let one = |(shard, request): &(u32, ShardRequest)| {
             cancel.check()?;
             let base = self.shards.get(*shard as usize);
             let base = base.ok_or_else(|| Error::Shard {
@@ -64,7 +64,7 @@ impl ShardClient for Near {
                 message: "no such shard".into(),
             })?;
             let reply = match (request, &self.posts) {
-                (Request::Post(message), Some(posts)) => {
+                (ShardRequest::Post(message), Some(posts)) => {
                     posts.take(*shard, message).map(Reply::Post)
                 }
                 _ => answer(base, request),

@@ -1,13 +1,13 @@
 //! Requests between shards: batches of keys, and columns of answers. They are plain data, so that a protocol can
 //! serialise them.
 
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{Blocks, Far};
 use jindou_model::{CancelToken, Direction, Error, Result};
 
-/// The graphs of a request: a [`Scope`] that can be sent.
+/// The graphs of a request: a [`GraphScope`] that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Graphs {
+pub enum RequestGraphs {
     /// The default graph only.
     Default,
     /// One named graph.
@@ -20,28 +20,28 @@ pub enum Graphs {
     Set(Vec<u32>),
 }
 
-impl Graphs {
+impl RequestGraphs {
     /// The graphs of a scope.
     #[must_use]
-    pub fn from_scope(scope: Scope<'_>) -> Self {
+    pub fn from_scope(scope: GraphScope<'_>) -> Self {
         match scope {
-            Scope::Default => Self::Default,
-            Scope::Named(g) => Self::Named(g),
-            Scope::AnyNamed => Self::AnyNamed,
-            Scope::Union => Self::Union,
-            Scope::Set(gs) => Self::Set(gs.to_vec()),
+            GraphScope::Default => Self::Default,
+            GraphScope::Named(g) => Self::Named(g),
+            GraphScope::AnyNamed => Self::AnyNamed,
+            GraphScope::Union => Self::Union,
+            GraphScope::Set(gs) => Self::Set(gs.to_vec()),
         }
     }
 
     /// The scope of these graphs.
     #[must_use]
-    pub fn scope(&self) -> Scope<'_> {
+    pub fn scope(&self) -> GraphScope<'_> {
         match self {
-            Self::Default => Scope::Default,
-            Self::Named(g) => Scope::Named(*g),
-            Self::AnyNamed => Scope::AnyNamed,
-            Self::Union => Scope::Union,
-            Self::Set(gs) => Scope::Set(gs),
+            Self::Default => GraphScope::Default,
+            Self::Named(g) => GraphScope::Named(*g),
+            Self::AnyNamed => GraphScope::AnyNamed,
+            Self::Union => GraphScope::Union,
+            Self::Set(gs) => GraphScope::Set(gs),
         }
     }
 }
@@ -49,7 +49,7 @@ impl Graphs {
 /// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; for any others the answer
 /// is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum ShardRequest {
     /// Neighbour lists of keys: [`Reply::Lists`], or [`Reply::Runs`] of merged ones.
     Lists {
         /// Dense predicate id.
@@ -57,7 +57,7 @@ pub enum Request {
         /// The end of the edges that is the key.
         direction: Direction,
         /// Graphs of the edges.
-        graphs: Graphs,
+        graphs: RequestGraphs,
         /// True for each neighbour once, without its graph; false for each (neighbour, graph).
         merged: bool,
         /// Distinct keys in any order.
@@ -75,7 +75,7 @@ pub enum Request {
         /// The end of the edges that is the key.
         direction: Direction,
         /// Graphs of the edges.
-        graphs: Graphs,
+        graphs: RequestGraphs,
         /// One end of each edge.
         keys: Vec<u32>,
         /// The other end of each edge.
@@ -97,7 +97,7 @@ pub enum Request {
         /// The end of the edges that is the key.
         direction: Direction,
         /// Graphs of the edges.
-        graphs: Graphs,
+        graphs: RequestGraphs,
         /// Smallest id to return.
         from: u32,
         /// Most ids to return.
@@ -141,7 +141,7 @@ pub enum Request {
         /// The graph.
         graph: u32,
     },
-    /// The kinds of terms of the shard's objects of a predicate: [`Reply::Objects`].
+    /// Asks which kinds of terms a predicate's objects on the shard are: [`Reply::Objects`].
     ObjectTerms {
         /// Dense predicate id.
         predicate: u32,
@@ -150,7 +150,7 @@ pub enum Request {
     Post(Vec<u8>),
 }
 
-/// The answer to a [`Request`].
+/// The answer to a [`ShardRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Lists for as many of the keys as there was room for, in their order.
@@ -218,7 +218,7 @@ pub enum Reply {
     Post(Vec<u8>),
 }
 
-impl Request {
+impl ShardRequest {
     /// Bytes of the columns, for statistics.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -284,7 +284,7 @@ pub trait ShardClient: Far {
     /// # Errors
     /// [`Error::Shard`] with the first shard that did not answer, and the reason; the token's [`Error::Cancelled`] and
     /// [`Error::Timeout`].
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>>;
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>>;
 
     /// The reply to a request without a message to the shard, if its memory can be read from here and that is faster.
     /// `None` if it has to be asked. `blocks` are the store's.
@@ -292,7 +292,7 @@ pub trait ShardClient: Far {
         &self,
         blocks: &Blocks,
         shard: u32,
-        request: &Request,
+        request: &ShardRequest,
         cancel: &CancelToken,
     ) -> Option<Reply> {
         let _ = (blocks, shard, request, cancel);
@@ -309,9 +309,9 @@ pub fn post(
     messages: Vec<(u32, Vec<u8>)>,
     cancel: &CancelToken,
 ) -> Result<Vec<Vec<u8>>> {
-    let requests: Vec<(u32, Request)> = messages
+    let requests: Vec<(u32, ShardRequest)> = messages
         .into_iter()
-        .map(|(shard, message)| (shard, Request::Post(message)))
+        .map(|(shard, message)| (shard, ShardRequest::Post(message)))
         .collect();
     let Some(&(first, _)) = requests.first() else {
         return Ok(Vec::new());
@@ -324,7 +324,7 @@ pub fn post(
     if replies.len() != requests.len() {
         return Err(unfit(first));
     }
-    let answer = |((shard, _), reply): (&(u32, Request), Reply)| match reply {
+    let answer = |((shard, _), reply): (&(u32, ShardRequest), Reply)| match reply {
         Reply::Post(answer) => Ok(answer),
         _ => Err(unfit(*shard)),
     };

@@ -1,8 +1,8 @@
 //! One query's reading of a sharded store: its requests, the lists received, and the first failure.
 
 use super::kept::{ListName, SessionCache};
-use super::{Graphs, Reply, Request, ShardClient};
-use jindou_graph::segment::Scope;
+use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
+use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{Blocks, EVERYTHING, FarKey, List, OtherShards, Traffic};
 use jindou_graph::statistics::Statistics;
 use jindou_graph::{ObjectTerms, TermSource};
@@ -37,7 +37,7 @@ enum SessionFailure {
 
 /// One shard's base and the connections to the others, as one query uses them. A failure is permanent: [`Self::check`]
 /// then returns it, and everything read is invalid. The next query has a session of its own.
-pub struct Session {
+pub struct ShardSession {
     base: Arc<Base>,
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
@@ -53,7 +53,7 @@ pub struct Session {
     reads: AtomicU64,
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for ShardSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("base", &self.base)
@@ -62,14 +62,14 @@ impl fmt::Debug for Session {
     }
 }
 
-impl Watch for Session {
+impl Watch for ShardSession {
     fn check(&self) -> Result<()> {
         Self::check(self)?;
         self.base.check_for_faults()
     }
 }
 
-impl Session {
+impl ShardSession {
     /// `None` if the base is not a shard.
     #[must_use]
     pub fn new(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Option<Self> {
@@ -155,7 +155,7 @@ impl Session {
 
     /// Replies to all requests, or an empty list once one has failed or the query's token has ended. Requests must be
     /// sorted by shard, so that each shard gets one message.
-    pub(super) fn ask(&self, requests: &[(u32, Request)]) -> Vec<Reply> {
+    pub(super) fn ask(&self, requests: &[(u32, ShardRequest)]) -> Vec<Reply> {
         if requests.is_empty() || self.failed.load(Ordering::Acquire) {
             return Vec::new();
         }
@@ -165,7 +165,7 @@ impl Session {
             self.end(failure_of(e, requests[0].0));
             return Vec::new();
         }
-        let read = |(shard, request): &(u32, Request)| {
+        let read = |(shard, request): &(u32, ShardRequest)| {
             let blocks = self.blocks();
             self.client.read(blocks, *shard, request, &cancel)
         };
@@ -179,7 +179,7 @@ impl Session {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if count < requests.len() {
             let rest = requests.iter().zip(&found).filter(|(_, f)| f.is_none());
-            let rest: Vec<(u32, Request)> = rest.map(|(r, _)| r.clone()).collect();
+            let rest: Vec<(u32, ShardRequest)> = rest.map(|(r, _)| r.clone()).collect();
             let replies = self.send(&rest, &cancel);
             if replies.is_empty() {
                 return replies;
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Sends requests, at least one, as messages, and returns the replies.
-    fn send(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Vec<Reply> {
+    fn send(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Vec<Reply> {
         let sent: u64 = requests.iter().map(|r| r.1.bytes()).sum();
         let messages = requests.chunk_by(|a, b| a.0 == b.0).count();
         self.rounds.fetch_add(1, Ordering::Relaxed);
@@ -214,10 +214,10 @@ impl Session {
     }
 
     /// Sends the same request to all other shards.
-    pub(super) fn ask_others(&self, request: &Request) -> Vec<(u32, Reply)> {
+    pub(super) fn ask_others(&self, request: &ShardRequest) -> Vec<(u32, Reply)> {
         let own = self.own().number();
         let others = (0..self.blocks().shards()).filter(|&s| s != own);
-        let requests: Vec<(u32, Request)> = others.map(|s| (s, request.clone())).collect();
+        let requests: Vec<(u32, ShardRequest)> = others.map(|s| (s, request.clone())).collect();
         let shards = requests.iter().map(|r| r.0);
         shards.zip(self.ask(&requests)).collect()
     }
@@ -233,7 +233,7 @@ impl Session {
         lock(&self.kept).get(name).cloned()
     }
 
-    fn fetch_lists(&self, lists: &[(FarKey, Scope<'_>)]) {
+    fn fetch_lists(&self, lists: &[(FarKey, GraphScope<'_>)]) {
         let mut wanted: Vec<(u32, ListName)> = Vec::new();
         {
             let mut naming = self.naming();
@@ -253,11 +253,11 @@ impl Session {
                     && a.1.graphs == b.1.graphs
             };
             let groups: Vec<&[(u32, ListName)]> = wanted.chunk_by(same).collect();
-            let requests: Vec<(u32, Request)> = groups
+            let requests: Vec<(u32, ShardRequest)> = groups
                 .iter()
                 .map(|group| {
                     let (shard, first) = &group[0];
-                    let request = Request::Lists {
+                    let request = ShardRequest::Lists {
                         predicate: first.predicate,
                         direction: first.direction,
                         graphs: self.graphs_of(first.graphs),
@@ -290,7 +290,7 @@ impl Session {
         if let Some(list) = self.kept(&name) {
             return list;
         }
-        let request = Request::Lists {
+        let request = ShardRequest::Lists {
             predicate: name.predicate,
             direction: name.direction,
             graphs: self.graphs_of(name.graphs),
@@ -320,7 +320,7 @@ impl Session {
         Some(done)
     }
 
-    fn add_ids(&self, request: &Request, out: &mut Vec<u32>) {
+    fn add_ids(&self, request: &ShardRequest, out: &mut Vec<u32>) {
         for (shard, reply) in self.ask_others(request) {
             match reply {
                 Reply::Ids { ids, more: false } => out.extend(ids),
@@ -338,7 +338,7 @@ impl Session {
 /// # Errors
 /// [`Error::Usage`] if the base is not a shard.
 pub fn snapshot_of_shard(base: Arc<Base>, client: Arc<dyn ShardClient>) -> Result<Snapshot> {
-    let session = Session::new(Arc::clone(&base), client)
+    let session = ShardSession::new(Arc::clone(&base), client)
         .ok_or_else(|| Error::Usage("the store is not sharded".into()))?;
     Snapshot::of_shard(base, Arc::new(session))
 }
@@ -377,7 +377,7 @@ fn lists_of(reply: Reply, keys: usize) -> Option<Vec<List>> {
     ends.iter().map(list).collect()
 }
 
-impl OtherShards for Session {
+impl OtherShards for ShardSession {
     fn for_new_query(&self) -> Arc<dyn OtherShards> {
         Arc::new(Self::over(Arc::clone(&self.base), Arc::clone(&self.client)))
     }
@@ -407,32 +407,38 @@ impl OtherShards for Session {
         &self,
         p: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         page: [u32; 2],
         out: &mut Vec<u32>,
     ) -> bool {
         self.own().keys(p, direction, scope, page, out)
     }
 
-    fn far_keys(&self, p: PredicateId, direction: Direction, scope: Scope<'_>, out: &mut Vec<u32>) {
+    fn far_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: GraphScope<'_>,
+        out: &mut Vec<u32>,
+    ) {
         let own = self.own().number();
         let request = |shard: u32, from: u32| {
-            let request = Request::Keys {
+            let request = ShardRequest::Keys {
                 predicate: p.0,
                 direction,
-                graphs: Graphs::from_scope(scope),
+                graphs: RequestGraphs::from_scope(scope),
                 from,
                 most: PAGE,
             };
             (shard, request)
         };
         let others = (0..self.blocks().shards()).filter(|&s| s != own);
-        let mut requests: Vec<(u32, Request)> = others.map(|s| request(s, 0)).collect();
+        let mut requests: Vec<(u32, ShardRequest)> = others.map(|s| request(s, 0)).collect();
         while !requests.is_empty() {
             let replies = self.ask(&requests);
             let mut rest = Vec::new();
             for ((shard, asked), reply) in requests.iter().zip(replies) {
-                let Request::Keys { from, .. } = asked else {
+                let ShardRequest::Keys { from, .. } = asked else {
                     continue;
                 };
                 // Each page must come after the one before, so that a shard cannot send pages for ever.
@@ -456,15 +462,15 @@ impl OtherShards for Session {
         }
     }
 
-    fn fetch(&self, lists: &[(FarKey, Scope<'_>)]) {
+    fn fetch(&self, lists: &[(FarKey, GraphScope<'_>)]) {
         self.fetch_lists(lists);
     }
 
-    fn list(&self, of: FarKey, scope: Scope<'_>) -> List {
+    fn list(&self, of: FarKey, scope: GraphScope<'_>) -> List {
         self.list_of(of.shard, ListName::new(of, self.graphs_name(scope)))
     }
 
-    fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool {
+    fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool {
         if let Some(list) = self.kept(&ListName::new(of, self.graphs_name(scope))) {
             let at = list.partition_point(|e| e.0 < neighbour);
             return list.get(at).is_some_and(|e| e.0 == neighbour);
@@ -474,14 +480,19 @@ impl OtherShards for Session {
         there[0]
     }
 
-    fn contains_many(&self, edges: &[(FarKey, u32, usize)], scope: Scope<'_>, there: &mut [bool]) {
+    fn contains_many(
+        &self,
+        edges: &[(FarKey, u32, usize)],
+        scope: GraphScope<'_>,
+        there: &mut [bool],
+    ) {
         self.ask_edges(edges, scope, there);
     }
 
     fn lay(
         &self,
         keys: &[FarKey],
-        within: (Scope<'_>, [u32; 2]),
+        within: (GraphScope<'_>, [u32; 2]),
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]> {
         self.lay_lists(keys, within, more)
@@ -507,18 +518,18 @@ impl OtherShards for Session {
         out.clear();
         self.own().graph_subjects(graph, p, out);
         let predicate = p.0;
-        self.add_ids(&Request::GraphSubjects { graph, predicate }, out);
+        self.add_ids(&ShardRequest::GraphSubjects { graph, predicate }, out);
     }
 
     fn graph_predicates(&self, graph: u32) -> Vec<u32> {
         let mut out = self.own().graph_predicates(graph);
-        self.add_ids(&Request::GraphPredicates { graph }, &mut out);
+        self.add_ids(&ShardRequest::GraphPredicates { graph }, &mut out);
         out
     }
 
     fn object_terms(&self, p: PredicateId) -> ObjectTerms {
         let mut all = self.base.object_terms(p);
-        let request = Request::ObjectTerms { predicate: p.0 };
+        let request = ShardRequest::ObjectTerms { predicate: p.0 };
         for (shard, reply) in self.ask_others(&request) {
             all = all.min(match reply {
                 Reply::Objects(0) => ObjectTerms::Any,
@@ -534,7 +545,7 @@ impl OtherShards for Session {
     }
 }
 
-impl TermSource for Session {
+impl TermSource for ShardSession {
     fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         self.own().lookup(terms, out);
@@ -549,8 +560,8 @@ impl TermSource for Session {
             }
             let few = terms.len() <= CONSTANTS;
             let request = match few {
-                true => Request::Find { ends, bytes },
-                false => Request::Lookup { ends, bytes },
+                true => ShardRequest::Find { ends, bytes },
+                false => ShardRequest::Lookup { ends, bytes },
             };
             for (shard, reply) in self.ask_others(&request) {
                 match reply {
@@ -618,7 +629,7 @@ impl TermSource for Session {
                 let part = list.get(from..list.len().min(from + TERMS)).unwrap_or(&[]);
                 if !part.is_empty() {
                     let ids = part.iter().map(|&at| ids[at as usize]).collect();
-                    requests.push((shard, Request::Terms { ids }));
+                    requests.push((shard, ShardRequest::Terms { ids }));
                     places.push(part);
                 }
             }

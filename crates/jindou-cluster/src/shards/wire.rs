@@ -2,14 +2,14 @@
 //! compared with the available bytes before anything is allocated, and trailing bytes are an error, so a damaged
 //! message is refused and never takes more memory than it has bytes.
 
-use super::{Graphs, Reply, Request};
+use super::{Reply, RequestGraphs, ShardRequest};
 use jindou_model::Direction;
 
 /// Fewest bytes of a request with its shard, and of a reply, which bounds their number in a message.
 const LEAST: usize = 1;
 
 /// Appends requests with their shards.
-pub fn put_requests(requests: &[(u32, Request)], out: &mut Vec<u8>) {
+pub fn put_requests(requests: &[(u32, ShardRequest)], out: &mut Vec<u8>) {
     put_u32(requests.len() as u32, out);
     for (shard, request) in requests {
         put_u32(*shard, out);
@@ -19,8 +19,8 @@ pub fn put_requests(requests: &[(u32, Request)], out: &mut Vec<u8>) {
 
 /// The requests that [`put_requests`] wrote; `None` for other bytes.
 #[must_use]
-pub fn requests(bytes: &[u8]) -> Option<Vec<(u32, Request)>> {
-    Reader { bytes }.whole(|r| Some((r.u32()?, r.request()?)))
+pub fn requests(bytes: &[u8]) -> Option<Vec<(u32, ShardRequest)>> {
+    ShardWireReader { bytes }.whole(|r| Some((r.u32()?, r.request()?)))
 }
 
 /// Appends replies.
@@ -34,7 +34,7 @@ pub fn put_replies(replies: &[Reply], out: &mut Vec<u8>) {
 /// The replies that [`put_replies`] wrote; `None` for other bytes.
 #[must_use]
 pub fn replies(bytes: &[u8]) -> Option<Vec<Reply>> {
-    Reader { bytes }.whole(Reader::reply)
+    ShardWireReader { bytes }.whole(ShardWireReader::reply)
 }
 
 fn put_u32(n: u32, out: &mut Vec<u8>) {
@@ -69,25 +69,25 @@ fn put_direction(direction: Direction, out: &mut Vec<u8>) {
     });
 }
 
-fn put_graphs(graphs: &Graphs, out: &mut Vec<u8>) {
+fn put_graphs(graphs: &RequestGraphs, out: &mut Vec<u8>) {
     match graphs {
-        Graphs::Default => out.push(0),
-        Graphs::Named(g) => {
+        RequestGraphs::Default => out.push(0),
+        RequestGraphs::Named(g) => {
             out.push(1);
             put_u32(*g, out);
         }
-        Graphs::AnyNamed => out.push(2),
-        Graphs::Union => out.push(3),
-        Graphs::Set(gs) => {
+        RequestGraphs::AnyNamed => out.push(2),
+        RequestGraphs::Union => out.push(3),
+        RequestGraphs::Set(gs) => {
             out.push(4);
             put_u32s(gs, out);
         }
     }
 }
 
-fn put_request(request: &Request, out: &mut Vec<u8>) {
+fn put_request(request: &ShardRequest, out: &mut Vec<u8>) {
     match request {
-        Request::Lists {
+        ShardRequest::Lists {
             predicate,
             direction,
             graphs,
@@ -106,7 +106,7 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_u32(within[1], out);
             put_u32(*most, out);
         }
-        Request::Contains {
+        ShardRequest::Contains {
             predicate,
             direction,
             graphs,
@@ -120,7 +120,7 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_u32s(keys, out);
             put_u32s(neighbours, out);
         }
-        Request::Degrees {
+        ShardRequest::Degrees {
             predicate,
             direction,
             keys,
@@ -130,7 +130,7 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_direction(*direction, out);
             put_u32s(keys, out);
         }
-        Request::Keys {
+        ShardRequest::Keys {
             predicate,
             direction,
             graphs,
@@ -144,7 +144,7 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_u32(*from, out);
             put_u32(*most, out);
         }
-        Request::Predicates {
+        ShardRequest::Predicates {
             direction,
             vertices,
         } => {
@@ -152,34 +152,34 @@ fn put_request(request: &Request, out: &mut Vec<u8>) {
             put_direction(*direction, out);
             put_u32s(vertices, out);
         }
-        Request::Terms { ids } => {
+        ShardRequest::Terms { ids } => {
             out.push(5);
             put_u32s(ids, out);
         }
-        Request::Lookup { ends, bytes } => {
+        ShardRequest::Lookup { ends, bytes } => {
             out.push(6);
             put_u32s(ends, out);
             put_bytes(bytes, out);
         }
-        Request::GraphSubjects { graph, predicate } => {
+        ShardRequest::GraphSubjects { graph, predicate } => {
             out.push(7);
             put_u32(*graph, out);
             put_u32(*predicate, out);
         }
-        Request::GraphPredicates { graph } => {
+        ShardRequest::GraphPredicates { graph } => {
             out.push(8);
             put_u32(*graph, out);
         }
-        Request::ObjectTerms { predicate } => {
+        ShardRequest::ObjectTerms { predicate } => {
             out.push(9);
             put_u32(*predicate, out);
         }
-        Request::Find { ends, bytes } => {
+        ShardRequest::Find { ends, bytes } => {
             out.push(11);
             put_u32s(ends, out);
             put_bytes(bytes, out);
         }
-        Request::Post(bytes) => {
+        ShardRequest::Post(bytes) => {
             out.push(10);
             put_bytes(bytes, out);
         }
@@ -252,11 +252,11 @@ fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
     }
 }
 
-struct Reader<'a> {
+struct ShardWireReader<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ShardWireReader<'a> {
     /// A number of values, with nothing after them.
     fn whole<T>(mut self, one: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let count = self.u32()? as usize;
@@ -319,20 +319,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn graphs(&mut self) -> Option<Graphs> {
+    fn graphs(&mut self) -> Option<RequestGraphs> {
         Some(match self.u8()? {
-            0 => Graphs::Default,
-            1 => Graphs::Named(self.u32()?),
-            2 => Graphs::AnyNamed,
-            3 => Graphs::Union,
-            4 => Graphs::Set(self.u32s()?),
+            0 => RequestGraphs::Default,
+            1 => RequestGraphs::Named(self.u32()?),
+            2 => RequestGraphs::AnyNamed,
+            3 => RequestGraphs::Union,
+            4 => RequestGraphs::Set(self.u32s()?),
             _ => return None,
         })
     }
 
-    fn request(&mut self) -> Option<Request> {
+    fn request(&mut self) -> Option<ShardRequest> {
         Some(match self.u8()? {
-            0 => Request::Lists {
+            0 => ShardRequest::Lists {
                 predicate: self.u32()?,
                 direction: self.direction()?,
                 graphs: self.graphs()?,
@@ -341,44 +341,44 @@ impl<'a> Reader<'a> {
                 within: [self.u32()?, self.u32()?],
                 most: self.u32()?,
             },
-            1 => Request::Contains {
+            1 => ShardRequest::Contains {
                 predicate: self.u32()?,
                 direction: self.direction()?,
                 graphs: self.graphs()?,
                 keys: self.u32s()?,
                 neighbours: self.u32s()?,
             },
-            2 => Request::Degrees {
+            2 => ShardRequest::Degrees {
                 predicate: self.u32()?,
                 direction: self.direction()?,
                 keys: self.u32s()?,
             },
-            3 => Request::Keys {
+            3 => ShardRequest::Keys {
                 predicate: self.u32()?,
                 direction: self.direction()?,
                 graphs: self.graphs()?,
                 from: self.u32()?,
                 most: self.u32()?,
             },
-            4 => Request::Predicates {
+            4 => ShardRequest::Predicates {
                 direction: self.direction()?,
                 vertices: self.u32s()?,
             },
-            5 => Request::Terms { ids: self.u32s()? },
-            6 => Request::Lookup {
+            5 => ShardRequest::Terms { ids: self.u32s()? },
+            6 => ShardRequest::Lookup {
                 ends: self.u32s()?,
                 bytes: self.column(1)?.to_vec(),
             },
-            7 => Request::GraphSubjects {
+            7 => ShardRequest::GraphSubjects {
                 graph: self.u32()?,
                 predicate: self.u32()?,
             },
-            8 => Request::GraphPredicates { graph: self.u32()? },
-            9 => Request::ObjectTerms {
+            8 => ShardRequest::GraphPredicates { graph: self.u32()? },
+            9 => ShardRequest::ObjectTerms {
                 predicate: self.u32()?,
             },
-            10 => Request::Post(self.column(1)?.to_vec()),
-            11 => Request::Find {
+            10 => ShardRequest::Post(self.column(1)?.to_vec()),
+            11 => ShardRequest::Find {
                 ends: self.u32s()?,
                 bytes: self.column(1)?.to_vec(),
             },

@@ -6,13 +6,13 @@ fn direction() -> impl Strategy<Value = Direction> {
     prop_oneof![Just(Direction::Out), Just(Direction::In)]
 }
 
-fn graphs() -> impl Strategy<Value = Graphs> {
+fn graphs() -> impl Strategy<Value = RequestGraphs> {
     prop_oneof![
-        Just(Graphs::Default),
-        any::<u32>().prop_map(Graphs::Named),
-        Just(Graphs::AnyNamed),
-        Just(Graphs::Union),
-        column().prop_map(Graphs::Set),
+        Just(RequestGraphs::Default),
+        any::<u32>().prop_map(RequestGraphs::Named),
+        Just(RequestGraphs::AnyNamed),
+        Just(RequestGraphs::Union),
+        column().prop_map(RequestGraphs::Set),
     ]
 }
 
@@ -24,7 +24,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
     vec(any::<u8>(), 0..9)
 }
 
-fn a_request() -> impl Strategy<Value = Request> {
+fn a_request() -> impl Strategy<Value = ShardRequest> {
     let n = any::<u32>;
     prop_oneof![
         (
@@ -37,7 +37,7 @@ fn a_request() -> impl Strategy<Value = Request> {
             n()
         )
             .prop_map(
-                |(predicate, direction, graphs, merged, keys, within, most)| Request::Lists {
+                |(predicate, direction, graphs, merged, keys, within, most)| ShardRequest::Lists {
                     predicate,
                     direction,
                     graphs,
@@ -48,7 +48,7 @@ fn a_request() -> impl Strategy<Value = Request> {
                 }
             ),
         (n(), direction(), graphs(), column(), column()).prop_map(
-            |(predicate, direction, graphs, keys, neighbours)| Request::Contains {
+            |(predicate, direction, graphs, keys, neighbours)| ShardRequest::Contains {
                 predicate,
                 direction,
                 graphs,
@@ -56,13 +56,15 @@ fn a_request() -> impl Strategy<Value = Request> {
                 neighbours,
             }
         ),
-        (n(), direction(), column()).prop_map(|(predicate, direction, keys)| Request::Degrees {
-            predicate,
-            direction,
-            keys,
+        (n(), direction(), column()).prop_map(|(predicate, direction, keys)| {
+            ShardRequest::Degrees {
+                predicate,
+                direction,
+                keys,
+            }
         }),
         (n(), direction(), graphs(), n(), n()).prop_map(
-            |(predicate, direction, graphs, from, most)| Request::Keys {
+            |(predicate, direction, graphs, from, most)| ShardRequest::Keys {
                 predicate,
                 direction,
                 graphs,
@@ -70,17 +72,17 @@ fn a_request() -> impl Strategy<Value = Request> {
                 most,
             }
         ),
-        (direction(), column()).prop_map(|(direction, vertices)| Request::Predicates {
+        (direction(), column()).prop_map(|(direction, vertices)| ShardRequest::Predicates {
             direction,
             vertices,
         }),
-        column().prop_map(|ids| Request::Terms { ids }),
-        (column(), text()).prop_map(|(ends, bytes)| Request::Lookup { ends, bytes }),
-        (n(), n()).prop_map(|(graph, predicate)| Request::GraphSubjects { graph, predicate }),
-        n().prop_map(|graph| Request::GraphPredicates { graph }),
-        n().prop_map(|predicate| Request::ObjectTerms { predicate }),
-        text().prop_map(Request::Post),
-        (column(), text()).prop_map(|(ends, bytes)| Request::Find { ends, bytes }),
+        column().prop_map(|ids| ShardRequest::Terms { ids }),
+        (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Lookup { ends, bytes }),
+        (n(), n()).prop_map(|(graph, predicate)| ShardRequest::GraphSubjects { graph, predicate }),
+        n().prop_map(|graph| ShardRequest::GraphPredicates { graph }),
+        n().prop_map(|predicate| ShardRequest::ObjectTerms { predicate }),
+        text().prop_map(ShardRequest::Post),
+        (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Find { ends, bytes }),
     ]
 }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// The network's faults and delays.
 #[derive(Clone, Copy, Debug)]
-pub struct Faults {
+pub struct NetworkFaults {
     /// Shortest delay in one direction.
     pub delay_min: Duration,
     /// Longest delay in one direction.
@@ -28,7 +28,7 @@ pub struct Faults {
     pub notice: Option<Duration>,
 }
 
-impl Default for Faults {
+impl Default for NetworkFaults {
     fn default() -> Self {
         Self {
             delay_min: Duration::from_micros(5),
@@ -48,7 +48,7 @@ pub struct Network {
 struct MemoryState {
     now: Duration,
     random: u64,
-    faults: Faults,
+    faults: NetworkFaults,
     nodes: Vec<MemoryNode>,
     cuts: Vec<(usize, usize)>,
     waiting: BinaryHeap<Reverse<Parcel>>,
@@ -82,7 +82,7 @@ struct Parcel {
 impl Network {
     /// A network whose faults follow from `seed`.
     #[must_use]
-    pub fn new(seed: u64, faults: Faults) -> Self {
+    pub fn new(seed: u64, faults: NetworkFaults) -> Self {
         Self {
             state: Arc::new(Mutex::new(MemoryState {
                 now: Duration::ZERO,
@@ -143,7 +143,7 @@ impl Network {
     }
 
     /// Changes the faults from now on.
-    pub fn set_faults(&self, faults: Faults) {
+    pub fn set_faults(&self, faults: NetworkFaults) {
         self.lock().faults = faults;
     }
 

@@ -9,7 +9,7 @@
 use super::arena::{Arena, record_bytes};
 use super::run::{ClosedRun, RunWriter};
 use super::sort;
-use crate::hash::{Keys, equal, hash};
+use crate::hash::{HashKeys, equal, hash};
 use crate::spill::SpillDir;
 use jindou_model::memory::{huge_zeroed, prefetch_at};
 use jindou_model::{QuadBatch, Result, Span};
@@ -41,7 +41,7 @@ enum IdRule {
 
 /// A term that waits for its probe.
 #[derive(Clone, Copy, Default)]
-struct Pending {
+struct PendingTerm {
     hash: u64,
     span: Span,
     /// First record with the same tag; 0 when there is none.
@@ -58,7 +58,7 @@ pub struct Interner {
     bits: u32,
     len: u32,
     max_bytes: usize,
-    keys: Keys,
+    keys: HashKeys,
     /// Records of recent predicates, by a cheap hash.
     cache: Vec<u32>,
 }
@@ -74,7 +74,7 @@ impl Interner {
             bits: MIN_BITS,
             len: 0,
             max_bytes,
-            keys: Keys::random(),
+            keys: HashKeys::random(),
             cache: vec![0; CACHE],
         }
     }
@@ -116,7 +116,7 @@ impl Interner {
             self.grow();
         }
         out.reserve(batch.quads.len());
-        let mut pending = [Pending::default(); GROUP * 4];
+        let mut pending = [PendingTerm::default(); GROUP * 4];
         let mut how = [[IdRule::Known; 4]; GROUP];
         for group in batch.quads.chunks(GROUP) {
             let n = self.prepare(batch, group, out, &mut how, &mut pending);
@@ -156,7 +156,7 @@ impl Interner {
         group: &[[Span; 4]],
         out: &mut Vec<[u32; 4]>,
         how: &mut [[IdRule; 4]; GROUP],
-        pending: &mut [Pending; GROUP * 4],
+        pending: &mut [PendingTerm; GROUP * 4],
     ) -> usize {
         let mut n = 0;
         let shift = 32 - self.bits;
@@ -189,7 +189,7 @@ impl Interner {
                 let hash = hash(term, &self.keys);
                 prefetch_at(&self.table, ((hash >> 32) as u32 >> shift) as usize);
                 how[place] = IdRule::Pending;
-                pending[n] = Pending {
+                pending[n] = PendingTerm {
                     hash,
                     span,
                     candidate: 0,
@@ -204,7 +204,7 @@ impl Interner {
 
     /// Second pass: finds the first entry with the same tag, and prefetches its record.
     #[inline]
-    fn probe(&self, pending: &mut [Pending]) {
+    fn probe(&self, pending: &mut [PendingTerm]) {
         let mask = self.table.len() - 1;
         for p in pending {
             let tag = (p.hash >> 32) as u32;
@@ -235,7 +235,7 @@ impl Interner {
         group: &[[Span; 4]],
         out: &mut [[u32; 4]],
         how: &[[IdRule; 4]; GROUP],
-        pending: &[Pending],
+        pending: &[PendingTerm],
     ) {
         let first = out.len() - group.len();
         let mut next = pending.iter();

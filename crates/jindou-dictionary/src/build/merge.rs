@@ -12,7 +12,7 @@ use jindou_model::{Error, MAX_BASE_VERTICES, Resource, Result};
 
 /// A vocabulary merged from many runs.
 #[derive(Debug)]
-pub struct Merged {
+pub struct MergedVocabulary {
     /// Number of distinct terms.
     pub terms: u32,
     /// For every run, in the order given: index in the run → lex index. Ascending. 4 bytes per term.
@@ -107,7 +107,7 @@ pub fn merge_runs(
     runs: Vec<TermRun>,
     mut strings: StringsWriter,
     _threads: usize,
-) -> Result<Merged> {
+) -> Result<MergedVocabulary> {
     let mut maps: Vec<Vec<u32>> = runs
         .iter()
         .map(|r| Vec::with_capacity(r.terms() as usize))
@@ -149,7 +149,7 @@ pub fn merge_runs(
     }
     let tag_ranges = TagRanges::from_counts(&counts);
     strings.finish(terms, &tag_ranges)?;
-    Ok(Merged {
+    Ok(MergedVocabulary {
         terms,
         maps,
         tag_ranges,

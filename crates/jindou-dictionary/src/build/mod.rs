@@ -11,7 +11,7 @@ mod values;
 mod write;
 
 pub use intern::{Interner, LOCAL_DEFAULT_GRAPH};
-pub use merge::{Merged, merge_runs};
+pub use merge::{MergedVocabulary, merge_runs};
 pub use run::{ClosedRun, TermRun};
 pub use split::split_strings;
 pub use strings::StringsWriter;

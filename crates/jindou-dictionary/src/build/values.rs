@@ -1,7 +1,7 @@
 //! Value columns: the rank of every literal with a coded datatype.
 
 use crate::Strings;
-use crate::value::{Group, NAN_RANK, NO_RANK, TEMPORAL_GROUPS, approximate};
+use crate::value::{NAN_RANK, NO_RANK, TEMPORAL_GROUPS, ValueGroup, approximate};
 use jindou_model::term::{BOOLEAN_TAG, DATATYPES, FIRST_DATATYPE, NUMERIC_TAGS, TEMPORAL_TAGS};
 use jindou_model::{Error, Result};
 use jindou_values::{Duration, DurationKey, Exact, Number, Temporal, TemporalKind, boolean};
@@ -70,7 +70,7 @@ fn each(
 }
 
 #[derive(Clone, Copy)]
-struct Num {
+struct RankedNumber {
     value: f64,
     lex: u32,
     exact: bool,
@@ -105,7 +105,7 @@ fn numeric(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<(Vec<f64>,
             if a.value.is_nan() {
                 ranks[(lex - base) as usize] = NAN_RANK;
             } else {
-                all.push(Num {
+                all.push(RankedNumber {
                     value: a.value,
                     lex,
                     exact: a.exact,
@@ -186,7 +186,7 @@ fn temporal(strings: &Strings, place: u8, base: u32, ranks: &mut [u32]) -> Resul
 fn durations(strings: &Strings, base: u32, ranks: &mut [u32]) -> Result<Vec<u32>> {
     let mut all: Vec<(DurationKey, u32)> = Vec::new();
     let first = TEMPORAL_TAGS.start() + TEMPORAL_GROUPS;
-    debug_assert_eq!(Group::of_tag(first), Some(Group::Duration));
+    debug_assert_eq!(ValueGroup::of_tag(first), Some(ValueGroup::Duration));
     each(
         strings,
         first..=*TEMPORAL_TAGS.end(),

@@ -69,7 +69,7 @@ const PART: usize = 1024;
 
 struct RankProbe<'a> {
     dictionary: &'a Dictionary,
-    ranks: Ranks<'a>,
+    ranks: RankColumn<'a>,
     relation: Relation,
     right: Right,
     /// Lex indexes by kind of term.
@@ -82,13 +82,13 @@ struct RankProbe<'a> {
 
 /// The rank of a lex index, as in [`Dictionary::value_rank`].
 #[derive(Clone, Copy)]
-struct Ranks<'a> {
+struct RankColumn<'a> {
     column: &'a [u32],
     /// The first lex index with a rank.
     first: u32,
 }
 
-impl Ranks<'_> {
+impl RankColumn<'_> {
     #[inline(always)]
     fn rank(self, lex: u32) -> u32 {
         let at = lex.wrapping_sub(self.first) as usize;
@@ -133,7 +133,7 @@ impl<'a> RankProbe<'a> {
         let (column, first) = d.rank_column();
         Some(Self {
             dictionary: d,
-            ranks: Ranks { column, first },
+            ranks: RankColumn { column, first },
             relation,
             right,
             numeric: d.tag_span(term::NUMERIC_TAGS),

@@ -18,7 +18,7 @@ use crate::value::{NO_LEX, TEMPORAL_GROUPS};
 use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
-use strings::Cursor;
+use strings::StringCursor;
 use table::{HashTable, LexColumn};
 
 /// A store's dictionary, mapped. Shared by all threads; every access is checked against the bounds
@@ -318,7 +318,7 @@ impl Dictionary {
     pub fn decoder(&self) -> Decoder<'_> {
         Decoder {
             dictionary: self,
-            cursor: Cursor::default(),
+            cursor: StringCursor::default(),
         }
     }
 }
@@ -328,7 +328,7 @@ impl Dictionary {
 #[derive(Debug)]
 pub struct Decoder<'a> {
     dictionary: &'a Dictionary,
-    cursor: Cursor,
+    cursor: StringCursor,
 }
 
 impl Decoder<'_> {

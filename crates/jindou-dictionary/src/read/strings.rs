@@ -150,7 +150,7 @@ impl Strings {
     /// Appends the canonical bytes of a term; false if there is no such term or its block is damaged (`out` is then
     /// unchanged). At most 16 short copies; two cache misses and those of the block.
     pub fn term(&self, lex: u32, out: &mut Vec<u8>) -> bool {
-        let mut cursor = Cursor::default();
+        let mut cursor = StringCursor::default();
         match cursor.seek(self, lex) {
             Some(term) => {
                 out.extend_from_slice(term);
@@ -224,7 +224,7 @@ impl Strings {
     /// Calls `f` with every term of an interval in order; false if a block is damaged or the interval goes beyond the
     /// last term (the calls before were correct). About 10 ns per term.
     pub fn for_each(&self, range: Range<u32>, mut f: impl FnMut(u32, &[u8])) -> bool {
-        let mut cursor = Cursor::default();
+        let mut cursor = StringCursor::default();
         for lex in range {
             match cursor.seek(self, lex) {
                 Some(term) => f(lex, term),
@@ -297,7 +297,7 @@ const SHORT: usize = 16;
 
 /// Decodes terms; continuing inside a block does not start at its head again.
 #[derive(Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct StringCursor {
     term: Vec<u8>,
     /// 1 + the lex index of `term`; 0 before the first.
     next: u32,
@@ -306,7 +306,7 @@ pub(crate) struct Cursor {
     end: usize,
 }
 
-impl Cursor {
+impl StringCursor {
     /// The canonical bytes of a term; `None` if there is none or its block is damaged.
     // Calls of this function and of its callers for every term of an answer are a tenth of the cost of decoding one.
     #[inline(always)]

@@ -3,8 +3,8 @@
 use super::Dictionary;
 use crate::build::number_of;
 use crate::value::{
-    Comparison, DOUBLE_TAG, FLOAT_TAG, Group, NAN_RANK, NO_LEX, NO_RANK, NumericBounds,
-    TEMPORAL_GROUPS, partition,
+    Comparison, DOUBLE_TAG, FLOAT_TAG, NAN_RANK, NO_LEX, NO_RANK, NumericBounds, TEMPORAL_GROUPS,
+    ValueGroup, partition,
 };
 use jindou_model::VertexId;
 use jindou_model::memory::prefetch_at;
@@ -112,7 +112,7 @@ impl Dictionary {
         })
     }
 
-    /// The rank of a lex index within its [`Group`]; [`NO_RANK`] for terms without a value.
+    /// The rank of a lex index within its [`ValueGroup`]; [`NO_RANK`] for terms without a value.
     #[inline]
     #[must_use]
     pub fn value_rank(&self, lex: u32) -> u32 {
@@ -133,8 +133,8 @@ impl Dictionary {
 
     /// The group to which a term's rank belongs; `None` for terms without ranks.
     #[must_use]
-    pub fn value_group(&self, id: VertexId) -> Option<Group> {
-        Group::of_tag(self.tag(id)?)
+    pub fn value_group(&self, id: VertexId) -> Option<ValueGroup> {
+        ValueGroup::of_tag(self.tag(id)?)
     }
 
     /// The key for ORDER BY. Two cache misses at most; no string is read.
@@ -147,16 +147,16 @@ impl Dictionary {
         let Some(tag) = self.tag_ranges().tag_of(lex) else {
             return key(0, 0);
         };
-        if let Some(group) = Group::of_tag(tag) {
+        if let Some(group) = ValueGroup::of_tag(tag) {
             let rank = self.value_rank(lex);
             if rank == NO_RANK {
                 return key(class::OTHER, lex);
             }
             return match group {
-                Group::Numeric => key(class::NUMBER, rank),
-                Group::Boolean => key(class::BOOLEAN, rank),
-                Group::Temporal(place) => key(class::TEMPORAL + place, rank),
-                Group::Duration => key(class::DURATION, rank),
+                ValueGroup::Numeric => key(class::NUMBER, rank),
+                ValueGroup::Boolean => key(class::BOOLEAN, rank),
+                ValueGroup::Temporal(place) => key(class::TEMPORAL + place, rank),
+                ValueGroup::Duration => key(class::DURATION, rank),
             };
         }
         let class = match tag {

@@ -4,7 +4,7 @@ use jindou_model::term::{BOOLEAN_TAG, NUMERIC_TAGS, TEMPORAL_TAGS};
 
 /// Values that compare with each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Group {
+pub enum ValueGroup {
     /// All numeric datatypes.
     Numeric,
     /// `xsd:boolean`: false has rank 0, true 1.
@@ -18,7 +18,7 @@ pub enum Group {
 /// Number of temporal groups.
 pub(crate) const TEMPORAL_GROUPS: u8 = 8;
 
-impl Group {
+impl ValueGroup {
     /// The group of a tag; `None` for tags without ranks.
     #[must_use]
     pub fn of_tag(tag: u8) -> Option<Self> {

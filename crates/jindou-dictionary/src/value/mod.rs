@@ -8,8 +8,8 @@
 mod group;
 mod number;
 
-pub use group::Group;
 pub(crate) use group::TEMPORAL_GROUPS;
+pub use group::ValueGroup;
 pub(crate) use number::{DOUBLE_TAG, FLOAT_TAG, approximate};
 
 use jindou_values::NumericKind;

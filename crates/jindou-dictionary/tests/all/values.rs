@@ -3,7 +3,7 @@
 
 use crate::common;
 use common::dictionary;
-use jindou_dictionary::{Comparison, Dictionary, Group, NAN_RANK, NO_RANK, SortKey, TermKind};
+use jindou_dictionary::{Comparison, Dictionary, NAN_RANK, NO_RANK, SortKey, TermKind, ValueGroup};
 use jindou_model::VertexId;
 use jindou_values::{Num, Number, Temporal, TemporalKind};
 use oxsdatatypes::{Date, DateTime, Decimal, Double, Float, Integer};
@@ -295,7 +295,7 @@ fn what_has_no_value_has_no_rank() {
     assert_eq!((rank(6), rank(7)), (1, 0));
     assert_eq!(rank(10), rank(11));
     assert_eq!(d.numeric_rank(ids[6]), None);
-    assert_eq!(d.value_group(ids[11]), Some(Group::Duration));
+    assert_eq!(d.value_group(ids[11]), Some(ValueGroup::Duration));
     let huge = Number::parse(0x80, &"9".repeat(400)).unwrap();
     assert_eq!(d.numeric_bounds(Comparison::Equal, &huge).exact, 2..3);
     assert_eq!(d.numeric_bounds(Comparison::Less, &huge).exact, 0..2);

@@ -3,8 +3,8 @@
 
 use jindou_dictionary::spill::SpillDir;
 use jindou_dictionary::{
-    ClosedRun, Dictionary, Interner, LOCAL_DEFAULT_GRAPH, Merged, StringsWriter, merge_runs,
-    write_dictionary,
+    ClosedRun, Dictionary, Interner, LOCAL_DEFAULT_GRAPH, MergedVocabulary, StringsWriter,
+    merge_runs, write_dictionary,
 };
 use jindou_model::{QuadBatch, Span};
 use std::path::Path;
@@ -59,7 +59,11 @@ pub fn intern(quads: &[Quad], size: usize, max_bytes: usize, spill: &SpillDir) -
 
 /// Merges all runs; returns the vocabulary and every quad in lex indexes (`u32::MAX` = no graph), in
 /// the order given.
-pub fn merge(workers: Vec<Worker>, dir: &Path, threads: usize) -> (Merged, Vec<[u32; 4]>) {
+pub fn merge(
+    workers: Vec<Worker>,
+    dir: &Path,
+    threads: usize,
+) -> (MergedVocabulary, Vec<[u32; 4]>) {
     let (mut runs, mut positions, mut locals) = (vec![], vec![], vec![]);
     for w in workers {
         for (closed, quads) in w.runs.into_iter().zip(w.quads) {

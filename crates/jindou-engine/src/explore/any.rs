@@ -41,7 +41,7 @@ enum FarVertex {
     Known(Anchor),
 }
 
-pub(crate) struct ExpandAny<'a> {
+pub(crate) struct ExpandAnyStep<'a> {
     /// By vertex and by term.
     known: Predicates<'a>,
     snapshot: &'a dyn Graph,
@@ -69,7 +69,7 @@ pub(crate) struct ExpandAny<'a> {
     pub touched: u64,
 }
 
-impl<'a> ExpandAny<'a> {
+impl<'a> ExpandAnyStep<'a> {
     pub fn new(
         anchor: Operand,
         direction: Direction,

@@ -1,6 +1,6 @@
 //! Check: keeps rows whose edge exists; with a graph variable, one row for each graph that has it.
 
-use super::lists::Lists;
+use super::lists::NeighbourLists;
 use super::{Anchor, Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
@@ -16,8 +16,8 @@ const LONG: usize = 64;
 /// Distance, in rows, at which lists are prefetched.
 const AHEAD: usize = 8;
 
-pub(crate) struct Check<'a> {
-    lists: Lists<'a>,
+pub(crate) struct CheckStep<'a> {
+    lists: NeighbourLists<'a>,
     other: Anchor,
     /// Output column of the graph, when graphs are bound.
     graph: Option<usize>,
@@ -33,7 +33,7 @@ pub(crate) struct Check<'a> {
     pub touched: u64,
 }
 
-impl<'a> Check<'a> {
+impl<'a> CheckStep<'a> {
     pub fn new(list: &'a EdgeList, other: Operand, layout: &StepLayout<'a, '_>) -> Result<Self> {
         let mut far = other;
         let (bind, graph) = match &list.graph {
@@ -52,9 +52,9 @@ impl<'a> Check<'a> {
         let lists = if long && matches!(other, Operand::Slot(_)) {
             let reverse = list.direction.reverse();
             far = list.anchor;
-            Lists::for_anchor(other, list.predicate, reverse, &list.graph, layout)?
+            NeighbourLists::for_anchor(other, list.predicate, reverse, &list.graph, layout)?
         } else {
-            Lists::new(list, layout)?
+            NeighbourLists::new(list, layout)?
         };
         Ok(Self {
             lists,
@@ -174,13 +174,13 @@ impl<'a> Check<'a> {
 }
 
 /// Keeps rows whose column is inside.
-pub(crate) struct Restrict<'a> {
+pub(crate) struct RestrictStep<'a> {
     column: usize,
     within: IdTest<'a>,
     row: usize,
 }
 
-impl<'a> Restrict<'a> {
+impl<'a> RestrictStep<'a> {
     pub fn new(
         column: usize,
         within: &'a jindou_plan::IdFilter,

@@ -1,13 +1,13 @@
 //! Expand: binds one variable to the neighbours of a known vertex, or to the intersection of several lists.
 
-use super::lists::{Bounds, Lists, MERGING};
+use super::lists::{Bounds, MERGING, NeighbourLists};
 use super::{Emit, QueryContext, StepLayout};
 use crate::batch::{View, is_run};
 use crate::id_test::IdTest;
 #[cfg(target_arch = "x86_64")]
 use crate::intersect::intersect_in_registers;
 use crate::intersect::{Placed, intersect, intersect_inside, retain_in};
-use jindou_graph::segment::{Scope, prefetch};
+use jindou_graph::segment::{GraphScope, prefetch};
 use jindou_model::{Invariant, Result};
 use jindou_plan::{EdgeList, GraphRef};
 use std::ops::Range;
@@ -126,8 +126,8 @@ fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
     }
 }
 
-pub(crate) struct Expand<'a> {
-    lists: Vec<Lists<'a>>,
+pub(crate) struct ExpandStep<'a> {
+    lists: Vec<NeighbourLists<'a>>,
     within: IdTest<'a>,
     /// Output columns.
     to: Option<usize>,
@@ -145,7 +145,7 @@ pub(crate) struct Expand<'a> {
     pub touched: u64,
 }
 
-impl<'a> Expand<'a> {
+impl<'a> ExpandStep<'a> {
     pub fn new(
         to: Option<usize>,
         lists: &'a [EdgeList],
@@ -159,7 +159,7 @@ impl<'a> Expand<'a> {
         let within = IdTest::new(within, layout.snapshot);
         let (from, end) = within.hull();
         let lists = lists.iter().map(|l| {
-            let mut list = Lists::new(l, layout)?;
+            let mut list = NeighbourLists::new(l, layout)?;
             list.needs_only([from, end]);
             Ok(list)
         });
@@ -572,7 +572,7 @@ impl<'a> Expand<'a> {
                 self.graphs.clear();
                 let scope = lists.graph.scope_at(input, self.row);
                 let key = lists.anchor(input, self.row);
-                if matches!(scope, Scope::Set(_)) {
+                if matches!(scope, GraphScope::Set(_)) {
                     self.work += lists.view.named_degree(key) as usize;
                 }
                 lists
@@ -602,7 +602,7 @@ impl<'a> Expand<'a> {
     }
 
     pub fn bytes(&self) -> usize {
-        self.lists.iter().map(Lists::bytes).sum::<usize>()
+        self.lists.iter().map(NeighbourLists::bytes).sum::<usize>()
             + 4 * (self.list.capacity() + self.graphs.capacity() + self.scratch.capacity())
     }
 }

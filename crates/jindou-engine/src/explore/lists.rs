@@ -3,7 +3,7 @@
 use super::{Anchor, StepLayout};
 use crate::batch::View;
 use jindou_graph::Edges;
-use jindou_graph::segment::{KeyFinder, Patch, PatchFinger, Scope, Segment, prefetch};
+use jindou_graph::segment::{GraphScope, KeyFinder, Patch, PatchFinger, Segment, prefetch};
 use jindou_graph::shard::EVERYTHING;
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, GraphRef, Operand};
@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The graphs that a pattern reads: fixed, or a column of the row.
 #[derive(Clone, Copy)]
 pub(crate) enum RowGraph<'a> {
-    Fixed(Scope<'a>),
+    Fixed(GraphScope<'a>),
     Column(usize),
 }
 
@@ -22,15 +22,15 @@ impl<'a> RowGraph<'a> {
     pub fn new(graph: &'a GraphRef, layout: &StepLayout<'a, '_>) -> Result<Self> {
         Ok(match graph {
             GraphRef::Slot(s) => Self::Column(layout.column(*s)?),
-            _ => Self::Fixed(graph.scope().unwrap_or(Scope::Default)),
+            _ => Self::Fixed(graph.scope().unwrap_or(GraphScope::Default)),
         })
     }
 
     #[inline]
-    pub fn scope_at(&self, input: View<'_>, row: usize) -> Scope<'a> {
+    pub fn scope_at(&self, input: View<'_>, row: usize) -> GraphScope<'a> {
         match *self {
             Self::Fixed(scope) => scope,
-            Self::Column(c) => Scope::Named(input.column(c)[row]),
+            Self::Column(c) => GraphScope::Named(input.column(c)[row]),
         }
     }
 }
@@ -119,7 +119,7 @@ const MERGED: [u32; 2] = [1, 0];
 const AHEAD: usize = 16;
 
 /// Neighbour lists of the rows of a batch.
-pub(crate) struct Lists<'a> {
+pub(crate) struct NeighbourLists<'a> {
     pub view: Edges<'a>,
     pub graph: RowGraph<'a>,
     anchor: Anchor,
@@ -142,7 +142,7 @@ pub(crate) struct Lists<'a> {
 /// Ids of merged lists that a batch builds in advance; further lists are built when their row comes.
 const MOST_MERGED: usize = 1 << 20;
 
-impl<'a> Lists<'a> {
+impl<'a> NeighbourLists<'a> {
     pub fn new(list: &'a EdgeList, layout: &StepLayout<'a, '_>) -> Result<Self> {
         Self::for_anchor(
             list.anchor,
@@ -500,7 +500,11 @@ fn find_ranges(s: Segment<'_>, keys: &[u32], ranges: &mut Vec<[u32; 2]>) {
 }
 
 /// The neighbours of a constant: borrowed where nothing has to be merged.
-pub(crate) fn constant_list<'a>(view: &Edges<'a>, v: u32, scope: Scope<'_>) -> ConstantList<'a> {
+pub(crate) fn constant_list<'a>(
+    view: &Edges<'a>,
+    v: u32,
+    scope: GraphScope<'_>,
+) -> ConstantList<'a> {
     if let Some(s) = view.plain(scope) {
         return ConstantList::Borrowed(s.neighbours_of(v));
     }

@@ -20,7 +20,7 @@ mod step;
 mod views;
 
 pub(crate) use pipeline::Pipeline;
-pub(crate) use source::Source;
+pub(crate) use source::StartReader;
 pub(crate) use step::StepStats;
 pub(crate) use views::RowPredicates;
 

@@ -1,7 +1,7 @@
 //! The exploration pipeline of one worker.
 
 use super::step::{Ahead, StepOp, StepState, StepStats};
-use super::{Consumer, Flow, QueryContext, Source, StepLayout};
+use super::{Consumer, Flow, QueryContext, StartReader, StepLayout};
 use crate::batch::{Batch, View};
 use crate::filter::Filters;
 use crate::live::{LiveCounts, LiveNode};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Initial capacity of an output, in rows: light queries never touch more.
 const FIRST_ROOM: usize = 64;
 /// Growth of each batch over the previous one, from `QueryContext::first_batch` to `QueryContext::batch_rows`.
-const FASTER: usize = 4;
+const GROWTH: usize = 4;
 
 /// Steps that are flushed between two checks of the deadline and the cancel flag.
 const FLUSHED: usize = 8;
@@ -21,8 +21,8 @@ const FLUSHED: usize = 8;
 /// One worker's steps.
 pub(crate) struct Pipeline<'a> {
     start: Batch,
-    /// Rows that are carried to the end before more are taken at once.
-    look: usize,
+    /// Rows of the source that the next batch takes.
+    start_batch: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
     /// True if it has a start of its own.
@@ -37,7 +37,7 @@ pub(crate) struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// The source of step 0, shared by all workers.
-    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Source<'a>> {
+    pub fn source(exploration: &'a Exploration, ctx: &QueryContext<'a>) -> Result<StartReader<'a>> {
         let layout = StepLayout {
             snapshot: ctx.snapshot,
             input: &[],
@@ -45,7 +45,7 @@ impl<'a> Pipeline<'a> {
         };
         match exploration.steps.first().map(|s| &s.kind) {
             Some(StepKind::Start { source, within, .. }) => {
-                Source::new(source, within.as_ref(), &layout)
+                StartReader::new(source, within.as_ref(), &layout)
             }
             _ => Err(Error::Internal(
                 "the plan does not begin with a start".into(),
@@ -84,7 +84,7 @@ impl<'a> Pipeline<'a> {
         }
         Ok(Self {
             start: Batch::new(layouts[0].len(), ctx.budget),
-            look: ctx.first_batch,
+            start_batch: ctx.first_batch,
             start_filters,
             start_stats: StepStats::default(),
             start_is_own: true,
@@ -117,7 +117,7 @@ impl<'a> Pipeline<'a> {
         }
         Ok(Self {
             start: Batch::new(0, ctx.budget),
-            look: ctx.first_batch,
+            start_batch: ctx.first_batch,
             start_filters: Filters::new(&[], &[], ctx)?,
             start_stats: StepStats::default(),
             start_is_own: false,
@@ -184,7 +184,7 @@ impl<'a> Pipeline<'a> {
     pub fn morsel(
         &mut self,
         ctx: &QueryContext<'_>,
-        source: &Source<'_>,
+        source: &StartReader<'_>,
         range: Range<u64>,
         until: usize,
         end: &mut dyn Consumer,
@@ -192,7 +192,7 @@ impl<'a> Pipeline<'a> {
         let mut at = range.start;
         while at < range.end {
             ctx.check()?;
-            let n = (range.end - at).min(self.look as u64) as usize;
+            let n = (range.end - at).min(self.start_batch as u64) as usize;
             let clock = ctx.profile.then(Instant::now);
             let written = if self.start.columns.is_empty() {
                 self.spare.resize(n, 0);
@@ -218,7 +218,7 @@ impl<'a> Pipeline<'a> {
             if self.start.rows > 0 {
                 push(&mut self.steps[..until], ctx, self.start.view(), end)?;
             }
-            self.look_further(ctx, 0..until, end)?;
+            self.grow_batch(ctx, 0..until, end)?;
             at += n as u64;
         }
         Ok(())
@@ -233,18 +233,18 @@ impl<'a> Pipeline<'a> {
         end: &mut dyn Consumer,
     ) -> Flow {
         push(&mut self.steps[steps.clone()], ctx, rows, end)?;
-        self.look_further(ctx, steps, end)
+        self.grow_batch(ctx, steps, end)
     }
 
-    /// While batches are still small, pushes the available rows to the end; the next batch is larger.
-    fn look_further(
+    /// Until batches have their full size: enlarges the next one, and pushes the rows at hand to the end, so that the first come soon.
+    fn grow_batch(
         &mut self,
         ctx: &QueryContext<'_>,
         steps: Range<usize>,
         end: &mut dyn Consumer,
     ) -> Flow {
-        if self.look < ctx.batch_rows {
-            self.look = (self.look * FASTER).min(ctx.batch_rows);
+        if self.start_batch < ctx.batch_rows {
+            self.start_batch = (self.start_batch * GROWTH).min(ctx.batch_rows);
             self.flush(ctx, steps, end)?;
         }
         Ok(())
@@ -405,7 +405,7 @@ fn hand_on(
         return Ok(());
     }
     step.stats.rows_out += rows as u64;
-    step.pace = (step.pace * FASTER).min(ctx.batch_rows);
+    step.pace = (step.pace * GROWTH).min(ctx.batch_rows);
     if let Some(live) = step.live {
         live.add(0, rows, Duration::ZERO);
     }

@@ -7,7 +7,7 @@ use super::source::{graph_keys, scope_has_default};
 use super::{Emit, QueryContext, StepLayout};
 use crate::batch::View;
 use crate::explore::expand::WORK_PER_CHECK;
-use jindou_graph::segment::{Scope, Segment};
+use jindou_graph::segment::{GraphScope, Segment};
 use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId, Result, VertexId};
 use jindou_plan::{GraphRef, PredicateRef, Slot};
@@ -128,8 +128,8 @@ impl<'a> ScanAll<'a> {
                     .extend(self.snapshot.predicate_of(VertexId(term)).map(|p| p.0));
             }
             AnyPredicate::Bind(_) => match self.graph.scope_at(input, self.row) {
-                Scope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
-                Scope::Set(gs) if !scope_has_default(gs) => return self.open_graphs(ctx, gs),
+                GraphScope::Named(g) => self.predicates = self.snapshot.graph_predicates(g),
+                GraphScope::Set(gs) if !scope_has_default(gs) => return self.open_graphs(ctx, gs),
                 _ => self.predicates.extend(self.only.clone()),
             },
         }
@@ -180,7 +180,7 @@ impl<'a> ScanAll<'a> {
     }
 
     /// Starts with a predicate, the one numbered `n` of the row's.
-    fn open_predicate(&mut self, n: usize, p: PredicateId, scope: Scope<'a>) {
+    fn open_predicate(&mut self, n: usize, p: PredicateId, scope: GraphScope<'a>) {
         self.at = self.snapshot.edges(p, Direction::Out);
         self.plain = self.at.plain(scope);
         self.term = self.snapshot.vertex_of(p).0;
@@ -201,7 +201,7 @@ impl<'a> ScanAll<'a> {
                     self.ends.get(n - 1).copied().unwrap_or(0)
                 };
                 let scope = match self.ends.get(n) {
-                    Some(&to) => Scope::Set(&self.with_predicate[from..to]),
+                    Some(&to) => GraphScope::Set(&self.with_predicate[from..to]),
                     None => scope,
                 };
                 graph_keys(self.snapshot, p, Direction::Out, scope, &mut self.keys);
@@ -268,7 +268,7 @@ impl<'a> ScanAll<'a> {
         Ok(false)
     }
 
-    fn open_list(&mut self, key: u32, scope: Scope<'a>) {
+    fn open_list(&mut self, key: u32, scope: GraphScope<'a>) {
         self.key = key;
         self.place = 0;
         let number = self.number;

@@ -4,7 +4,7 @@
 use super::StepLayout;
 use super::lists::{ConstantList, RowGraph, constant_list};
 use crate::id_test::{IdTest, intersect_runs};
-use jindou_graph::segment::{KeyFinder, Scope, Segment};
+use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_graph::{Edges, Graph};
 use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_plan::{GraphRef, Operand, StartSource};
@@ -20,14 +20,14 @@ enum SourceForm<'a> {
     Keys(Segment<'a>, IdTest<'a>),
 }
 
-pub(crate) struct Source<'a> {
+pub(crate) struct StartReader<'a> {
     form: SourceForm<'a>,
     /// Number of values before each run or slice.
     before: Vec<u64>,
     len: u64,
 }
 
-impl<'a> Source<'a> {
+impl<'a> StartReader<'a> {
     pub fn new(
         source: &'a StartSource,
         within: Option<&'a jindou_plan::IdFilter>,
@@ -212,7 +212,7 @@ fn keys<'a>(
     snapshot: &'a dyn Graph,
     predicate: PredicateId,
     direction: Direction,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     within: IdTest<'a>,
 ) -> SourceForm<'a> {
     let view = snapshot.edges(predicate, direction);
@@ -265,7 +265,7 @@ fn keys<'a>(
 
 /// The keys inside, looked up one by one, where there are so few ids inside that this is cheaper than building all
 /// keys.
-fn few(view: &Edges<'_>, scope: Scope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
+fn few(view: &Edges<'_>, scope: GraphScope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
     /// Keys that are built in the time of one lookup.
     const EACH: u64 = 8;
     let runs = within.runs()?;
@@ -301,7 +301,7 @@ pub(crate) fn graph_keys(
     snapshot: &dyn Graph,
     predicate: PredicateId,
     direction: Direction,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     out: &mut Vec<u32>,
 ) {
     let view = snapshot.edges(predicate, direction);
@@ -312,11 +312,11 @@ pub(crate) fn graph_keys(
     }
     let one;
     let graphs = match scope {
-        Scope::Named(g) => {
+        GraphScope::Named(g) => {
             one = [g];
             &one[..]
         }
-        Scope::Set(gs) if !scope_has_default(gs) && gs.len() as u64 <= named_keys(&view) => gs,
+        GraphScope::Set(gs) if !scope_has_default(gs) && gs.len() as u64 <= named_keys(&view) => gs,
         _ => {
             view.candidate_keys(scope, out);
             return;
@@ -330,7 +330,7 @@ pub(crate) fn graph_keys(
             Direction::Out => out.extend_from_slice(&subjects),
             Direction::In => {
                 for &s in &subjects {
-                    out_view.for_each(s, Scope::Named(g), |o, _| out.push(o));
+                    out_view.for_each(s, GraphScope::Named(g), |o, _| out.push(o));
                 }
             }
         }

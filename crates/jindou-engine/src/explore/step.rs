@@ -1,14 +1,14 @@
 //! State of one step in one worker: its operation on a batch, and its buffers.
 
-use super::any::ExpandAny;
-use super::check::{Check, Restrict};
-use super::expand::Expand;
+use super::any::ExpandAnyStep;
+use super::check::{CheckStep, RestrictStep};
+use super::expand::ExpandStep;
 use super::scan::ScanAll;
-use super::{Emit, QueryContext, Source, StepLayout};
-use crate::batch::{Batch, Charge, View, widen};
+use super::{Emit, QueryContext, StartReader, StepLayout};
+use crate::batch::{Batch, OperatorCharge, View, widen};
 use crate::filter::Filters;
 use crate::live::LiveCounts;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{Slot, Step, StepKind};
 use std::time::Duration;
@@ -25,17 +25,17 @@ pub(crate) struct StepStats {
 
 /// Variants are boxed where large: a state of a few hundred bytes, made once per query.
 pub(super) enum StepOp<'a> {
-    Expand(Box<Expand<'a>>),
-    Check(Box<Check<'a>>),
-    Restrict(Restrict<'a>),
-    Any(Box<ExpandAny<'a>>),
+    Expand(Box<ExpandStep<'a>>),
+    Check(Box<CheckStep<'a>>),
+    Restrict(RestrictStep<'a>),
+    Any(Box<ExpandAnyStep<'a>>),
     Scan(Box<ScanAll<'a>>),
     Cross(Box<Cross<'a>>),
 }
 
 /// A product with a source.
 pub(super) struct Cross<'a> {
-    source: Source<'a>,
+    source: StartReader<'a>,
     to: Option<usize>,
     row: usize,
     place: u64,
@@ -86,7 +86,7 @@ pub(super) struct StepState<'a> {
     pub(super) pace: usize,
     /// Bytes that the step takes before there is a row.
     plumbing: usize,
-    charge: Charge,
+    charge: OperatorCharge,
     pub(super) stats: StepStats,
     /// Counts in a watched query.
     pub(super) live: Option<&'a LiveCounts>,
@@ -100,7 +100,7 @@ pub(super) struct Ahead<'a> {
     pub column: usize,
     pub predicate: PredicateId,
     pub direction: Direction,
-    pub scope: Scope<'a>,
+    pub scope: GraphScope<'a>,
 }
 
 /// Largest number of rows whose lists are fetched ahead: with more, earlier steps may leave few.
@@ -128,13 +128,18 @@ impl<'a> StepState<'a> {
             }
             StepKind::Expand { to, lists, within } => {
                 let to = layout.output(*to);
-                StepOp::Expand(Box::new(Expand::new(to, lists, within.as_ref(), layout)?))
+                StepOp::Expand(Box::new(ExpandStep::new(
+                    to,
+                    lists,
+                    within.as_ref(),
+                    layout,
+                )?))
             }
             StepKind::Check { list, other } => {
-                StepOp::Check(Box::new(Check::new(list, *other, layout)?))
+                StepOp::Check(Box::new(CheckStep::new(list, *other, layout)?))
             }
             StepKind::Restrict { slot, within } => {
-                StepOp::Restrict(Restrict::new(layout.column(*slot)?, within, layout))
+                StepOp::Restrict(RestrictStep::new(layout.column(*slot)?, within, layout))
             }
             StepKind::ExpandAny {
                 anchor,
@@ -142,7 +147,7 @@ impl<'a> StepState<'a> {
                 predicate,
                 far,
                 graph,
-            } => StepOp::Any(Box::new(ExpandAny::new(
+            } => StepOp::Any(Box::new(ExpandAnyStep::new(
                 *anchor, *direction, *predicate, *far, graph, layout,
             )?)),
             StepKind::ScanAll {
@@ -154,7 +159,7 @@ impl<'a> StepState<'a> {
                 *subject, *predicate, *object, graph, layout,
             )?)),
             StepKind::Cross { to, source, within } => StepOp::Cross(Box::new(Cross {
-                source: Source::new(source, within.as_ref(), layout)?,
+                source: StartReader::new(source, within.as_ref(), layout)?,
                 to: layout.output(*to),
                 row: 0,
                 place: 0,
@@ -166,7 +171,7 @@ impl<'a> StepState<'a> {
         let carry = layout.carry();
         let plumbing = carry.len() * size_of::<(usize, usize)>()
             + layout.output.len() * (size_of::<Vec<u32>>() + 2 * size_of::<Slot>());
-        let mut charge = Charge::new(ctx.budget);
+        let mut charge = OperatorCharge::new(ctx.budget);
         charge.set(plumbing)?;
         Ok(Self {
             op,

@@ -11,14 +11,14 @@ use jindou_values::{equal_values, order, value};
 /// Rows between two checks of the deadline.
 const CHECK: usize = 256;
 
-pub(crate) struct Compare<'a> {
+pub(crate) struct IdComparison<'a> {
     value: ValueSource,
     relation: Relation,
     /// The constant's canonical bytes, and their value.
     constant: (&'a [u8], jindou_values::Value<'a>),
 }
 
-impl<'a> Compare<'a> {
+impl<'a> IdComparison<'a> {
     pub fn new(value: ValueSource, relation: Relation, bytes: &'a [u8]) -> Result<Self> {
         let constant = jindou_values::value(bytes)
             .ok_or_else(|| Error::Internal("a plan's constant is not a term".into()))?;

@@ -3,11 +3,11 @@
 mod compare;
 mod probed;
 
-use crate::batch::{Batch, Charge, View};
+use crate::batch::{Batch, OperatorCharge, View};
 use crate::eval::EvalContext;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use crate::values::Evaluator;
-use compare::Compare;
+use compare::IdComparison;
 use jindou_dictionary::TermKind;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
@@ -26,11 +26,11 @@ pub(crate) enum ValueSource {
 }
 
 impl ValueSource {
-    pub fn of_slot(slot: Slot, layout: &Layout<'_>) -> Self {
+    pub fn of_slot(slot: Slot, layout: &SlotLayout<'_>) -> Self {
         layout.position_of(slot).map_or(Self::Unbound, Self::Column)
     }
 
-    fn operand(o: Operand, layout: &Layout<'_>) -> Self {
+    fn operand(o: Operand, layout: &SlotLayout<'_>) -> Self {
         match o {
             Operand::Const(v) => Self::Const(v),
             Operand::Slot(s) => Self::of_slot(s, layout),
@@ -51,7 +51,7 @@ enum FilterNode<'a> {
     Same(ValueSource, ValueSource),
     Bound(ValueSource),
     Kind(ValueSource, TermTest),
-    Compare(Box<Compare<'a>>),
+    Compare(Box<IdComparison<'a>>),
     /// A condition that an index answers first.
     Probed(Box<Probed<'a>>),
     General(Box<Evaluator>),
@@ -65,7 +65,7 @@ const CHECK: usize = 1 << 18;
 
 /// Scratch memory for the values of nested conditions and for the condition at work, and the amount of work since the
 /// last check of the deadline.
-struct Scratch<'s> {
+struct FilterScratch<'s> {
     space: &'s mut [u8],
     shared: &'s mut SharedScratch,
     work: &'s mut usize,
@@ -96,15 +96,15 @@ impl SharedScratch {
     }
 }
 
-impl Scratch<'_> {
+impl FilterScratch<'_> {
     /// The next `n` bytes, and the remaining scratch for nested conditions.
-    fn take(&mut self, n: usize) -> Result<(&mut [u8], Scratch<'_>)> {
+    fn take(&mut self, n: usize) -> Result<(&mut [u8], FilterScratch<'_>)> {
         let (own, space) = self
             .space
             .split_at_mut_checked(n)
             .ok_or_else(|| Error::Internal("not enough memory for a condition".into()))?;
         let (shared, work) = (&mut *self.shared, &mut *self.work);
-        let inside = Scratch {
+        let inside = FilterScratch {
             space,
             shared,
             work,
@@ -114,7 +114,7 @@ impl Scratch<'_> {
 }
 
 impl<'a> FilterNode<'a> {
-    fn new(c: &'a Condition, layout: &Layout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
+    fn new(c: &'a Condition, layout: &SlotLayout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
         let all = |list: &'a [Condition]| {
             list.iter()
                 .map(|c| Self::new(c, layout, ctx))
@@ -128,7 +128,8 @@ impl<'a> FilterNode<'a> {
             Condition::Bound(s) => Self::Bound(ValueSource::of_slot(*s, layout)),
             Condition::Kind(s, test) => Self::Kind(ValueSource::of_slot(*s, layout), *test),
             Condition::Compare(s, relation, right) => {
-                let by_value = Compare::new(ValueSource::of_slot(*s, layout), *relation, right)?;
+                let by_value =
+                    IdComparison::new(ValueSource::of_slot(*s, layout), *relation, right)?;
                 Probed::over(Self::Compare(Box::new(by_value)), c, layout, ctx)
             }
             Condition::General(g) => {
@@ -186,7 +187,7 @@ impl<'a> FilterNode<'a> {
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
-        scratch: &mut Scratch<'_>,
+        scratch: &mut FilterScratch<'_>,
     ) -> Result<()> {
         *scratch.work += out.len();
         if *scratch.work >= CHECK {
@@ -239,7 +240,7 @@ impl<'a> FilterNode<'a> {
 /// otherwise an error does, otherwise the result is the other value.
 fn combine(
     list: &mut [FilterNode<'_>],
-    scratch: &mut Scratch<'_>,
+    scratch: &mut FilterScratch<'_>,
     ctx: &EvalContext<'_>,
     rows: View<'_>,
     from: usize,
@@ -367,10 +368,10 @@ impl<'a> Filters<'a> {
 pub(crate) struct ConditionList<'a> {
     nodes: Vec<FilterNode<'a>>,
     keep: Vec<u8>,
-    /// See [`Scratch`].
+    /// See [`FilterScratch`].
     space: Vec<u8>,
     shared: SharedScratch,
-    charge: Charge,
+    charge: OperatorCharge,
     work: usize,
     /// Bytes of scratch for each row, and of all memory.
     a_row: usize,
@@ -385,7 +386,7 @@ impl<'a> ConditionList<'a> {
         layout: &[Slot],
         ctx: &EvalContext<'a>,
     ) -> Result<Self> {
-        let layout = Layout::new(layout);
+        let layout = SlotLayout::new(layout);
         let mut nodes = conditions
             .iter()
             .map(|c| FilterNode::new(c, &layout, ctx))
@@ -401,7 +402,7 @@ impl<'a> ConditionList<'a> {
             keep: vec![],
             space: vec![],
             shared: SharedScratch::default(),
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
             work: 0,
         })
     }
@@ -426,7 +427,7 @@ impl<'a> ConditionList<'a> {
                 return Ok(());
             }
             self.ensure(rows)?;
-            let mut scratch = Scratch {
+            let mut scratch = FilterScratch {
                 space: &mut self.space,
                 shared: &mut self.shared,
                 work: &mut self.work,
@@ -442,7 +443,7 @@ impl<'a> ConditionList<'a> {
     /// Flags of the rows of a view: `TRUE` for those that are kept.
     pub fn flags(&mut self, ctx: &EvalContext<'_>, rows: View<'_>) -> Result<&[u8]> {
         self.ensure(rows.rows)?;
-        let mut scratch = Scratch {
+        let mut scratch = FilterScratch {
             space: &mut self.space,
             shared: &mut self.shared,
             work: &mut self.work,

@@ -1,9 +1,9 @@
 //! A condition that an index answers for most rows: ids are judged a batch at a time, and unsettled ones are computed.
 
-use super::{ERROR, FALSE, FilterNode, Scratch, TRUE, ValueSource};
+use super::{ERROR, FALSE, FilterNode, FilterScratch, TRUE, ValueSource};
 use crate::batch::View;
 use crate::eval::EvalContext;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_dictionary::index::{Probe, Verdict};
 use jindou_model::Result;
 use jindou_plan::Condition;
@@ -37,7 +37,7 @@ impl<'a> Probed<'a> {
     pub fn over(
         otherwise: FilterNode<'a>,
         c: &Condition,
-        layout: &Layout<'_>,
+        layout: &SlotLayout<'_>,
         ctx: &EvalContext<'a>,
     ) -> FilterNode<'a> {
         let asked = c.question();
@@ -59,7 +59,7 @@ impl<'a> Probed<'a> {
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
-        scratch: &mut Scratch<'_>,
+        scratch: &mut FilterScratch<'_>,
     ) -> Result<()> {
         // A computed condition does not ask an index in turn.
         let mut asked = std::mem::take(&mut scratch.shared.probe);
@@ -74,7 +74,7 @@ impl<'a> Probed<'a> {
         rows: View<'_>,
         from: usize,
         out: &mut [u8],
-        scratch: &mut Scratch<'_>,
+        scratch: &mut FilterScratch<'_>,
         asked: &mut ProbeRows,
     ) -> Result<()> {
         let n = out.len();

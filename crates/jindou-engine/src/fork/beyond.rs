@@ -63,7 +63,7 @@ impl<'g> OrderedRuns<'g> {
 }
 
 /// Ids from `first` to `last` have texts with this tag.
-struct Interval {
+struct TextInterval {
     tag: u8,
     first: u32,
     last: u32,
@@ -72,7 +72,7 @@ struct Interval {
 /// A run, and its intervals: one per tag.
 struct RunIntervals {
     run: [u32; 2],
-    intervals: Vec<Interval>,
+    intervals: Vec<TextInterval>,
 }
 
 /// Intervals of ids beyond a bound, which may be tightened.
@@ -99,7 +99,7 @@ impl Beyond {
                 interval.first = interval.first.min(id);
                 interval.last = interval.last.max(id);
             }
-            None => known.intervals.push(Interval {
+            None => known.intervals.push(TextInterval {
                 tag,
                 first: id,
                 last: id,
@@ -139,7 +139,7 @@ impl Beyond {
 
     /// Approximate bytes held.
     pub fn bytes(&self) -> usize {
-        self.known.capacity() * (size_of::<RunIntervals>() + 2 * size_of::<Interval>())
+        self.known.capacity() * (size_of::<RunIntervals>() + 2 * size_of::<TextInterval>())
             + self.places.capacity() * 24
     }
 }

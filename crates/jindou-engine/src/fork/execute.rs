@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::executor::Top;
-use crate::fork::message::First;
+use crate::fork::message::FirstByColumn;
 use crate::fork::sieve::MOST;
 use crate::options::StepProfile;
 use jindou_plan::{Operator, Plan, Walk};
@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 
 /// Runs explorations at the shards that have their data.
 pub struct ForkExecutor {
-    pub(super) hub: Arc<Inner>,
+    pub(super) hub: Arc<HubState>,
     pub(super) mode: ShardMode,
 }
 
@@ -131,11 +131,11 @@ impl ForkExecutor {
         out
     }
 
-    fn program(&self, task: &Task<'_>, needs: Needs) -> Result<Program> {
+    fn program(&self, task: &Task<'_>, needs: Needs) -> Result<PartProgram> {
         let mut steps = Vec::new();
         jindou_plan::wire::put_steps(task.steps, &mut steps)
             .map_err(|e| Error::Internal(e.to_string()))?;
-        Ok(Program {
+        Ok(PartProgram {
             steps,
             time: task.options.cancel.left(),
             memory: task.options.memory.limit(),
@@ -152,16 +152,16 @@ impl ForkExecutor {
             home: self.hub.home,
             number: self.hub.number(),
         };
-        let message = Message::Run(self.program(task, Needs::default())?);
+        let message = PartMessage::Run(self.program(task, Needs::default())?);
         let way = [self.hub.home, shard];
         let cancel = &task.options.cancel;
         let (answer, bytes) = self.hub.post(query, way, message, cancel)?;
         match answer {
-            Answer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
+            PartAnswer::Ran(rows, ..) if !rows.fits(width_after(task.steps)) => Err(Error::Shard {
                 shard,
                 message: NO_FIT.into(),
             }),
-            Answer::Ran(rows, counts, terms) => {
+            PartAnswer::Ran(rows, counts, terms) => {
                 let back = rows.bytes() + terms.bytes.len() as u64;
                 if let Some(sharded) = task.snapshot.as_sharded() {
                     let others = sharded.others();
@@ -174,7 +174,7 @@ impl ForkExecutor {
                 );
                 Ok(Some(Box::new(Ready::new(columns, rows, counts, details))))
             }
-            Answer::Failed(f) => Err(f.error()),
+            PartAnswer::Failed(f) => Err(f.error()),
             _ => Ok(None),
         }
     }
@@ -216,14 +216,14 @@ impl ForkExecutor {
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
         // From here on, dropping it notifies the parts.
-        let gathered = Gathered::new(gathering);
-        let begin = Message::Begin(self.program(task, needs)?);
+        let gathered = GatheredRows::new(gathering);
+        let begin = PartMessage::Begin(self.program(task, needs)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         let alone = starts != Starts::Everywhere;
         let start = numbers
             .iter()
-            .map(|&number| Message::Start { number, alone });
+            .map(|&number| PartMessage::Start { number, alone });
         let all = places.iter().copied().zip(start).collect();
         taken(hub.posts(query, hub.home, all, cancel)?)?;
         Ok(Box::new(gathered))
@@ -235,11 +235,11 @@ fn width_after(steps: &[Step]) -> usize {
 }
 
 /// The needed rows, in the form in which parts are told; `None` if these are too many, or all.
-fn first(top: Top, steps: &[Step]) -> Option<First> {
+fn first(top: Top, steps: &[Step]) -> Option<FirstByColumn> {
     let columns = layouts(steps).pop()?;
     let column = columns.iter().position(|slot| *slot == top.slot)?;
     let most = (1..=MOST).contains(&top.most).then_some(top.most)?;
-    Some(First {
+    Some(FirstByColumn {
         column: u32::try_from(column).ok()?,
         is_descending: top.is_descending,
         is_alone: top.is_alone,
@@ -247,11 +247,11 @@ fn first(top: Top, steps: &[Step]) -> Option<First> {
     })
 }
 
-fn taken(answers: Vec<(u32, Answer, u64)>) -> Result<()> {
+fn taken(answers: Vec<(u32, PartAnswer, u64)>) -> Result<()> {
     for (shard, answer, _) in answers {
         match answer {
-            Answer::Taken(_) => {}
-            Answer::Failed(f) => return Err(f.error()),
+            PartAnswer::Taken(_) => {}
+            PartAnswer::Failed(f) => return Err(f.error()),
             _ => {
                 return Err(Error::Shard {
                     shard,

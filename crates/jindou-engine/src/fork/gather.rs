@@ -1,9 +1,11 @@
 //! The coordinator's side of a query: the rows that its parts send, the messages still under way, and the first
 //! failure.
 
-use super::hub::{Activity, Inner};
+use super::hub::{Activity, HubState};
 use super::ledger::Ledger;
-use super::message::{Answer, Columns, Counts, Failure, Message, QueryName, Report};
+use super::message::{
+    Columns, PartAnswer, PartCounts, PartFailure, PartMessage, PartReport, QueryName,
+};
 use crate::executor::{Poll, PulledRows, Repeats, ShardWork};
 use crate::options::StepProfile;
 use jindou_model::sync::lock;
@@ -31,9 +33,9 @@ struct GatherState {
     charge: Charge,
     /// For the ledger.
     names: Charge,
-    failure: Option<Failure>,
+    failure: Option<PartFailure>,
     /// By shard.
-    counts: Vec<Counts>,
+    counts: Vec<PartCounts>,
     looked: Instant,
     /// Time of the last report, or of the last confirmation that all parts exist.
     heard: Instant,
@@ -44,7 +46,7 @@ struct GatherState {
 /// Collects a query's rows from its parts.
 pub(crate) struct Gathering {
     query: QueryName,
-    hub: Arc<Inner>,
+    hub: Arc<HubState>,
     cancel: CancelToken,
     /// The number of the connection to each shard when the query began.
     links: Vec<u64>,
@@ -62,7 +64,7 @@ impl Gathering {
     /// For parts that have this many steps each, give this many columns after the last one and rows this often, and
     /// begin with messages of these numbers.
     pub fn new(
-        (query, hub): (QueryName, Arc<Inner>),
+        (query, hub): (QueryName, Arc<HubState>),
         cancel: &CancelToken,
         memory: &MemoryBudget,
         links: Vec<u64>,
@@ -83,7 +85,7 @@ impl Gathering {
                 charge: Charge::new(Holder::Shards, memory),
                 names: Charge::new(Holder::Shards, memory),
                 failure: None,
-                counts: vec![Counts::default(); links.len()],
+                counts: vec![PartCounts::default(); links.len()],
                 looked: Instant::now(),
                 heard: Instant::now(),
                 is_one_gone: false,
@@ -98,27 +100,27 @@ impl Gathering {
     }
 
     /// Takes a part's report. Returns the bytes of waiting rows.
-    pub fn report(&self, report: Report) -> Answer {
+    pub fn report(&self, report: PartReport) -> PartAnswer {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
-            return Answer::Unknown;
+            return PartAnswer::Unknown;
         }
         match self.note(&mut state, report) {
             Ok(true) => self.wake.notify_all(),
             Ok(false) => {}
             Err(e) => {
-                state.failure = Some(Failure::at_shard(&e, self.query.home));
+                state.failure = Some(PartFailure::at_shard(&e, self.query.home));
                 self.wake.notify_all();
-                return Answer::Unknown;
+                return PartAnswer::Unknown;
             }
         }
-        Answer::Taken(state.charge.bytes())
+        PartAnswer::Taken(state.charge.bytes())
     }
 
     /// Takes a part's report; returns false if it was empty.
-    fn note(&self, state: &mut GatherState, report: Report) -> Result<bool> {
+    fn note(&self, state: &mut GatherState, report: PartReport) -> Result<bool> {
         let from = report.from;
-        if report == Report::nothing(from) {
+        if report == PartReport::nothing(from) {
             return Ok(false);
         }
         if !report.rows.fits(self.width) {
@@ -146,7 +148,7 @@ impl Gathering {
     }
 
     /// Ends the query, unless it has already ended otherwise.
-    pub fn fail(&self, failure: Failure) {
+    pub fn fail(&self, failure: PartFailure) {
         lock(&self.state).failure.get_or_insert(failure);
         self.wake.notify_all();
     }
@@ -158,12 +160,12 @@ impl Gathering {
             return Ok(());
         }
         let shards = 0..self.links.len() as u32;
-        let all = shards.map(|s| (s, Message::Waiting)).collect();
+        let all = shards.map(|s| (s, PartMessage::Waiting)).collect();
         let home = self.query.home;
         let answers = self.hub.posts(self.query, home, all, &self.cancel)?;
         let gone = answers
             .iter()
-            .find(|(_, answer, _)| !matches!(answer, Answer::Taken(_)));
+            .find(|(_, answer, _)| !matches!(answer, PartAnswer::Taken(_)));
         let mut state = lock(&self.state);
         match gone {
             // Its reason may be on the way.
@@ -256,7 +258,7 @@ fn more(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n).min(u64::MAX >> 24);
 }
 
-fn add(sum: &mut Counts, news: &Counts, steps: usize) {
+fn add(sum: &mut PartCounts, news: &PartCounts, steps: usize) {
     let steps = news.steps.len().min(steps);
     if sum.steps.len() < steps {
         sum.steps.resize(steps, Default::default());
@@ -285,13 +287,13 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
 }
 
 /// The rows of [`Gathering`], for the engine; the parts end when no more of them are needed, and when it is dropped.
-pub(crate) struct Gathered {
+pub(crate) struct GatheredRows {
     gathering: Arc<Gathering>,
     /// True if the parts were notified.
     has_ended: AtomicBool,
 }
 
-impl Gathered {
+impl GatheredRows {
     pub fn new(gathering: Arc<Gathering>) -> Self {
         Self {
             gathering,
@@ -311,13 +313,13 @@ impl Gathered {
     }
 }
 
-impl Drop for Gathered {
+impl Drop for GatheredRows {
     fn drop(&mut self) {
         self.end_parts();
     }
 }
 
-impl PulledRows for Gathered {
+impl PulledRows for GatheredRows {
     fn poll(&self) -> Result<Poll> {
         if self.has_ended.load(Ordering::Relaxed) {
             return Ok(Poll::Done);
@@ -404,7 +406,7 @@ impl PulledRows for Gathered {
     }
 
     fn work(&self) -> Vec<ShardWork> {
-        let of = |c: &Counts| ShardWork {
+        let of = |c: &PartCounts| ShardWork {
             rows: c.steps.iter().map(|s| s.profile.rows_in).sum(),
             sent: c.steps.iter().map(|s| s.sent).sum::<u64>() + c.given,
             time: c.time,

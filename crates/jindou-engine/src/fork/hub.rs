@@ -6,11 +6,11 @@ mod execute;
 #[path = "observe.rs"]
 mod observe;
 
-use super::gather::{Gathered, Gathering, NO_FIT};
+use super::gather::{GatheredRows, Gathering, NO_FIT};
 use super::line::layouts;
 use super::message::{
-    Answer, Columns, Failure, Message, Program, QueryName, Report, ShardMode, put, put_answer,
-    read, read_answer,
+    Columns, PartAnswer, PartFailure, PartMessage, PartProgram, PartReport, QueryName, ShardMode,
+    put, put_answer, read, read_answer,
 };
 use super::part::{QueryPart, failure};
 use super::route::{Starts, costs, is_forkable, starts};
@@ -66,19 +66,19 @@ pub trait LocalShards: Send + Sync {
 
 /// The parts of a process.
 #[derive(Default)]
-struct Parts {
+struct ProcessParts {
     open: FxHashMap<(QueryName, u32), Arc<QueryPart>>,
     /// Parts that ended before they began.
     ended: VecDeque<(QueryName, u32)>,
 }
 
 /// Parts and coordinated queries.
-pub(crate) struct Inner {
+pub(crate) struct HubState {
     shards: Box<dyn LocalShards>,
     /// The shard at which this process's queries are asked.
     home: u32,
     far: OnceLock<Weak<dyn Far>>,
-    parts: Mutex<Parts>,
+    parts: Mutex<ProcessParts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
     pub memory: MemoryBudget,
     pub pool: Arc<dyn WorkerPool>,
@@ -92,7 +92,7 @@ pub(crate) struct Inner {
     observer: OnceLock<Arc<dyn Observer>>,
 }
 
-impl Inner {
+impl HubState {
     /// A number that most probably no other message of this cluster has: counted on from a random one.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
@@ -121,7 +121,7 @@ impl Inner {
 
     fn far(&self) -> Result<Arc<dyn Far>> {
         let far = self.far.get().and_then(Weak::upgrade);
-        far.ok_or_else(|| Error::Internal("the way to other shards is closed".into()))
+        far.ok_or_else(|| Error::Internal("the connection to other shards is closed".into()))
     }
 
     pub fn link(&self, shard: u32, cancel: &CancelToken) -> Result<u64> {
@@ -133,9 +133,9 @@ impl Inner {
         self: &Arc<Self>,
         query: QueryName,
         [from, to]: [u32; 2],
-        message: Message,
+        message: PartMessage,
         cancel: &CancelToken,
-    ) -> Result<(Answer, u64)> {
+    ) -> Result<(PartAnswer, u64)> {
         let mut answers = self.posts(query, from, vec![(to, message)], cancel)?;
         let (_, answer, bytes) = answers
             .pop()
@@ -149,16 +149,16 @@ impl Inner {
         self: &Arc<Self>,
         query: QueryName,
         from: u32,
-        messages: Vec<(u32, Message)>,
+        messages: Vec<(u32, PartMessage)>,
         cancel: &CancelToken,
-    ) -> Result<Vec<(u32, Answer, u64)>> {
+    ) -> Result<Vec<(u32, PartAnswer, u64)>> {
         let (own, others): (Vec<_>, Vec<_>) = messages.into_iter().partition(|m| m.0 == from);
         let sent: Vec<(u32, Vec<u8>)> = others
             .iter()
             .map(|(shard, m)| (*shard, put(query, m)))
             .collect();
         // Messages whose processing takes long do not measure the round trip.
-        let is_short = |m: &Message| !matches!(m, Message::Begin(_) | Message::Run(_));
+        let is_short = |m: &PartMessage| !matches!(m, PartMessage::Begin(_) | PartMessage::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + sent.len());
         for (shard, message) in own {
@@ -193,7 +193,7 @@ impl Inner {
 
     /// Tells all shards that a query has ended, whether or not they receive it.
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
-        let message = &Message::End;
+        let message = &PartMessage::End;
         self.end(query, query.home);
         let Ok(far) = self.far() else { return };
         let shards = self.shard_count();
@@ -217,7 +217,7 @@ impl Inner {
     /// Tells the coordinator that a part failed.
     pub fn fail(self: &Arc<Self>, part: &QueryPart, error: &Error) {
         let cancel = CancelToken::with_deadline(Duration::from_secs(1));
-        let message = Message::Failed(failure(part, error));
+        let message = PartMessage::Failed(failure(part, error));
         // If it cannot be reached, it finds out by itself.
         let _ = self.post(part.query, [part.shard, part.query.home], message, &cancel);
     }
@@ -235,14 +235,19 @@ impl Inner {
         lock(&self.gatherings).get(&query).cloned()
     }
 
-    fn begin(self: &Arc<Self>, query: QueryName, shard: u32, program: Program) -> Result<Answer> {
+    fn begin(
+        self: &Arc<Self>,
+        query: QueryName,
+        shard: u32,
+        program: PartProgram,
+    ) -> Result<PartAnswer> {
         let steps = read_steps(&program)?;
         let cancel = token(&program);
         let opened = self.shards.open(shard, cancel)?;
         let part = QueryPart::new(query, shard, program, steps, opened, Arc::clone(self))?;
         let mut parts = lock(&self.parts);
         if parts.ended.contains(&(query, shard)) {
-            return Ok(Answer::Unknown);
+            return Ok(PartAnswer::Unknown);
         }
         if parts.open.contains_key(&(query, shard)) {
             let why = "a part of a query was started twice";
@@ -256,7 +261,7 @@ impl Inner {
             )));
         }
         parts.open.insert((query, shard), Arc::new(part));
-        Ok(Answer::Taken(0))
+        Ok(PartAnswer::Taken(0))
     }
 
     /// Ends parts whose query no longer exists: the coordinator's last message did not arrive.
@@ -284,10 +289,13 @@ impl Inner {
             for part in idle {
                 let cancel = CancelToken::with_deadline(Duration::from_secs(1));
                 let way = [part.shard, part.query.home];
-                let message = Message::Report(Report::nothing(part.shard));
+                let message = PartMessage::Report(PartReport::nothing(part.shard));
                 let answer = hub.post(part.query, way, message, &cancel);
                 // A slow one is asked again at the next sweep.
-                if !matches!(answer, Ok((Answer::Taken(_), _)) | Err(Error::Timeout(_))) {
+                if !matches!(
+                    answer,
+                    Ok((PartAnswer::Taken(_), _)) | Err(Error::Timeout(_))
+                ) {
                     hub.end(part.query, part.shard);
                 }
             }
@@ -312,57 +320,67 @@ impl Inner {
     }
 
     /// The answer to a message; a failure is an answer, too.
-    fn answered(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Answer {
+    fn answered(
+        self: &Arc<Self>,
+        shard: u32,
+        query: QueryName,
+        message: PartMessage,
+    ) -> PartAnswer {
         let answer = self.answer(shard, query, message);
-        answer.unwrap_or_else(|e| Answer::Failed(Failure::at_shard(&e, shard)))
+        answer.unwrap_or_else(|e| PartAnswer::Failed(PartFailure::at_shard(&e, shard)))
     }
 
-    fn answer(self: &Arc<Self>, shard: u32, query: QueryName, message: Message) -> Result<Answer> {
+    fn answer(
+        self: &Arc<Self>,
+        shard: u32,
+        query: QueryName,
+        message: PartMessage,
+    ) -> Result<PartAnswer> {
         Ok(match message {
-            Message::Begin(program) => {
+            PartMessage::Begin(program) => {
                 self.sweep();
                 self.begin(query, shard, program)?
             }
-            Message::Start { number, alone } => match self.part(query, shard) {
+            PartMessage::Start { number, alone } => match self.part(query, shard) {
                 Some(part) => part.start(number, alone)?,
-                None => Answer::Unknown,
+                None => PartAnswer::Unknown,
             },
-            Message::Rows { number, step, rows } => match self.part(query, shard) {
+            PartMessage::Rows { number, step, rows } => match self.part(query, shard) {
                 Some(part) => part.take(number, step, rows)?,
-                None => Answer::Unknown,
+                None => PartAnswer::Unknown,
             },
-            Message::Report(report) => match self.gathering(query) {
+            PartMessage::Report(report) => match self.gathering(query) {
                 Some(g) => g.report(report),
-                None => Answer::Unknown,
+                None => PartAnswer::Unknown,
             },
-            Message::Failed(f) => match self.gathering(query) {
+            PartMessage::Failed(f) => match self.gathering(query) {
                 Some(g) => {
                     g.fail(f);
-                    Answer::Taken(0)
+                    PartAnswer::Taken(0)
                 }
-                None => Answer::Unknown,
+                None => PartAnswer::Unknown,
             },
-            Message::Waiting => match self.part(query, shard) {
+            PartMessage::Waiting => match self.part(query, shard) {
                 Some(part) => part.waiting(),
-                None => Answer::Unknown,
+                None => PartAnswer::Unknown,
             },
-            Message::End => {
+            PartMessage::End => {
                 self.end(query, shard);
-                Answer::Taken(0)
+                PartAnswer::Taken(0)
             }
-            Message::Run(program) => {
+            PartMessage::Run(program) => {
                 let before = self.runs.fetch_add(1, Ordering::Relaxed);
                 // Also if it panics.
-                let _running = Running(&self.runs);
+                let _running = RunningLight(&self.runs);
                 if before >= RUNS {
-                    return Ok(Answer::Declined);
+                    return Ok(PartAnswer::Declined);
                 }
                 self.run(shard, &program)?
             }
         })
     }
 
-    fn run(&self, shard: u32, program: &Program) -> Result<Answer> {
+    fn run(&self, shard: u32, program: &PartProgram) -> Result<PartAnswer> {
         let steps = read_steps(program)?;
         let (time, is_short) = match program.time {
             Some(left) if left <= RUN_TIME => (left, true),
@@ -376,33 +394,33 @@ impl Inner {
         Ok(match run_now(&*graph, &steps, &cancel, &memory) {
             Ok(Some((rows, counts))) => {
                 let terms = own_terms(&*graph, &rows);
-                Answer::Ran(rows, counts, terms)
+                PartAnswer::Ran(rows, counts, terms)
             }
-            Ok(None) => Answer::Declined,
+            Ok(None) => PartAnswer::Declined,
             // It is not as light as expected.
-            Err(Error::Timeout(_)) if !is_short => Answer::Declined,
+            Err(Error::Timeout(_)) if !is_short => PartAnswer::Declined,
             Err(e) => return Err(e),
         })
     }
 }
 
 /// One of the running light explorations.
-struct Running<'a>(&'a AtomicUsize);
+struct RunningLight<'a>(&'a AtomicUsize);
 
-impl Drop for Running<'_> {
+impl Drop for RunningLight<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn token(program: &Program) -> CancelToken {
+fn token(program: &PartProgram) -> CancelToken {
     match program.time {
         Some(left) => CancelToken::with_deadline(left),
         None => CancelToken::new(),
     }
 }
 
-fn read_steps(program: &Program) -> Result<Vec<Step>> {
+fn read_steps(program: &PartProgram) -> Result<Vec<Step>> {
     let steps = jindou_plan::wire::steps(&program.steps);
     steps.ok_or_else(|| Error::Internal("steps of a query that cannot be read".into()))
 }
@@ -410,7 +428,7 @@ fn read_steps(program: &Program) -> Result<Vec<Step>> {
 /// Runs explorations at the shards that have their data, and handles the messages of other servers that do so:
 /// fork-join (OSDI '16, §5.2).
 #[derive(Clone)]
-pub struct Hub(Arc<Inner>);
+pub struct Hub(Arc<HubState>);
 
 impl std::fmt::Debug for Hub {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -433,7 +451,7 @@ impl Hub {
     ) -> Self {
         // Numbers must differ from those used before the server was restarted.
         let random = RandomState::new().hash_one(0u8);
-        Self(Arc::new(Inner {
+        Self(Arc::new(HubState {
             shards,
             home,
             far: OnceLock::new(),
@@ -479,7 +497,9 @@ impl Posts for Hub {
         if message.len() > SHORT
             && let Err(e) = read_twice.add(2 * message.len() as u64)
         {
-            return Ok(put_answer(&Answer::Failed(Failure::at_shard(&e, shard))));
+            return Ok(put_answer(&PartAnswer::Failed(PartFailure::at_shard(
+                &e, shard,
+            ))));
         }
         let (query, message) = read(message).ok_or_else(|| Error::Shard {
             shard,

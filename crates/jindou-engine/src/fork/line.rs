@@ -5,7 +5,7 @@ use super::message::{Columns, ShardMode, StepCounts};
 use super::route::{
     ByOwner, FarRows, ListsOrRows, ROWS_A_MESSAGE, Route, far_rows, owners, routes,
 };
-use crate::batch::{Batch, Charge, View};
+use crate::batch::{Batch, OperatorCharge, View};
 use crate::explore::{Consumer, Flow, Pipeline, QueryContext};
 use crate::options::StepProfile;
 use jindou_graph::shard::Blocks;
@@ -16,7 +16,7 @@ use jindou_plan::{Slot, Step, layout_of};
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
 
 /// Destination of a line's rows.
-pub(crate) trait Out {
+pub(crate) trait RowDestination {
     /// Takes rows that went through all steps.
     fn done(&mut self, rows: View<'_>) -> Flow;
 
@@ -48,7 +48,7 @@ struct Hop<'a> {
     stay: Batch,
     /// By shard: rows waiting for a full message.
     waiting: Vec<Columns>,
-    charge: Charge,
+    charge: OperatorCharge,
     /// Number of rows that arrived, wherever they went.
     seen: u64,
     sent: u64,
@@ -58,7 +58,7 @@ struct Hop<'a> {
 }
 
 /// One worker's steps.
-pub(crate) struct Line<'a> {
+pub(crate) struct StepLine<'a> {
     common: Common<'a>,
     hops: Vec<Hop<'a>>,
 }
@@ -73,7 +73,7 @@ pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
     all
 }
 
-impl<'a> Line<'a> {
+impl<'a> StepLine<'a> {
     /// Creates the steps after the first one. A request to another shard takes `round` nanoseconds, and getting a list
     /// from it `list`.
     pub fn new(
@@ -105,7 +105,7 @@ impl<'a> Line<'a> {
             sorted: ByOwner::default(),
             stay: Batch::new(layout.len(), ctx.budget),
             waiting: Vec::new(),
-            charge: Charge::for_holder(Holder::Shards, ctx.budget),
+            charge: OperatorCharge::for_holder(Holder::Shards, ctx.budget),
             seen: 0,
             sent: 0,
             stayed: 0,
@@ -124,7 +124,7 @@ impl<'a> Line<'a> {
     }
 
     /// Runs rows that have gone through the steps before `step`, which is not the first.
-    pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn Out) -> Flow {
+    pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn RowDestination) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
         let hops = &mut self.hops[at..];
         // The sender chose this shard: sent on for the same step, the rows might go round in a circle.
@@ -132,8 +132,11 @@ impl<'a> Line<'a> {
     }
 
     /// Takes over the first step's rows.
-    pub fn after_start<'l>(&'l mut self, out: &'l mut dyn Out) -> impl Consumer + use<'l, 'a> {
-        Rest {
+    pub fn after_start<'l>(
+        &'l mut self,
+        out: &'l mut dyn RowDestination,
+    ) -> impl Consumer + use<'l, 'a> {
+        LaterSteps {
             hops: &mut self.hops,
             common: &self.common,
             at: 0,
@@ -142,14 +145,14 @@ impl<'a> Line<'a> {
     }
 
     /// Passes on all rows that are held back.
-    pub fn flush(&mut self, out: &mut dyn Out) -> Flow {
+    pub fn flush(&mut self, out: &mut dyn RowDestination) -> Flow {
         let common = &self.common;
         let mut rest = self.hops.as_mut_slice();
         let mut at = 0;
         while let Some((hop, after)) = rest.split_first_mut() {
             hop.go(common, at, None, after, out)?;
             if let Some(pipeline) = &mut hop.pipeline {
-                let mut rest = Rest {
+                let mut rest = LaterSteps {
                     hops: after,
                     common,
                     at: at + 1,
@@ -211,15 +214,15 @@ fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
 }
 
 /// The steps after one, which take its rows.
-struct Rest<'h, 'a> {
+struct LaterSteps<'h, 'a> {
     hops: &'h mut [Hop<'a>],
     common: &'h Common<'a>,
     /// Number of the first of `hops`.
     at: usize,
-    out: &'h mut dyn Out,
+    out: &'h mut dyn RowDestination,
 }
 
-impl Consumer for Rest<'_, '_> {
+impl Consumer for LaterSteps<'_, '_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         feed(self.hops, self.common, self.at, rows, self.out)
     }
@@ -230,7 +233,7 @@ fn feed<'a>(
     common: &Common<'a>,
     at: usize,
     rows: View<'_>,
-    out: &mut dyn Out,
+    out: &mut dyn RowDestination,
 ) -> Flow {
     let Some((hop, after)) = hops.split_first_mut() else {
         return out.done(rows);
@@ -250,7 +253,7 @@ fn take<'a>(
     common: &Common<'a>,
     at: usize,
     rows: View<'_>,
-    out: &mut dyn Out,
+    out: &mut dyn RowDestination,
 ) -> Flow {
     let Some((hop, after)) = hops.split_first_mut() else {
         return out.done(rows);
@@ -274,7 +277,7 @@ impl<'a> Hop<'a> {
         at: usize,
         rows: Option<View<'_>>,
         after: &mut [Hop<'a>],
-        out: &mut dyn Out,
+        out: &mut dyn RowDestination,
     ) -> Flow {
         let hop = self;
         let waited = rows.is_none();
@@ -290,7 +293,7 @@ impl<'a> Hop<'a> {
                 none.insert(Pipeline::after(layout, step, &common.ctx)?)
             }
         };
-        let mut rest = Rest {
+        let mut rest = LaterSteps {
             hops: after,
             common,
             at: at + 1,
@@ -311,7 +314,7 @@ impl Hop<'_> {
         common: &Common<'_>,
         at: usize,
         rows: View<'_>,
-        out: &mut dyn Out,
+        out: &mut dyn RowDestination,
     ) -> Result<bool, crate::explore::Halt> {
         if self.choice.mode == ShardMode::InPlace {
             return Ok(false);

@@ -78,7 +78,7 @@ pub(crate) struct ShippedTerms {
 
 /// Everything that a part of a query needs to know.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Program {
+pub(crate) struct PartProgram {
     /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
     /// Time that is left.
@@ -89,14 +89,14 @@ pub(crate) struct Program {
     /// Treatment of duplicate finished rows.
     pub repeats: Repeats,
     /// The finished rows that are needed, if these are the first in some order.
-    pub first: Option<First>,
+    pub first: Option<FirstByColumn>,
     /// True to measure the time of the steps.
     pub profile: bool,
 }
 
 /// The first of the finished rows by one of their columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct First {
+pub(crate) struct FirstByColumn {
     pub column: u32,
     /// True if the greatest terms come first.
     pub is_descending: bool,
@@ -108,7 +108,7 @@ pub(crate) struct First {
 
 /// Counts of one part since its last report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Counts {
+pub(crate) struct PartCounts {
     pub steps: Vec<StepCounts>,
     /// Messages with rows to other parts, and with results.
     pub messages: u64,
@@ -136,7 +136,7 @@ pub(crate) struct StepCounts {
 
 /// Report of a part for the coordinator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Report {
+pub(crate) struct PartReport {
     /// The shard.
     pub from: u32,
     /// Numbers of the processed messages with rows.
@@ -145,10 +145,10 @@ pub(crate) struct Report {
     pub spawned: Vec<u64>,
     /// Rows that went through all steps.
     pub rows: Columns,
-    pub counts: Counts,
+    pub counts: PartCounts,
 }
 
-impl Report {
+impl PartReport {
     /// An empty report of a shard, which asks how much is waiting.
     pub fn nothing(from: u32) -> Self {
         Self {
@@ -160,13 +160,13 @@ impl Report {
 
 /// A failure of a part, which ends the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Failure {
+pub(crate) struct PartFailure {
     kind: u8,
     shard: u32,
     text: String,
 }
 
-impl Failure {
+impl PartFailure {
     pub fn at_shard(error: &Error, shard: u32) -> Self {
         let (kind, shard, text) = match error {
             Error::Shard { shard, message } => (0, *shard, message.clone()),
@@ -201,9 +201,9 @@ impl Failure {
 
 /// A message to a part, or to a coordinator.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Message {
+pub(crate) enum PartMessage {
     /// Begins a part of a query at the shard.
-    Begin(Program),
+    Begin(PartProgram),
     /// The part makes the first rows from the data that its shard owns, or from all of the start if it is the only one
     /// that does. The number is that of a message with rows.
     Start { number: u64, alone: bool },
@@ -214,30 +214,30 @@ pub(crate) enum Message {
         rows: Columns,
     },
     /// For the coordinator.
-    Report(Report),
+    Report(PartReport),
     /// For the coordinator.
-    Failed(Failure),
+    Failed(PartFailure),
     /// Asks how much is waiting at the part.
     Waiting,
     /// The part is no longer needed.
     End,
     /// A light query's exploration, to be run at once: the answer has the rows.
-    Run(Program),
+    Run(PartProgram),
 }
 
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum PartAnswer {
     /// The message was accepted; this many bytes wait to be processed.
     Taken(u64),
     /// The query is unknown, or has ended.
     Unknown,
-    /// The rows of [`Message::Run`], the number of rows of each step, and terms of the rows' ids.
+    /// The rows of [`PartMessage::Run`], the number of rows of each step, and terms of the rows' ids.
     Ran(Columns, Vec<u64>, ShippedTerms),
     /// The exploration cannot run at once: there is no thread for it, or it gives too many rows.
     Declined,
     /// The exploration was started, and failed.
-    Failed(Failure),
+    Failed(PartFailure),
 }
 
 fn put_u32(n: u32, out: &mut Vec<u8>) {
@@ -283,7 +283,7 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn put_program(p: &Program, out: &mut Vec<u8>) {
+fn put_program(p: &PartProgram, out: &mut Vec<u8>) {
     put_bytes(&p.steps, out);
     put_u64(p.time.map_or(u64::MAX, nanos), out);
     put_u64(p.memory, out);
@@ -302,7 +302,7 @@ fn put_program(p: &Program, out: &mut Vec<u8>) {
     out.push(u8::from(p.profile));
 }
 
-fn put_counts(c: &Counts, out: &mut Vec<u8>) {
+fn put_counts(c: &PartCounts, out: &mut Vec<u8>) {
     put_u64(c.steps.len() as u64, out);
     for s in &c.steps {
         let p = &s.profile;
@@ -327,39 +327,39 @@ fn put_counts(c: &Counts, out: &mut Vec<u8>) {
     put_u64(nanos(c.time), out);
 }
 
-fn put_failure(f: &Failure, out: &mut Vec<u8>) {
+fn put_failure(f: &PartFailure, out: &mut Vec<u8>) {
     out.push(f.kind);
     put_u32(f.shard, out);
     put_bytes(f.text.as_bytes(), out);
 }
 
 /// A message's bytes.
-pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
+pub(crate) fn put(query: QueryName, message: &PartMessage) -> Vec<u8> {
     let rows = match message {
-        Message::Rows { rows, .. } => rows.bytes(),
-        Message::Report(r) => r.rows.bytes(),
+        PartMessage::Rows { rows, .. } => rows.bytes(),
+        PartMessage::Report(r) => r.rows.bytes(),
         _ => 0,
     };
     let mut out = Vec::with_capacity(256 + rows as usize);
     put_u32(query.home, &mut out);
     put_u64(query.number, &mut out);
     match message {
-        Message::Begin(p) => {
+        PartMessage::Begin(p) => {
             out.push(0);
             put_program(p, &mut out);
         }
-        Message::Start { number, alone } => {
+        PartMessage::Start { number, alone } => {
             out.push(1);
             put_u64(*number, &mut out);
             out.push(u8::from(*alone));
         }
-        Message::Rows { number, step, rows } => {
+        PartMessage::Rows { number, step, rows } => {
             out.push(2);
             put_u64(*number, &mut out);
             put_u32(*step, &mut out);
             put_columns(rows, &mut out);
         }
-        Message::Report(r) => {
+        PartMessage::Report(r) => {
             out.push(3);
             put_u32(r.from, &mut out);
             put_u64s(&r.completed, &mut out);
@@ -367,13 +367,13 @@ pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
             put_columns(&r.rows, &mut out);
             put_counts(&r.counts, &mut out);
         }
-        Message::Failed(f) => {
+        PartMessage::Failed(f) => {
             out.push(4);
             put_failure(f, &mut out);
         }
-        Message::Waiting => out.push(5),
-        Message::End => out.push(6),
-        Message::Run(p) => {
+        PartMessage::Waiting => out.push(5),
+        PartMessage::End => out.push(6),
+        PartMessage::Run(p) => {
             out.push(7);
             put_program(p, &mut out);
         }
@@ -382,49 +382,49 @@ pub(crate) fn put(query: QueryName, message: &Message) -> Vec<u8> {
 }
 
 /// Decodes a message of [`put`]; `None` for other bytes.
-pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, Message)> {
-    let mut r = Reader(bytes);
+pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, PartMessage)> {
+    let mut r = MessageReader(bytes);
     let query = QueryName {
         home: r.u32()?,
         number: r.u64()?,
     };
     let message = match r.u8()? {
-        0 => Message::Begin(r.program()?),
-        1 => Message::Start {
+        0 => PartMessage::Begin(r.program()?),
+        1 => PartMessage::Start {
             number: r.u64()?,
             alone: r.bool()?,
         },
-        2 => Message::Rows {
+        2 => PartMessage::Rows {
             number: r.u64()?,
             step: r.u32()?,
             rows: r.columns()?,
         },
-        3 => Message::Report(Report {
+        3 => PartMessage::Report(PartReport {
             from: r.u32()?,
             completed: r.u64s()?,
             spawned: r.u64s()?,
             rows: r.columns()?,
             counts: r.counts()?,
         }),
-        4 => Message::Failed(r.failure()?),
-        5 => Message::Waiting,
-        6 => Message::End,
-        7 => Message::Run(r.program()?),
+        4 => PartMessage::Failed(r.failure()?),
+        5 => PartMessage::Waiting,
+        6 => PartMessage::End,
+        7 => PartMessage::Run(r.program()?),
         _ => return None,
     };
     r.0.is_empty().then_some((query, message))
 }
 
 /// An answer's bytes.
-pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
+pub(crate) fn put_answer(answer: &PartAnswer) -> Vec<u8> {
     let mut out = Vec::new();
     match answer {
-        Answer::Taken(waiting) => {
+        PartAnswer::Taken(waiting) => {
             out.push(0);
             put_u64(*waiting, &mut out);
         }
-        Answer::Unknown => out.push(1),
-        Answer::Ran(rows, steps, terms) => {
+        PartAnswer::Unknown => out.push(1),
+        PartAnswer::Ran(rows, steps, terms) => {
             out.push(2);
             put_columns(rows, &mut out);
             put_u64s(steps, &mut out);
@@ -432,8 +432,8 @@ pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
             put_u32s(&terms.ends, &mut out);
             put_bytes(&terms.bytes, &mut out);
         }
-        Answer::Declined => out.push(3),
-        Answer::Failed(f) => {
+        PartAnswer::Declined => out.push(3),
+        PartAnswer::Failed(f) => {
             out.push(4);
             put_failure(f, &mut out);
         }
@@ -442,12 +442,12 @@ pub(crate) fn put_answer(answer: &Answer) -> Vec<u8> {
 }
 
 /// Decodes an answer of [`put_answer`]; `None` for other bytes.
-pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
-    let mut r = Reader(bytes);
+pub(crate) fn read_answer(bytes: &[u8]) -> Option<PartAnswer> {
+    let mut r = MessageReader(bytes);
     let answer = match r.u8()? {
-        0 => Answer::Taken(r.u64()?),
-        1 => Answer::Unknown,
-        2 => Answer::Ran(
+        0 => PartAnswer::Taken(r.u64()?),
+        1 => PartAnswer::Unknown,
+        2 => PartAnswer::Ran(
             r.columns()?,
             r.u64s()?,
             ShippedTerms {
@@ -456,16 +456,16 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Option<Answer> {
                 bytes: r.sized(1)?.to_vec(),
             },
         ),
-        3 => Answer::Declined,
-        4 => Answer::Failed(r.failure()?),
+        3 => PartAnswer::Declined,
+        4 => PartAnswer::Failed(r.failure()?),
         _ => return None,
     };
     r.0.is_empty().then_some(answer)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct MessageReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> MessageReader<'a> {
     fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(n)?;
         self.0 = rest;
@@ -523,13 +523,13 @@ impl<'a> Reader<'a> {
         Some(Columns { rows, columns })
     }
 
-    fn program(&mut self) -> Option<Program> {
+    fn program(&mut self) -> Option<PartProgram> {
         let steps = self.sized(1)?.to_vec();
         let time = match self.u64()? {
             u64::MAX => None,
             n => Some(Duration::from_nanos(n)),
         };
-        Some(Program {
+        Some(PartProgram {
             steps,
             time,
             memory: self.u64()?,
@@ -547,7 +547,7 @@ impl<'a> Reader<'a> {
             },
             first: match self.bool()? {
                 false => None,
-                true => Some(First {
+                true => Some(FirstByColumn {
                     column: self.u32()?,
                     is_descending: self.bool()?,
                     is_alone: self.bool()?,
@@ -558,7 +558,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn counts(&mut self) -> Option<Counts> {
+    fn counts(&mut self) -> Option<PartCounts> {
         let count = self.u64()?;
         let mut steps = Vec::new();
         for _ in 0..count {
@@ -574,7 +574,7 @@ impl<'a> Reader<'a> {
                 stayed: self.u64()?,
             });
         }
-        Some(Counts {
+        Some(PartCounts {
             steps,
             messages: self.u64()?,
             bytes: self.u64()?,
@@ -585,8 +585,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn failure(&mut self) -> Option<Failure> {
-        Some(Failure {
+    fn failure(&mut self) -> Option<PartFailure> {
+        Some(PartFailure {
             kind: self.u8()?,
             shard: self.u32()?,
             text: String::from_utf8(self.sized(1)?.to_vec()).ok()?,

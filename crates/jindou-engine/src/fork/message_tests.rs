@@ -7,8 +7,8 @@ fn some_rows() -> Columns {
     }
 }
 
-fn program() -> Program {
-    Program {
+fn program() -> PartProgram {
+    PartProgram {
         steps: vec![1, 2, 3],
         time: Some(Duration::from_millis(7)),
         memory: 1 << 40,
@@ -19,17 +19,17 @@ fn program() -> Program {
     }
 }
 
-fn messages() -> Vec<Message> {
+fn messages() -> Vec<PartMessage> {
     let bare = Columns {
         rows: 1 << 40,
         columns: vec![],
     };
-    let report = Report {
+    let report = PartReport {
         from: 3,
         completed: vec![1, u64::MAX],
         spawned: vec![9],
         rows: some_rows(),
-        counts: Counts {
+        counts: PartCounts {
             steps: vec![
                 StepCounts {
                     sent: 4,
@@ -46,10 +46,10 @@ fn messages() -> Vec<Message> {
         },
     };
     vec![
-        Message::Begin(program()),
-        Message::Begin(Program {
+        PartMessage::Begin(program()),
+        PartMessage::Begin(PartProgram {
             repeats: Repeats::Each,
-            first: Some(First {
+            first: Some(FirstByColumn {
                 column: 3,
                 is_descending: true,
                 is_alone: false,
@@ -57,25 +57,25 @@ fn messages() -> Vec<Message> {
             }),
             ..program()
         }),
-        Message::Start {
+        PartMessage::Start {
             number: 1,
             alone: true,
         },
-        Message::Rows {
+        PartMessage::Rows {
             number: 2,
             step: 3,
             rows: some_rows(),
         },
-        Message::Rows {
+        PartMessage::Rows {
             number: 2,
             step: 3,
             rows: bare,
         },
-        Message::Report(report),
-        Message::Failed(Failure::at_shard(&Error::Cancelled, 2)),
-        Message::Waiting,
-        Message::End,
-        Message::Run(Program {
+        PartMessage::Report(report),
+        PartMessage::Failed(PartFailure::at_shard(&Error::Cancelled, 2)),
+        PartMessage::Waiting,
+        PartMessage::End,
+        PartMessage::Run(PartProgram {
             time: None,
             ..program()
         }),
@@ -99,9 +99,9 @@ fn messages_come_back_and_cut_ones_do_not() {
         assert_eq!(read(&longer), None);
     }
     let answers = [
-        Answer::Taken(9),
-        Answer::Unknown,
-        Answer::Ran(
+        PartAnswer::Taken(9),
+        PartAnswer::Unknown,
+        PartAnswer::Ran(
             some_rows(),
             vec![1, 2],
             ShippedTerms {
@@ -110,8 +110,8 @@ fn messages_come_back_and_cut_ones_do_not() {
                 bytes: b"ab".to_vec(),
             },
         ),
-        Answer::Declined,
-        Answer::Failed(Failure::at_shard(&Error::Internal("x".into()), 1)),
+        PartAnswer::Declined,
+        PartAnswer::Failed(PartFailure::at_shard(&Error::Internal("x".into()), 1)),
     ];
     for answer in answers {
         let bytes = put_answer(&answer);
@@ -145,13 +145,13 @@ fn damaged_messages_are_refused_or_mean_themselves() {
 fn no_rows_are_not_the_first() {
     let query = QueryName { home: 1, number: 2 };
     let first = |most| {
-        let first = Some(First {
+        let first = Some(FirstByColumn {
             column: 0,
             is_descending: false,
             is_alone: true,
             most,
         });
-        Message::Begin(Program { first, ..program() })
+        PartMessage::Begin(PartProgram { first, ..program() })
     };
     assert_eq!(read(&put(query, &first(1))), Some((query, first(1))));
     assert_eq!(read(&put(query, &first(0))), None);
@@ -170,7 +170,7 @@ fn failures_keep_their_kind() {
         Error::Internal("bug".into()),
     ];
     for e in all {
-        let back = Failure::at_shard(&e, 2).error();
+        let back = PartFailure::at_shard(&e, 2).error();
         assert_eq!(std::mem::discriminant(&back), std::mem::discriminant(&e));
         assert!(back.to_string().contains(match &e {
             Error::Shard { .. } => "away",

@@ -48,7 +48,7 @@ pub trait Observer: Send + Sync {
     fn sends(&self, query: u64, way: [u32; 2], message: Told);
 }
 
-impl Inner {
+impl HubState {
     /// Tells the observer what the calling thread begins.
     pub fn begins(&self, query: QueryName, shard: u32, work: Activity) {
         if let Some(observer) = self.observer.get() {
@@ -56,18 +56,19 @@ impl Inner {
         }
     }
 
-    pub(super) fn sends(&self, query: QueryName, way: [u32; 2], message: &Message) {
+    pub(super) fn sends(&self, query: QueryName, way: [u32; 2], message: &PartMessage) {
         if let Some(observer) = self.observer.get() {
             let told = match message {
-                Message::Begin(_) => Told::Begin,
-                Message::Start { number, .. } => Told::Start(*number),
-                Message::Rows { number, .. } => Told::Rows(*number),
-                Message::Report(r) => Told::Report {
+                PartMessage::Begin(_) => Told::Begin,
+                PartMessage::Start { number, .. } => Told::Start(*number),
+                PartMessage::Rows { number, .. } => Told::Rows(*number),
+                PartMessage::Report(r) => Told::Report {
                     with_rows: r.rows.rows > 0,
                 },
-                Message::Failed(_) | Message::Waiting | Message::End | Message::Run(_) => {
-                    Told::Other
-                }
+                PartMessage::Failed(_)
+                | PartMessage::Waiting
+                | PartMessage::End
+                | PartMessage::Run(_) => Told::Other,
             };
             observer.sends(query.number, way, told);
         }

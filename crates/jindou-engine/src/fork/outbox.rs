@@ -89,7 +89,7 @@ impl<'p> Outbox<'p> {
             profile: std::mem::take(&mut self.first),
             ..StepCounts::default()
         };
-        let counts = Counts {
+        let counts = PartCounts {
             steps: std::iter::once(first).chain(steps).collect(),
             messages: std::mem::take(&mut self.messages) + u64::from(self.goes_home()),
             bytes: std::mem::take(&mut self.bytes)
@@ -99,7 +99,7 @@ impl<'p> Outbox<'p> {
             asked: self.part.newly_asked(),
             time: std::mem::take(&mut self.time),
         };
-        let report = Report {
+        let report = PartReport {
             from: self.part.shard,
             completed: std::mem::take(&mut self.completed),
             spawned: std::mem::take(&mut self.spawned),
@@ -116,10 +116,10 @@ impl<'p> Outbox<'p> {
             None => None,
         };
         if let Some(number) = done {
-            let report = Report {
+            let report = PartReport {
                 from: self.part.shard,
                 completed: vec![number],
-                ..Report::default()
+                ..PartReport::default()
             };
             self.part.report(report, inside)?;
         }
@@ -281,10 +281,10 @@ impl<'p> Outbox<'p> {
 
     /// Sends the rows that there are, and nothing else: the messages that they came from are not processed yet.
     fn give(&mut self) -> Result<()> {
-        let report = Report {
+        let report = PartReport {
             from: self.part.shard,
             rows: std::mem::take(&mut self.rows),
-            ..Report::default()
+            ..PartReport::default()
         };
         self.messages += u64::from(self.goes_home());
         self.bytes += u64::from(self.goes_home()) * report.rows.bytes();
@@ -304,7 +304,7 @@ impl Drop for Outbox<'_> {
     }
 }
 
-impl Out for Outbox<'_> {
+impl RowDestination for Outbox<'_> {
     fn done(&mut self, rows: View<'_>) -> Flow {
         if rows.columns.is_empty() {
             self.rows.rows += rows.rows as u64;
@@ -326,7 +326,7 @@ impl Out for Outbox<'_> {
     fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow {
         let number = self.part.hub.number();
         self.spawned.push(number);
-        let message = Message::Rows {
+        let message = PartMessage::Rows {
             number,
             step: step as u32,
             rows,

@@ -8,14 +8,15 @@
 #[path = "outbox.rs"]
 mod outbox;
 
-use super::hub::{Activity, Inner};
-use super::line::{Line, Out, layouts};
+use super::hub::{Activity, HubState};
+use super::line::{RowDestination, StepLine, layouts};
 use super::message::{
-    Answer, Columns, Counts, Failure, Message, Program, QueryName, Report, StepCounts,
+    Columns, PartAnswer, PartCounts, PartFailure, PartMessage, PartProgram, PartReport, QueryName,
+    StepCounts,
 };
 use super::route::ROWS_A_MESSAGE;
 use super::sieve::{Sieve, Sieves};
-use super::start::{Page, Start, StartValues};
+use super::start::{Page, PagedStart, PagedValues};
 use crate::batch::{Batch, View};
 use crate::eval::EvalContext;
 use crate::executor::Repeats;
@@ -70,7 +71,7 @@ struct PartState {
     workers: usize,
     /// Number of workers that wait for work.
     idle: usize,
-    start: Option<Start>,
+    start: Option<PagedStart>,
     ended: bool,
     /// Time when there was last something to do.
     busy: Instant,
@@ -80,13 +81,13 @@ struct PartState {
 pub(crate) struct QueryPart {
     pub query: QueryName,
     pub shard: u32,
-    program: Program,
+    program: PartProgram,
     steps: Vec<Step>,
     layouts: Vec<Vec<Slot>>,
     graph: Arc<dyn Graph>,
     cancel: CancelToken,
     memory: MemoryBudget,
-    hub: Arc<Inner>,
+    hub: Arc<HubState>,
     state: Mutex<PartState>,
     wake: Condvar,
     /// Bytes that wait at each shard's part, as last reported.
@@ -120,10 +121,10 @@ impl QueryPart {
     pub fn new(
         query: QueryName,
         shard: u32,
-        program: Program,
+        program: PartProgram,
         steps: Vec<Step>,
         (graph, cancel): (Arc<dyn Graph>, CancelToken),
-        hub: Arc<Inner>,
+        hub: Arc<HubState>,
     ) -> Result<Self> {
         let sharded = graph
             .as_sharded()
@@ -170,28 +171,28 @@ impl QueryPart {
         })
     }
 
-    /// Makes the first rows from now on.
+    /// Begins to produce the rows of the start, page by page.
     ///
     /// # Errors
-    /// `Internal` if they cannot be made here.
-    pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<Answer> {
-        let start = Start::new(&*self.graph, &self.steps, number, alone)?;
+    /// `Internal` if this shard cannot produce them, or if the part was started before.
+    pub fn start(self: &Arc<Self>, number: u64, alone: bool) -> Result<PartAnswer> {
+        let start = PagedStart::new(&*self.graph, &self.steps, number, alone)?;
         let mut state = lock(&self.state);
         if state.ended {
-            return Ok(Answer::Unknown);
+            return Ok(PartAnswer::Unknown);
         }
         if state.start.replace(start).is_some() {
             return Err(Error::Internal("a part was started twice".into()));
         }
         self.wake_one(&mut state)?;
-        Ok(Answer::Taken(state.charge.bytes()))
+        Ok(PartAnswer::Taken(state.charge.bytes()))
     }
 
     /// Takes rows that continue at a step.
     ///
     /// # Errors
     /// `Internal` for rows that do not fit the step; the limit of the query's memory.
-    pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<Answer> {
+    pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<PartAnswer> {
         let step = step as usize;
         // Rows without columns cannot be sent anywhere.
         let fits = step > 0
@@ -206,21 +207,21 @@ impl QueryPart {
         }
         let mut state = lock(&self.state);
         if state.ended {
-            return Ok(Answer::Unknown);
+            return Ok(PartAnswer::Unknown);
         }
         state.charge.add(rows.bytes())?;
         state.queue[step].push_back(QueuedRows { number, rows });
         self.wake_one(&mut state)?;
-        Ok(Answer::Taken(state.charge.bytes()))
+        Ok(PartAnswer::Taken(state.charge.bytes()))
     }
 
     /// Waiting bytes.
-    pub fn waiting(&self) -> Answer {
+    pub fn waiting(&self) -> PartAnswer {
         let state = lock(&self.state);
         if state.ended {
-            return Answer::Unknown;
+            return PartAnswer::Unknown;
         }
-        Answer::Taken(state.charge.bytes())
+        PartAnswer::Taken(state.charge.bytes())
     }
 
     /// The time since there was last something to do; `None` while there is.
@@ -335,10 +336,10 @@ impl QueryPart {
             pool: &Spawned,
         };
         let waits = self.hub.waits();
-        let mut line = Line::new(&self.steps, &self.layouts, ctx, self.program.mode, waits)?;
+        let mut line = StepLine::new(&self.steps, &self.layouts, ctx, self.program.mode, waits)?;
         let mut out = Outbox::new(self);
         let mut chunk = Batch::new(0, &self.memory);
-        let mut values: Option<StartValues<'_>> = None;
+        let mut values: Option<PagedValues<'_>> = None;
         let mut begun = Instant::now();
         loop {
             self.cancel.check()?;
@@ -363,7 +364,7 @@ impl QueryPart {
                     let counts = if let Page::Values(range) = page {
                         let values = match &mut values {
                             Some(values) => values,
-                            none => none.insert(StartValues::new(&first, &ctx)?),
+                            none => none.insert(PagedValues::new(&first, &ctx)?),
                         };
                         self.call_others(|start| start.has(values.len()));
                         values.give(range, &ctx, &mut to)?
@@ -412,7 +413,7 @@ impl QueryPart {
     }
 
     /// Lets another worker make first rows too, if there are more of them.
-    fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut Start)) {
+    fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut PagedStart)) {
         let mut state = lock(&self.state);
         let Some(start) = &mut state.start else {
             return;
@@ -465,7 +466,7 @@ impl QueryPart {
 
     fn has_work(&self, state: &PartState) -> bool {
         state.queue.iter().any(|q| !q.is_empty())
-            || state.start.as_ref().is_some_and(Start::has_more)
+            || state.start.as_ref().is_some_and(PagedStart::has_more)
     }
 
     /// Runs a closure that waits, without this thread's place.
@@ -509,22 +510,22 @@ impl QueryPart {
 
     /// Asks a peer how much is waiting there.
     fn ask(&self, shard: u32) -> Result<()> {
-        self.post(shard, Message::Waiting).map(|_| ())
+        self.post(shard, PartMessage::Waiting).map(|_| ())
     }
 
     /// Sends a message to a shard's part; returns its size.
-    fn post(&self, shard: u32, message: Message) -> Result<u64> {
+    fn post(&self, shard: u32, message: PartMessage) -> Result<u64> {
         let way = [self.shard, shard];
         let (answer, bytes) = self.hub.post(self.query, way, message, &self.cancel)?;
         match answer {
-            Answer::Taken(waiting) => {
+            PartAnswer::Taken(waiting) => {
                 if let Some(full) = self.full.get(shard as usize) {
                     full.store(waiting, Ordering::Relaxed);
                 }
                 Ok(bytes)
             }
-            Answer::Failed(f) => Err(f.error()),
-            Answer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
+            PartAnswer::Failed(f) => Err(f.error()),
+            PartAnswer::Unknown if lock(&self.state).ended => Err(Error::Cancelled),
             _ => Err(Error::Shard {
                 shard,
                 message: "it no longer knows the query".into(),
@@ -536,7 +537,7 @@ impl QueryPart {
     ///
     /// # Errors
     /// Also where reading failed: rows made since then are not reported.
-    fn report(&self, report: Report, inside: bool) -> Result<()> {
+    fn report(&self, report: PartReport, inside: bool) -> Result<()> {
         self.cancel.check()?;
         if self.home_has_room(report)? {
             return Ok(());
@@ -545,7 +546,7 @@ impl QueryPart {
             loop {
                 std::thread::sleep(POLL);
                 self.cancel.check()?;
-                if self.home_has_room(Report::nothing(self.shard))? {
+                if self.home_has_room(PartReport::nothing(self.shard))? {
                     return Ok(());
                 }
             }
@@ -553,12 +554,12 @@ impl QueryPart {
     }
 
     /// Sends a report to the coordinator; returns false if too much is waiting there.
-    fn home_has_room(&self, report: Report) -> Result<bool> {
-        let message = Message::Report(report);
+    fn home_has_room(&self, report: PartReport) -> Result<bool> {
+        let message = PartMessage::Report(report);
         let way = [self.shard, self.query.home];
         match self.hub.post(self.query, way, message, &self.cancel)?.0 {
-            Answer::Taken(waiting) => Ok(waiting <= self.enough),
-            Answer::Failed(f) => Err(f.error()),
+            PartAnswer::Taken(waiting) => Ok(waiting <= self.enough),
+            PartAnswer::Failed(f) => Err(f.error()),
             _ => {
                 self.end();
                 Err(Error::Cancelled)
@@ -599,6 +600,6 @@ fn each_chunk(rows: &Columns, chunk: &mut Batch, mut f: impl FnMut(View<'_>) -> 
 }
 
 /// Converts a part's error into the failure that its coordinator gets.
-pub(crate) fn failure(part: &QueryPart, error: &Error) -> Failure {
-    Failure::at_shard(error, part.shard)
+pub(crate) fn failure(part: &QueryPart, error: &Error) -> PartFailure {
+    PartFailure::at_shard(error, part.shard)
 }

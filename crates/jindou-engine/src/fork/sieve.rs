@@ -7,8 +7,8 @@
 //! unknown pass, and do not count.
 
 use super::beyond::{Beyond, OrderedRuns};
-use super::message::{Columns, First};
-use crate::batch::Charge;
+use super::message::{Columns, FirstByColumn};
+use crate::batch::OperatorCharge;
 use crate::values::{Added, each_term};
 use jindou_graph::TermDecoding;
 use jindou_model::sync::lock;
@@ -49,7 +49,7 @@ const STEP: usize = 1 << 16;
 
 /// The sieves of a part's workers.
 pub(crate) struct Sieves {
-    first: First,
+    first: FirstByColumn,
     budget: MemoryBudget,
     /// Sieves of workers that ended.
     spare: Mutex<Vec<Sieve>>,
@@ -58,7 +58,7 @@ pub(crate) struct Sieves {
 }
 
 impl Sieves {
-    pub fn new(first: First, budget: &MemoryBudget) -> Self {
+    pub fn new(first: FirstByColumn, budget: &MemoryBudget) -> Self {
         Self {
             first,
             budget: budget.clone(),
@@ -118,7 +118,7 @@ fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
 
 /// The first of the rows that passed, the last of them on top.
 struct TopRows {
-    first: First,
+    first: FirstByColumn,
     heap: BinaryHeap<TopEntry>,
     /// Number of rows of the entries.
     rows: u64,
@@ -223,11 +223,11 @@ pub(crate) struct Sieve {
     tried: u64,
     held: u64,
     is_over: bool,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Sieve {
-    fn new(first: First, budget: &MemoryBudget) -> Self {
+    fn new(first: FirstByColumn, budget: &MemoryBudget) -> Self {
         Self {
             best: TopRows {
                 first,
@@ -245,7 +245,7 @@ impl Sieve {
             tried: 0,
             held: 0,
             is_over: false,
-            charge: Charge::for_holder(Holder::Shards, budget),
+            charge: OperatorCharge::for_holder(Holder::Shards, budget),
         }
     }
 

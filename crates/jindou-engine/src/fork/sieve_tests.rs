@@ -48,8 +48,8 @@ fn rows(ids: &[u32], from: usize) -> Columns {
     }
 }
 
-fn first(most: u32, [is_descending, is_alone]: [bool; 2]) -> First {
-    First {
+fn first(most: u32, [is_descending, is_alone]: [bool; 2]) -> FirstByColumn {
+    FirstByColumn {
         column: 1,
         is_descending,
         is_alone,
@@ -99,7 +99,7 @@ fn sift(
 }
 
 /// Each row that was held back comes after enough others that passed.
-fn is_right(numbers: &NumberTerms, ids: &[u32], passed: &[bool], first: First) {
+fn is_right(numbers: &NumberTerms, ids: &[u32], passed: &[bool], first: FirstByColumn) {
     let mut known: Vec<i64> = ids
         .iter()
         .zip(passed)

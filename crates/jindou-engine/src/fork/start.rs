@@ -1,7 +1,7 @@
 //! The first rows that a shard makes: from the data that it owns where every shard does so, otherwise all of them.
 
 use crate::batch::Batch;
-use crate::explore::{Consumer, Halt, Pipeline, QueryContext, Source};
+use crate::explore::{Consumer, Halt, Pipeline, QueryContext, StartReader};
 use crate::filter::Filters;
 use crate::id_test::IdTest;
 use jindou_graph::Graph;
@@ -12,7 +12,7 @@ use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 const PAGE: u32 = 1 << 16;
 
 /// The rest of a start.
-enum Cursor {
+enum StartCursor {
     /// Ids that the shard owns.
     Runs(Vec<[u32; 2]>),
     /// The shard's keys from this one on.
@@ -23,9 +23,9 @@ enum Cursor {
 }
 
 /// A start that is cut into pages.
-pub(crate) struct Start {
+pub(crate) struct PagedStart {
     number: u64,
-    cursor: Cursor,
+    cursor: StartCursor,
     source: Option<StartSource>,
     /// Pages that were handed out and are not processed yet.
     open: usize,
@@ -43,12 +43,12 @@ pub(crate) enum Page {
 }
 
 /// All values of a start, as one worker reads them.
-pub(crate) struct StartValues<'a> {
+pub(crate) struct PagedValues<'a> {
     pipeline: Pipeline<'a>,
-    source: Source<'a>,
+    source: StartReader<'a>,
 }
 
-impl<'a> StartValues<'a> {
+impl<'a> PagedValues<'a> {
     /// The values of an exploration that has no other step.
     pub fn new(first: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
@@ -78,7 +78,7 @@ impl<'a> StartValues<'a> {
     }
 }
 
-impl Start {
+impl PagedStart {
     /// The start of these steps; `alone` if no other shard makes first rows.
     ///
     /// # Errors
@@ -90,14 +90,14 @@ impl Start {
         };
         let sharded = graph.as_sharded().ok_or_else(wrong)?;
         let cursor = match (source, within) {
-            _ if alone => Cursor::Values(0, None),
+            _ if alone => StartCursor::Values(0, None),
             (StartSource::IdFilter, Some(within)) => {
                 let runs = IdTest::exact(within, graph).runs().ok_or_else(wrong)?;
                 let mut mine = sharded.blocks().parts(sharded.number(), &runs);
                 mine.reverse();
-                Cursor::Runs(mine)
+                StartCursor::Runs(mine)
             }
-            (StartSource::Keys { .. }, _) => Cursor::Keys(1),
+            (StartSource::Keys { .. }, _) => StartCursor::Keys(1),
             _ => return Err(wrong()),
         };
         Ok(Self {
@@ -112,19 +112,19 @@ impl Start {
     /// Returns true while there is another page.
     pub fn has_more(&self) -> bool {
         match self.cursor {
-            Cursor::Done => self.open == 0 && !self.told,
-            Cursor::Values(from, None) => from == 0,
+            StartCursor::Done => self.open == 0 && !self.told,
+            StartCursor::Values(from, None) => from == 0,
             _ => true,
         }
     }
 
     /// Sets the total number of values.
     pub fn has(&mut self, values: u64) {
-        if let Cursor::Values(from, None) = self.cursor {
+        if let StartCursor::Values(from, None) = self.cursor {
             self.cursor = if from < values {
-                Cursor::Values(from, Some(values))
+                StartCursor::Values(from, Some(values))
             } else {
-                Cursor::Done
+                StartCursor::Done
             };
         }
     }
@@ -132,24 +132,24 @@ impl Start {
     /// The next page; the last one may be empty.
     pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
         let page = match &mut self.cursor {
-            Cursor::Done => {
+            StartCursor::Done => {
                 // For a start without a page, some worker must report that it is processed.
                 if self.open > 0 || self.told {
                     return None;
                 }
                 Page::Keys(Vec::new())
             }
-            Cursor::Values(1.., None) => return None,
-            Cursor::Values(from, all) => {
+            StartCursor::Values(1.., None) => return None,
+            StartCursor::Values(from, all) => {
                 let start = *from;
                 *from += u64::from(PAGE);
                 let end = *from;
                 if all.is_some_and(|all| end >= all) {
-                    self.cursor = Cursor::Done;
+                    self.cursor = StartCursor::Done;
                 }
                 Page::Values([start, end])
             }
-            Cursor::Runs(runs) => {
+            StartCursor::Runs(runs) => {
                 let (mut page, mut room) = (Vec::new(), PAGE);
                 while room > 0
                     && let Some([a, b]) = runs.pop()
@@ -162,12 +162,12 @@ impl Start {
                     }
                 }
                 if page.is_empty() {
-                    self.cursor = Cursor::Done;
+                    self.cursor = StartCursor::Done;
                     return self.next(graph);
                 }
                 Page::Runs(page)
             }
-            Cursor::Keys(from) => {
+            StartCursor::Keys(from) => {
                 let Some(StartSource::Keys {
                     predicate,
                     direction,
@@ -182,7 +182,7 @@ impl Start {
                 let more = others.own_keys(*predicate, *direction, scope, [*from, PAGE], &mut keys);
                 match keys.last().and_then(|last| last.checked_add(1)) {
                     Some(next) if more => *from = next,
-                    _ => self.cursor = Cursor::Done,
+                    _ => self.cursor = StartCursor::Done,
                 }
                 Page::Keys(keys)
             }
@@ -195,7 +195,7 @@ impl Start {
     /// after the last page.
     pub fn did(&mut self, pages: usize) -> Option<u64> {
         self.open -= pages.min(self.open);
-        let all = pages > 0 && self.open == 0 && matches!(self.cursor, Cursor::Done);
+        let all = pages > 0 && self.open == 0 && matches!(self.cursor, StartCursor::Done);
         (all && !std::mem::replace(&mut self.told, true)).then_some(self.number)
     }
 }

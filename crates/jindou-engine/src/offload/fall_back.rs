@@ -156,7 +156,7 @@ impl Execution<'_> {
                 }
             }
             ExecutorChoice::Demanded(other) => {
-                let mut sink = Watched {
+                let mut sink = FailureCheck {
                     sink: sinks.worker(),
                     refused: false,
                 };
@@ -230,12 +230,12 @@ impl Execution<'_> {
 }
 
 /// A sink that records whether it failed for its own reasons.
-struct Watched<S> {
+struct FailureCheck<S> {
     sink: S,
     refused: bool,
 }
 
-impl<S: std::ops::DerefMut<Target: Sink> + Send> Sink for Watched<S> {
+impl<S: std::ops::DerefMut<Target: Sink> + Send> Sink for FailureCheck<S> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         let taken = self.sink.batch(columns, rows);
         self.refused |= taken.is_err();

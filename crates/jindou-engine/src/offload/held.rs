@@ -10,7 +10,7 @@ const MOST: u64 = 256 << 20;
 const ROWS: usize = 1 << 16;
 
 /// Some rows, column by column.
-struct Chunk {
+struct HeldChunk {
     ids: Vec<u32>,
     rows: usize,
     bytes: u64,
@@ -19,7 +19,7 @@ struct Chunk {
 /// Rows from another executor, held until it is done with all of them. Charged to the query's budget.
 pub(crate) struct HeldRows {
     width: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<HeldChunk>,
     bytes: u64,
     budget: MemoryBudget,
 }
@@ -64,7 +64,7 @@ impl Sink for HeldRows {
         }
         for from in (0..rows).step_by(ROWS) {
             let n = ROWS.min(rows - from);
-            let bytes = (n * self.width) as u64 * 4 + size_of::<Chunk>() as u64;
+            let bytes = (n * self.width) as u64 * 4 + size_of::<HeldChunk>() as u64;
             if self.bytes + bytes > MOST {
                 return Err(Error::limit(
                     Resource::Memory,
@@ -85,7 +85,7 @@ impl Sink for HeldRows {
                     )
                 })?);
             }
-            self.chunks.push(Chunk {
+            self.chunks.push(HeldChunk {
                 ids,
                 rows: n,
                 bytes,

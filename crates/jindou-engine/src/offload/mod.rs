@@ -168,7 +168,7 @@ impl<'a> Offload<'a> {
             return Ok(None);
         }
         let slots = op.layout(&[]);
-        let mut keep = Keep {
+        let mut keep = RowCollector {
             held: RowBuffer::new(slots.len(), &exec.ctx, Holder::Offload),
             chunk: Batch::new(slots.len(), exec.ctx.budget),
             ctx: &exec.ctx,
@@ -352,7 +352,7 @@ impl<'a> Offload<'a> {
         }
         let there = &e.steps[..first];
         let columns = columns_after(&[], there, || exec.ctx.check())?;
-        let mut keep = Keep {
+        let mut keep = RowCollector {
             held: RowBuffer::new(columns.len(), &exec.ctx, Holder::Offload),
             chunk: Batch::new(columns.len(), exec.ctx.budget),
             ctx: &exec.ctx,
@@ -461,13 +461,13 @@ fn joins_texts(a: &Aggregate) -> bool {
 }
 
 /// Collects an executor's rows, whose batches may be much larger than the engine's.
-struct Keep<'r, 'a> {
+struct RowCollector<'r, 'a> {
     held: RowBuffer,
     chunk: Batch,
     ctx: &'r QueryContext<'a>,
 }
 
-impl Sink for Keep<'_, '_> {
+impl Sink for RowCollector<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         if columns.is_empty() {
             return self.held.push(View { columns: &[], rows });

@@ -1,7 +1,7 @@
 //! Join keys of which a single match is enough: each alternative is looked up in an index of its own.
 
 use super::join_table::{BoundClass, JoinShape, JoinTable};
-use super::partners::Expansion;
+use super::partners::PartnerRows;
 use crate::batch::View;
 use crate::explore::QueryContext;
 use jindou_model::Result;
@@ -10,7 +10,7 @@ use jindou_model::Result;
 #[derive(Default)]
 pub(super) struct Alternatives {
     /// For each alternative that is looked up by value.
-    expansions: Vec<Expansion>,
+    expansions: Vec<PartnerRows>,
     /// Rows of the batch that an alternative is looked up for.
     pub rows: Vec<u32>,
 }
@@ -18,8 +18,8 @@ pub(super) struct Alternatives {
 impl Alternatives {
     pub fn new(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
         let expansion = |by_value: bool| match by_value {
-            true => Expansion::of_one(shape, ctx),
-            false => Expansion::default(),
+            true => PartnerRows::of_one(shape, ctx),
+            false => PartnerRows::default(),
         };
         Self {
             expansions: shape.either.iter().map(|a| expansion(a.by_value)).collect(),
@@ -28,12 +28,12 @@ impl Alternatives {
     }
 
     /// Takes an alternative's expansion.
-    pub fn take(&mut self, n: usize) -> Expansion {
+    pub fn take(&mut self, n: usize) -> PartnerRows {
         std::mem::take(&mut self.expansions[n])
     }
 
     /// Puts it back.
-    pub fn put(&mut self, n: usize, expansion: Expansion) {
+    pub fn put(&mut self, n: usize, expansion: PartnerRows) {
         if let Some(place) = self.expansions.get_mut(n) {
             *place = expansion;
         }

@@ -3,12 +3,13 @@
 
 use super::each::EachSpec;
 use super::stage::{
-    Link, NextStages, Stage, StageSpec, StageStats, StageWorker, finish, hand_all, hand_on, push,
+    CountedStage, Link, NextStages, StageSpec, StageStats, StageWorker, finish, hand_all, hand_on,
+    push,
 };
 use crate::batch::{Batch, View, gather, pick};
-use crate::compile::{Builder, LeafSource, Outer, StageInput};
+use crate::compile::{LeafSource, OuterRows, PipelineBuilder, StageInput};
 use crate::explore::{Consumer, Flow, Halt, QueryContext, StepStats};
-use crate::tree::{Layout, with};
+use crate::tree::{SlotLayout, with};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, FIRST_HIDDEN, Slot, operator};
 
@@ -25,7 +26,7 @@ pub(crate) struct Attach {
 impl Attach {
     /// `output` begins with the outer slots; `read` are those that every inner row takes from its outer row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
-        let (inner, read) = (Layout::new(inner), Layout::new(read));
+        let (inner, read) = (SlotLayout::new(inner), SlotLayout::new(read));
         let of = |s: &Slot| inner.position_of(*s);
         Self {
             width: outer.len(),
@@ -146,7 +147,7 @@ pub(crate) struct ApplySpec<'a> {
     pub booleans: [u32; 2],
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn apply(
         &mut self,
         op: &'a operator::Apply,
@@ -213,10 +214,10 @@ impl<'a> Builder<'_, 'a> {
                     "the query nests OPTIONAL and EXISTS deeper than 255 levels",
                 )
             })?;
-        let mut builder = Builder {
-            outer: Outer::Many(outer.clone(), number),
+        let mut builder = PipelineBuilder {
+            outer: OuterRows::Many(outer.clone(), number),
             level: self.level + 1,
-            ..Builder::new(self.exec)
+            ..PipelineBuilder::new(self.exec)
         };
         let inner_slots = builder.op(inner, inner_node)?;
         let leaves: Vec<(Vec<usize>, StageInput)> = builder
@@ -257,13 +258,13 @@ impl StageSpec for ApplySpec<'_> {
         _input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
-        Ok(Box::new(Apply::new(self, ctx)?))
+        Ok(Box::new(ApplyStage::new(self, ctx)?))
     }
 }
 
-struct Apply<'a> {
+struct ApplyStage<'a> {
     spec: &'a ApplySpec<'a>,
-    inner: Vec<Stage<'a>>,
+    inner: Vec<CountedStage<'a>>,
     feed: Vec<Batch>,
     matched: Vec<u8>,
     out: Batch,
@@ -271,14 +272,14 @@ struct Apply<'a> {
     kept: Vec<u8>,
 }
 
-impl<'a> Apply<'a> {
+impl<'a> ApplyStage<'a> {
     fn new(spec: &'a ApplySpec<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
             spec,
             inner: spec
                 .links
                 .iter()
-                .map(|l| Stage::new(l, ctx))
+                .map(|l| CountedStage::new(l, ctx))
                 .collect::<Result<_>>()?,
             feed: spec
                 .leaves
@@ -293,7 +294,7 @@ impl<'a> Apply<'a> {
     }
 }
 
-impl StageWorker for Apply<'_> {
+impl StageWorker for ApplyStage<'_> {
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -303,7 +304,7 @@ impl StageWorker for Apply<'_> {
         let spec = self.spec;
         self.matched.clear();
         self.matched.resize(rows.rows, 0);
-        self.inner.iter_mut().for_each(Stage::clear);
+        self.inner.iter_mut().for_each(CountedStage::clear);
         let mut end = CollectInner {
             spec,
             outer: rows,
@@ -334,7 +335,7 @@ impl StageWorker for Apply<'_> {
 
     fn clear(&mut self) {
         self.out.rows = 0;
-        self.inner.iter_mut().for_each(Stage::clear);
+        self.inner.iter_mut().for_each(CountedStage::clear);
     }
 
     fn inside(&self, each: &mut dyn FnMut(usize, &StageStats, &[StepStats])) {
@@ -346,7 +347,7 @@ impl StageWorker for Apply<'_> {
 
 /// Sends the outer rows through the inner stages.
 fn feed(
-    inner: &mut [Stage<'_>],
+    inner: &mut [CountedStage<'_>],
     batches: &mut [Batch],
     spec: &ApplySpec<'_>,
     ctx: &QueryContext<'_>,

@@ -1,19 +1,19 @@
 //! COUNT with and without groups.
 
-use super::end::{End, EndSpec};
+use super::end::{EndSpec, PipelineEnd};
 use super::group::Groups;
-use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, LeafSource, internal};
+use crate::batch::{Batch, OperatorCharge, View};
+use crate::compile::{LeafSource, PipelineBuilder, internal};
 use crate::explore::{Halt, QueryContext};
 use crate::table::{IdSet, TupleSet};
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::{Holder, Result, term};
 use jindou_plan::{Count, Operator, Slot, operator};
 
 /// Rows without columns that are processed together.
 const MOST_BARE: usize = 1 << 16;
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn count(
         &mut self,
         whole: &'a Operator,
@@ -29,13 +29,14 @@ impl<'a> Builder<'_, 'a> {
         }
         let ctx = &self.exec.ctx;
         let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
-            let mut counter = Counter::new(&op.group, &op.counts, &slots, ctx);
+            let mut counter = GroupCounter::new(&op.group, &op.counts, &slots, ctx);
             counted.each(ctx, |rows, times| counter.add_times(rows, times))?;
             self.exec.holds(node, counter.bytes());
             counter.finish(ctx)?
         } else {
             let end = EndSpec::Count(&op.group, &op.counts);
-            let (End::Count(counter), _) = self.exec.run_into(&op.input, node + 1, end, node)?
+            let (PipelineEnd::Count(counter), _) =
+                self.exec.run_into(&op.input, node + 1, end, node)?
             else {
                 return Err(internal("ends in something else"));
             };
@@ -69,22 +70,22 @@ struct CountState {
     numbers: Vec<u64>,
 }
 
-pub(crate) struct Counter<'a> {
+pub(crate) struct GroupCounter<'a> {
     group: &'a [Slot],
     groups: Groups,
     counts: Vec<CountState>,
     tuple: Vec<u32>,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
-impl<'a> Counter<'a> {
+impl<'a> GroupCounter<'a> {
     pub fn new(
         group: &'a [Slot],
         counts: &'a [Count],
         layout: &[Slot],
         ctx: &QueryContext<'_>,
     ) -> Self {
-        let places = Layout::new(layout);
+        let places = SlotLayout::new(layout);
         let column = |s: &Slot| places.position_of(*s);
         let counts = counts
             .iter()
@@ -116,7 +117,7 @@ impl<'a> Counter<'a> {
             groups: Groups::new(group, layout, ctx),
             counts,
             tuple: vec![],
-            charge: Charge::for_holder(Holder::Count, ctx.budget),
+            charge: OperatorCharge::for_holder(Holder::Count, ctx.budget),
         }
     }
 

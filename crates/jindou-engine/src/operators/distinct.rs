@@ -2,12 +2,12 @@
 //! each partition once per batch. A single column of many ids becomes a bitmap without locks.
 
 use super::stage::{NextStages, StageSpec, StageWorker};
-use crate::batch::{Batch, Charge, View};
-use crate::compile::Builder;
+use crate::batch::{Batch, OperatorCharge, View};
+use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::key_table::{KeyTable, NONE, hash_rows};
 use crate::table::hash;
-use crate::tree::{Layout, common};
+use crate::tree::{SlotLayout, common};
 use jindou_model::sync;
 use jindou_model::{FIRST_TAIL_ID, Holder, MemoryBudget, Result};
 use jindou_plan::{Slot, operator};
@@ -38,12 +38,12 @@ struct SharedDistinct {
 
 struct SharedBitmap {
     words: Vec<AtomicU64>,
-    _charge: Charge,
+    _charge: OperatorCharge,
 }
 
 impl SharedDistinct {
     fn new(layout: &[Slot], slots: &[Slot], ctx: &QueryContext<'_>) -> Self {
-        let layout = Layout::new(layout);
+        let layout = SlotLayout::new(layout);
         let columns: Vec<usize> = slots
             .iter()
             .filter_map(|s| layout.position_of(*s))
@@ -56,7 +56,7 @@ impl SharedDistinct {
                     Mutex::new(KeyTable::new(
                         width,
                         0,
-                        Charge::for_holder(Holder::Distinct, ctx.budget),
+                        OperatorCharge::for_holder(Holder::Distinct, ctx.budget),
                     ))
                 })
                 .collect(),
@@ -90,7 +90,7 @@ impl SharedDistinct {
             return None;
         }
         let words = (self.span as usize).div_ceil(64);
-        let mut charge = Charge::for_holder(Holder::Distinct, &self.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::Distinct, &self.budget);
         charge.set(words * 8).ok()?;
         let bitmap = SharedBitmap {
             words: (0..words).map(|_| AtomicU64::new(0)).collect(),
@@ -104,7 +104,7 @@ fn lock(part: &Mutex<KeyTable>) -> std::sync::MutexGuard<'_, KeyTable> {
     sync::lock(part)
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn distinct(
         &mut self,
         op: &'a operator::Distinct,
@@ -124,7 +124,7 @@ impl<'a> Builder<'_, 'a> {
     ) -> Result<Vec<Slot>, Halt> {
         let input = self.op(&op.input, node + 1)?;
         let kept = common(&op.slots, &input);
-        let layout = Layout::new(&input);
+        let layout = SlotLayout::new(&input);
         let columns = kept.iter().filter_map(|s| layout.position_of(*s)).collect();
         self.link(ReducedSpec(columns), &input, node);
         Ok(kept)
@@ -137,7 +137,7 @@ impl StageSpec for SharedDistinct {
         _input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
-        Ok(Box::new(Distinct::new(self, ctx)))
+        Ok(Box::new(DistinctStage::new(self, ctx)))
     }
 
     fn held(&self) -> u64 {
@@ -159,7 +159,7 @@ impl StageSpec for ReducedSpec {
 }
 
 /// One worker's part of a DISTINCT.
-struct Distinct<'a> {
+struct DistinctStage<'a> {
     shared: &'a SharedDistinct,
     out: Batch,
     hashes: Vec<u64>,
@@ -170,7 +170,7 @@ struct Distinct<'a> {
     by_part: Vec<u32>,
 }
 
-impl<'a> Distinct<'a> {
+impl<'a> DistinctStage<'a> {
     fn new(shared: &'a SharedDistinct, ctx: &QueryContext<'_>) -> Self {
         Self {
             shared,
@@ -405,7 +405,7 @@ impl Recent {
     }
 }
 
-impl StageWorker for Distinct<'_> {
+impl StageWorker for DistinctStage<'_> {
     fn batch(
         &mut self,
         _run: &QueryContext<'_>,

@@ -4,7 +4,7 @@
 
 use super::apply::{Attach, alone, alone_of};
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
-use crate::batch::{Batch, Charge, View};
+use crate::batch::{Batch, OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::execute::Exec;
 use crate::explore::{Flow, Halt, QueryContext};
@@ -71,7 +71,7 @@ impl<'a> Each<'a> {
             keys: KeyTable::new(
                 spec.reads.len(),
                 0,
-                Charge::for_holder(Holder::Correlated, ctx.budget),
+                OperatorCharge::for_holder(Holder::Correlated, ctx.budget),
             ),
             known: vec![],
             numbers: vec![],

@@ -1,14 +1,14 @@
 //! Ends of pipelines: one part per worker, merged when all are done.
 
 use super::BATCH;
-use super::count::Counter;
+use super::count::GroupCounter;
 use super::group::Grouping;
 use super::order::Sorter;
 use crate::batch::View;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::{Error, Holder, Result, scope};
 use jindou_plan::{Aggregate, Count, Slot};
 
@@ -28,28 +28,28 @@ pub(crate) enum EndSpec<'a, 's> {
 }
 
 /// One worker's part of an end.
-pub(crate) enum End<'a, 's> {
-    Output(Output<'s>),
+pub(crate) enum PipelineEnd<'a, 's> {
+    Output(OutputEnd<'s>),
     RowBuffer(RowBuffer),
     Any(bool),
-    Count(Box<Counter<'a>>),
+    Count(Box<GroupCounter<'a>>),
     Group(Box<Grouping>),
     Order(Box<Sorter>),
 }
 
-impl<'a, 's> End<'a, 's> {
+impl<'a, 's> PipelineEnd<'a, 's> {
     pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
         match spec {
             EndSpec::Output(output, sinks) => {
                 let sink = scope::outside(|| sinks.worker());
-                Self::Output(Output::new(output, layout, sink))
+                Self::Output(OutputEnd::new(output, layout, sink))
             }
             EndSpec::RowBuffer(holder) => {
                 Self::RowBuffer(RowBuffer::new(layout.len(), ctx, holder))
             }
             EndSpec::Any => Self::Any(false),
             EndSpec::Count(group, counts) => {
-                Self::Count(Box::new(Counter::new(group, counts, layout, ctx)))
+                Self::Count(Box::new(GroupCounter::new(group, counts, layout, ctx)))
             }
             EndSpec::Group(by, aggregates) => {
                 Self::Group(Box::new(Grouping::new(by, aggregates, layout, ctx)))
@@ -100,7 +100,7 @@ impl<'a, 's> End<'a, 's> {
 }
 
 /// Passes the plan's output columns to a sink.
-pub(crate) struct Output<'s> {
+pub(crate) struct OutputEnd<'s> {
     /// `None` once it is handed back.
     sink: Option<Box<dyn WorkerSink + 's>>,
     /// Column by output position; `None` for one that is never bound.
@@ -112,9 +112,9 @@ pub(crate) struct Output<'s> {
 /// Number of columns up to which a result needs no allocation per batch.
 const WIDE: usize = 24;
 
-impl<'s> Output<'s> {
+impl<'s> OutputEnd<'s> {
     fn new(output: &[Slot], layout: &[Slot], sink: Box<dyn WorkerSink + 's>) -> Self {
-        let layout = Layout::new(layout);
+        let layout = SlotLayout::new(layout);
         let columns = output.iter().map(|s| layout.position_of(*s)).collect();
         Self {
             sink: Some(sink),
@@ -133,7 +133,7 @@ impl<'s> Output<'s> {
     }
 }
 
-impl Consumer for Output<'_> {
+impl Consumer for OutputEnd<'_> {
     fn batch(&mut self, rows: View<'_>) -> Flow {
         let unbound = self.columns.iter().any(Option::is_none);
         if unbound && rows.columns.is_empty() && rows.rows > BATCH {

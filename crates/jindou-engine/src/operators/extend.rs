@@ -2,9 +2,9 @@
 
 use super::stage::{NextStages, StageSpec, StageStats, StageWorker};
 use crate::batch::{Batch, View};
-use crate::compile::Builder;
+use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext, StepStats};
-use crate::tree::{Layout, SlotList};
+use crate::tree::{SlotLayout, SlotList};
 use crate::values::Evaluator;
 use jindou_model::Result;
 use jindou_plan::{GeneralExpression, Operator, Slot, operator};
@@ -20,7 +20,7 @@ struct ExtendSpec<'a> {
 /// Source of each output column.
 struct ProjectSpec(Vec<usize>);
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn extend(
         &mut self,
         op: &'a operator::Extend,
@@ -80,11 +80,11 @@ impl StageSpec for ExtendSpec<'_> {
         input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
-        Ok(Box::new(Extend::new(self, input.len(), ctx)?))
+        Ok(Box::new(ExtendStage::new(self, input.len(), ctx)?))
     }
 }
 
-impl StageWorker for Extend {
+impl StageWorker for ExtendStage {
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -137,16 +137,16 @@ struct ExtendedColumn {
 }
 
 /// Adds columns with expressions' values.
-struct Extend {
+struct ExtendStage {
     /// Columns that come in.
     width: usize,
     columns: Vec<ExtendedColumn>,
     out: Batch,
 }
 
-impl Extend {
+impl ExtendStage {
     fn new(spec: &ExtendSpec<'_>, width: usize, ctx: &QueryContext<'_>) -> Result<Self> {
-        let layout = Layout::new(&spec.slots);
+        let layout = SlotLayout::new(&spec.slots);
         let last = spec.values.len().saturating_sub(1);
         let mut columns = Vec::with_capacity(spec.values.len());
         for (i, (value, node)) in spec.values.iter().enumerate() {

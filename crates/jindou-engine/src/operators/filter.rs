@@ -2,7 +2,7 @@
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
-use crate::compile::Builder;
+use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::filter::{ConditionList, TRUE};
 use jindou_model::Result;
@@ -11,12 +11,12 @@ use jindou_plan::{Condition, Slot, operator};
 struct FilterSpec<'a>(&'a Condition);
 
 /// Keeps rows for which the condition is true.
-struct Filter<'a> {
+struct FilterStage<'a> {
     filters: ConditionList<'a>,
     kept: Batch,
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn filter(
         &mut self,
         op: &'a operator::Filter,
@@ -37,14 +37,14 @@ impl StageSpec for FilterSpec<'_> {
         input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
-        Ok(Box::new(Filter {
+        Ok(Box::new(FilterStage {
             filters: ConditionList::new(std::slice::from_ref(self.0), input, ctx)?,
             kept: Batch::new(input.len(), ctx.budget),
         }))
     }
 }
 
-impl StageWorker for Filter<'_> {
+impl StageWorker for FilterStage<'_> {
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,

@@ -1,16 +1,16 @@
 //! GROUP BY: numbers the groups of rows, and passes rows with their group numbers to the aggregates.
 
-use super::end::{End, EndSpec};
-use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, LeafSource, internal};
+use super::end::{EndSpec, PipelineEnd};
+use crate::batch::{Batch, OperatorCharge, View};
+use crate::compile::{LeafSource, PipelineBuilder, internal};
 use crate::explore::{Halt, QueryContext};
 use crate::key_table::KeyTable;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use crate::values::Accumulators;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use jindou_plan::{Aggregate, Slot, operator};
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn group(
         &mut self,
         op: &'a operator::Group,
@@ -24,7 +24,8 @@ impl<'a> Builder<'_, 'a> {
             groups.finish(ctx)?
         } else {
             let end = EndSpec::Group(&op.by, &op.aggregates);
-            let (End::Group(groups), _) = self.exec.run_into(&op.input, node + 1, end, node)?
+            let (PipelineEnd::Group(groups), _) =
+                self.exec.run_into(&op.input, node + 1, end, node)?
             else {
                 return Err(internal("ends in something else"));
             };
@@ -49,13 +50,13 @@ pub(crate) struct Groups {
 impl Groups {
     pub fn new(by: &[Slot], layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
         let vertices = ctx.snapshot.dense_ids().saturating_add(1);
-        let layout = Layout::new(layout);
+        let layout = SlotLayout::new(layout);
         Self {
             columns: by.iter().map(|s| layout.position_of(*s)).collect(),
             keys: KeyTable::new(
                 by.len(),
                 vertices.min(FIRST_TAIL_ID),
-                Charge::for_holder(Holder::GroupBy, ctx.budget),
+                OperatorCharge::for_holder(Holder::GroupBy, ctx.budget),
             ),
             zeros: vec![],
             of_row: vec![],

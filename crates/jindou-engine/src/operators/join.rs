@@ -1,11 +1,11 @@
 //! Joins: the right side is run and held, then batches of the left side are looked up in it.
 
 use super::alternatives::Alternatives;
-use super::join_table::{BoundClass, Index, IndexKeys, JoinShape, JoinTable, masks_of};
-use super::partners::{Expansion, MatchTerms};
+use super::join_table::{BoundClass, IndexKeys, JoinIndex, JoinShape, JoinTable, masks_of};
+use super::partners::{MatchTerms, PartnerRows};
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
 use crate::batch::{Batch, View, pick};
-use crate::compile::Builder;
+use crate::compile::PipelineBuilder;
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::filter::ConditionList;
 use crate::key_table::NONE;
@@ -25,8 +25,8 @@ struct JoinProbe<'a> {
     out: Batch,
     /// By row of the batch: whether it has a partner.
     matched: Vec<u8>,
-    lookup: Lookup,
-    expansion: Expansion,
+    lookup: JoinLookup,
+    expansion: PartnerRows,
     alternatives: Alternatives,
     /// Row and position of each pair that is being written.
     left: Vec<u32>,
@@ -37,7 +37,7 @@ struct JoinProbe<'a> {
     rows: Vec<u32>,
     index: Vec<u32>,
     /// Indexes used so far, by class and keys.
-    known: Vec<(usize, IndexKeys, Arc<Index>)>,
+    known: Vec<(usize, IndexKeys, Arc<JoinIndex>)>,
 }
 
 /// Part of a batch that is looked up in a class.
@@ -61,14 +61,14 @@ struct ValueLookup<'x> {
 }
 
 #[derive(Default)]
-struct Lookup {
+struct JoinLookup {
     hashes: Vec<u64>,
     found: Vec<u32>,
     /// Key columns of a part of the batch.
     keys: Vec<Vec<u32>>,
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn join(&mut self, op: &'a operator::Join, node: usize) -> Result<Vec<Slot>, Halt> {
         let (left, right) = (&*op.left, &*op.right);
         let (kind, left_node) = (op.kind, node + 1);
@@ -144,8 +144,8 @@ impl<'a> JoinProbe<'a> {
             condition,
             out: Batch::new(width, ctx.budget),
             matched: vec![],
-            lookup: Lookup::default(),
-            expansion: Expansion::new(shape, ctx),
+            lookup: JoinLookup::default(),
+            expansion: PartnerRows::new(shape, ctx),
             alternatives: Alternatives::new(shape, ctx),
             left: vec![],
             right: vec![],
@@ -196,7 +196,7 @@ impl<'a> JoinProbe<'a> {
         class: usize,
         alternative: Option<usize>,
         mask: u64,
-    ) -> Result<Arc<Index>> {
+    ) -> Result<Arc<JoinIndex>> {
         let keys = (alternative, mask);
         if let Some(k) = self.known.iter().find(|k| k.0 == class && k.1 == keys) {
             return Ok(Arc::clone(&k.2));
@@ -294,9 +294,9 @@ impl<'a> JoinProbe<'a> {
         &mut self,
         ctx: &QueryContext<'_>,
         part: ClassLookup<'_>,
-        index: &Index,
+        index: &JoinIndex,
         values: ValueLookup<'_>,
-        expansion: &mut Expansion,
+        expansion: &mut PartnerRows,
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         let table = self.table;
@@ -333,7 +333,7 @@ impl<'a> JoinProbe<'a> {
         &mut self,
         ctx: &QueryContext<'_>,
         part: ClassLookup<'_>,
-        index: &Index,
+        index: &JoinIndex,
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
         if self.condition.is_none() {
@@ -366,7 +366,7 @@ impl<'a> JoinProbe<'a> {
         &mut self,
         ctx: &QueryContext<'_>,
         part: ClassLookup<'_>,
-        index: &Index,
+        index: &JoinIndex,
         found: &[u32],
         rest: &mut NextStages<'_, '_, '_>,
     ) -> Flow {
@@ -411,7 +411,7 @@ impl<'a> JoinProbe<'a> {
         &mut self,
         ctx: &QueryContext<'_>,
         part: ClassLookup<'_>,
-        index: &Index,
+        index: &JoinIndex,
     ) -> Result<()> {
         let ClassLookup { rows, class, .. } = part;
         let shape = &self.table.shape;
@@ -554,12 +554,12 @@ impl StageWorker for JoinProbe<'_> {
     }
 }
 
-impl Lookup {
+impl JoinLookup {
     /// Sets `found` to the key numbers of the rows; `terms` are those of keys by value.
     fn find(
         &mut self,
         table: &JoinTable<'_>,
-        index: &Index,
+        index: &JoinIndex,
         part: ClassLookup<'_>,
         terms: &[Vec<u32>],
     ) {

@@ -7,11 +7,11 @@
 //! keys.
 
 use super::partners::MatchTerms;
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::explore::{Flow, QueryContext};
 use crate::key_table::{KeyTable, NONE};
 use crate::row_buffer::RowBuffer;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::sync;
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
@@ -35,7 +35,7 @@ pub(crate) type IndexKeys = (Option<usize>, u64);
 
 /// A key that need not match where another one does.
 #[derive(Clone, Copy)]
-pub(crate) struct Alternative {
+pub(crate) struct KeyAlternative {
     pub key: JoinColumns,
     /// True if the row's own term is not the one to look up.
     pub by_value: bool,
@@ -56,7 +56,7 @@ pub(crate) struct JoinShape<'a> {
     /// the first side of which is this column.
     pub bounds: Vec<(usize, Relation, usize)>,
     /// Alternatives, at least one of which must match, unless there are none. Either side may be unbound.
-    pub either: Vec<Alternative>,
+    pub either: Vec<KeyAlternative>,
     /// Columns of the held rows that must be bound.
     needed: Vec<usize>,
     /// True if a side lacks a column that must match: no pair does.
@@ -85,9 +85,9 @@ impl<'a> JoinShape<'a> {
         let (kind, condition) = (*kind, condition.as_ref());
         let (mut sure, mut unsure, mut added) = (vec![], vec![], vec![]);
         let mut both = left.to_vec();
-        let left_layout = Layout::new(left);
+        let left_layout = SlotLayout::new(left);
         let keys: Vec<Slot> = on.iter().map(|k| k.slot).collect();
-        let keys = Layout::new(&keys);
+        let keys = SlotLayout::new(&keys);
         for (r, slot) in right.iter().enumerate() {
             let Some(l) = left_layout.position_of(*slot) else {
                 added.push(r);
@@ -138,10 +138,10 @@ impl<'a> JoinShape<'a> {
             }
         }
         sure.append(&mut valued);
-        let alternatives: Vec<Alternative> = either
+        let alternatives: Vec<KeyAlternative> = either
             .iter()
             .filter_map(|m| {
-                Some(Alternative {
+                Some(KeyAlternative {
                     key: key_of(m)?,
                     by_value: m.by == MatchBy::Value,
                 })
@@ -177,7 +177,7 @@ impl<'a> JoinShape<'a> {
 }
 
 /// An index of a class by some of its columns.
-pub(crate) struct Index {
+pub(crate) struct JoinIndex {
     /// Key → number.
     pub keys: KeyTable,
     /// Positions of the rows of key `n` are `starts[n] .. starts[n + 1]`; empty when every key has one row: position
@@ -185,10 +185,10 @@ pub(crate) struct Index {
     starts: Vec<u32>,
     /// Row by position; empty when the rows are in this order.
     order: Vec<u32>,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
-impl Index {
+impl JoinIndex {
     /// Positions of a key's rows.
     #[inline]
     pub fn places(&self, number: u32) -> (u32, u32) {
@@ -225,10 +225,10 @@ pub(crate) struct BoundClass {
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
     /// By all keys that are bound.
-    main: Arc<Index>,
+    main: Arc<JoinIndex>,
     /// By an alternative, or by fewer of the optional keys.
-    others: Mutex<FxHashMap<IndexKeys, Arc<Index>>>,
-    charge: Charge,
+    others: Mutex<FxHashMap<IndexKeys, Arc<JoinIndex>>>,
+    charge: OperatorCharge,
 }
 
 pub(crate) struct JoinTable<'a> {
@@ -310,7 +310,7 @@ impl<'a> JoinTable<'a> {
         class: &BoundClass,
         alternative: Option<usize>,
         mask: u64,
-    ) -> Result<Arc<Index>> {
+    ) -> Result<Arc<JoinIndex>> {
         if alternative.is_none() && mask == class.mask {
             return Ok(Arc::clone(&class.main));
         }
@@ -485,7 +485,7 @@ impl BoundClass {
             Ok(numbering.add(&columns, view.rows)?)
         }))?;
         let (index, place_of_row) = numbering.finish()?;
-        let mut charge = Charge::for_holder(Holder::HashJoin, ctx.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::HashJoin, ctx.budget);
         charge.set(rows * width * 4)?;
         let mut columns: Vec<Vec<u32>> = (0..width).map(|_| huge_zeroed(rows)).collect();
         let mut from = 0;
@@ -525,16 +525,20 @@ struct Numbering {
     /// Key number by row.
     of_row: Vec<u32>,
     scratch: Vec<u32>,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Numbering {
     fn new(width: usize, rows: usize, budget: &MemoryBudget) -> Result<Self> {
-        let mut charge = Charge::for_holder(Holder::HashJoin, budget);
+        let mut charge = OperatorCharge::for_holder(Holder::HashJoin, budget);
         // For now numbers by row; at the end, bounds of positions.
         charge.set(rows * 8)?;
         Ok(Self {
-            keys: KeyTable::new(width, 0, Charge::for_holder(Holder::HashJoin, budget)),
+            keys: KeyTable::new(
+                width,
+                0,
+                OperatorCharge::for_holder(Holder::HashJoin, budget),
+            ),
             of_row: Vec::with_capacity(rows),
             scratch: vec![],
             charge,
@@ -564,12 +568,12 @@ impl Numbering {
     }
 
     /// The index, and the position of each row.
-    fn finish(mut self) -> Result<(Index, Vec<u32>)> {
+    fn finish(mut self) -> Result<(JoinIndex, Vec<u32>)> {
         let keys = self.keys.len();
         if keys == self.of_row.len() {
             // Every row has a key of its own: numbers are positions.
             self.charge.set(0)?;
-            let index = Index {
+            let index = JoinIndex {
                 keys: self.keys,
                 starts: vec![],
                 order: vec![],
@@ -597,7 +601,7 @@ impl Numbering {
             *s = 0;
         }
         self.charge.set(starts.len() * 4)?;
-        let index = Index {
+        let index = JoinIndex {
             keys: self.keys,
             starts,
             order: vec![],

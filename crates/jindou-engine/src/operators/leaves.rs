@@ -1,21 +1,21 @@
 //! Leaves whose rows exist before the pipeline runs: outer rows, inline data, answers of other endpoints.
 
 use crate::batch::Batch;
-use crate::compile::{Builder, LeafSource, Outer, internal};
+use crate::compile::{LeafSource, OuterRows, PipelineBuilder, internal};
 use crate::explore::Halt;
 use crate::row_buffer::RowBuffer;
 use crate::tree::{common, with};
 use jindou_model::term::Parts;
 use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
 use jindou_plan::sparql::Canonical;
-use jindou_plan::{Cell, Endpoint, Service, Slot, operator};
+use jindou_plan::{Cell, Service, ServiceEndpoint, Slot, operator};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
 /// Bytes of a term of inline data from which on its id is remembered.
 const LONG: usize = 1 << 12;
 
-impl Builder<'_, '_> {
+impl PipelineBuilder<'_, '_> {
     pub(super) fn outer_row(
         &mut self,
         outer: &operator::Outer,
@@ -23,7 +23,7 @@ impl Builder<'_, '_> {
     ) -> Result<Vec<Slot>, Halt> {
         let slots = &outer.slots;
         match &self.outer {
-            Outer::One => {
+            OuterRows::One => {
                 let Some(outer) = self.exec.outer else {
                     return Err(internal("reads an outer row where there is none"));
                 };
@@ -41,7 +41,7 @@ impl Builder<'_, '_> {
                 self.leaf(LeafSource::Whole(batch), node);
                 Ok(there)
             }
-            Outer::Many(there, number) => {
+            OuterRows::Many(there, number) => {
                 let mut kept = common(slots, there);
                 let columns = kept
                     .iter()
@@ -107,8 +107,8 @@ impl Builder<'_, '_> {
     /// The endpoint that a SERVICE asks for this outer row.
     fn endpoint<'s>(&self, service: &'s Service) -> Result<Cow<'s, str>> {
         let slot = match &service.endpoint {
-            Endpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
-            Endpoint::Slot(slot) => slot,
+            ServiceEndpoint::Iri(iri) => return Ok(Cow::Borrowed(iri.as_str())),
+            ServiceEndpoint::Slot(slot) => slot,
         };
         let row = self.exec.outer.ok_or_else(|| {
             Error::Internal("SERVICE with a variable is not in a correlated part".into())

@@ -29,19 +29,19 @@ mod steps;
 mod union;
 
 pub(crate) use each::OuterRow;
-pub(crate) use end::{End, EndSpec};
+pub(crate) use end::{EndSpec, PipelineEnd};
 pub(crate) use order::Sorter;
 pub(crate) use slice::SliceState;
-pub(crate) use stage::{END, Link, Stage, StageSpec, StageStats, finish, push};
+pub(crate) use stage::{CountedStage, END, Link, StageSpec, StageStats, finish, push};
 
-use crate::compile::{Builder, LeafSource};
+use crate::compile::{LeafSource, PipelineBuilder};
 use crate::explore::Halt;
 use jindou_plan::{Operator, Slot};
 
 /// Rows in a batch that an operator makes.
 const BATCH: usize = 2048;
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     /// Adds an operator: its own file determines what runs before, which leaf or stage it becomes, and the slots of its
     /// rows.
     pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {

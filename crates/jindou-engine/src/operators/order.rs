@@ -5,12 +5,12 @@
 //! at the end. Descending keys are complemented.
 
 use super::BATCH;
-use super::end::{End, EndSpec};
-use crate::batch::{Batch, Charge, View};
-use crate::compile::{Builder, LeafSource, internal};
+use super::end::{EndSpec, PipelineEnd};
+use crate::batch::{Batch, OperatorCharge, View};
+use crate::compile::{LeafSource, PipelineBuilder, internal};
 use crate::explore::{Flow, Halt, QueryContext};
-use crate::tree::Layout;
-use crate::values::{Keys, Looked, PLACE_BITS};
+use crate::tree::SlotLayout;
+use crate::values::{Looked, PLACE_BITS, SortKeys};
 use jindou_model::{Error, Holder, MemoryBudget, Resource, Result};
 use jindou_plan::{Slot, operator};
 use std::cmp::{Ordering, Reverse};
@@ -25,7 +25,7 @@ const CHECK: usize = 1 << 16;
 /// Bits of a base term's key: those above its position.
 const BASE_BITS: u32 = 64 - PLACE_BITS;
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn order_by(
         &mut self,
         op: &'a operator::OrderBy,
@@ -42,7 +42,8 @@ impl<'a> Builder<'_, 'a> {
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
         let end = EndSpec::Order(&op.keys, most);
-        let (End::Order(sorter), slots) = self.exec.run_into(&op.input, node + 1, end, node)?
+        let (PipelineEnd::Order(sorter), slots) =
+            self.exec.run_into(&op.input, node + 1, end, node)?
         else {
             return Err(internal("ends in something else"));
         };
@@ -87,7 +88,7 @@ struct FlatRows {
     width: usize,
     ids: Vec<u32>,
     len: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl FlatRows {
@@ -96,7 +97,7 @@ impl FlatRows {
             width,
             ids: vec![],
             len: 0,
-            charge: Charge::for_holder(Holder::OrderBy, budget),
+            charge: OperatorCharge::for_holder(Holder::OrderBy, budget),
         }
     }
 
@@ -142,7 +143,7 @@ impl FlatRows {
     /// Keeps the rows of an order, in that order.
     fn keep(&mut self, order: &RowOrder) -> Result<()> {
         let n = order.rows();
-        let mut charge = Charge::for_holder(Holder::OrderBy, self.charge.budget());
+        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, self.charge.budget());
         charge.set(n * self.width * 4)?;
         let mut kept = Vec::with_capacity(n * self.width);
         for at in 0..n {
@@ -162,7 +163,7 @@ impl Sorter {
         most: Option<u64>,
         ctx: &QueryContext<'_>,
     ) -> Self {
-        let places = Layout::new(layout);
+        let places = SlotLayout::new(layout);
         Self {
             by: by
                 .iter()
@@ -219,7 +220,7 @@ impl Sorter {
         let Some(&(column, descending)) = self.by.first() else {
             return self.rows.push(rows);
         };
-        let keys = Keys::new(ctx);
+        let keys = SortKeys::new(ctx);
         self.index.clear();
         for (row, &id) in (0u32..).zip(rows.column(column)) {
             if directed(keys.key(id), descending) <= bound {
@@ -429,7 +430,7 @@ fn directed(key: u64, descending: bool) -> u64 {
 /// Order of rows by their keys.
 struct RowOrder {
     keyed: Keyed,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 enum Keyed {
@@ -451,10 +452,10 @@ impl RowOrder {
         added: bool,
         ctx: &QueryContext<'_>,
     ) -> Result<Self> {
-        let mut charge = Charge::for_holder(Holder::OrderBy, ctx.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
         let more = by.len().saturating_sub(1);
         charge.set(rows.len * (16 + if more > 1 || added { more * 8 } else { 0 }))?;
-        let mut keys = Keys::new(ctx);
+        let mut keys = SortKeys::new(ctx);
         let width = rows.width.max(1);
         if !added && by.len() <= 2 {
             const MASK: u64 = (1 << BASE_BITS) - 1;

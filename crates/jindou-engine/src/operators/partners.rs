@@ -2,7 +2,7 @@
 //! matches.
 
 use super::join_table::JoinShape;
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::explore::QueryContext;
 use crate::row_buffer::RowBuffer;
 use crate::values::{Equals, Later, Ordered, Partners};
@@ -24,7 +24,7 @@ impl MatchTerms {
         ctx: &QueryContext<'_>,
     ) -> Result<Self> {
         let mut seen = FxHashSet::default();
-        let mut charge = Charge::for_holder(Holder::HashJoin, ctx.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::HashJoin, ctx.budget);
         for chunk in held.chunks() {
             ctx.check()?;
             seen.extend(chunk.view().column(column));
@@ -58,7 +58,7 @@ enum Asker {
 
 /// Rows of the streaming side, each repeated for each combination of held terms that it matches. One per worker.
 #[derive(Default)]
-pub(crate) struct Expansion {
+pub(crate) struct PartnerRows {
     /// Rows of the batch.
     pub rows: Vec<u32>,
     /// One column per comparison: the held term.
@@ -78,7 +78,7 @@ pub(crate) struct Expansion {
     next: usize,
 }
 
-impl Expansion {
+impl PartnerRows {
     /// Expands comparisons that must all be true.
     pub fn new(shape: &JoinShape<'_>, ctx: &QueryContext<'_>) -> Self {
         Self::for_shape(shape, &shape.by_value, shape.sure.len() == 1, ctx)

@@ -1,8 +1,8 @@
 //! Property paths from each row: the stage around the search.
 
 use super::stage::{NextStages, StageSpec, StageWorker, hand_all, hand_on};
-use crate::batch::{Batch, Charge, View};
-use crate::compile::Builder;
+use crate::batch::{Batch, OperatorCharge, View};
+use crate::compile::PipelineBuilder;
 use crate::explore::{Anchor, Flow, Halt, QueryContext};
 use crate::path::PathSearch;
 use crate::tree::with;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 struct PathSpec<'a>(&'a FollowPath);
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn path(&mut self, op: &'a FollowPath, node: usize) -> Result<Vec<Slot>, Halt> {
         let slots = self.op(&op.input, node + 1)?;
         self.link(PathSpec(op), &slots, node);
@@ -42,7 +42,7 @@ enum PathEnd {
 }
 
 /// The graphs that a row's search reads.
-enum Graphs {
+enum PathGraphs {
     Fixed,
     Column(usize),
     /// Each of these, written to this column.
@@ -58,7 +58,7 @@ const CHECK: usize = 256;
 struct Memo {
     ids: Vec<u32>,
     places: FxHashMap<(u32, Option<u32>), Range<usize>>,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Memo {
@@ -81,7 +81,7 @@ pub(crate) struct PathStage<'a> {
     search: PathSearch<'a>,
     subject: PathEnd,
     object: PathEnd,
-    graphs: Graphs,
+    graphs: PathGraphs,
     nodes: bool,
     width: usize,
     out: Batch,
@@ -105,16 +105,16 @@ impl<'a> PathStage<'a> {
         };
         let graphs = match &spec.graph {
             GraphRef::Slot(s) => {
-                Graphs::Column(input.iter().position(|i| i == s).ok_or_else(missing)?)
+                PathGraphs::Column(input.iter().position(|i| i == s).ok_or_else(missing)?)
             }
-            GraphRef::Bind(s, list) => Graphs::Each(
+            GraphRef::Bind(s, list) => PathGraphs::Each(
                 place(*s).ok_or_else(missing)?,
                 match list {
                     Some(list) => list.as_slice().into(),
                     None => ctx.snapshot.named_graphs(),
                 },
             ),
-            _ => Graphs::Fixed,
+            _ => PathGraphs::Fixed,
         };
         Ok(Self {
             search: PathSearch::new(&spec.path, &spec.graph, ctx)?,
@@ -127,7 +127,7 @@ impl<'a> PathStage<'a> {
             memo: Memo {
                 ids: vec![],
                 places: FxHashMap::default(),
-                charge: Charge::for_holder(Holder::Path, ctx.budget),
+                charge: OperatorCharge::for_holder(Holder::Path, ctx.budget),
             },
         })
     }
@@ -277,12 +277,12 @@ impl StageWorker for PathStage<'_> {
                 ctx.check()?;
             }
             match &self.graphs {
-                Graphs::Fixed => self.row(ctx, rows, row, None, &[], rest)?,
-                Graphs::Column(c) => {
+                PathGraphs::Fixed => self.row(ctx, rows, row, None, &[], rest)?,
+                PathGraphs::Column(c) => {
                     let g = rows.column(*c)[row];
                     self.row(ctx, rows, row, Some(g), &[], rest)?;
                 }
-                Graphs::Each(to, list) => {
+                PathGraphs::Each(to, list) => {
                     let (to, list) = (*to, Arc::clone(list));
                     for &g in list.iter() {
                         self.row(ctx, rows, row, Some(g), &[(to, g)], rest)?;

@@ -6,7 +6,7 @@
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
-use crate::compile::Builder;
+use crate::compile::PipelineBuilder;
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use jindou_model::Result;
 use jindou_plan::{Operator, Slot, operator};
@@ -39,7 +39,7 @@ impl SliceState {
     }
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn slice(
         &mut self,
         op: &'a operator::Slice,
@@ -63,7 +63,7 @@ impl StageSpec for SliceState {
         input: &'w [Slot],
         ctx: &QueryContext<'w>,
     ) -> Result<Box<dyn StageWorker + 'w>> {
-        Ok(Box::new(Slice::new(self, input.len(), ctx)))
+        Ok(Box::new(SliceStage::new(self, input.len(), ctx)))
     }
 
     fn slice(&self) -> Option<&SliceState> {
@@ -71,12 +71,12 @@ impl StageSpec for SliceState {
     }
 }
 
-struct Slice<'a> {
+struct SliceStage<'a> {
     state: &'a SliceState,
     out: Batch,
 }
 
-impl<'a> Slice<'a> {
+impl<'a> SliceStage<'a> {
     fn new(state: &'a SliceState, width: usize, ctx: &QueryContext<'_>) -> Self {
         Self {
             state,
@@ -85,7 +85,7 @@ impl<'a> Slice<'a> {
     }
 }
 
-impl StageWorker for Slice<'_> {
+impl StageWorker for SliceStage<'_> {
     fn batch(
         &mut self,
         _run: &QueryContext<'_>,

@@ -94,14 +94,14 @@ pub(crate) struct StageStats {
 }
 
 /// A stage of one worker, with its counts.
-pub(crate) struct Stage<'a> {
+pub(crate) struct CountedStage<'a> {
     work: Box<dyn StageWorker + 'a>,
     next: StageInput,
     pub node: usize,
     pub stats: StageStats,
 }
 
-impl<'a> Stage<'a> {
+impl<'a> CountedStage<'a> {
     pub fn new(link: &'a Link<'a>, ctx: &QueryContext<'a>) -> Result<Self> {
         // A chain has thousands of stages, each with as many columns as there are stages before it.
         if jindou_model::scope::was_over() {
@@ -130,7 +130,7 @@ impl<'a> Stage<'a> {
 
 /// The rest of a pipeline after a stage.
 pub(crate) struct NextStages<'x, 's, 'r> {
-    stages: &'x mut [Stage<'s>],
+    stages: &'x mut [CountedStage<'s>],
     /// Number of the first of `stages`.
     base: usize,
     at: StageInput,
@@ -171,7 +171,7 @@ impl Consumer for NextStages<'_, '_, '_> {
 
 /// Pushes a batch into a stage; `base` is the number of the first of `stages`.
 pub(crate) fn push(
-    stages: &mut [Stage<'_>],
+    stages: &mut [CountedStage<'_>],
     base: usize,
     at: StageInput,
     ctx: &QueryContext<'_>,
@@ -205,7 +205,7 @@ pub(crate) fn push(
 
 /// Tells stage `at` that its input is done: it passes on the rows that it holds back.
 pub(crate) fn finish(
-    stages: &mut [Stage<'_>],
+    stages: &mut [CountedStage<'_>],
     at: usize,
     ctx: &QueryContext<'_>,
     end: &mut dyn Consumer,
@@ -216,12 +216,12 @@ pub(crate) fn finish(
 }
 
 fn visit(
-    stages: &mut [Stage<'_>],
+    stages: &mut [CountedStage<'_>],
     base: usize,
     at: usize,
     ctx: &QueryContext<'_>,
     end: &mut dyn Consumer,
-    f: impl FnOnce(&mut Stage<'_>, &QueryContext<'_>, &mut NextStages<'_, '_, '_>) -> Flow,
+    f: impl FnOnce(&mut CountedStage<'_>, &QueryContext<'_>, &mut NextStages<'_, '_, '_>) -> Flow,
 ) -> Flow {
     let place = at.wrapping_sub(base);
     if place >= stages.len() {

@@ -2,7 +2,7 @@
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::View;
-use crate::compile::{Builder, LeafSource};
+use crate::compile::{LeafSource, PipelineBuilder};
 use crate::executor::{PulledRows, columns_after};
 use crate::explore::{Flow, Halt, Pipeline, QueryContext, StepStats};
 use crate::worker::next_pulled;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 struct StepsSpec<'a>(&'a [Step], usize);
 
 /// Steps that go on from rows.
-struct Steps<'a>(Pipeline<'a>);
+struct StepsStage<'a>(Pipeline<'a>);
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn exploration(
         &mut self,
         e: &'a Exploration,
@@ -54,12 +54,12 @@ impl<'a> Builder<'_, 'a> {
         &self,
         op: &'a Operator,
         node: usize,
-    ) -> Result<Option<(Counted, Vec<Slot>)>> {
+    ) -> Result<Option<(CountedRows, Vec<Slot>)>> {
         let (Operator::Explore(e), Some(offload)) = (op, self.exec.offload) else {
             return Ok(None);
         };
         let pulled = offload.pull_counted(self.exec.ctx.snapshot, e, node)?;
-        Ok(pulled.map(|(rows, slots, _)| (Counted(rows), slots)))
+        Ok(pulled.map(|(rows, slots, _)| (CountedRows(rows), slots)))
     }
 
     pub(super) fn steps(
@@ -74,9 +74,9 @@ impl<'a> Builder<'_, 'a> {
 }
 
 /// Rows of another executor, possibly with counts.
-pub(super) struct Counted(Arc<dyn PulledRows>);
+pub(super) struct CountedRows(Arc<dyn PulledRows>);
 
-impl Counted {
+impl CountedRows {
     /// Calls `f` with all rows and their counts; without counts if each row counts once.
     pub fn each(
         &self,
@@ -109,11 +109,11 @@ impl StageSpec for StepsSpec<'_> {
     ) -> Result<Box<dyn StageWorker + 'w>> {
         let mut pipeline = Pipeline::after(input, self.0, ctx)?;
         pipeline.watch(ctx, self.1);
-        Ok(Box::new(Steps(pipeline)))
+        Ok(Box::new(StepsStage(pipeline)))
     }
 }
 
-impl StageWorker for Steps<'_> {
+impl StageWorker for StepsStage<'_> {
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,

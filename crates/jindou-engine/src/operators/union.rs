@@ -2,7 +2,7 @@
 
 use super::stage::{NextStages, StageSpec, StageWorker};
 use crate::batch::{Batch, View};
-use crate::compile::{Builder, Open};
+use crate::compile::{OpenPipe, PipelineBuilder};
 use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::tree::SlotList;
 use jindou_model::Result;
@@ -22,7 +22,7 @@ struct WidenSpec {
     width: usize,
 }
 
-impl<'a> Builder<'_, 'a> {
+impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn union(
         &mut self,
         op: &'a operator::Union,
@@ -31,7 +31,7 @@ impl<'a> Builder<'_, 'a> {
         let list = &op.inputs;
         let before = std::mem::take(&mut self.open);
         debug_assert!(before.is_empty(), "a union begins where nothing is open");
-        let mut parts: Vec<(Vec<Slot>, Vec<Open>)> = Vec::with_capacity(list.len());
+        let mut parts: Vec<(Vec<Slot>, Vec<OpenPipe>)> = Vec::with_capacity(list.len());
         let mut all = SlotList::default();
         let mut at = node + 1;
         for input in list {

@@ -14,7 +14,7 @@ const MOST: usize = 1000;
 
 /// The edges that a move may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Label {
+pub(super) struct MoveLabel {
     /// Of these predicates, in these directions.
     pub edges: Vec<(PredicateId, EdgeDirection)>,
     /// Any predicates except these.
@@ -57,9 +57,9 @@ pub(super) struct Move {
 
 /// A property path as a finite automaton over labelled edges.
 pub(super) struct Automaton {
-    pub labels: Vec<Label>,
+    pub labels: Vec<MoveLabel>,
     /// The labels' edges taken the other way.
-    pub reversed: Vec<Label>,
+    pub reversed: Vec<MoveLabel>,
     pub start: usize,
     /// By state: whether a walk may end here.
     pub accepting: Vec<bool>,
@@ -99,14 +99,14 @@ struct Fragment {
 
 #[derive(Default)]
 struct Positions {
-    labels: Vec<Label>,
+    labels: Vec<MoveLabel>,
     /// By position, bits of the positions that may follow.
     follow: Vec<Vec<u64>>,
 }
 
 impl Positions {
     fn part(&mut self, path: &Path, back: bool) -> Result<Fragment> {
-        let mut label = Label::default();
+        let mut label = MoveLabel::default();
         if collect(path, back, &mut label) {
             label.edges.sort_unstable();
             label.edges.dedup();
@@ -168,7 +168,7 @@ impl Positions {
         })
     }
 
-    fn position(&mut self, label: Label) -> Result<Fragment> {
+    fn position(&mut self, label: MoveLabel) -> Result<Fragment> {
         let at = self.labels.len();
         if at >= MOST {
             return Err(Error::limit(
@@ -199,8 +199,8 @@ impl Positions {
 
     /// State 0 is the start; state `p + 1` follows position `p`.
     fn automaton(self, whole: &Fragment) -> Automaton {
-        let mut numbers: FxHashMap<&Label, usize> = FxHashMap::default();
-        let mut labels: Vec<Label> = vec![];
+        let mut numbers: FxHashMap<&MoveLabel, usize> = FxHashMap::default();
+        let mut labels: Vec<MoveLabel> = vec![];
         let of_position: Vec<usize> = self
             .labels
             .iter()
@@ -247,7 +247,7 @@ impl Positions {
         }
         let reversed = labels
             .iter()
-            .map(|l| Label {
+            .map(|l| MoveLabel {
                 edges: l.edges.iter().map(|e| (e.0, e.1.reverse())).collect(),
                 others: l
                     .others
@@ -268,7 +268,7 @@ impl Positions {
 }
 
 /// Collects a path that is one edge with alternatives; returns false if it is more than that.
-fn collect(path: &Path, back: bool, to: &mut Label) -> bool {
+fn collect(path: &Path, back: bool, to: &mut MoveLabel) -> bool {
     match path {
         Path::Predicate(p) => to
             .edges

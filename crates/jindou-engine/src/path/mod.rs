@@ -13,13 +13,13 @@ mod automaton;
 mod search;
 mod seen;
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::explore::QueryContext;
 use automaton::Automaton;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{GraphRef, Path};
-use search::{Graph, Side};
+use search::{PathGraph, Side};
 use seen::VisitedSet;
 
 /// Start nodes of paths with both ends free.
@@ -30,7 +30,7 @@ pub(crate) struct Free {
     pub alone: Vec<u32>,
     /// True if the starts are objects: the search runs backwards.
     pub backwards: bool,
-    _charge: Charge,
+    _charge: OperatorCharge,
 }
 
 /// Searches for one path in one choice of graphs. One per worker.
@@ -69,9 +69,9 @@ impl<'a> PathSearch<'a> {
         })
     }
 
-    fn scope(&self, graph: Option<u32>) -> Result<Scope<'a>> {
+    fn scope(&self, graph: Option<u32>) -> Result<GraphScope<'a>> {
         match graph {
-            Some(g) => Ok(Scope::Named(g)),
+            Some(g) => Ok(GraphScope::Named(g)),
             None => self
                 .graph
                 .scope()
@@ -138,7 +138,7 @@ impl<'a> PathSearch<'a> {
         let (side, automaton) = self.side(backwards);
         side.clear()?;
         side.begin(automaton.start, from)?;
-        side.exhaust(ctx, Graph::forward(automaton, scope))?;
+        side.exhaust(ctx, PathGraph::forward(automaton, scope))?;
         self.whole[of] = Some((from, graph));
         Ok(())
     }
@@ -218,9 +218,9 @@ impl<'a> PathSearch<'a> {
                 return Ok(false);
             }
             let met = if n <= m {
-                ahead.level(ctx, Graph::forward(a, scope), Some(back))?
+                ahead.level(ctx, PathGraph::forward(a, scope), Some(back))?
             } else {
-                back.level(ctx, Graph::backward(a, scope), Some(ahead))?
+                back.level(ctx, PathGraph::backward(a, scope), Some(ahead))?
             };
             if met {
                 return Ok(true);
@@ -240,7 +240,7 @@ impl<'a> PathSearch<'a> {
         if self.forward.is_nullable() {
             search::nodes(ctx, scope, &mut all)?;
         }
-        let mut charge = Charge::for_holder(Holder::Path, ctx.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::Path, ctx.budget);
         charge.set((ends.order.len() + all.order.len()) * 4)?;
         let mut starts = Vec::new();
         ends.sorted(&mut starts);

@@ -1,9 +1,9 @@
 //! Breadth-first search over (state of an automaton, node), from one end or from both.
 
-use super::automaton::{Automaton, EdgeDirection, Label, Move};
+use super::automaton::{Automaton, EdgeDirection, Move, MoveLabel};
 use super::seen::VisitedSet;
 use crate::explore::{QueryContext, RowPredicates};
-use jindou_graph::segment::{KeyFinder, Scope, Segment};
+use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_model::{PredicateId, Result};
 
 /// Nodes between two checks of the deadline.
@@ -25,14 +25,14 @@ pub(super) struct Side {
 
 /// The automaton's moves in the direction in which a side uses it, and the graphs to search.
 #[derive(Clone, Copy)]
-pub(super) struct Graph<'a> {
+pub(super) struct PathGraph<'a> {
     moves: &'a [Vec<Move>],
-    labels: &'a [Label],
-    scope: Scope<'a>,
+    labels: &'a [MoveLabel],
+    scope: GraphScope<'a>,
 }
 
-impl<'a> Graph<'a> {
-    pub fn forward(a: &'a Automaton, scope: Scope<'a>) -> Self {
+impl<'a> PathGraph<'a> {
+    pub fn forward(a: &'a Automaton, scope: GraphScope<'a>) -> Self {
         Self {
             moves: &a.next,
             labels: &a.labels,
@@ -40,7 +40,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    pub fn backward(a: &'a Automaton, scope: Scope<'a>) -> Self {
+    pub fn backward(a: &'a Automaton, scope: GraphScope<'a>) -> Self {
         Self {
             moves: &a.previous,
             labels: &a.reversed,
@@ -84,7 +84,7 @@ impl Side {
     }
 
     /// Searches until nothing new is found.
-    pub fn exhaust(&mut self, ctx: &QueryContext<'_>, graph: Graph<'_>) -> Result<()> {
+    pub fn exhaust(&mut self, ctx: &QueryContext<'_>, graph: PathGraph<'_>) -> Result<()> {
         while self.waiting() > 0 {
             self.level(ctx, graph, None)?;
         }
@@ -95,7 +95,7 @@ impl Side {
     pub fn level(
         &mut self,
         ctx: &QueryContext<'_>,
-        graph: Graph<'_>,
+        graph: PathGraph<'_>,
         other: Option<&Self>,
     ) -> Result<bool> {
         for state in 0..self.seen.len() {
@@ -131,9 +131,9 @@ impl Side {
         &mut self,
         ctx: &QueryContext<'_>,
         front: &[u32],
-        label: &Label,
+        label: &MoveLabel,
         to: usize,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         other: Option<&VisitedSet>,
     ) -> Result<bool> {
         for &(p, way) in &label.edges {
@@ -227,7 +227,7 @@ fn add(seen: &mut VisitedSet, nodes: &[u32], other: Option<&VisitedSet>) -> Resu
 pub(super) fn starts(
     ctx: &QueryContext<'_>,
     a: &Automaton,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     out: &mut VisitedSet,
 ) -> Result<()> {
     for m in &a.next[a.start] {
@@ -252,7 +252,7 @@ pub(super) fn starts(
 pub(super) fn is_node(
     ctx: &QueryContext<'_>,
     v: u32,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     scratch: &mut Vec<u32>,
 ) -> bool {
     [EdgeDirection::Out, EdgeDirection::In]
@@ -268,7 +268,11 @@ pub(super) fn is_node(
 }
 
 /// Adds every node that has an edge in the graphs.
-pub(super) fn nodes(ctx: &QueryContext<'_>, scope: Scope<'_>, out: &mut VisitedSet) -> Result<()> {
+pub(super) fn nodes(
+    ctx: &QueryContext<'_>,
+    scope: GraphScope<'_>,
+    out: &mut VisitedSet,
+) -> Result<()> {
     for p in (0..ctx.snapshot.predicate_count()).map(PredicateId) {
         for way in [EdgeDirection::Out, EdgeDirection::In] {
             keys(ctx, p, way, scope, out)?;
@@ -281,7 +285,7 @@ fn keys(
     ctx: &QueryContext<'_>,
     p: PredicateId,
     way: EdgeDirection,
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
     out: &mut VisitedSet,
 ) -> Result<()> {
     let view = ctx.snapshot.edges(p, way.direction());

@@ -1,6 +1,6 @@
 //! Nodes visited by a search, in the order of their visit: also the search's queue.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::explore::QueryContext;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
 use rustc_hash::FxHashSet;
@@ -18,7 +18,7 @@ pub(super) struct VisitedSet {
     bits: Vec<u64>,
     /// Ids that a bitmap spans.
     span: u32,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl VisitedSet {
@@ -32,7 +32,7 @@ impl VisitedSet {
                 .dense_ids()
                 .saturating_add(1)
                 .min(FIRST_TAIL_ID),
-            charge: Charge::for_holder(Holder::Path, ctx.budget),
+            charge: OperatorCharge::for_holder(Holder::Path, ctx.budget),
         }
     }
 

@@ -23,7 +23,7 @@ impl std::fmt::Debug for HelpCalls {
 
 /// One call for help.
 struct Help {
-    /// Valid while `running > 0 || wanted > 0`: see [`Asked::drop`].
+    /// Valid while `running > 0 || wanted > 0`: see [`HelpRequest::drop`].
     call: *const (dyn Fn() + Sync),
     state: Mutex<PoolState>,
     over: Condvar,
@@ -37,7 +37,7 @@ struct PoolState {
     withdrawn: bool,
 }
 
-// SAFETY: `call` points to something `Sync`, and is only called while its owner waits (see `Asked`); everything else is
+// SAFETY: `call` points to something `Sync`, and is only called while its owner waits (see `HelpRequest`); everything else is
 // `Send` and `Sync` by itself.
 unsafe impl Send for Help {}
 // SAFETY: as above.
@@ -96,7 +96,7 @@ impl HelpCalls {
             }
         };
         // SAFETY: `running` was raised under the lock while `wanted` was above zero, so the owner of the call has not
-        // returned, and waits in `Asked::drop` until `running` is zero again.
+        // returned, and waits in `HelpRequest::drop` until `running` is zero again.
         let call = unsafe { &*help.call };
         // The engine catches its own panics; none may escape here, or the owner would wait for ever.
         let _ = catch_unwind(AssertUnwindSafe(call));
@@ -113,12 +113,12 @@ impl HelpCalls {
 }
 
 /// Withdraws a call for help, and waits for the helpers that came, however its scope is left.
-struct Asked<'h> {
+struct HelpRequest<'h> {
     calls: &'h HelpCalls,
     help: Arc<Help>,
 }
 
-impl Drop for Asked<'_> {
+impl Drop for HelpRequest<'_> {
     fn drop(&mut self) {
         let mut state = self.help.lock();
         self.calls.wanted.fetch_sub(state.wanted, Ordering::Relaxed);
@@ -138,10 +138,10 @@ impl Drop for Asked<'_> {
 impl WorkerPool for HelpCalls {
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>) {
         let call: *const (dyn Fn() + Sync + '_) = help;
-        // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `Asked::drop`, which runs before
+        // SAFETY: only the lifetime changes. The pointer is read while `running > 0`, and `HelpRequest::drop`, which runs before
         // this function returns or unwinds, waits until that is over for good.
         let call: *const (dyn Fn() + Sync + 'static) = unsafe { std::mem::transmute(call) };
-        let asked = Asked {
+        let asked = HelpRequest {
             calls: self,
             help: Arc::new(Help {
                 call,

@@ -2,12 +2,12 @@
 
 use super::machine::long_number_of_id;
 use super::numbers::NumberCache;
-use super::order_keys::Places;
+use super::order_keys::IdOrder;
 use super::sum::Sum;
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::ValueSource;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
@@ -59,18 +59,18 @@ struct AggregateState {
 pub(crate) struct Accumulators {
     all: Vec<AggregateState>,
     groups: usize,
-    places: Places,
+    places: IdOrder,
     known: NumberCache,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
     text_bytes: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Accumulators {
     /// Creates the aggregates for rows with these columns.
     pub fn new(aggregates: &[Aggregate], layout: &[Slot], ctx: &EvalContext<'_>) -> Self {
-        let layout = Layout::new(layout);
+        let layout = SlotLayout::new(layout);
         let all = aggregates
             .iter()
             .map(|a| {
@@ -114,12 +114,12 @@ impl Accumulators {
         Self {
             all,
             groups: 0,
-            places: Places::default(),
+            places: IdOrder::default(),
             known: NumberCache::new(ctx),
             scratch: vec![],
             tuple: vec![],
             text_bytes: 0,
-            charge: Charge::for_holder(Holder::GroupBy, ctx.budget),
+            charge: OperatorCharge::for_holder(Holder::GroupBy, ctx.budget),
         }
     }
 
@@ -429,7 +429,7 @@ fn failures(state: &GroupStates) -> Vec<usize> {
 
 /// MIN and MAX follow the order of ORDER BY; an error is an error.
 #[inline]
-fn better(ctx: &EvalContext<'_>, places: &mut Places, best: &mut u32, id: u32, max: bool) {
+fn better(ctx: &EvalContext<'_>, places: &mut IdOrder, best: &mut u32, id: u32, max: bool) {
     if *best == FAILED {
         return;
     }

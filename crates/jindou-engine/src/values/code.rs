@@ -2,14 +2,14 @@
 //! suffice.
 
 use super::custom::Custom;
-use super::make::{Fresh, Hash, Made};
+use super::make::{Fresh, Hash, MadeTerms};
 use super::members::{self, Members};
 use super::patterns::{self, Use};
-use super::regex::{Matches, Pattern, Replace};
-use crate::batch::Charge;
+use super::regex::{Matches, RegexPattern, Replace};
+use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use crate::filter::ValueSource;
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::{Error, Holder, Resource, Result};
 use jindou_plan::sparql::{BaseIri, Canonical, Expression as E, Function, Variable};
 use jindou_plan::{
@@ -91,7 +91,7 @@ pub(crate) enum Call {
     Encode,
     Hash(Hash),
     /// A term made of up to three values.
-    Make(Made),
+    Make(MadeTerms),
 }
 
 impl Call {
@@ -105,7 +105,7 @@ impl Call {
 }
 
 /// Result of compiling an expression.
-pub(crate) struct Compiled {
+pub(crate) struct CompiledExpr {
     pub code: Code,
     pub constants: Vec<Canonical>,
     /// The columns that the expression reads, each once.
@@ -117,15 +117,15 @@ pub(crate) struct Compiled {
     /// Number of its parts.
     pub parts: usize,
     /// Memory that the compiled expression takes.
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
-struct Compiler<'c, 'r> {
-    out: Compiled,
+struct ExprCompiler<'c, 'r> {
+    out: CompiledExpr,
     variables: &'c [(Variable, Slot)],
     /// The variables by name, if there are many.
     by_name: FxHashMap<&'c str, Slot>,
-    layout: &'c Layout<'c>,
+    layout: &'c SlotLayout<'c>,
     base: Option<Arc<BaseIri>>,
     /// Numbers of the constants.
     places: FxHashMap<Canonical, usize>,
@@ -138,18 +138,18 @@ struct Compiler<'c, 'r> {
 /// Compiles an expression for rows with these columns.
 pub(crate) fn compile(
     g: &GeneralExpression,
-    layout: &Layout<'_>,
+    layout: &SlotLayout<'_>,
     ctx: &EvalContext<'_>,
-) -> Result<Compiled> {
-    let mut c = Compiler {
-        out: Compiled {
+) -> Result<CompiledExpr> {
+    let mut c = ExprCompiler {
+        out: CompiledExpr {
             code: Code::Error,
             constants: vec![],
             inputs: vec![],
             pure: true,
             is_costly: false,
             parts: 0,
-            charge: Charge::for_holder(Holder::Text, ctx.budget),
+            charge: OperatorCharge::for_holder(Holder::Text, ctx.budget),
         },
         variables: &g.variables,
         by_name: if g.variables.len() > FEW {
@@ -170,7 +170,7 @@ pub(crate) fn compile(
     Ok(c.out)
 }
 
-impl Compiler<'_, '_> {
+impl ExprCompiler<'_, '_> {
     fn charge(&mut self) -> Result<()> {
         self.ctx.check()?;
         self.out.charge.set(self.bytes)
@@ -343,11 +343,11 @@ impl Compiler<'_, '_> {
             (Function::Sha256, _) => Some(Call::Hash(Hash::Sha256)),
             (Function::Sha384, _) => Some(Call::Hash(Hash::Sha384)),
             (Function::Sha512, _) => Some(Call::Hash(Hash::Sha512)),
-            (Function::StrLang, _) => Some(Call::Make(Made::Lang)),
-            (Function::StrLangDir, _) => Some(Call::Make(Made::LangDir)),
-            (Function::StrDt, _) => Some(Call::Make(Made::Typed)),
-            (Function::Triple, _) => Some(Call::Make(Made::Triple)),
-            (Function::BNode, _) if !list.is_empty() => Some(Call::Make(Made::Blank)),
+            (Function::StrLang, _) => Some(Call::Make(MadeTerms::Lang)),
+            (Function::StrLangDir, _) => Some(Call::Make(MadeTerms::LangDir)),
+            (Function::StrDt, _) => Some(Call::Make(MadeTerms::Typed)),
+            (Function::Triple, _) => Some(Call::Make(MadeTerms::Triple)),
+            (Function::BNode, _) if !list.is_empty() => Some(Call::Make(MadeTerms::Blank)),
             _ => None,
         };
         if let Some(call) = call {
@@ -431,7 +431,7 @@ impl Compiler<'_, '_> {
         flags: Option<&E>,
         of_use: Use,
         depth: usize,
-    ) -> Result<Option<Pattern>> {
+    ) -> Result<Option<RegexPattern>> {
         let plain = |e: &E| match e {
             E::Literal(l) => l.as_plain_string().map(str::to_owned),
             _ => None,
@@ -451,12 +451,15 @@ impl Compiler<'_, '_> {
             if self.out.charge.set(self.bytes + bytes).is_ok() {
                 self.bytes += bytes;
                 self.fixed += 1;
-                return Ok(Some(Pattern::Fixed(Box::new(compiled))));
+                return Ok(Some(RegexPattern::Fixed(Box::new(compiled))));
             }
             self.fixed = FIXED;
         }
         let flags = flags.map(|f| self.code(f, depth)).transpose()?;
-        Ok(Some(Pattern::Computed(self.code(pattern, depth)?, flags)))
+        Ok(Some(RegexPattern::Computed(
+            self.code(pattern, depth)?,
+            flags,
+        )))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Functions that the program registered.
 
 use super::code::Code;
-use super::machine::{Machine, Maybe, Row};
+use super::machine::{BatchRow, Interpreter, Maybe};
 use super::val::Val;
 use crate::eval::EvalContext;
 use jindou_model::{Error, Result, term};
@@ -34,13 +34,13 @@ impl Custom {
     }
 }
 
-impl Machine {
+impl Interpreter {
     /// Calls a registered function. Allocates only what the function allocates.
     pub(super) fn custom(
         &mut self,
         ctx: &EvalContext<'_>,
         call: &Custom,
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Maybe> {
         let before = self.arena.len();
         let mut spans = [None; MAX_ARGUMENTS];

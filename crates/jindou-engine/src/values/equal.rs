@@ -4,9 +4,9 @@
 //! that equal values share. Instead, the numbers of the set are sorted once for each numeric type that they may be
 //! compared in, and the partners of a number are a range of each sort.
 
-use super::machine::Machine;
+use super::machine::Interpreter;
 use super::val::Val;
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
@@ -41,7 +41,7 @@ enum EqualityKey {
     Duration(DurationKey),
 }
 
-fn class_of(m: &mut Machine, ctx: &EvalContext<'_>, id: u32) -> EqualityClass {
+fn class_of(m: &mut Interpreter, ctx: &EvalContext<'_>, id: u32) -> EqualityClass {
     if id == 0 {
         return EqualityClass::Nothing;
     }
@@ -104,7 +104,7 @@ pub(crate) struct Equals {
     /// For the digits of long numbers.
     long_bytes: usize,
     compared: Vec<u32>,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Equals {
@@ -120,9 +120,9 @@ impl Equals {
             keyed: vec![],
             long_bytes: 0,
             compared: vec![],
-            charge: Charge::for_holder(holder, ctx.budget),
+            charge: OperatorCharge::for_holder(holder, ctx.budget),
         };
-        let mut m = Machine::empty(ctx);
+        let mut m = Interpreter::empty(ctx);
         for part in ids.chunks(CHECK) {
             ctx.check()?;
             for &id in part {
@@ -228,22 +228,22 @@ fn range<K: PartialOrd>(list: &[(K, u32)], key: K, out: &mut Vec<u32>) {
 
 /// Looks up terms in an [`Equals`]. One per worker.
 pub(crate) struct Partners {
-    machine: Machine,
+    machine: Interpreter,
     /// Where the partners of a number, date or the like are stored.
     memo: FxHashMap<u32, (u32, u32)>,
     list: Vec<u32>,
     itself: [u32; 1],
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Partners {
     pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
-            machine: Machine::empty(ctx),
+            machine: Interpreter::empty(ctx),
             memo: FxHashMap::default(),
             list: vec![],
             itself: [0],
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
         }
     }
 

@@ -8,7 +8,7 @@ use super::numbers::NumberCache;
 use super::patterns::Patterns;
 use super::regex::Searches;
 use super::val::{ArenaSpan, ArenaText, AtRow, Val};
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
@@ -33,12 +33,12 @@ const KEPT: usize = 1 << 12;
 
 /// One row of a batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Row<'v> {
+pub(crate) struct BatchRow<'v> {
     pub rows: View<'v>,
     pub row: usize,
 }
 
-impl Row<'_> {
+impl BatchRow<'_> {
     #[inline]
     pub fn id(self, v: ValueSource) -> u32 {
         v.at(self.rows, self.row)
@@ -46,7 +46,7 @@ impl Row<'_> {
 }
 
 /// State of the interpreter, apart from the code.
-pub(crate) struct Machine {
+pub(crate) struct Interpreter {
     /// Text of the row's values, cleared before each row.
     pub(super) arena: Vec<u8>,
     constants: Vec<Val>,
@@ -56,9 +56,9 @@ pub(crate) struct Machine {
     /// The second of two terms that are compared.
     pub(super) other: Vec<u8>,
     made: FxHashMap<(u8, u128), u32>,
-    made_charge: Charge,
+    made_charge: OperatorCharge,
     /// For the arena, once it is large.
-    pub(super) charge: Charge,
+    pub(super) charge: OperatorCharge,
     /// Patterns computed by rows, once there are any; taken out while one of them is in use.
     pub(super) patterns: Option<Box<Patterns>>,
     pub(super) searches: Box<Searches>,
@@ -69,7 +69,7 @@ pub(crate) struct Machine {
     read: usize,
 }
 
-impl Machine {
+impl Interpreter {
     /// A machine without constants.
     pub fn empty(ctx: &EvalContext<'_>) -> Self {
         Self {
@@ -79,8 +79,8 @@ impl Machine {
             term: vec![],
             other: vec![],
             made: FxHashMap::default(),
-            made_charge: Charge::new(ctx.budget),
-            charge: Charge::new(ctx.budget),
+            made_charge: OperatorCharge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
             patterns: None,
             searches: Box::new(Searches::new(ctx.budget)),
             row_seed: None,
@@ -342,7 +342,7 @@ impl Machine {
     }
 
     /// The value of `code` for one row.
-    pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: Row<'_>) -> Result<Maybe> {
+    pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: BatchRow<'_>) -> Result<Maybe> {
         if self.read >= READ {
             self.read = 0;
             ctx.check()?;
@@ -499,7 +499,7 @@ impl Machine {
         &mut self,
         ctx: &EvalContext<'_>,
         parts: &[Code],
-        at: Row<'_>,
+        at: BatchRow<'_>,
         decides: bool,
     ) -> Result<Maybe> {
         let mut failed = false;
@@ -525,7 +525,7 @@ impl Machine {
         ctx: &EvalContext<'_>,
         call: Call,
         list: &[Code],
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Maybe> {
         if call == Call::Concat {
             return self.concat(ctx, list, at);

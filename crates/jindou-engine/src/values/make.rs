@@ -1,6 +1,6 @@
 //! Functions that create terms: from texts, from other terms, and new ones for each row.
 
-use super::machine::{Machine, Maybe};
+use super::machine::{Interpreter, Maybe};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::eval::EvalContext;
 use jindou_model::Result;
@@ -11,7 +11,7 @@ use std::io::Write;
 
 /// Terms made of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Made {
+pub(crate) enum MadeTerms {
     Lang,
     LangDir,
     Typed,
@@ -38,7 +38,7 @@ pub(crate) enum Hash {
     Sha512,
 }
 
-impl Machine {
+impl Interpreter {
     pub(super) fn fresh(&mut self, fresh: Fresh) -> Val {
         self.term.clear();
         let random = rand::random::<u128>();
@@ -116,12 +116,12 @@ impl Machine {
     pub(super) fn make(
         &mut self,
         ctx: &EvalContext<'_>,
-        made: Made,
+        made: MadeTerms,
         first: Val,
         second: Option<Val>,
         third: Option<Val>,
     ) -> Result<Maybe> {
-        if made == Made::Triple {
+        if made == MadeTerms::Triple {
             let (Some(second), Some(third)) = (second, third) else {
                 return Ok(None);
             };
@@ -130,7 +130,7 @@ impl Machine {
         let Some(text) = self.simple(ctx, first) else {
             return Ok(None);
         };
-        if made == Made::Blank {
+        if made == MadeTerms::Blank {
             return Ok(self.blank(ctx, text, second));
         }
         let Some(second) = second else {
@@ -151,13 +151,13 @@ impl Machine {
     fn literal(
         &mut self,
         ctx: &EvalContext<'_>,
-        made: Made,
+        made: MadeTerms,
         text: ArenaSpan,
         second: Val,
         third: Option<Val>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        if made == Made::Typed {
+        if made == MadeTerms::Typed {
             self.canonical(ctx, second);
             let Parts::Iri(datatype) = term::parts(&self.term)? else {
                 return None;

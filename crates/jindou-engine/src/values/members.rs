@@ -1,7 +1,7 @@
 //! A long IN: its constants in a table, so that a value is looked up rather than compared with each.
 
 use super::code::Code;
-use super::machine::{Machine, number_of_bytes};
+use super::machine::{Interpreter, number_of_bytes};
 use super::val::Val;
 use crate::eval::EvalContext;
 use jindou_model::{Result, term};
@@ -86,15 +86,15 @@ impl Members {
     /// True if the value equals one of them; `None` if it equals none and comparing with one is an error.
     pub(crate) fn have(
         &self,
-        machine: &mut Machine,
+        machine: &mut Interpreter,
         ctx: &EvalContext<'_>,
         value: Val,
-        at: super::machine::Row<'_>,
+        at: super::machine::BatchRow<'_>,
     ) -> Result<Option<bool>> {
         let tag = machine.tag_of(ctx, value);
         let exact = matches!(tag, term::IRI | term::BLANK | term::STRING | term::LANG);
         let mut failed = false;
-        let mut compare = |machine: &mut Machine, place: usize| -> Result<bool> {
+        let mut compare = |machine: &mut Interpreter, place: usize| -> Result<bool> {
             let Some(member) = self.list.get(place) else {
                 return Ok(false);
             };

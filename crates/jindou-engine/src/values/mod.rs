@@ -29,18 +29,18 @@ mod val;
 pub(crate) use aggregate::Accumulators;
 pub(crate) use equal::{Equals, Partners};
 pub(crate) use machine::relation::holds;
-pub(crate) use order_keys::{Added, Keys, Looked, PLACE_BITS, each_term};
+pub(crate) use order_keys::{Added, Looked, PLACE_BITS, SortKeys, each_term};
 pub(crate) use ranges::{Later, Ordered};
 
-use crate::batch::{Charge, View};
+use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::{ERROR, FALSE, TRUE};
-use crate::tree::Layout;
-use code::Compiled;
+use crate::tree::SlotLayout;
+use code::CompiledExpr;
 use jindou_model::Result;
 use jindou_plan::GeneralExpression;
-use machine::{Machine, Row};
-use numbers::Numbers;
+use machine::{BatchRow, Interpreter};
+use numbers::NumericExpr;
 use rustc_hash::FxHashMap;
 use val::Val;
 
@@ -54,12 +54,12 @@ const FEW: usize = 32;
 const TRIAL: u32 = 1 << 14;
 
 /// Counts rows until the next check of the deadline.
-struct Clock {
+struct CheckInterval {
     look: usize,
     left: usize,
 }
 
-impl Clock {
+impl CheckInterval {
     fn new(look: usize) -> Self {
         Self { look, left: 1 }
     }
@@ -76,31 +76,35 @@ impl Clock {
 
 /// An expression over rows with certain columns. One per worker, and either for values or for truths.
 pub(crate) struct Evaluator {
-    compiled: Compiled,
-    machine: Machine,
+    compiled: CompiledExpr,
+    machine: Interpreter,
     /// Results by the ids of one or two inputs, where computing costs more than looking up.
     memo: Option<FxHashMap<u64, u32>>,
     /// Evaluation of many rows at a time, if the expression allows it.
-    numbers: Option<Numbers>,
+    numbers: Option<NumericExpr>,
     /// Rows between two checks of the deadline.
     look: usize,
     /// Lookups in the cache since its benefit was last checked, and the hits among them.
     asked: u32,
     knew: u32,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Evaluator {
     /// # Errors
     /// `Limit` for an expression nested too deep.
-    pub fn new(g: &GeneralExpression, layout: &Layout<'_>, ctx: &EvalContext<'_>) -> Result<Self> {
+    pub fn new(
+        g: &GeneralExpression,
+        layout: &SlotLayout<'_>,
+        ctx: &EvalContext<'_>,
+    ) -> Result<Self> {
         let compiled = code::compile(g, layout, ctx)?;
-        let machine = Machine::new(&compiled.constants, ctx)?;
+        let machine = Interpreter::new(&compiled.constants, ctx)?;
         let known = compiled.pure && compiled.inputs.len() <= 2;
         let memo =
             (known && (compiled.is_costly || compiled.inputs.is_empty())).then(FxHashMap::default);
         let numbers = if memo.is_none() {
-            Numbers::compile(&compiled.code, &machine, ctx)
+            NumericExpr::compile(&compiled.code, &machine, ctx)
         } else {
             None
         };
@@ -112,7 +116,7 @@ impl Evaluator {
             numbers,
             asked: 0,
             knew: 0,
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
         })
     }
 
@@ -124,7 +128,7 @@ impl Evaluator {
         if let Some(numbers) = self.numbers.take() {
             return self.numbers_or_rest(numbers, ctx, rows, out);
         }
-        let mut clock = Clock::new(self.look);
+        let mut clock = CheckInterval::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
             clock.tick(ctx)?;
             *o = self.id_of(ctx, rows, row)?;
@@ -135,14 +139,14 @@ impl Evaluator {
 
     fn numbers_or_rest(
         &mut self,
-        mut numbers: Numbers,
+        mut numbers: NumericExpr,
         ctx: &EvalContext<'_>,
         rows: View<'_>,
         out: &mut [u32],
     ) -> Result<()> {
         // Rows from `begun` to `done` are computed.
         let (mut begun, mut done) = (0, 0);
-        let mut clock = Clock::new(self.look);
+        let mut clock = CheckInterval::new(self.look);
         for (row, o) in out.iter_mut().enumerate().take(rows.rows) {
             clock.tick(ctx)?;
             if row == done {
@@ -162,7 +166,7 @@ impl Evaluator {
     }
 
     fn id_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u32> {
-        self.remembered(ctx, Row { rows, row }, |m, value| match value {
+        self.remembered(ctx, BatchRow { rows, row }, |m, value| match value {
             Some(v) => m.id(ctx, v),
             None => Ok(0),
         })
@@ -184,7 +188,7 @@ impl Evaluator {
             if !done || numbers.is_idle() {
                 self.numbers = None;
             }
-            let mut clock = Clock::new(self.look);
+            let mut clock = CheckInterval::new(self.look);
             for &i in &*rest {
                 clock.tick(ctx)?;
                 out[i] = self.truth_of(ctx, rows, from + i)?;
@@ -194,7 +198,7 @@ impl Evaluator {
                 return Ok(());
             }
         }
-        let mut clock = Clock::new(self.look);
+        let mut clock = CheckInterval::new(self.look);
         for (i, o) in out.iter_mut().enumerate() {
             if *o != TRUE {
                 continue;
@@ -207,7 +211,7 @@ impl Evaluator {
     }
 
     fn truth_of(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, row: usize) -> Result<u8> {
-        let truth = self.remembered(ctx, Row { rows, row }, |m, value| {
+        let truth = self.remembered(ctx, BatchRow { rows, row }, |m, value| {
             Ok(match value.and_then(|v| m.truth(ctx, v)) {
                 Some(true) => u32::from(TRUE),
                 Some(false) => u32::from(FALSE),
@@ -220,8 +224,8 @@ impl Evaluator {
     fn remembered(
         &mut self,
         ctx: &EvalContext<'_>,
-        row: Row<'_>,
-        end: impl FnOnce(&mut Machine, machine::Maybe) -> Result<u32>,
+        row: BatchRow<'_>,
+        end: impl FnOnce(&mut Interpreter, machine::Maybe) -> Result<u32>,
     ) -> Result<u32> {
         let key = self.memo.is_some().then(|| {
             let id = |n: usize| {

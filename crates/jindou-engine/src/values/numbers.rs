@@ -2,11 +2,11 @@
 //!
 //! Each part of an expression becomes a column: of integers or of doubles as long as all rows agree, otherwise of
 //! numbers of any type. Rows in which something is not a number, overflows, is divided by zero or is compared with NaN
-//! are left to the [`Machine`], so that only the machine decides about such cases.
+//! are left to the [`Interpreter`], so that only the machine decides about such cases.
 
 use super::code::Code;
-use super::machine::{Machine, number_of_id};
-use crate::batch::{Charge, View};
+use super::machine::{Interpreter, number_of_id};
+use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::{FALSE, TRUE, ValueSource};
 use jindou_model::Result;
@@ -21,14 +21,14 @@ const MOST_PARTS: usize = 32;
 const TRIAL: usize = 1 << 12;
 
 /// An expression that is computed column by column.
-pub(super) struct Numbers {
+pub(super) struct NumericExpr {
     shape: NumberResult,
     parts: usize,
     rows: Vec<u32>,
     left: Vec<bool>,
     asked: usize,
     left_over: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 enum NumberResult {
@@ -66,7 +66,7 @@ pub(super) struct NumberCache {
     missed: usize,
     /// True if numbers hardly repeat.
     idle: bool,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl NumberCache {
@@ -82,7 +82,7 @@ impl NumberCache {
             knew: 0,
             missed: 0,
             idle: false,
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
         }
     }
 
@@ -133,9 +133,9 @@ impl NumberCache {
     }
 }
 
-impl Numbers {
+impl NumericExpr {
     /// `None` for an expression other than arithmetic or a comparison of arithmetic.
-    pub fn compile(code: &Code, machine: &Machine, ctx: &EvalContext<'_>) -> Option<Self> {
+    pub fn compile(code: &Code, machine: &Interpreter, ctx: &EvalContext<'_>) -> Option<Self> {
         let mut parts = 0;
         let mut part = |code| NumberExpr::compile(code, machine, &mut parts);
         let shape = match code {
@@ -164,7 +164,7 @@ impl Numbers {
             left: vec![],
             asked: 0,
             left_over: 0,
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
         })
     }
 
@@ -190,7 +190,7 @@ impl Numbers {
     /// `Limit` without room for the columns.
     pub fn truth(
         &mut self,
-        machine: &mut Machine,
+        machine: &mut Interpreter,
         ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
@@ -249,7 +249,7 @@ impl Numbers {
     /// `Limit` without room for the columns.
     pub fn values(
         &mut self,
-        machine: &mut Machine,
+        machine: &mut Interpreter,
         ctx: &EvalContext<'_>,
         view: View<'_>,
         from: usize,
@@ -299,7 +299,7 @@ fn bits(relation: Relation) -> u8 {
 
 /// The rows to compute, and which of them are left over.
 struct NumberRows<'r, 'm, 'q> {
-    machine: &'m mut Machine,
+    machine: &'m mut Interpreter,
     ctx: &'r EvalContext<'q>,
     view: View<'r>,
     rows: &'m [u32],
@@ -307,7 +307,7 @@ struct NumberRows<'r, 'm, 'q> {
 }
 
 impl NumberExpr {
-    fn compile(code: &Code, machine: &Machine, parts: &mut usize) -> Option<Self> {
+    fn compile(code: &Code, machine: &Interpreter, parts: &mut usize) -> Option<Self> {
         *parts += 1;
         if *parts > MOST_PARTS {
             return None;

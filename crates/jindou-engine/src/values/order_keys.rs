@@ -4,7 +4,7 @@
 //! between two ranks: rank of the next greater one × 2 (or the same rank, if one is equal), followed by their position
 //! among each other. The same holds for all triple terms, which compare part by part. Unbound is 0, before everything.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey, TermKind};
@@ -50,13 +50,13 @@ impl<'r> Looked<'r> {
 }
 
 /// Sort keys of ids.
-pub(crate) struct Keys<'r> {
+pub(crate) struct SortKeys<'r> {
     vocabulary: Vocabulary<'r>,
     /// Keys of [`Looked`] terms.
     added: FxHashMap<u32, u64>,
 }
 
-impl<'r> Keys<'r> {
+impl<'r> SortKeys<'r> {
     pub fn new(ctx: &EvalContext<'r>) -> Self {
         Self {
             vocabulary: ctx.vocabulary,
@@ -89,7 +89,7 @@ impl<'r> Keys<'r> {
         ctx: &EvalContext<'_>,
         ids: impl Iterator<Item = u32>,
     ) -> Result<()> {
-        let mut charge = Charge::for_holder(Holder::OrderBy, ctx.budget);
+        let mut charge = OperatorCharge::for_holder(Holder::OrderBy, ctx.budget);
         let mut held = 0;
         let mut terms: Vec<(u32, Added<'_>)> = Vec::new();
         // Where the graph has no ranks, its terms may be on other shards.
@@ -167,7 +167,7 @@ fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
 
 /// The order of ORDER BY between single ids, for MIN and MAX.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct IdOrder {
     /// Keys of ids that were compared with a term that the base does not have.
     known: FxHashMap<u32, Added<'static>>,
 }
@@ -175,7 +175,7 @@ pub(crate) struct Places {
 /// Largest number of cached positions; beyond it, the cache is cleared.
 const PLACES: usize = 1 << 14;
 
-impl Places {
+impl IdOrder {
     /// Order of two bound ids. Between two of the base: two reads of its rank columns.
     pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Ordering {
         if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {

@@ -1,7 +1,7 @@
 //! Regular expressions of REGEX and REPLACE whose pattern is computed row by row: each is compiled once and kept while
 //! it is in use.
 
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::Pattern;
 use rustc_hash::FxHashMap;
@@ -33,7 +33,7 @@ pub(crate) fn is_plain(pattern: &str) -> bool {
     !pattern.bytes().any(|b| b"\\.+*?()|[]{}^$".contains(&b))
 }
 
-struct Kept {
+struct KeptPattern {
     /// `None` for an invalid pattern.
     compiled: Option<Arc<Pattern>>,
     /// Use, flags, `/`, pattern.
@@ -45,13 +45,13 @@ struct Kept {
 
 /// The patterns compiled most recently. If there are too many, the one unused for longest is dropped.
 pub(crate) struct Patterns {
-    kept: Vec<Kept>,
+    kept: Vec<KeptPattern>,
     places: FxHashMap<Box<str>, usize>,
     /// Position of the last pattern looked up.
     last: usize,
     clock: u64,
     bytes: usize,
-    charge: Charge,
+    charge: OperatorCharge,
     key: String,
     #[cfg(test)]
     compiled: usize,
@@ -65,7 +65,7 @@ impl Patterns {
             last: 0,
             clock: 0,
             bytes: 0,
-            charge: Charge::new(budget),
+            charge: OperatorCharge::new(budget),
             key: String::new(),
             #[cfg(test)]
             compiled: 0,
@@ -90,7 +90,7 @@ impl Patterns {
             Use::Match => 'M',
             Use::Replace => 'R',
         };
-        let known = |k: &Kept| {
+        let known = |k: &KeptPattern| {
             let rest = k
                 .key
                 .strip_prefix(letter)
@@ -134,7 +134,7 @@ impl Patterns {
             self.forget();
         }
         self.bytes += bytes;
-        self.kept.push(Kept {
+        self.kept.push(KeptPattern {
             compiled,
             key: self.key.as_str().into(),
             bytes,
@@ -163,12 +163,12 @@ impl Patterns {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_values::pattern::Scratch;
+    use jindou_values::pattern::MatcherScratch;
 
     fn matches(found: Option<&Arc<Pattern>>, text: &str) -> bool {
         found
             .unwrap()
-            .is_match(text, &mut Scratch::default(), &mut |_| Ok(()))
+            .is_match(text, &mut MatcherScratch::default(), &mut |_| Ok(()))
             .unwrap()
     }
 

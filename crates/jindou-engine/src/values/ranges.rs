@@ -5,9 +5,9 @@
 //! and times of one datatype, booleans, strings, and strings of one language. A number compares with one of another
 //! type in the wider one. Rounding preserves the order, so its partners are still a range of each of the three lists.
 
-use super::machine::Machine;
+use super::machine::Interpreter;
 use super::val::Val;
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
@@ -62,7 +62,7 @@ pub(crate) struct Ordered {
     others: Vec<u32>,
     /// For the digits of long numbers.
     long_bytes: usize,
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Ordered {
@@ -76,9 +76,9 @@ impl Ordered {
             bytes: vec![],
             others: vec![],
             long_bytes: 0,
-            charge: Charge::for_holder(holder, ctx.budget),
+            charge: OperatorCharge::for_holder(holder, ctx.budget),
         };
-        let mut m = Machine::empty(ctx);
+        let mut m = Interpreter::empty(ctx);
         for part in ids.chunks(CHECK) {
             ctx.check()?;
             let mut charged = out.bytes.len();
@@ -105,7 +105,7 @@ impl Ordered {
         Ok(out)
     }
 
-    fn add(&mut self, m: &mut Machine, ctx: &EvalContext<'_>, id: u32) {
+    fn add(&mut self, m: &mut Interpreter, ctx: &EvalContext<'_>, id: u32) {
         match value_of(m, ctx, id) {
             Some(Value::Number(n)) => {
                 if let Number::Integer(e) | Number::Decimal(e) = &n {
@@ -160,7 +160,7 @@ fn push_key(tag: &str, text: &str, out: &mut Vec<u8>) {
 }
 
 /// The value of a term that can be compared; not NaN.
-fn value_of<'m>(m: &'m mut Machine, ctx: &EvalContext<'_>, id: u32) -> Option<Value<'m>> {
+fn value_of<'m>(m: &'m mut Interpreter, ctx: &EvalContext<'_>, id: u32) -> Option<Value<'m>> {
     if id == 0 {
         return None;
     }
@@ -187,24 +187,24 @@ fn list_of(n: &Number) -> usize {
 
 /// Looks up terms in an [`Ordered`]. One per worker.
 pub(crate) struct Later {
-    machine: Machine,
+    machine: Interpreter,
     key: Vec<u8>,
     spans: Vec<ListSpan>,
     found: Vec<u32>,
     /// Terms found for the previous bound.
     before: (Vec<ListSpan>, Vec<u32>),
-    charge: Charge,
+    charge: OperatorCharge,
 }
 
 impl Later {
     pub fn new(ctx: &EvalContext<'_>) -> Self {
         Self {
-            machine: Machine::empty(ctx),
+            machine: Interpreter::empty(ctx),
             key: vec![],
             spans: vec![],
             found: vec![],
             before: Default::default(),
-            charge: Charge::new(ctx.budget),
+            charge: OperatorCharge::new(ctx.budget),
         }
     }
 

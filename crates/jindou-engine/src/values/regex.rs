@@ -2,13 +2,13 @@
 //! query while it is being built.
 
 use super::code::Code;
-use super::machine::{Machine, Maybe, Row};
+use super::machine::{BatchRow, Interpreter, Maybe};
 use super::patterns::{Patterns, Use, is_plain};
 use super::val::{ArenaSpan, ArenaText, Val};
-use crate::batch::Charge;
+use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use jindou_model::{MemoryBudget, Result};
-use jindou_values::pattern::{self, Replacement, ReplacementPart, Scratch};
+use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
 use std::sync::Arc;
 
 /// Matches between two checks of the deadline.
@@ -17,17 +17,17 @@ const CHECK: usize = 1 << 12;
 /// `REGEX(text, pattern, flags)`.
 pub(crate) struct Matches {
     pub text: Code,
-    pub pattern: Pattern,
+    pub pattern: RegexPattern,
 }
 
 /// `REPLACE(text, pattern, replacement, flags)`.
 pub(crate) struct Replace {
     pub text: Code,
-    pub pattern: Pattern,
+    pub pattern: RegexPattern,
     pub replacement: Code,
 }
 
-pub(crate) enum Pattern {
+pub(crate) enum RegexPattern {
     Fixed(Box<pattern::Pattern>),
     /// Pattern, and flags if there are any: each combination is compiled once.
     Computed(Code, Option<Code>),
@@ -35,15 +35,15 @@ pub(crate) enum Pattern {
 
 /// Search memory for patterns with back-references.
 pub(crate) struct Searches {
-    scratch: Scratch,
-    charge: Charge,
+    scratch: MatcherScratch,
+    charge: OperatorCharge,
 }
 
 impl Searches {
     pub fn new(budget: &MemoryBudget) -> Self {
         Self {
-            scratch: Scratch::default(),
-            charge: Charge::new(budget),
+            scratch: MatcherScratch::default(),
+            charge: OperatorCharge::new(budget),
         }
     }
 
@@ -72,14 +72,14 @@ impl Searches {
     }
 }
 
-impl Machine {
+impl Interpreter {
     /// The texts of a computed pattern and its flags; `None` if one of them is not a plain string.
     fn texts(
         &mut self,
         ctx: &EvalContext<'_>,
         pattern: &Code,
         flags: Option<&Code>,
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Option<(ArenaSpan, Option<ArenaSpan>)>> {
         let Some(pattern) = self.plain(ctx, pattern, at)? else {
             return Ok(None);
@@ -117,7 +117,7 @@ impl Machine {
         &mut self,
         ctx: &EvalContext<'_>,
         regex: &Matches,
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Option<bool>> {
         let text = match self.eval(ctx, &regex.text, at)? {
             Some(v) => self.as_text(ctx, v),
@@ -125,8 +125,8 @@ impl Machine {
         };
         let Some(text) = text else { return Ok(None) };
         let (pattern, flags) = match &regex.pattern {
-            Pattern::Fixed(c) => return self.is_match(ctx, c, text.text).map(Some),
-            Pattern::Computed(pattern, flags) => {
+            RegexPattern::Fixed(c) => return self.is_match(ctx, c, text.text).map(Some),
+            RegexPattern::Computed(pattern, flags) => {
                 match self.texts(ctx, pattern, flags.as_ref(), at)? {
                     Some(texts) => texts,
                     None => return Ok(None),
@@ -158,12 +158,12 @@ impl Machine {
         &mut self,
         ctx: &EvalContext<'_>,
         replace: &Replace,
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Maybe> {
         let held;
         let compiled = match &replace.pattern {
-            Pattern::Fixed(compiled) => &**compiled,
-            Pattern::Computed(pattern, flags) => {
+            RegexPattern::Fixed(compiled) => &**compiled,
+            RegexPattern::Computed(pattern, flags) => {
                 let Some((pattern, flags)) = self.texts(ctx, pattern, flags.as_ref(), at)? else {
                     return Ok(None);
                 };
@@ -184,7 +184,7 @@ impl Machine {
         };
         let template = self.str(template).to_owned();
         let Some(replacement) =
-            Replacement::new(&template, compiled.groups(), compiled.is_quoted())
+            PatternReplacement::new(&template, compiled.groups(), compiled.is_quoted())
         else {
             return Ok(None);
         };
@@ -238,7 +238,7 @@ impl Machine {
         &mut self,
         ctx: &EvalContext<'_>,
         code: &Code,
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Option<ArenaSpan>> {
         Ok(match self.eval(ctx, code, at)? {
             Some(v) => self.simple(ctx, v),

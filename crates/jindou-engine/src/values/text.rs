@@ -1,13 +1,13 @@
 //! Strings: those of values, concatenated ones, and the memory that they take.
 
 use super::code::Code;
-use super::machine::{Machine, Maybe, Row};
+use super::machine::{BatchRow, Interpreter, Maybe};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
 
-impl Machine {
+impl Interpreter {
     /// A simple or language-tagged string's text; `None` for other values.
     pub(super) fn as_text(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArenaText> {
         match v {
@@ -44,7 +44,7 @@ impl Machine {
         &mut self,
         ctx: &EvalContext<'_>,
         list: &[Code],
-        at: Row<'_>,
+        at: BatchRow<'_>,
     ) -> Result<Maybe> {
         let mut parts: Vec<ArenaText> = Vec::with_capacity(list.len());
         for code in list {

@@ -1,6 +1,6 @@
 //! Intermediate values of an expression, and the machine at a row as functions see it.
 
-use super::machine::Machine;
+use super::machine::Interpreter;
 use crate::eval::EvalContext;
 use jindou_model::term::{self, Parts};
 pub(crate) use jindou_values::functions::{ArenaSpan, ArenaText, Row, Val};
@@ -8,7 +8,7 @@ use jindou_values::{Duration, Num, Number, Temporal};
 
 /// A machine at one row.
 pub(super) struct AtRow<'m, 'r, 'a> {
-    pub machine: &'m mut Machine,
+    pub machine: &'m mut Interpreter,
     pub ctx: &'r EvalContext<'a>,
 }
 

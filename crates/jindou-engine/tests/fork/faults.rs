@@ -1,7 +1,7 @@
 //! Faults of a wire, of peers and of memory, met by queries that shards run parts of.
 
 use super::{Shards, wide};
-use jindou_cluster::shards::Request;
+use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, Main, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::shard::{Placement, Sharding};
@@ -37,9 +37,9 @@ pub fn run(shards: &Shards, text: &str, mode: ShardMode, options: &ExecOptions) 
 const REPORT: u8 = 3;
 const FAILED: u8 = 4;
 
-pub fn tag(request: &Request) -> Option<u8> {
+pub fn tag(request: &ShardRequest) -> Option<u8> {
     match request {
-        Request::Post(bytes) => bytes.get(12).copied(),
+        ShardRequest::Post(bytes) => bytes.get(12).copied(),
         _ => None,
     }
 }
@@ -56,20 +56,21 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
     for mode in [ShardMode::Fork, ShardMode::Dynamic] {
         for at in 0..20 {
             let lists = AtomicI64::new(at);
-            *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, Request)]| {
-                // The news of it take their time.
-                if tag(&all[0].1) == Some(FAILED) {
-                    std::thread::sleep(Duration::from_millis(30));
-                }
-                let is_list = tag(&all[0].1).is_none();
-                if is_list && lists.fetch_sub(1, Ordering::SeqCst) == 0 {
-                    return Err(Error::Shard {
-                        shard: all[0].0,
-                        message: "it is away".into(),
-                    });
-                }
-                Ok(())
-            }));
+            *shards.wire.look.lock().unwrap() =
+                Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+                    // The news of it take their time.
+                    if tag(&all[0].1) == Some(FAILED) {
+                        std::thread::sleep(Duration::from_millis(30));
+                    }
+                    let is_list = tag(&all[0].1).is_none();
+                    if is_list && lists.fetch_sub(1, Ordering::SeqCst) == 0 {
+                        return Err(Error::Shard {
+                            shard: all[0].0,
+                            message: "it is away".into(),
+                        });
+                    }
+                    Ok(())
+                }));
             match run(&shards, TRIANGLES, mode, &within(Duration::from_secs(20))) {
                 Ok(rows) => wrong += usize::from(rows != want),
                 Err(Error::Shard { .. }) => failures += 1,
@@ -90,7 +91,7 @@ fn a_list_that_a_part_cannot_read_fails_the_query() {
 fn a_part_that_cannot_be_heard_fails_the_query() {
     let data = wide(60);
     let shards = some_shards(&data, 3, 1);
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, Request)]| {
+    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, ShardRequest)]| {
         match all
             .iter()
             .any(|r| matches!(tag(&r.1), Some(REPORT | FAILED)))
@@ -162,7 +163,7 @@ fn a_worker_that_panics_gives_its_place_back() {
         .with_block_shift(Some(0));
     let pool = Arc::new(Counted::default());
     let shards = Shards::in_places(&data, sharding, 0, 2, Arc::<Counted>::clone(&pool));
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, Request)]| {
+    *shards.wire.look.lock().unwrap() = Some(Arc::new(|all: &[(u32, ShardRequest)]| {
         let is_part = std::thread::current().name() == Some("jindou-part");
         assert!(
             !is_part || tag(&all[0].1) == Some(FAILED),

@@ -1,7 +1,7 @@
 //! Rows go to the list of a heavy key; the list does not come to them.
 
 use super::Shards;
-use jindou_cluster::shards::Request;
+use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, ShardMode};
 use jindou_model::Direction;
 use jindou_store::shard::{Placement, Sharding};
@@ -56,7 +56,7 @@ fn rows_go_to_the_list_of_a_heavy_key() {
     let seen = Arc::clone(&asked);
     *shards.wire.look.lock().unwrap() = Some(Arc::new(move |requests| {
         for (_, request) in requests {
-            if let Request::Lists {
+            if let ShardRequest::Lists {
                 keys, direction, ..
             } = request
             {

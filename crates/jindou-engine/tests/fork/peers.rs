@@ -2,7 +2,7 @@
 
 use super::faults::{run, some_shards, tag, within};
 use super::{MODES, Shards, wide};
-use jindou_cluster::shards::Request;
+use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{ExecOptions, Main, ShardMode, Sink, WorkerPool};
 use jindou_graph::shard::Posts;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
@@ -134,8 +134,8 @@ fn a_peer_may_say_anything() {
         let said = Arc::new(AtomicBool::new(false));
         let (hub, said_here) = (shards.hub.clone(), Arc::clone(&said));
         let begin = Mutex::new(Vec::new());
-        *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, Request)]| {
-            let Request::Post(bytes) = &all[0].1 else {
+        *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+            let ShardRequest::Post(bytes) = &all[0].1 else {
                 return Ok(());
             };
             match bytes[12] {
@@ -185,8 +185,8 @@ fn a_part_that_ended_before_it_began_is_not_begun() {
     let shards = some_shards(&data, 3, 1);
     let begin: Arc<Mutex<Vec<u8>>> = Arc::default();
     let seen = Arc::clone(&begin);
-    *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, Request)]| {
-        if let (Some(BEGIN), Request::Post(bytes)) = (tag(&all[0].1), &all[0].1) {
+    *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+        if let (Some(BEGIN), ShardRequest::Post(bytes)) = (tag(&all[0].1), &all[0].1) {
             *seen.lock().unwrap() = bytes.clone();
         }
         Ok(())
@@ -402,16 +402,19 @@ fn a_light_exploration_that_takes_long_is_run_in_place() {
             let told = Arc::new(AtomicBool::new(false));
             let lists = AtomicBool::new(is_slow);
             let seen = Arc::clone(&told);
-            *shards.wire.look.lock().unwrap() = Some(Arc::new(move |all: &[(u32, Request)]| {
-                match tag(&all[0].1) {
-                    Some(RUN) => seen.store(true, Ordering::SeqCst),
-                    None if seen.load(Ordering::SeqCst) && lists.swap(false, Ordering::SeqCst) => {
-                        std::thread::sleep(Duration::from_millis(300));
+            *shards.wire.look.lock().unwrap() =
+                Some(Arc::new(move |all: &[(u32, ShardRequest)]| {
+                    match tag(&all[0].1) {
+                        Some(RUN) => seen.store(true, Ordering::SeqCst),
+                        None if seen.load(Ordering::SeqCst)
+                            && lists.swap(false, Ordering::SeqCst) =>
+                        {
+                            std::thread::sleep(Duration::from_millis(300));
+                        }
+                        _ => {}
                     }
-                    _ => {}
-                }
-                Ok(())
-            }));
+                    Ok(())
+                }));
             let options = within(Duration::from_secs(20));
             let (got, ran) = shards.answer(&text, ShardMode::Dynamic, &options).unwrap();
             assert_eq!(got.bag(), want, "{text}");

@@ -1,7 +1,7 @@
 //! Lists of other shards that are intersected, some of which come as runs of ids.
 
 use super::{MODES, Shards, cut};
-use jindou_cluster::shards::{Graphs, Reply, Request, ShardClient};
+use jindou_cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_engine::{CollectSink, ExecOptions, Execution, ExecutorChoice, QueryTerms, ShardMode};
 use jindou_graph::shard::{EVERYTHING, Sharded};
 use jindou_model::{CancelToken, Direction};
@@ -191,10 +191,10 @@ fn no_list_but_the_first_is_longer_than_was_asked_for() {
         if at != other {
             continue;
         }
-        let request = |keys| Request::Lists {
+        let request = |keys| ShardRequest::Lists {
             predicate: member.0,
             direction: Direction::In,
-            graphs: Graphs::Default,
+            graphs: RequestGraphs::Default,
             merged: true,
             keys,
             within: EVERYTHING,

@@ -5,13 +5,13 @@
 //! second, unless its far end is known: the intermediate rows are no more than the result.
 
 use super::{
-    CompiledStep, Compiler, DeviceList, DeviceSource, DeviceWithin, Owner, StepWork, scope_of,
+    CompiledStep, DeviceList, DeviceSource, DeviceWithin, Owner, StepCompiler, StepWork, scope_of,
 };
 use jindou_model::{Direction, Error, Result};
 use jindou_plan::{FarEnd, Operand, PredicateRef, Step, StepKind};
 use std::sync::Arc;
 
-impl<'a> Compiler<'a> {
+impl<'a> StepCompiler<'a> {
     /// Returns the last part of an `ExpandAny` or `ScanAll`; the parts before it are appended to `parts`.
     pub(super) fn any(
         &mut self,

@@ -2,7 +2,7 @@
 //! slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and
 //! expressions are left to the CPU, and so are comparisons inside OR and NOT.
 
-use super::{CompiledStep, Compiler, DeviceWithin, StepWork};
+use super::{CompiledStep, DeviceWithin, StepCompiler, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};
 use jindou_model::{Error, Result};
 use jindou_plan::{Condition, Intervals, Operand, Slot};
@@ -27,7 +27,7 @@ pub(crate) fn is_decided_by_ids(c: &Condition) -> bool {
     }
 }
 
-impl<'a> Compiler<'a> {
+impl<'a> StepCompiler<'a> {
     /// Appends the parts that keep the rows for which a condition is true.
     pub(super) fn condition(
         &mut self,

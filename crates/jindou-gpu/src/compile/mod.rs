@@ -13,7 +13,7 @@ use crate::params::{self, MAX_COLUMNS, MAX_LISTS};
 use crate::ranks::DeviceRanks;
 use crate::resident::{ResidentSegment, alone};
 use jindou_graph::Graph;
-use jindou_graph::segment::{KeyFinder, RankBlock, Scope};
+use jindou_graph::segment::{GraphScope, KeyFinder, RankBlock};
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::{
     ApplyKind, EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind,
@@ -21,7 +21,7 @@ use jindou_plan::{
 use std::sync::Arc;
 
 pub(crate) use conditions::is_decided_by_ids;
-pub(crate) use tree::{Wanted, compile_tree, may_run};
+pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
 /// One list of an expansion or check.
 pub(crate) struct DeviceList {
@@ -263,7 +263,7 @@ pub(crate) struct DeviceStep<'a> {
 }
 
 /// The first steps of an exploration, compiled.
-pub(crate) struct Program<'a> {
+pub(crate) struct StepProgram<'a> {
     pub steps: Vec<DeviceStep<'a>>,
     pub segment_bytes: u64,
     /// Number of plan steps that it covers.
@@ -280,7 +280,7 @@ pub(crate) struct Program<'a> {
     pub slice: (u64, Option<u64>),
 }
 
-impl Program<'_> {
+impl StepProgram<'_> {
     /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
@@ -296,7 +296,7 @@ impl Program<'_> {
 /// A part of a plan's step, and its name for the profile.
 type CompiledStep<'a> = (StepWork<'a>, String);
 
-struct Compiler<'a> {
+struct StepCompiler<'a> {
     device: &'a Arc<Device>,
     cache: &'a SegmentCache,
     snapshot: &'a dyn Graph,
@@ -311,21 +311,21 @@ struct Compiler<'a> {
     sets: Vec<params::Bits>,
 }
 
-fn scope_of(graph: &GraphRef) -> Result<Scope<'_>> {
+fn scope_of(graph: &GraphRef) -> Result<GraphScope<'_>> {
     match graph {
-        GraphRef::Default => Ok(Scope::Default),
-        GraphRef::Union => Ok(Scope::Union),
+        GraphRef::Default => Ok(GraphScope::Default),
+        GraphRef::Union => Ok(GraphScope::Union),
         _ => Err(Error::Unsupported("chosen graphs on the GPU".into())),
     }
 }
 
-impl<'a> Compiler<'a> {
+impl<'a> StepCompiler<'a> {
     /// The segment of a predicate: uploaded as a whole, or only its addresses.
     fn segment(
         &mut self,
         predicate: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<Arc<ResidentSegment>> {
         let segment = match self.pager {
             Some(pager) => {
@@ -608,9 +608,9 @@ pub(crate) fn compile<'a>(
     snapshot: &'a dyn Graph,
     plan: &[Step],
     keep_tested: bool,
-) -> Result<Program<'a>> {
+) -> Result<StepProgram<'a>> {
     let running = pager.map(Pager::begin).transpose()?;
-    let mut c = Compiler {
+    let mut c = StepCompiler {
         device,
         cache,
         snapshot,
@@ -656,7 +656,7 @@ pub(crate) fn compile<'a>(
         steps: steps.iter().map(pages_of).collect(),
         _running: running,
     });
-    Ok(Program {
+    Ok(StepProgram {
         steps,
         segment_bytes,
         covered,
@@ -664,6 +664,6 @@ pub(crate) fn compile<'a>(
         is_short,
         paging,
         sets: Vec::new(),
-        slice: Program::ALL,
+        slice: StepProgram::ALL,
     })
 }

@@ -14,7 +14,8 @@
 //! The columns that a step keeps are those that later steps and the result read.
 
 use super::{
-    CompiledStep, Compiler, DeviceStep, DeviceWithin, Program, StepWork, conditions, pages_of,
+    CompiledStep, DeviceStep, DeviceWithin, StepCompiler, StepProgram, StepWork, conditions,
+    pages_of,
 };
 use crate::cache::SegmentCache;
 use crate::device::Device;
@@ -92,7 +93,7 @@ fn asks_for_bound(c: &Condition) -> bool {
 
 /// The part of a chain's rows that is wanted.
 #[derive(Clone, Copy)]
-pub(crate) enum Wanted<'a> {
+pub(crate) enum WantedRows<'a> {
     /// Columns of the rows.
     Columns(&'a [Slot]),
     /// The number of rows.
@@ -103,7 +104,7 @@ pub(crate) enum Wanted<'a> {
     Different(Slot),
 }
 
-impl<'a> Compiler<'a> {
+impl<'a> StepCompiler<'a> {
     /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` has those of
     /// the rows around the inner part of an `Apply`.
     fn operator(
@@ -289,14 +290,14 @@ impl<'a> Compiler<'a> {
     /// Appends the steps for the wanted part of the rows; returns the columns that leave the device.
     fn wanted(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: WantedRows<'_>,
         rows: &[Slot],
         out: &mut Vec<DeviceStep<'a>>,
     ) -> Result<Vec<Slot>> {
         let slot = match wanted {
-            Wanted::Columns(slots) => return Ok(slots.to_vec()),
-            Wanted::Number => return Ok(Vec::new()),
-            Wanted::Bound(slot) | Wanted::Different(slot) => slot,
+            WantedRows::Columns(slots) => return Ok(slots.to_vec()),
+            WantedRows::Number => return Ok(Vec::new()),
+            WantedRows::Bound(slot) | WantedRows::Different(slot) => slot,
         };
         if !rows.contains(&slot) {
             return Err(unsupported("a count of an unbound variable"));
@@ -304,7 +305,7 @@ impl<'a> Compiler<'a> {
         if self.maybe.contains(&slot) {
             out.push(of_operator(self.restrict(slot, &[BOUND])?));
         }
-        if matches!(wanted, Wanted::Different(_)) {
+        if matches!(wanted, WantedRows::Different(_)) {
             let distinct = self.distinct(slot);
             out.push(distinct);
         }
@@ -375,13 +376,13 @@ pub(crate) fn compile_tree<'a>(
     pager: Option<&'a Pager>,
     snapshot: &'a dyn Graph,
     op: &Operator,
-    wanted: Wanted<'_>,
-) -> Result<(Program<'a>, Vec<Slot>)> {
+    wanted: WantedRows<'_>,
+) -> Result<(StepProgram<'a>, Vec<Slot>)> {
     if !may_run(op) && !matches!(op, Operator::Explore(_)) {
         return Err(unsupported("operators above the patterns"));
     }
     let running = pager.map(Pager::begin).transpose()?;
-    let mut c = Compiler {
+    let mut c = StepCompiler {
         device,
         cache,
         snapshot,
@@ -413,7 +414,7 @@ pub(crate) fn compile_tree<'a>(
     }
     c.segments.sort_by_key(|s| Arc::as_ptr(s) as usize);
     c.segments.dedup_by_key(|s| Arc::as_ptr(s) as usize);
-    let program = Program {
+    let program = StepProgram {
         segment_bytes: c.segments.iter().map(|s| s.bytes()).sum(),
         covered: usize::from(stopped.is_none()),
         is_short: stopped.is_some(),
@@ -425,7 +426,7 @@ pub(crate) fn compile_tree<'a>(
             _running: running,
         }),
         sets: c.sets,
-        slice: Program::ALL,
+        slice: StepProgram::ALL,
         steps,
     };
     Ok((program, output))

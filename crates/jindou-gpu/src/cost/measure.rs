@@ -4,8 +4,8 @@ use super::Calibration;
 use crate::backend::{Kernel, Mark};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::Device;
-use crate::params::{self, Operand, TILE};
-use crate::random::Random;
+use crate::params::{self, OperandParams, TILE};
+use crate::random::XorShift;
 use jindou_graph::segment::FinderKind;
 use jindou_model::{CancelToken, Result};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ fn wait_between(device: &Device, from: &Mark, to: &Mark, cancel: &CancelToken) -
 fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     let table = DeviceBuffer::with(device, &[[1u32, 2], [0, 0]])?;
     let out = DeviceBuffer::new(device, 256)?;
-    let p = params::StartIntervals {
+    let p = params::StartIntervalsParams {
         intervals: table.at(),
         before: table.at() + 8,
         out: out.at(),
@@ -165,7 +165,7 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
     let neighbours = DeviceBuffer::new(device, size as usize)?;
     neighbours.clear()?;
     // Consecutive keys with one neighbour each: finding one reads nothing.
-    let mut p: params::ExpandOne = bytemuck::Zeroable::zeroed();
+    let mut p: params::ExpandOneParams = bytemuck::Zeroable::zeroed();
     p.segment.kind = FinderKind::Intervals as u32;
     p.segment.table_len = 1;
     p.segment.runs[0] = params::Run {
@@ -175,12 +175,12 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
     };
     (p.segment.key_count, p.segment.edges) = (edges, edges);
     p.segment.neighbours = neighbours.at();
-    let mut r = Random::new(size);
+    let mut r = XorShift::new(size);
     let anchors: Vec<u32> = (0..LOOK_UPS).map(|_| 1 + r.below(edges)).collect();
     let column = DeviceBuffer::with(device, &anchors)?;
     let out = DeviceBuffer::new(device, LOOK_UPS as usize * 4)?;
     let counter = DeviceBuffer::new(device, 4)?;
-    p.anchor = Operand::column(column.at());
+    p.anchor = OperandParams::column(column.at());
     p.out = out.at();
     (p.compact.rows, p.compact.counter) = (LOOK_UPS, counter.at());
     let grid = u64::from(LOOK_UPS).div_ceil(TILE) as u32;

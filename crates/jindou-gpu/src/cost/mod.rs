@@ -36,7 +36,7 @@ const NEWEST: f64 = 0.2;
 const FACTORS: (f64, f64) = (0.1, 10.0);
 
 /// A device's speeds and its runs so far, from which the costs of future plans are predicted.
-pub(crate) struct Model {
+pub(crate) struct DeviceModel {
     pub calibration: Calibration,
     learnt: Mutex<Learnt>,
 }
@@ -129,7 +129,7 @@ impl fmt::Display for Prediction {
     }
 }
 
-impl Model {
+impl DeviceModel {
     pub fn new(calibration: Calibration) -> Self {
         Self {
             calibration,
@@ -250,13 +250,13 @@ mod tests {
         }
     }
 
-    fn predict(m: &Model, work: &WorkEstimate, threads: usize, there: bool) -> Prediction {
+    fn predict(m: &DeviceModel, work: &WorkEstimate, threads: usize, there: bool) -> Prediction {
         m.predict("a card".into(), work, threads, 0, 7, &|_| there)
     }
 
     #[test]
     fn the_times_are_those_of_the_formula() {
-        let m = Model::new(slow());
+        let m = DeviceModel::new(slow());
         let p = m.predict("a card".into(), &heavy(), 2, 3, 7, &|s| s == A);
         // 100 MB at 50 GB/s; 320 MB at the interpolated speed between 30 MB and 1 GB.
         let share = (4e8f64 / 30e6).ln() / (1e9f64 / 30e6).ln();
@@ -269,7 +269,10 @@ mod tests {
 
     #[test]
     fn a_fast_card_takes_what_a_slow_one_leaves_to_the_cpu() {
-        let (fast, slow) = (Model::new(Calibration::h200()), Model::new(slow()));
+        let (fast, slow) = (
+            DeviceModel::new(Calibration::h200()),
+            DeviceModel::new(slow()),
+        );
         assert!(predict(&fast, &heavy(), 2, true).is_worth_it());
         assert!(!predict(&slow, &heavy(), 2, true).is_worth_it());
         // A light query costs an H200 more than the CPU, because of waiting for counts.
@@ -283,7 +286,9 @@ mod tests {
         assert!(!predict(&fast, &light, 2, true).is_worth_it());
         // With more cores, fewer queries are worth a GPU; with an infinitely fast card, all are.
         assert!(!predict(&fast, &heavy(), 1000, true).is_worth_it());
-        assert!(predict(&Model::new(Calibration::ideal()), &light, 1000, false).is_worth_it());
+        assert!(
+            predict(&DeviceModel::new(Calibration::ideal()), &light, 1000, false).is_worth_it()
+        );
         let text = predict(&fast, &heavy(), 2, true).to_string();
         assert!(
             text.starts_with(
@@ -296,7 +301,7 @@ mod tests {
 
     #[test]
     fn segments_are_brought_when_plans_lost_as_much_without_them() {
-        let m = Model::new(Calibration::h200());
+        let m = DeviceModel::new(Calibration::h200());
         let (mut refused, mut lost) = (0, 0.0);
         let bring = 4.01e8 / 10e9;
         loop {
@@ -319,7 +324,7 @@ mod tests {
             !m.predict(String::new(), &heavy(), 2, 0, 8, &|_| false)
                 .is_worth_it()
         );
-        let m = Model::new(slow());
+        let m = DeviceModel::new(slow());
         let p = predict(&m, &heavy(), 2, false);
         m.refused(&p, 7);
         assert_eq!(predict(&m, &heavy(), 2, false).bring, p.bring);
@@ -327,7 +332,7 @@ mod tests {
 
     #[test]
     fn predictions_follow_what_was_measured() {
-        let m = Model::new(Calibration::h200());
+        let m = DeviceModel::new(Calibration::h200());
         let before = predict(&m, &heavy(), 2, true);
         for _ in 0..40 {
             m.ran(&heavy(), 4.0 * before.compute);

@@ -4,7 +4,7 @@ use crate::compile;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
 use jindou_graph::Graph;
-use jindou_graph::segment::{KeyFinder, Scope};
+use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
     ApplyKind, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
@@ -40,7 +40,7 @@ pub(crate) struct WorkEstimate {
 }
 
 /// Work of a look-up in a segment.
-struct Lookup {
+struct LookupWork {
     /// Sectors read to find a key, and then its list's bounds.
     sectors: f64,
     /// Mean number of neighbours of a key.
@@ -55,10 +55,10 @@ fn search(degree: f64) -> f64 {
     1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
 
-fn scope_of(graph: &GraphRef) -> Option<Scope<'_>> {
+fn scope_of(graph: &GraphRef) -> Option<GraphScope<'_>> {
     match graph {
-        GraphRef::Default => Some(Scope::Default),
-        GraphRef::Union => Some(Scope::Union),
+        GraphRef::Default => Some(GraphScope::Default),
+        GraphRef::Union => Some(GraphScope::Union),
         _ => None,
     }
 }
@@ -216,9 +216,9 @@ impl WorkEstimate {
         &mut self,
         predicate: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         snapshot: &dyn Graph,
-    ) -> Option<Lookup> {
+    ) -> Option<LookupWork> {
         let view = snapshot.edges(predicate, direction);
         let s = alone(&view, scope).ok()?;
         let keys = f64::from(s.key_count);
@@ -239,7 +239,7 @@ impl WorkEstimate {
         let edges = s.neighbours.len() as f64;
         let bytes = finder + offsets + 4.0 * edges;
         self.segments.insert((predicate, direction), bytes);
-        Some(Lookup {
+        Some(LookupWork {
             sectors: sectors + bounds + patch,
             degree: edges / keys.max(1.0),
             bytes,
@@ -247,7 +247,7 @@ impl WorkEstimate {
         })
     }
 
-    fn list(&mut self, list: &EdgeList, snapshot: &dyn Graph) -> Option<Lookup> {
+    fn list(&mut self, list: &EdgeList, snapshot: &dyn Graph) -> Option<LookupWork> {
         self.lookup(
             list.predicate,
             list.direction,

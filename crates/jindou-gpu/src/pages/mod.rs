@@ -26,7 +26,7 @@ use crate::device::{ALIGN, CopyLane, Device};
 use crate::params;
 use crate::resident::{alone, describe, locked};
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Resource, Result};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -38,7 +38,7 @@ const SHARE: f64 = 0.75;
 
 /// The segment, at one generation, to which blocks belong.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Name {
+struct SegmentVersion {
     epoch: u64,
     predicate: PredicateId,
     direction: Direction,
@@ -46,12 +46,12 @@ struct Name {
     union: bool,
 }
 
-impl Name {
-    fn scope(&self) -> Scope<'static> {
+impl SegmentVersion {
+    fn scope(&self) -> GraphScope<'static> {
         if self.union {
-            Scope::Union
+            GraphScope::Union
         } else {
-            Scope::Default
+            GraphScope::Default
         }
     }
 }
@@ -94,9 +94,9 @@ impl Drop for Addresses {
 /// A segment of which some blocks are in the device's memory.
 pub(crate) struct PagedSegment {
     number: u32,
-    name: Name,
+    name: SegmentVersion,
     /// The segment in the form of kernel parameters.
-    pub params: params::Segment,
+    pub params: params::SegmentParams,
     addresses: Addresses,
     /// Number of pages of the index, which come first, and of the neighbours.
     index: u64,
@@ -150,7 +150,7 @@ struct PagingState {
     policy: Policy,
     /// In the order in which they were queued.
     copies: Vec<Copies>,
-    segments: FxHashMap<Name, Arc<PagedSegment>>,
+    segments: FxHashMap<SegmentVersion, Arc<PagedSegment>>,
     by_number: FxHashMap<u32, Arc<PagedSegment>>,
     next: u32,
 }
@@ -193,11 +193,11 @@ impl Pager {
     }
 
     /// Begins a plan. If no other plan runs, determines how much of the memory blocks may use from now on.
-    pub fn begin(&self) -> Result<Running<'_>> {
+    pub fn begin(&self) -> Result<RunningPlan<'_>> {
         let mut state = locked(&self.state);
         if self.running.fetch_add(1, Ordering::Relaxed) == 0 {
             // Decremented if this fails.
-            let running = Running(self);
+            let running = RunningPlan(self);
             let (free, _) = self.device.memory()?;
             let all = free + state.policy.pages() * self.page as u64;
             let capacity = (all as f64 * SHARE) as u64 / self.page as u64;
@@ -209,7 +209,7 @@ impl Pager {
             return Ok(running);
         }
         drop(state);
-        Ok(Running(self))
+        Ok(RunningPlan(self))
     }
 
     /// Memory that blocks may use but do not use yet.
@@ -249,7 +249,7 @@ impl Pager {
         snapshot: &dyn Graph,
         predicate: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
     ) -> Result<Arc<PagedSegment>> {
         let view = snapshot.edges(predicate, direction);
         if view.patch().is_some() {
@@ -258,12 +258,12 @@ impl Pager {
             ));
         }
         let segment = alone(&view, scope)?;
-        let name = Name {
+        let name = SegmentVersion {
             epoch: snapshot.identity().epoch,
             predicate,
             direction,
             generation: snapshot.generation_of(predicate),
-            union: scope == Scope::Union,
+            union: scope == GraphScope::Union,
         };
         let mut state = locked(&self.state);
         if let Some(s) = state.segments.get(&name) {
@@ -550,9 +550,9 @@ fn forget(state: &mut PagingState, blocks: &[Block]) {
 }
 
 /// A plan that uses blocks.
-pub(crate) struct Running<'p>(&'p Pager);
+pub(crate) struct RunningPlan<'p>(&'p Pager);
 
-impl Drop for Running<'_> {
+impl Drop for RunningPlan<'_> {
     fn drop(&mut self) {
         self.0.running.fetch_sub(1, Ordering::Relaxed);
     }
@@ -563,7 +563,7 @@ pub(crate) struct Paging<'a> {
     pub pager: &'a Pager,
     pub snapshot: &'a dyn Graph,
     pub steps: Vec<Vec<Arc<PagedSegment>>>,
-    pub _running: Running<'a>,
+    pub _running: RunningPlan<'a>,
 }
 
 impl Paging<'_> {
@@ -611,7 +611,7 @@ impl Paging<'_> {
 /// The arrays of a segment in the form for a device, and their future places.
 pub(crate) struct Described<'a> {
     /// Parameters without addresses.
-    pub params: params::Segment,
+    pub params: params::SegmentParams,
     pub table: &'a [u8],
     pub keys: &'a [u32],
     pub offsets: &'a [u32],
@@ -643,7 +643,7 @@ impl<'a> Described<'a> {
     }
 
     /// The parameters for arrays at these addresses; 0 for an empty one.
-    pub fn at(&self, index: u64, neighbours: u64) -> params::Segment {
+    pub fn at(&self, index: u64, neighbours: u64) -> params::SegmentParams {
         let mut p = self.params;
         let [table, keys, offsets, _] = self.places();
         let place = |at: usize, bytes: usize| if bytes == 0 { 0 } else { index + at as u64 };

@@ -6,7 +6,7 @@ use crate::compile::compile;
 use crate::execute::GpuExecutor;
 use crate::resident::alone;
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
 use jindou_plan::Plan;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl GpuExecutor {
         for p in 0..snapshot.predicate_count() {
             for d in [Direction::Out, Direction::In] {
                 let view = snapshot.edges(PredicateId(p), d);
-                let segment = alone(&view, Scope::Default)?;
+                let segment = alone(&view, GraphScope::Default)?;
                 let index = describe(&segment)?.index_bytes();
                 bytes += (index + 4 * segment.neighbours.len()) as u64;
             }

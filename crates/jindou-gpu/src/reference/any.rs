@@ -5,9 +5,9 @@ use super::model::{Model, Shape};
 use super::{Checker, search_bytes};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::params::{self, FINDER_SETS, Operand, TILE};
+use crate::params::{self, FINDER_SETS, OperandParams, TILE};
 use crate::resident::ResidentSegment;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::Result;
 
 impl Checker {
@@ -40,7 +40,7 @@ impl Checker {
             terms.push(0);
             let (table, keys) = (self.upload(&starts)?, self.upload(&numbers)?);
             let (bounds, list) = (self.upload(&offsets)?, self.upload(&terms)?);
-            let mut segment: params::Segment = bytemuck::Zeroable::zeroed();
+            let mut segment: params::SegmentParams = bytemuck::Zeroable::zeroed();
             segment.kind = FINDER_SETS;
             (segment.table, segment.table_len) = (table.at(), runs);
             (segment.keys, segment.key_count) = (keys.at(), sets.len() as u32);
@@ -54,11 +54,11 @@ impl Checker {
             let column = self.upload(&anchors)?;
             let (first, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
             let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
-            let p = params::Measure {
+            let p = params::MeasureParams {
                 rows,
                 lists: 1,
                 segment,
-                anchor: Operand::column(column.at()),
+                anchor: OperandParams::column(column.at()),
                 starts: first.at(),
                 prefix: prefix.at(),
                 total: total.at(),
@@ -112,14 +112,14 @@ impl Checker {
             .collect::<Result<Vec<_>>>()?;
             let segments = models
                 .iter()
-                .map(|m| ResidentSegment::bring(&self.device, &m.view(), Scope::Default))
+                .map(|m| ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default))
                 .collect::<Result<Vec<_>>>()?;
             let terms: Vec<u32> = (0..models.len() as u32)
                 .map(|i| if gaps { 40 + i * i } else { 40 + i })
                 .collect();
             let heads: Vec<params::SegmentHead> = segments.iter().map(|s| s.params.head).collect();
             let (heads_at, terms_at) = (self.upload(&heads)?, self.upload(&terms)?);
-            let catalog = params::Catalog {
+            let catalog = params::CatalogParams {
                 heads: heads_at.at(),
                 terms: terms_at.at(),
                 count: terms.len() as u32,
@@ -157,7 +157,7 @@ impl Checker {
     fn any_expansion<'m>(
         &mut self,
         rows: u32,
-        catalog: params::Catalog,
+        catalog: params::CatalogParams,
         anchors: &[u32],
         predicates: &[u32],
         list: &dyn Fn(usize) -> &'m [u32],
@@ -169,12 +169,12 @@ impl Checker {
             self.room(u64::from(rows) + 1)?,
         );
         let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
-        let p = params::MeasureAny {
+        let p = params::MeasureAnyParams {
             rows,
             pad: 0,
             catalog,
-            anchor: Operand::column(anchor.at()),
-            predicate: Operand::column(predicate.at()),
+            anchor: OperandParams::column(anchor.at()),
+            predicate: OperandParams::column(predicate.at()),
             lists: lists.at(),
             prefix: prefix.at(),
             total: total.at(),
@@ -210,7 +210,7 @@ impl Checker {
     fn any_checks<'m>(
         &mut self,
         rows: u32,
-        catalog: params::Catalog,
+        catalog: params::CatalogParams,
         anchors: &[u32],
         predicates: &[u32],
         list: &dyn Fn(usize) -> &'m [u32],
@@ -228,7 +228,7 @@ impl Checker {
             .sum();
         let columns = vec![anchors.to_vec(), predicates.to_vec(), others.clone()];
         let carried = self.carried(columns, u64::from(rows))?;
-        let [anchor, predicate, other] = [0, 1, 2].map(|i| Operand::column(carried.at(i)));
+        let [anchor, predicate, other] = [0, 1, 2].map(|i| OperandParams::column(carried.at(i)));
         self.compacts(
             Kernel::CheckAny,
             &carried,
@@ -236,7 +236,7 @@ impl Checker {
             |r| list(r).contains(&others[r]),
             bytes,
             |c, compact, bytes| {
-                let p = params::CheckAny {
+                let p = params::CheckAnyParams {
                     compact,
                     catalog,
                     anchor,

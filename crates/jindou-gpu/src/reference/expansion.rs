@@ -4,9 +4,9 @@ use super::model::{Model, Shape};
 use super::{Checker, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::params::{self, ListRange, Operand, TILE};
+use crate::params::{self, ListRange, OperandParams, TILE};
 use crate::resident::ResidentSegment;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::Result;
 
 /// A row's candidates in the order of its driving list, before any test.
@@ -78,7 +78,7 @@ impl Checker {
                     .map(|&(r, v)| 4 + (e.test_bytes)(r, v))
                     .sum::<u64>()
                 + 4 * (1 + width as u64) * want.len() as u64;
-            let p = params::Expand {
+            let p = params::ExpandParams {
                 columns: carried.columns(),
                 prefix: e.prefix,
                 bounds: bounds.at(),
@@ -94,7 +94,7 @@ impl Checker {
                 ranges: e.ranges,
             };
             if e.kernel == Kernel::ExpandAny {
-                let p = params::ExpandAny {
+                let p = params::ExpandAnyParams {
                     columns: p.columns,
                     prefix: p.prefix,
                     bounds: p.bounds,
@@ -190,7 +190,7 @@ impl Checker {
             (Shape::Directory, false, true),
         ] {
             let m = Model::new(&mut self.random, shape, rows / 4 + 9, one, patched)?;
-            let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
+            let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
             let mut anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
             // Long stretches without neighbours: tiles with row ends only.
             let empty = anchors.len() / 3..anchors.len() / 3 * 2;
@@ -204,11 +204,11 @@ impl Checker {
             let (starts, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
             let total = self.zeros(8)?;
             let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
-            let p = params::Measure {
+            let p = params::MeasureParams {
                 rows,
                 lists: 1,
                 segment: segment.params,
-                anchor: Operand::column(column.at()),
+                anchor: OperandParams::column(column.at()),
                 starts: starts.at(),
                 prefix: prefix.at(),
                 total: total.at(),
@@ -255,7 +255,7 @@ impl Checker {
                 .collect::<Result<Vec<_>>>()?;
             let segments = models
                 .iter()
-                .map(|m| ResidentSegment::bring(&self.device, &m.view(), Scope::Default))
+                .map(|m| ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default))
                 .collect::<Result<Vec<_>>>()?;
             // Keys of the largest lists, so that intersections are not empty; the last anchor may be fixed.
             let hub = |m: &Model| m.lists.iter().max_by_key(|l| l.1.len()).map_or(1, |l| *l.0);
@@ -276,7 +276,7 @@ impl Checker {
                         .collect()
                 })
                 .collect();
-            let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+            let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
             let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
             let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
             p.rows = rows;
@@ -300,7 +300,7 @@ impl Checker {
                     self.room(u64::from(rows))?,
                     self.room(u64::from(rows))?,
                 );
-                p.anchors[i] = Operand::column(c.at());
+                p.anchors[i] = OperandParams::column(c.at());
                 (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
                 bytes += anchors[i]
                     .iter()

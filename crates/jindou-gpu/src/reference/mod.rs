@@ -9,7 +9,7 @@ mod model;
 mod operators;
 mod rows;
 
-pub use crate::random::Random;
+pub use crate::random::XorShift;
 pub use model::Model;
 
 use crate::backend::Backend;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 /// Runs kernels and records the bytes that they should have moved.
 pub struct Checker {
     device: Arc<Device>,
-    random: Random,
+    random: XorShift,
     /// Launches so far with their documented bytes.
     pub launches: Vec<(Kernel, u64)>,
 }
@@ -54,7 +54,7 @@ impl Checker {
         let device = Device::new(backend);
         Self {
             device,
-            random: Random::new(seed),
+            random: XorShift::new(seed),
             launches: Vec::new(),
         }
     }

@@ -1,7 +1,7 @@
 //! Random segments and their content, kept apart from the segment's own code.
 
 use super::search_bytes;
-use crate::random::Random;
+use crate::random::XorShift;
 use jindou_graph::Edges;
 use jindou_graph::segment::{
     EdgeView, KeyFinder, NamedSegment, Patch, PatchBuilder, Segment, SegmentArrays, SegmentBuilder,
@@ -34,7 +34,13 @@ pub struct Model {
 
 impl Model {
     /// A model with `keys` keys; `one` neighbour each or several, with one long list; with or without a patch.
-    pub fn new(r: &mut Random, shape: Shape, keys: u32, one: bool, patched: bool) -> Result<Self> {
+    pub fn new(
+        r: &mut XorShift,
+        shape: Shape,
+        keys: u32,
+        one: bool,
+        patched: bool,
+    ) -> Result<Self> {
         let mut key = 1 + r.below(100);
         let mut truth: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
         for i in 0..keys {
@@ -77,7 +83,7 @@ impl Model {
     }
 
     /// Makes random edits, and applies them to `truth`.
-    fn edit(r: &mut Random, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
+    fn edit(r: &mut XorShift, truth: &mut BTreeMap<u32, BTreeSet<u32>>, end: u32) -> Patch {
         let mut b = PatchBuilder::default();
         let mut touched = BTreeSet::new();
         let keys: Vec<u32> = truth.keys().copied().collect();
@@ -135,7 +141,7 @@ impl Model {
     }
 
     /// A vertex, usually a key.
-    pub fn probe(&self, r: &mut Random) -> u32 {
+    pub fn probe(&self, r: &mut XorShift) -> u32 {
         r.below(self.end)
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Checker, wrong};
 use crate::backend::Kernel;
-use crate::params::{self, Columns, NO_KEY, Operand, RANK_SHIFT};
+use crate::params::{self, ColumnsParams, NO_KEY, OperandParams, RANK_SHIFT};
 use jindou_model::{FIRST_TAIL_ID, Result};
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn is_set(words: &[u32], bit: Option<usize>) -> bool {
 impl Checker {
     /// Ids below `dense`, some of updates, and a few that do not exist.
     fn ids(&mut self, rows: u32, dense: u32, tail: u32) -> Vec<u32> {
-        let id = |r: &mut super::Random| match r.below(40) {
+        let id = |r: &mut super::XorShift| match r.below(40) {
             0 => dense + r.below(50),
             1 => FIRST_TAIL_ID + tail + r.below(50),
             2..12 => FIRST_TAIL_ID + r.below(tail),
@@ -96,8 +96,8 @@ impl Checker {
             let bytes = 4 * u64::from(rows) + 4 * looked;
             let extra = self.column(rows, 1 << 30);
             let carried = self.carried(vec![ids.clone(), extra], u64::from(rows))?;
-            let operand = Operand::column(carried.at(0));
-            let ranks = params::Ranks {
+            let operand = OperandParams::column(carried.at(0));
+            let ranks = params::RanksParams {
                 pages: page_at.at(),
                 ranks: rank_at.at(),
                 tail_bits: late_at.at(),
@@ -115,7 +115,7 @@ impl Checker {
                 keep,
                 bytes,
                 |c, compact, bytes| {
-                    let p = params::Compare {
+                    let p = params::CompareParams {
                         compact,
                         operand,
                         ranks,
@@ -139,9 +139,9 @@ impl Checker {
             let (set, column) = (self.upload(&words)?, self.upload(&ids)?);
             let prefix = self.upload(&prefix)?;
             bits.words = set.at();
-            let p = params::Mark {
+            let p = params::MarkParams {
                 bits,
-                operand: Operand::column(column.at()),
+                operand: OperandParams::column(column.at()),
                 prefix: if lists { prefix.at() } else { 0 },
                 rows,
                 pad: 0,
@@ -184,7 +184,7 @@ impl Checker {
                     0
                 };
             let carried = self.carried(vec![ids.clone()], u64::from(rows))?;
-            let operand = Operand::column(carried.at(0));
+            let operand = OperandParams::column(carried.at(0));
             self.compacts(
                 Kernel::Test,
                 &carried,
@@ -192,7 +192,7 @@ impl Checker {
                 keep,
                 bytes,
                 |c, compact, bytes| {
-                    let p = params::Test {
+                    let p = params::TestParams {
                         compact,
                         bits,
                         operand,
@@ -229,7 +229,7 @@ impl Checker {
                 .collect();
             let bytes = 4 * u64::from(rows) + 4 * looked;
             let carried = self.carried(vec![ids.clone()], u64::from(rows))?;
-            let operand = Operand::column(carried.at(0));
+            let operand = OperandParams::column(carried.at(0));
             self.compacts(
                 Kernel::Distinct,
                 &carried,
@@ -237,7 +237,7 @@ impl Checker {
                 |i| kept[i],
                 bytes,
                 |c, compact, bytes| {
-                    let p = params::Distinct {
+                    let p = params::DistinctParams {
                         compact,
                         bits,
                         operand,
@@ -272,12 +272,12 @@ impl Checker {
                 .map(|_| self.room(u64::from(rows)))
                 .collect::<Result<Vec<_>>>()?;
             let index_at = self.upload(&index)?;
-            let mut c: Columns = bytemuck::Zeroable::zeroed();
+            let mut c: ColumnsParams = bytemuck::Zeroable::zeroed();
             c.count = width;
             for (i, (from, to)) in from.iter().zip(&to).enumerate() {
                 (c.from[i], c.to[i]) = (from.at(), to.at());
             }
-            let p = params::Gather {
+            let p = params::GatherParams {
                 columns: c,
                 index: index_at.at(),
                 rows,

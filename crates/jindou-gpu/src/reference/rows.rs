@@ -5,9 +5,9 @@ use super::{Checker, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::checksum::checksum;
-use crate::params::{self, Columns, Compact, MAX_COLUMNS, Operand};
+use crate::params::{self, ColumnsParams, Compact, MAX_COLUMNS, OperandParams};
 use crate::resident::ResidentSegment;
-use jindou_graph::segment::{KeyFinder, Scope};
+use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::Result;
 
 /// Columns on the device that a kernel carries to new ones.
@@ -18,8 +18,8 @@ pub(super) struct Carried {
 }
 
 impl Carried {
-    pub fn columns(&self) -> Columns {
-        let mut c: Columns = bytemuck::Zeroable::zeroed();
+    pub fn columns(&self) -> ColumnsParams {
+        let mut c: ColumnsParams = bytemuck::Zeroable::zeroed();
         c.count = self.inputs.len() as u32;
         for i in 0..self.inputs.len().min(MAX_COLUMNS) {
             c.from[i] = self.inputs[i].at();
@@ -97,7 +97,7 @@ impl Checker {
                 self.upload(&before)?,
                 self.room(want.len() as u64)?,
             );
-            let p = params::StartIntervals {
+            let p = params::StartIntervalsParams {
                 intervals: table.at(),
                 before: starts.at(),
                 out: out.at(),
@@ -122,7 +122,7 @@ impl Checker {
             // With fewer keys the finder would be intervals.
             let m = Model::new(&mut self.random, shape, rows.max(200), true, false)?;
             let keys = m.base_keys();
-            let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
+            let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
             for (begin, end) in [
                 (0, keys.len()),
                 (keys.len() / 3, keys.len() / 2),
@@ -136,7 +136,7 @@ impl Checker {
                     blocks = b.partition_point(|x| (x.rank as usize) < end) as u32 - first_block;
                     units = u64::from(blocks) * 8;
                 }
-                let p = params::StartKeys {
+                let p = params::StartKeysParams {
                     segment: segment.params,
                     out: out.at(),
                     begin: begin as u32,
@@ -209,7 +209,7 @@ impl Checker {
                     .iter()
                     .any(|w| column[i] >= w[0] && column[i] < w[1])
             };
-            let operand = Operand::column(carried.at(0));
+            let operand = OperandParams::column(carried.at(0));
             self.compacts(
                 Kernel::Restrict,
                 &carried,
@@ -217,7 +217,7 @@ impl Checker {
                 keep,
                 4 * u64::from(rows),
                 |c, compact, bytes| {
-                    let p = params::Restrict {
+                    let p = params::RestrictParams {
                         compact,
                         operand,
                         within,
@@ -235,8 +235,11 @@ impl Checker {
             let columns: Vec<Vec<u32>> = (0..2).map(|_| self.column(rows, 12)).collect();
             let carried = self.carried(columns.clone(), u64::from(rows))?;
             let keep = |i: usize| (columns[0][i] == constant.unwrap_or(columns[1][i])) != negate;
-            let left = Operand::column(carried.at(0));
-            let right = constant.map_or(Operand::column(carried.at(1)), Operand::constant);
+            let left = OperandParams::column(carried.at(0));
+            let right = constant.map_or(
+                OperandParams::column(carried.at(1)),
+                OperandParams::constant,
+            );
             let bytes = if constant.is_some() { 4 } else { 8 } * u64::from(rows);
             self.compacts(
                 Kernel::Same,
@@ -248,7 +251,7 @@ impl Checker {
                     c.launch(
                         Kernel::Same,
                         u64::from(rows),
-                        &params::Same {
+                        &params::SameParams {
                             compact,
                             left,
                             right,
@@ -272,7 +275,7 @@ impl Checker {
                 (false, true, true),
             ] {
                 let m = Model::new(&mut self.random, shape, rows / 2 + 9, one, patched)?;
-                let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
+                let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
                 let fixed =
                     fixed.then(|| m.lists.keys().copied().nth(m.lists.len() / 2).unwrap_or(1));
                 let anchors: Vec<u32> = (0..rows)
@@ -296,8 +299,11 @@ impl Checker {
                     .sum();
                 let carried =
                     self.carried(vec![anchors.clone(), others.clone()], u64::from(rows))?;
-                let anchor = fixed.map_or(Operand::column(carried.at(0)), Operand::constant);
-                let other = Operand::column(carried.at(1));
+                let anchor = fixed.map_or(
+                    OperandParams::column(carried.at(0)),
+                    OperandParams::constant,
+                );
+                let other = OperandParams::column(carried.at(1));
                 let keep = |i: usize| m.list(anchors[i]).contains(&others[i]);
                 self.compacts(
                     Kernel::Check,
@@ -306,7 +312,7 @@ impl Checker {
                     keep,
                     bytes,
                     |c, compact, bytes| {
-                        let p = params::Check {
+                        let p = params::CheckParams {
                             compact,
                             segment: segment.params,
                             anchor,
@@ -324,7 +330,7 @@ impl Checker {
         for shape in [Shape::Intervals, Shape::Bitmap, Shape::Directory] {
             for restricted in [false, true] {
                 let m = Model::new(&mut self.random, shape, rows, true, false)?;
-                let segment = ResidentSegment::bring(&self.device, &m.view(), Scope::Default)?;
+                let segment = ResidentSegment::bring(&self.device, &m.view(), GraphScope::Default)?;
                 let anchors: Vec<u32> = (0..rows).map(|_| m.probe(&mut self.random)).collect();
                 let intervals = if restricted {
                     self.intervals(2, 4000)
@@ -346,7 +352,7 @@ impl Checker {
                 let carried =
                     self.carried(vec![anchors.clone(), extra.clone()], u64::from(rows))?;
                 let (counter, out) = (self.zeros(4)?, self.room(u64::from(rows))?);
-                let p = params::ExpandOne {
+                let p = params::ExpandOneParams {
                     compact: Compact {
                         rows,
                         pad: 0,
@@ -354,7 +360,7 @@ impl Checker {
                         columns: carried.columns(),
                     },
                     segment: segment.params,
-                    anchor: Operand::column(carried.at(0)),
+                    anchor: OperandParams::column(carried.at(0)),
                     within,
                     out: out.at(),
                 };
@@ -388,7 +394,7 @@ impl Checker {
                 .map(|c| self.upload(c))
                 .collect::<Result<Vec<_>>>()?;
             let sum = self.zeros(8)?;
-            let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
+            let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
             (p.sum, p.rows, p.count) = (sum.at(), rows, width);
             for (to, b) in p.columns.iter_mut().zip(&buffers) {
                 *to = b.at();

@@ -64,7 +64,7 @@ pub(super) fn lane_of(moment: u64) -> ShimQueue {
 }
 
 #[derive(Default)]
-struct Queue {
+struct WorkQueue {
     /// Work, and the host's time when it was queued.
     waiting: VecDeque<(DeviceWork, f64)>,
     /// Numbers of pieces ever queued, and ever taken.
@@ -75,7 +75,7 @@ struct Queue {
 /// Work that waits until its completion matters.
 #[derive(Default)]
 pub(super) struct Delayed {
-    queues: [Queue; 2],
+    queues: [WorkQueue; 2],
     /// Number of queries if a moment has come.
     pub asked: u64,
     /// Number of moments that later work was told to wait for.
@@ -152,7 +152,7 @@ pub struct Times {
 
 /// The time line of such a device: work begins when its queue has reached it, and the host has queued it.
 #[derive(Default)]
-pub(super) struct Clock {
+pub(super) struct DeviceClock {
     /// The host's time, which advances when the host waits.
     pub host: f64,
     /// Time when each queue is done with the work taken from it.
@@ -163,7 +163,7 @@ pub(super) struct Clock {
     kernels: Vec<(f64, f64)>,
 }
 
-impl Clock {
+impl DeviceClock {
     fn take(&mut self, lane: ShimQueue, queued: f64, seconds: f64) -> (f64, f64) {
         let free = &mut self.free[lane as usize];
         let from = free.max(queued);

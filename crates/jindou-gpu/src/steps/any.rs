@@ -1,13 +1,13 @@
 //! Steps whose predicate is in a column: each row reads the segment of its own predicate.
 
-use super::Measured;
+use super::MeasuredExpansion;
 use crate::backend::Kernel;
 use crate::compile::DeviceStep;
 use crate::index::Catalog;
 use crate::params;
 use crate::resident::ResidentSegment;
-use crate::run::{ProgramRun, Stop};
-use crate::table::Table;
+use crate::run::{ProgramRun, StepStop};
+use crate::table::DeviceTable;
 use jindou_plan::{Operand, Slot};
 
 /// Mean bytes of the bounds of a list.
@@ -25,16 +25,16 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn check_any(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         anchor: Operand,
         predicate: Slot,
         other: Operand,
         catalog: &Catalog,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = 4.0 * slots.len() as f64;
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::CheckAny {
+        let p = params::CheckAnyParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             catalog: catalog.params,
             anchor: table.operand(anchor)?,
@@ -61,14 +61,14 @@ impl ProgramRun<'_, '_, '_> {
 
     pub(crate) fn measure_any(
         &mut self,
-        table: &Table,
+        table: &DeviceTable,
         anchor: Operand,
         predicate: Slot,
         catalog: &Catalog,
-    ) -> Result<Measured, Stop> {
+    ) -> Result<MeasuredExpansion, StepStop> {
         let rows = u64::from(table.rows);
         let (scan, [prefix, lists]) = self.scratch(table.rows, [rows + 1, 2 * rows])?;
-        let p = params::MeasureAny {
+        let p = params::MeasureAnyParams {
             rows: table.rows,
             pad: 0,
             catalog: catalog.params,
@@ -94,7 +94,7 @@ impl ProgramRun<'_, '_, '_> {
             )?
         };
         let total = self.read_total(&scan)?;
-        Ok(Measured {
+        Ok(MeasuredExpansion {
             total,
             prefix,
             starts: 0,

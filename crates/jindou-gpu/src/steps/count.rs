@@ -1,8 +1,8 @@
 //! The last step of a query that only wants the number of its rows: lengths of lists are added, and no row is made.
 
 use crate::compile::{DeviceStep, StepWork};
-use crate::run::{ProgramRun, Stop};
-use crate::table::Table;
+use crate::run::{ProgramRun, StepStop};
+use crate::table::DeviceTable;
 
 impl ProgramRun<'_, '_, '_> {
     /// Number of rows that the step makes of a table, if only that is wanted and lengths determine it; `None` if the
@@ -11,8 +11,8 @@ impl ProgramRun<'_, '_, '_> {
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
-        table: &Table,
-    ) -> Result<Option<u64>, Stop> {
+        table: &DeviceTable,
+    ) -> Result<Option<u64>, StepStop> {
         if k + 1 != self.steps.len() || !self.wants_number() {
             return Ok(None);
         }

@@ -11,14 +11,14 @@ use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
 use crate::params::{self, TILE};
-use crate::run::{ProgramRun, Stop};
-use crate::table::{Column, NewTable, Table};
+use crate::run::{ProgramRun, StepStop};
+use crate::table::{DeviceTable, NewTable, TableColumn};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
 /// The output of a future expansion: the prefix sums of its rows' lengths, and the beginnings of the lists.
-pub(crate) struct Measured {
+pub(crate) struct MeasuredExpansion {
     /// Outputs before any test.
     total: u64,
     /// `rows + 1` words.
@@ -45,16 +45,16 @@ impl ProgramRun<'_, '_, '_> {
         slot: Option<Slot>,
         begin: u64,
         rows: u32,
-    ) -> Result<Table> {
+    ) -> Result<DeviceTable> {
         let Some(slot) = slot else {
-            return Ok(Table {
+            return Ok(DeviceTable {
                 rows,
                 columns: Vec::new(),
             });
         };
         let (kernel, units) = match source {
             DeviceSource::Unit => {
-                return Ok(Table {
+                return Ok(DeviceTable {
                     rows,
                     columns: Vec::new(),
                 });
@@ -74,12 +74,12 @@ impl ProgramRun<'_, '_, '_> {
                 return Ok(new.finish(rows));
             }
             DeviceSource::Column { at, owner, .. } => {
-                let column = Column {
+                let column = TableColumn {
                     slot,
                     at: at + begin * 4,
                     owner: owner.clone(),
                 };
-                return Ok(Table {
+                return Ok(DeviceTable {
                     rows,
                     columns: vec![column],
                 });
@@ -92,7 +92,7 @@ impl ProgramRun<'_, '_, '_> {
         let written = 4.0 * f64::from(rows);
         match source {
             DeviceSource::Intervals(within) => {
-                let p = params::StartIntervals {
+                let p = params::StartIntervalsParams {
                     intervals: within.params.table,
                     before: within.before,
                     out: new.at(0),
@@ -104,7 +104,7 @@ impl ProgramRun<'_, '_, '_> {
                 unsafe { self.queue.launch(kernel, units, &p, 0.0, written)? };
             }
             DeviceSource::Runs { segment } => {
-                let p = params::StartKeys {
+                let p = params::StartKeysParams {
                     segment: segment.params,
                     out: new.at(0),
                     begin: begin as u32,
@@ -123,7 +123,7 @@ impl ProgramRun<'_, '_, '_> {
                 let last = blocks
                     .partition_point(|b| u64::from(b.rank) < u64::from(begin) + u64::from(rows));
                 let count = last.saturating_sub(first) as u32;
-                let p = params::StartKeys {
+                let p = params::StartKeysParams {
                     segment: segment.params,
                     out: new.at(0),
                     begin,
@@ -148,8 +148,8 @@ impl ProgramRun<'_, '_, '_> {
     fn first_table(&self, slot: Slot, rows: u32) -> Result<NewTable> {
         self.new_table(vec![slot], u64::from(rows))
             .map_err(|s| match s {
-                Stop::Error(e) => e,
-                Stop::TooLarge => Error::limit(
+                StepStop::Error(e) => e,
+                StepStop::TooLarge => Error::limit(
                     Resource::Device,
                     "the GPU's memory for tables is too small to begin",
                 ),
@@ -157,28 +157,28 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// The rows that a compacting kernel kept; each of them read and wrote this many bytes more.
-    fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<Table> {
+    fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<DeviceTable> {
         let kept = self.read_counter()?;
         let rows = f64::from(kept);
         self.queue.add_bytes(rows * read, rows * written);
         Ok(new.finish(kept))
     }
 
-    fn kept_slots(table: &Table, keep: &[Slot]) -> Vec<Slot> {
+    fn kept_slots(table: &DeviceTable, keep: &[Slot]) -> Vec<Slot> {
         table.kept(keep).map(|c| c.slot).collect()
     }
 
     pub(crate) fn restrict(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         slot: Slot,
         within: &DeviceWithin,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::Restrict {
+        let p = params::RestrictParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(PlanOperand::Slot(slot))?,
             within: within.params,
@@ -195,15 +195,15 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn same(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         a: PlanOperand,
         b: PlanOperand,
         negate: bool,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::Same {
+        let p = params::SameParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             left: table.operand(a)?,
             right: table.operand(b)?,
@@ -223,14 +223,14 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn check(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         list: &DeviceList,
         other: PlanOperand,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::Check {
+        let p = params::CheckParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
@@ -257,16 +257,16 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn expand_one(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         to: Slot,
         list: &DeviceList,
         within: &DeviceWithin,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let mut slots = Self::kept_slots(table, &step.keep);
         let carried = slots.len();
         slots.push(to);
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::ExpandOne {
+        let p = params::ExpandOneParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             segment: list.segment.params,
             anchor: table.operand(list.anchor)?,
@@ -293,7 +293,7 @@ impl ProgramRun<'_, '_, '_> {
         &mut self,
         rows: u32,
         words: [u64; N],
-    ) -> Result<(DeviceBuffer, [u64; N]), Stop> {
+    ) -> Result<(DeviceBuffer, [u64; N]), StepStop> {
         let scan = 16 + u64::from(rows).div_ceil(TILE) * 8;
         let mut end = scan.next_multiple_of(256);
         let offsets = words.map(|n| {
@@ -301,7 +301,7 @@ impl ProgramRun<'_, '_, '_> {
             end = (at + n * 4).next_multiple_of(256);
             at
         });
-        let buffer = self.memory.alloc(end)?.ok_or(Stop::TooLarge)?;
+        let buffer = self.memory.alloc(end)?.ok_or(StepStop::TooLarge)?;
         buffer.clear_first(scan as usize)?;
         let at = buffer.at();
         Ok((buffer, offsets.map(|o| at + o)))
@@ -314,14 +314,14 @@ impl ProgramRun<'_, '_, '_> {
 
     pub(crate) fn measure_lists(
         &mut self,
-        table: &Table,
+        table: &DeviceTable,
         lists: &[DeviceList],
-    ) -> Result<Measured, Stop> {
+    ) -> Result<MeasuredExpansion, StepStop> {
         let rows = table.rows;
         if let [one] = lists {
             let words = [u64::from(rows) + 1, u64::from(rows)];
             let (scan, [prefix, starts]) = self.scratch(rows, words)?;
-            let p = params::Measure {
+            let p = params::MeasureParams {
                 rows,
                 lists: 1,
                 segment: one.segment.params,
@@ -346,7 +346,7 @@ impl ProgramRun<'_, '_, '_> {
                 )?
             };
             let total = self.read_total(&scan)?;
-            return Ok(Measured {
+            return Ok(MeasuredExpansion {
                 total,
                 prefix,
                 starts,
@@ -368,7 +368,7 @@ impl ProgramRun<'_, '_, '_> {
         }
         let (scan, arrays) = self.scratch(rows, words)?;
         let prefix = arrays[0];
-        let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+        let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.rows = rows;
         p.lists = lists.len() as u32;
         p.prefix = prefix;
@@ -406,7 +406,7 @@ impl ProgramRun<'_, '_, '_> {
             )?
         };
         let total = self.read_total(&scan)?;
-        Ok(Measured {
+        Ok(MeasuredExpansion {
             total,
             prefix,
             starts: 0,
@@ -422,16 +422,16 @@ impl ProgramRun<'_, '_, '_> {
     /// Measures a product with a source: every row has the whole source as its list.
     pub(crate) fn measure_cross(
         &mut self,
-        table: &Table,
+        table: &DeviceTable,
         source: &DeviceSource<'_>,
-    ) -> Result<Measured, Stop> {
-        let length = u32::try_from(source.rows()).map_err(|_| Stop::TooLarge)?;
+    ) -> Result<MeasuredExpansion, StepStop> {
+        let length = u32::try_from(source.rows()).map_err(|_| StepStop::TooLarge)?;
         let column = self.source_rows(source, Some(0), 0, length)?;
-        let Some(Column { at, owner, .. }) = column.columns.into_iter().next() else {
+        let Some(TableColumn { at, owner, .. }) = column.columns.into_iter().next() else {
             return Err(Error::Internal("a product with nothing".into()).into());
         };
         let (scan, [prefix]) = self.scratch(table.rows, [u64::from(table.rows) + 1])?;
-        let mut p: params::MeasureMany = bytemuck::Zeroable::zeroed();
+        let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.rows = table.rows;
         p.lists = 1;
         p.prefix = prefix;
@@ -461,7 +461,7 @@ impl ProgramRun<'_, '_, '_> {
             Owner::Buffer(b) => Some(b),
             Owner::Segment(_) => None,
         };
-        Ok(Measured {
+        Ok(MeasuredExpansion {
             total,
             prefix,
             starts: 0,

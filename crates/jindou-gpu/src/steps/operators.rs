@@ -4,10 +4,10 @@
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceStep, StepWork};
-use crate::params::{self, Columns};
+use crate::params::{self, ColumnsParams};
 use crate::ranks::DeviceRanks;
-use crate::run::{Frame, ProgramRun, Stop};
-use crate::table::{NewTable, Table};
+use crate::run::{OuterFrame, ProgramRun, StepStop};
+use crate::table::{DeviceTable, NewTable};
 use bytemuck::Zeroable;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{ApplyKind, Operand, Slot};
@@ -54,14 +54,14 @@ impl<'a> ProgramRun<'a, '_, '_> {
     pub(crate) fn compare(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         slot: Slot,
         ranks: &DeviceRanks,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = 4.0 * slots.len() as f64;
         let new = self.new_table(slots, u64::from(table.rows))?;
-        let p = params::Compare {
+        let p = params::CompareParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             operand: table.operand(Operand::Slot(slot))?,
             ranks: ranks.params,
@@ -79,10 +79,10 @@ impl<'a> ProgramRun<'a, '_, '_> {
     pub(crate) fn distinct(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         slot: Slot,
         set: usize,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let slots = Self::kept_slots(table, &step.keep);
         let carried = 4.0 * slots.len() as f64;
         let new = self.new_table(slots, u64::from(table.rows))?;
@@ -90,7 +90,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             Some((_, bits)) => *bits,
             None => return Err(Error::Internal("a DISTINCT without its set".into()).into()),
         };
-        let p = params::Distinct {
+        let p = params::DistinctParams {
             compact: self.compact_of(table, &new, &step.keep)?,
             bits,
             operand: table.operand(Operand::Slot(slot))?,
@@ -106,18 +106,23 @@ impl<'a> ProgramRun<'a, '_, '_> {
 
     /// Runs the inner part of an `Apply` over the numbers of a table's rows, and continues with those of its rows that
     /// are wanted on their own.
-    pub(crate) fn apply(&mut self, k: usize, step: &DeviceStep<'_>, table: &Table) -> Result<()> {
+    pub(crate) fn apply(
+        &mut self,
+        k: usize,
+        step: &DeviceStep<'_>,
+        table: &DeviceTable,
+    ) -> Result<()> {
         let (bits, inner) = match self.numbered(step, table) {
             Ok(made) => made,
-            Err(Stop::Error(e)) => return Err(e),
-            Err(Stop::TooLarge) => return self.halves(k, table),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, table),
         };
         self.queue.rows(u64::from(table.rows), 0);
-        let outer = Table {
+        let outer = DeviceTable {
             rows: table.rows,
             columns: table.kept(&step.keep).cloned().collect(),
         };
-        self.frames.push(Frame {
+        self.frames.push(OuterFrame {
             begin: k,
             outer: outer.clone(),
             bits: bits.at(),
@@ -132,8 +137,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
     fn numbered(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
-    ) -> Result<(DeviceBuffer, Table), Stop> {
+        table: &DeviceTable,
+    ) -> Result<(DeviceBuffer, DeviceTable), StepStop> {
         let StepWork::Apply {
             number,
             numbers,
@@ -145,10 +150,10 @@ impl<'a> ProgramRun<'a, '_, '_> {
         };
         let rows = table.rows;
         let words = u64::from(rows).div_ceil(32);
-        let bits = self.memory.alloc(words * 4)?.ok_or(Stop::TooLarge)?;
+        let bits = self.memory.alloc(words * 4)?.ok_or(StepStop::TooLarge)?;
         bits.clear()?;
         let new = self.new_table(vec![*number], u64::from(rows))?;
-        let p = params::StartIntervals {
+        let p = params::StartIntervalsParams {
             intervals: numbers.params.table,
             before: numbers.before,
             out: new.at(0),
@@ -171,7 +176,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
     fn alone(
         &mut self,
         k: usize,
-        outer: &Table,
+        outer: &DeviceTable,
         bits: &DeviceBuffer,
         from: u32,
         to: u32,
@@ -193,9 +198,9 @@ impl<'a> ProgramRun<'a, '_, '_> {
                 self.queue.rows(0, u64::from(next.rows));
                 self.run(end + 1, next)
             }
-            Err(Stop::Error(e)) => Err(e),
-            Err(Stop::TooLarge) if to - from < 2 => Err(too_small(self.memory.left())),
-            Err(Stop::TooLarge) => {
+            Err(StepStop::Error(e)) => Err(e),
+            Err(StepStop::TooLarge) if to - from < 2 => Err(too_small(self.memory.left())),
+            Err(StepStop::TooLarge) => {
                 self.cuts += 1;
                 let middle = from + (to - from) / 2;
                 self.alone(k, outer, bits, from, middle)?;
@@ -207,22 +212,22 @@ impl<'a> ProgramRun<'a, '_, '_> {
     /// The rows whose bit has the wanted value, with columns of unbound values after their own.
     fn marked(
         &mut self,
-        outer: &Table,
+        outer: &DeviceTable,
         bits: &DeviceBuffer,
         (from, to): (u32, u32),
         want: u32,
         unbound: &[Slot],
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let part = outer.part(from, to);
         let mut slots: Vec<Slot> = part.columns.iter().map(|c| c.slot).collect();
         let carried = slots.len();
         slots.extend(unbound);
         let new = self.new_table(slots, u64::from(part.rows))?;
         let keep: Vec<Slot> = part.columns.iter().map(|c| c.slot).collect();
-        let p = params::Test {
+        let p = params::TestParams {
             compact: self.compact_of(&part, &new, &keep)?,
             bits: rows_of(bits.at(), outer.rows),
-            operand: params::Operand::constant(0),
+            operand: params::OperandParams::constant(0),
             want,
             by_row: 1,
             first: from,
@@ -246,7 +251,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
 
     /// The end of an inner part: records which outer rows have inner ones, and continues with the combined rows if
     /// these are wanted.
-    pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &Table) -> Result<()> {
+    pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &DeviceTable) -> Result<()> {
         let steps = self.steps;
         let ApplyWork {
             kind, number, new, ..
@@ -265,8 +270,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         let slots: Vec<Slot> = frame.outer.columns.iter().map(|c| c.slot).collect();
         let made = match self.new_table(slots, u64::from(table.rows)) {
             Ok(made) => made,
-            Err(Stop::Error(e)) => return Err(e),
-            Err(Stop::TooLarge) => return self.halves(k, table),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, table),
         };
         self.gather(&frame, table, number, &made)?;
         let mut next = made.finish(table.rows);
@@ -276,12 +281,18 @@ impl<'a> ProgramRun<'a, '_, '_> {
     }
 
     /// Gathers the outer rows' columns, by the row numbers in the inner rows.
-    fn gather(&mut self, frame: &Frame, table: &Table, number: Slot, to: &NewTable) -> Result<()> {
-        let columns: Columns = to.columns(frame.outer.columns.iter());
+    fn gather(
+        &mut self,
+        frame: &OuterFrame,
+        table: &DeviceTable,
+        number: Slot,
+        to: &NewTable,
+    ) -> Result<()> {
+        let columns: ColumnsParams = to.columns(frame.outer.columns.iter());
         if columns.count == 0 {
             return Ok(());
         }
-        let p = params::Gather {
+        let p = params::GatherParams {
             columns,
             index: table.operand(Operand::Slot(number))?.column,
             rows: table.rows,
@@ -301,8 +312,14 @@ impl<'a> ProgramRun<'a, '_, '_> {
     }
 
     /// Sets the bits of the outer rows whose numbers occur in rows; with lengths, of those whose list is not empty.
-    fn mark(&mut self, frame: &Frame, table: &Table, number: Slot, prefix: u64) -> Result<()> {
-        let p = params::Mark {
+    fn mark(
+        &mut self,
+        frame: &OuterFrame,
+        table: &DeviceTable,
+        number: Slot,
+        prefix: u64,
+    ) -> Result<()> {
+        let p = params::MarkParams {
             bits: rows_of(frame.bits, frame.outer.rows),
             operand: table.operand(Operand::Slot(number))?,
             prefix,
@@ -324,8 +341,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
-        table: &Table,
-    ) -> Result<bool, Stop> {
+        table: &DeviceTable,
+    ) -> Result<bool, StepStop> {
         let Some(StepWork::EndApply { begin }) = self.steps.get(k + 1).map(|s| &s.work) else {
             return Ok(false);
         };
@@ -372,7 +389,7 @@ fn rows_of(words: u64, rows: u32) -> params::Bits {
 
 /// The sets of a run, one bit per id each, empty.
 pub(crate) fn sets_of(
-    memory: &crate::buffer::Memory,
+    memory: &crate::buffer::DeviceMemory,
     sets: &[params::Bits],
 ) -> Result<Vec<(Arc<DeviceBuffer>, params::Bits)>> {
     let made = sets.iter().map(|set| {

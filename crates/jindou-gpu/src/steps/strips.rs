@@ -1,11 +1,11 @@
 //! Expansions: the outputs of measured lists, strip by strip.
 
-use super::Measured;
+use super::MeasuredExpansion;
 use crate::backend::Kernel;
 use crate::compile::{DeviceStep, DeviceWithin};
 use crate::params::{self, TILE};
-use crate::run::{ProgramRun, Stop};
-use crate::table::Table;
+use crate::run::{ProgramRun, StepStop};
+use crate::table::DeviceTable;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
@@ -14,9 +14,9 @@ impl ProgramRun<'_, '_, '_> {
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
-        table: Table,
+        table: DeviceTable,
         to: Slot,
-        m: Measured,
+        m: MeasuredExpansion,
         within: &DeviceWithin,
     ) -> Result<()> {
         self.expand_strips_of(k, step, table, to, m, within.params)
@@ -27,9 +27,9 @@ impl ProgramRun<'_, '_, '_> {
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
-        table: Table,
+        table: DeviceTable,
         to: Slot,
-        m: Measured,
+        m: MeasuredExpansion,
         within: params::Within,
     ) -> Result<()> {
         if m.total == 0 {
@@ -65,8 +65,8 @@ impl ProgramRun<'_, '_, '_> {
                 self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
             let next = match next {
                 Ok(n) => n,
-                Err(Stop::Error(e)) => return Err(e),
-                Err(Stop::TooLarge) => {
+                Err(StepStop::Error(e)) => return Err(e),
+                Err(StepStop::TooLarge) => {
                     return Err(Error::limit(
                         Resource::Device,
                         format!(
@@ -92,14 +92,14 @@ impl ProgramRun<'_, '_, '_> {
     fn expand_strip(
         &mut self,
         step: &DeviceStep<'_>,
-        table: &Table,
+        table: &DeviceTable,
         slots: Vec<Slot>,
-        m: &Measured,
+        m: &MeasuredExpansion,
         begin: u64,
         end: u64,
         room: u64,
         within: &params::Within,
-    ) -> Result<Table, Stop> {
+    ) -> Result<DeviceTable, StepStop> {
         let carried = slots.len() - 1;
         // The numbers of rows that end before the strip and up to its end are stored after the columns.
         let columns = slots.len();
@@ -111,7 +111,7 @@ impl ProgramRun<'_, '_, '_> {
         let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
         let columns = new.columns(table.kept(&step.keep));
         let made = if m.addresses != 0 {
-            let p = params::ExpandAny {
+            let p = params::ExpandAnyParams {
                 columns,
                 prefix: m.prefix,
                 bounds,
@@ -131,7 +131,7 @@ impl ProgramRun<'_, '_, '_> {
             self.made_by(whole, m, bounds, begin, end)?
         } else {
             let counter = self.next_counter()?;
-            let p = params::Expand {
+            let p = params::ExpandParams {
                 columns,
                 prefix: m.prefix,
                 bounds,
@@ -176,7 +176,7 @@ impl ProgramRun<'_, '_, '_> {
     fn made_by(
         &mut self,
         whole: bool,
-        m: &Measured,
+        m: &MeasuredExpansion,
         bounds: u64,
         begin: u64,
         end: u64,

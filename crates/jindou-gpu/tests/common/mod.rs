@@ -4,7 +4,7 @@
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, ResultUse};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
@@ -35,7 +35,7 @@ pub fn rows_on(
         rows.extend((0..n).map(|i| columns.iter().map(|c| c[i]).collect()));
         Ok(())
     };
-    let result = gpu.execute(plan, snapshot, Output::Rows(&mut sink), options)?;
+    let result = gpu.execute(plan, snapshot, ResultUse::Rows(&mut sink), options)?;
     assert_eq!(result.rows, rows.len() as u64);
     rows.sort_unstable();
     Ok(rows)

@@ -1,6 +1,6 @@
 //! Construction of views, and counts and keys of a view without reading lists.
 
-use super::view::{EdgeView, Scope};
+use super::view::{EdgeView, GraphScope};
 use super::{NamedSegment, Patch, Segment};
 use jindou_model::DEFAULT_GRAPH;
 
@@ -45,11 +45,12 @@ impl<'a> EdgeView<'a> {
 
     /// Appends the keys of this view that have an edge in `scope`: [`Self::candidate_keys`] of a view without a patch,
     /// without those that have no edge.
-    pub(crate) fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub(crate) fn keys_with_edges(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.candidate_keys(scope, out);
         // Where graphs are not chosen, every candidate has an edge.
-        if self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed) {
+        if self.plain(scope).is_some() || matches!(scope, GraphScope::Union | GraphScope::AnyNamed)
+        {
             return;
         }
         let mut scratch = Vec::new();
@@ -67,7 +68,7 @@ impl<'a> EdgeView<'a> {
     /// then every key of the page is read.
     pub(crate) fn keys_page(
         &self,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         is_before: impl Fn(u32) -> bool,
         most: usize,
         out: &mut Vec<u32>,
@@ -86,8 +87,8 @@ impl<'a> EdgeView<'a> {
             ),
             first_number(ends[1], |n, key| named.keys_into(n, n + 1, key), &is_before),
         ];
-        let all_have =
-            self.plain(scope).is_some() || matches!(scope, Scope::Union | Scope::AnyNamed);
+        let all_have = self.plain(scope).is_some()
+            || matches!(scope, GraphScope::Union | GraphScope::AnyNamed);
         let (mut a, mut b, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         while out.len() < most_out {
             // This many of each suffice for the next this many of both.

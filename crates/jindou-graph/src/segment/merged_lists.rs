@@ -107,7 +107,7 @@ impl MergedLists {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{PatchBuilder, Scope, SegmentBuilder};
+    use super::super::{GraphScope, PatchBuilder, SegmentBuilder};
     use super::*;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -144,7 +144,7 @@ mod tests {
             }
             for k in 0..70 {
                 let mut scratch = vec![];
-                let want = view.read(id(k), Scope::Default, &mut scratch);
+                let want = view.read(id(k), GraphScope::Default, &mut scratch);
                 match merged.find(id(k)) {
                     MergedLookup::Untouched => {
                         prop_assert!(edits.iter().all(|e| e.0 != k));

@@ -37,7 +37,7 @@ pub use packed::{
 };
 pub use patch::{Patch, PatchBuilder, PatchChange, PatchFinger};
 pub use tree::{CowTree, Finger, Slices};
-pub use view::{EdgeView, Scope};
+pub use view::{EdgeView, GraphScope};
 
 use std::ops::Range;
 

@@ -14,12 +14,12 @@ const FAN: usize = 32;
 /// A sorted set, a B+tree of reference-counted nodes, which copies the nodes that a change touches. Cloning is O(1).
 #[derive(Clone, Debug)]
 pub struct CowTree<T> {
-    root: Option<Node<T>>,
+    root: Option<TreeNode<T>>,
     len: usize,
 }
 
 #[derive(Debug)]
-enum Node<T> {
+enum TreeNode<T> {
     Leaf(Arc<[T]>),
     Inner(Arc<InnerNode<T>>),
 }
@@ -29,10 +29,10 @@ enum Node<T> {
 struct InnerNode<T> {
     firsts: Vec<T>,
     lens: Vec<usize>,
-    children: Vec<Node<T>>,
+    children: Vec<TreeNode<T>>,
 }
 
-impl<T> Clone for Node<T> {
+impl<T> Clone for TreeNode<T> {
     fn clone(&self) -> Self {
         match self {
             Self::Leaf(l) => Self::Leaf(Arc::clone(l)),
@@ -57,7 +57,7 @@ impl<T: Copy + Ord> InnerNode<T> {
     }
 
     /// Appends a child; a small one is merged with the previous one if both fit in one.
-    fn push(&mut self, child: Node<T>, is_new: bool) {
+    fn push(&mut self, child: TreeNode<T>, is_new: bool) {
         let Some(first) = child.first() else { return };
         if is_new
             && let Some(before) = self.children.last()
@@ -75,10 +75,10 @@ impl<T: Copy + Ord> InnerNode<T> {
     }
 
     /// Nodes of at most [`FAN`] children each.
-    fn split(self, out: &mut Vec<Node<T>>) {
+    fn split(self, out: &mut Vec<TreeNode<T>>) {
         if self.children.len() <= FAN {
             if !self.children.is_empty() {
-                out.push(Node::Inner(Arc::new(self)));
+                out.push(TreeNode::Inner(Arc::new(self)));
             }
             return;
         }
@@ -91,16 +91,16 @@ impl<T: Copy + Ord> InnerNode<T> {
             part.children.push(child);
             if part.children.len() == each {
                 let full = std::mem::replace(&mut part, Self::with_room());
-                out.push(Node::Inner(Arc::new(full)));
+                out.push(TreeNode::Inner(Arc::new(full)));
             }
         }
         if !part.children.is_empty() {
-            out.push(Node::Inner(Arc::new(part)));
+            out.push(TreeNode::Inner(Arc::new(part)));
         }
     }
 }
 
-impl<T: Copy + Ord> Node<T> {
+impl<T: Copy + Ord> TreeNode<T> {
     fn first(&self) -> Option<T> {
         match self {
             Self::Leaf(l) => l.first().copied(),
@@ -208,10 +208,10 @@ fn merged<T: Copy + Ord>(old: &[T], inserts: &[T], removals: &[T]) -> Vec<T> {
     out
 }
 
-fn leaves<T: Copy + Ord>(values: &[T], out: &mut Vec<Node<T>>) {
+fn leaves<T: Copy + Ord>(values: &[T], out: &mut Vec<TreeNode<T>>) {
     let parts = values.len().div_ceil(LEAF).max(1);
     let each = values.len().div_ceil(parts).max(1);
-    out.extend(values.chunks(each).map(|c| Node::Leaf(c.into())));
+    out.extend(values.chunks(each).map(|c| TreeNode::Leaf(c.into())));
 }
 
 impl<T: Copy + Ord> CowTree<T> {
@@ -249,12 +249,12 @@ impl<T: Copy + Ord> CowTree<T> {
         }
         let mut root = level.pop().filter(|n| n.first().is_some());
         // A root with one child is redundant.
-        while let Some(Node::Inner(i)) = &root
+        while let Some(TreeNode::Inner(i)) = &root
             && let [only] = i.children.as_slice()
         {
             root = Some(only.clone());
         }
-        self.len = root.as_ref().map_or(0, Node::len);
+        self.len = root.as_ref().map_or(0, TreeNode::len);
         self.root = root;
     }
 
@@ -264,10 +264,10 @@ impl<T: Copy + Ord> CowTree<T> {
         let Some(mut at) = self.root.as_ref() else {
             return &[];
         };
-        let mut right: Option<&Node<T>> = None;
+        let mut right: Option<&TreeNode<T>> = None;
         loop {
             match at {
-                Node::Inner(i) => {
+                TreeNode::Inner(i) => {
                     let child = i.firsts.partition_point(&before).saturating_sub(1);
                     right = i.children.get(child + 1).or(right);
                     let Some(next) = i.children.get(child) else {
@@ -275,7 +275,7 @@ impl<T: Copy + Ord> CowTree<T> {
                     };
                     at = next;
                 }
-                Node::Leaf(l) => {
+                TreeNode::Leaf(l) => {
                     let from = l.partition_point(&before);
                     if from < l.len() {
                         return &l[from..];
@@ -284,8 +284,8 @@ impl<T: Copy + Ord> CowTree<T> {
                     let Some(mut next) = right else { return &[] };
                     loop {
                         match next {
-                            Node::Leaf(l) => return l,
-                            Node::Inner(i) => match i.children.first() {
+                            TreeNode::Leaf(l) => return l,
+                            TreeNode::Inner(i) => match i.children.first() {
                                 Some(child) => next = child,
                                 None => return &[],
                             },
@@ -352,10 +352,10 @@ impl<T: Copy + Ord> CowTree<T> {
     }
 
     fn each_leaf<'a>(&'a self, f: &mut impl FnMut(&'a [T])) {
-        fn walk<'a, T>(node: &'a Node<T>, f: &mut impl FnMut(&'a [T])) {
+        fn walk<'a, T>(node: &'a TreeNode<T>, f: &mut impl FnMut(&'a [T])) {
             match node {
-                Node::Leaf(l) => f(l),
-                Node::Inner(i) => i.children.iter().for_each(|c| walk(c, f)),
+                TreeNode::Leaf(l) => f(l),
+                TreeNode::Inner(i) => i.children.iter().for_each(|c| walk(c, f)),
             }
         }
         if let Some(root) = &self.root {
@@ -380,8 +380,8 @@ impl<T: Copy + Ord> CowTree<T> {
         loop {
             match at {
                 None => return rank,
-                Some(Node::Leaf(l)) => return rank + l.partition_point(&before),
-                Some(Node::Inner(i)) => {
+                Some(TreeNode::Leaf(l)) => return rank + l.partition_point(&before),
+                Some(TreeNode::Inner(i)) => {
                     let child = i.firsts.partition_point(&before).saturating_sub(1);
                     rank += i.lens.iter().take(child).sum::<usize>();
                     at = i.children.get(child);
@@ -393,11 +393,11 @@ impl<T: Copy + Ord> CowTree<T> {
     /// Bytes on the heap, including what is shared with other trees. O(nodes).
     #[must_use]
     pub fn bytes(&self) -> usize {
-        fn node_bytes<T>(node: &Node<T>) -> usize {
+        fn node_bytes<T>(node: &TreeNode<T>) -> usize {
             match node {
-                Node::Leaf(l) => 16 + size_of_val(&**l),
-                Node::Inner(i) => {
-                    let each = size_of::<T>() + size_of::<usize>() + size_of::<Node<T>>();
+                TreeNode::Leaf(l) => 16 + size_of_val(&**l),
+                TreeNode::Inner(i) => {
+                    let each = size_of::<T>() + size_of::<usize>() + size_of::<TreeNode<T>>();
                     let own = 16 + size_of::<InnerNode<T>>() + i.children.capacity() * each;
                     own + i.children.iter().map(node_bytes).sum::<usize>()
                 }
@@ -487,9 +487,9 @@ mod tests {
 
     fn depth(tree: &CowTree<u32>) -> usize {
         let (mut at, mut depth) = (tree.root.as_ref(), 0);
-        while let Some(Node::Inner(i)) = at {
+        while let Some(TreeNode::Inner(i)) = at {
             assert!(i.children.len() <= FAN && i.firsts.is_sorted());
-            let lens: Vec<usize> = i.children.iter().map(Node::len).collect();
+            let lens: Vec<usize> = i.children.iter().map(TreeNode::len).collect();
             assert_eq!(lens, i.lens);
             depth += 1;
             at = i.children.first();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// The graphs that a triple pattern looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum GraphScope<'a> {
     /// The default graph only.
     Default,
     /// One named graph.
@@ -22,7 +22,7 @@ pub enum Scope<'a> {
     Set(&'a [u32]),
 }
 
-impl Scope<'_> {
+impl GraphScope<'_> {
     /// Returns true if edges of `graph` are visible.
     #[inline]
     #[must_use]
@@ -62,7 +62,7 @@ impl<'a> EdgeView<'a> {
     /// it once and use only it.
     #[inline]
     #[must_use]
-    pub fn plain(&self, scope: Scope<'_>) -> Option<Segment<'a>> {
+    pub fn plain(&self, scope: GraphScope<'_>) -> Option<Segment<'a>> {
         if let Some(p) = self.patch
             && ((p.has_default() && scope.sees(DEFAULT_GRAPH))
                 || (p.has_named() && scope.sees_named()))
@@ -79,7 +79,7 @@ impl<'a> EdgeView<'a> {
     /// read (or there are none).
     #[inline]
     #[must_use]
-    pub fn plain_but_dirty(&self, scope: Scope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
+    pub fn plain_but_dirty(&self, scope: GraphScope<'_>) -> Option<(Segment<'a>, &'a Patch)> {
         let patch = self.patch?;
         let alone = scope.sees(DEFAULT_GRAPH) && (!scope.sees_named() || self.named.is_empty());
         alone.then_some((self.default, patch))
@@ -99,7 +99,7 @@ impl<'a> EdgeView<'a> {
     /// The neighbours of `key` in `scope`: ascending, each once. Borrowed from the segment when nothing has to be
     /// merged, otherwise built in `scratch`. O(degree), by runs where few edits are in a long list.
     #[inline]
-    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
@@ -110,7 +110,7 @@ impl<'a> EdgeView<'a> {
     pub fn read_counting<'b>(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         scratch: &'b mut Vec<u32>,
         looked: &mut usize,
     ) -> &'b [u32]
@@ -159,7 +159,7 @@ impl<'a> EdgeView<'a> {
         }
         *looked += n.len();
         scratch.clear();
-        if matches!(scope, Scope::Union | Scope::AnyNamed) {
+        if matches!(scope, GraphScope::Union | GraphScope::AnyNamed) {
             merge_distinct(d, n.neighbours(), scratch);
         } else {
             let seen = n.filter(|e| scope.sees(e.1));
@@ -174,7 +174,7 @@ impl<'a> EdgeView<'a> {
     pub fn append_touched(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         at: &mut PatchFinger<'a>,
         out: &mut Vec<u32>,
         merged: &mut u64,
@@ -243,14 +243,14 @@ impl<'a> EdgeView<'a> {
     }
 
     /// The patch, if only the default graph's edges are visible.
-    fn default_alone(&self, scope: Scope<'_>) -> Option<&'a Patch> {
+    fn default_alone(&self, scope: GraphScope<'_>) -> Option<&'a Patch> {
         let alone = scope.sees(DEFAULT_GRAPH) && !(scope.sees_named() && self.has_named());
         self.patch.filter(|_| alone)
     }
 
     /// The neighbours of a touched key with a long list, cached for the next reader of the same patch.
     #[must_use]
-    pub fn shared_list(&self, key: u32, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+    pub fn shared_list(&self, key: u32, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
         /// Shorter lists are built as fast as they are found.
         const LONG: u64 = 256;
         let patch = self.default_alone(scope)?;
@@ -259,18 +259,18 @@ impl<'a> EdgeView<'a> {
         }
         Some(patch.derived().list(key, || {
             let mut list = Vec::new();
-            self.read(key, Scope::Default, &mut list).to_vec()
+            self.read(key, GraphScope::Default, &mut list).to_vec()
         }))
     }
 
     /// The keys that have an edge, where only the default graph's are visible and a patch changes them: cached for the
     /// next reader of the same patch. O(keys) the first time.
     #[must_use]
-    pub fn shared_keys(&self, scope: Scope<'_>) -> Option<Arc<[u32]>> {
+    pub fn shared_keys(&self, scope: GraphScope<'_>) -> Option<Arc<[u32]>> {
         let patch = self.default_alone(scope)?;
         Some(patch.derived().keys(|| {
             let mut keys = Vec::new();
-            self.candidate_keys(Scope::Default, &mut keys);
+            self.candidate_keys(GraphScope::Default, &mut keys);
             keys.retain(|&k| !patch.is_dirty(k) || self.default_degree(k) > 0);
             keys
         }))
@@ -280,7 +280,7 @@ impl<'a> EdgeView<'a> {
     pub fn read_with_graphs(
         &self,
         key: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         neighbours: &mut Vec<u32>,
         graphs: &mut Vec<u32>,
     ) {
@@ -291,7 +291,7 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Calls `f` with every (neighbour, graph) of `key` that is visible in `scope`, sorted.
-    pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
+    pub fn for_each(&self, key: u32, scope: GraphScope<'_>, mut f: impl FnMut(u32, u32)) {
         let sees_default = scope.sees(DEFAULT_GRAPH);
         let base = if sees_default {
             self.default.neighbours_of(key)
@@ -328,7 +328,7 @@ impl<'a> EdgeView<'a> {
 
     /// Returns true if an edge `key`–`neighbour` is visible. O(log degree + log edits), plus the graphs of the edge.
     #[must_use]
-    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+    pub fn contains(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> bool {
         self.contains_counting(key, neighbour, scope, &mut 0)
     }
 
@@ -337,7 +337,7 @@ impl<'a> EdgeView<'a> {
         &self,
         key: u32,
         neighbour: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         looked: &mut u64,
     ) -> bool {
         let touched = self.touched(key);
@@ -358,7 +358,7 @@ impl<'a> EdgeView<'a> {
         if !scope.sees_named() {
             return false;
         }
-        if let (Some(p), Scope::Named(g)) = (touched, scope)
+        if let (Some(p), GraphScope::Named(g)) = (touched, scope)
             && let Some(there) = p.says(key, neighbour, g)
         {
             return there;
@@ -388,10 +388,10 @@ impl<'a> EdgeView<'a> {
         &self,
         key: u32,
         neighbour: u32,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         mut f: impl FnMut(u32),
     ) {
-        if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, Scope::Default) {
+        if scope.sees(DEFAULT_GRAPH) && self.contains(key, neighbour, GraphScope::Default) {
             f(DEFAULT_GRAPH);
         }
         if scope.sees_named() {
@@ -403,7 +403,7 @@ impl<'a> EdgeView<'a> {
 
     /// Appends every vertex that may be a key here in `scope` to `out`: ascending, each once. A superset where graphs
     /// are chosen or a patch removed a key's last edge: [`Self::read`] decides.
-    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         if let Some(s) = self.plain(scope) {
             s.keys_into(0, s.key_count, out);
             return;

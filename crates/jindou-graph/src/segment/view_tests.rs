@@ -1,7 +1,7 @@
 //! Views against sets of edges.
 
 use super::view::EdgeView;
-use super::{Packing, PatchBuilder, Scope, SegmentBuilder};
+use super::{GraphScope, Packing, PatchBuilder, SegmentBuilder};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -35,7 +35,7 @@ proptest! {
         prop_assert_eq!(view.default_edges(), truth.iter().filter(|e| e.2 == 0).count() as u64);
         prop_assert_eq!(view.named_edges(), truth.iter().filter(|e| e.2 != 0).count() as u64);
         let set = [0, 2];
-        for scope in [Scope::Default, Scope::Named(2), Scope::AnyNamed, Scope::Union, Scope::Set(&set)] {
+        for scope in [GraphScope::Default, GraphScope::Named(2), GraphScope::AnyNamed, GraphScope::Union, GraphScope::Set(&set)] {
             let mut candidates = vec![];
             view.candidate_keys(scope, &mut candidates);
             for key in 0..10 {

@@ -1,7 +1,7 @@
 //! The edges of one predicate in one direction on all shards, of which this one has some.
 
 use super::{FarKey, LocalKey, OwnEdges, Sharded};
-use crate::segment::{NamedSegment, Scope, Segment};
+use crate::segment::{GraphScope, NamedSegment, Segment};
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 
 /// Location of a key's edges.
@@ -56,14 +56,14 @@ impl<'a> ShardEdges<'a> {
 
     /// Returns true if no shard has an edge in the scope.
     #[must_use]
-    pub fn is_empty(&self, scope: Scope<'_>) -> bool {
+    pub fn is_empty(&self, scope: GraphScope<'_>) -> bool {
         let [default, named] = self.edge_counts();
         (default == 0 || !scope.sees(DEFAULT_GRAPH)) && (named == 0 || !scope.sees_named())
     }
 
     /// As [`EdgeView::read`](crate::segment::EdgeView::read): fetched before, or requested individually. Nothing if
     /// that fails.
-    pub fn read<'b>(&self, key: u32, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    pub fn read<'b>(&self, key: u32, scope: GraphScope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
     where
         'a: 'b,
     {
@@ -81,7 +81,7 @@ impl<'a> ShardEdges<'a> {
     }
 
     /// As [`EdgeView::for_each`](crate::segment::EdgeView::for_each).
-    pub fn for_each(&self, key: u32, scope: Scope<'_>, mut f: impl FnMut(u32, u32)) {
+    pub fn for_each(&self, key: u32, scope: GraphScope<'_>, mut f: impl FnMut(u32, u32)) {
         match self.owner(key) {
             KeyOwner::Own(key) => self.own.for_each(key, scope, f),
             KeyOwner::Far(of) => {
@@ -94,7 +94,7 @@ impl<'a> ShardEdges<'a> {
 
     /// Returns true if an edge is visible.
     #[must_use]
-    pub fn contains(&self, key: u32, neighbour: u32, scope: Scope<'_>) -> bool {
+    pub fn contains(&self, key: u32, neighbour: u32, scope: GraphScope<'_>) -> bool {
         match self.owner(key) {
             KeyOwner::Own(key) => self.own.contains(key, neighbour, scope),
             KeyOwner::Far(of) => self.sharded.others().contains(of, neighbour, scope),
@@ -103,7 +103,7 @@ impl<'a> ShardEdges<'a> {
     }
 
     /// Appends every vertex that is a key on some shard in `scope` to `out`: ascending, each once.
-    pub fn candidate_keys(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub fn candidate_keys(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.own.keys_with_edges(scope, out);
         let p = PredicateId(self.predicate);
@@ -139,7 +139,7 @@ impl<'a> ShardEdges<'a> {
     }
 
     /// Prefetches, in one round, the data that reading keys will need: to be called before the loop over a batch.
-    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, Scope<'s>)>) {
+    pub fn fetch<'s>(&self, keys: impl Iterator<Item = (u32, GraphScope<'s>)>) {
         let of = (PredicateId(self.predicate), self.direction);
         self.sharded
             .fetch(keys.map(|(key, scope)| (of.0, of.1, key, scope)));

@@ -2,7 +2,7 @@
 
 use super::edges::KeyOwner;
 use super::{FarKey, LocalKey, ShardEdges};
-use crate::segment::{NO_KEY, Scope};
+use crate::segment::{GraphScope, NO_KEY};
 use rustc_hash::FxHashMap;
 
 /// Largest number of neighbours laid out for a batch; the lists of further rows are read one by one.
@@ -18,7 +18,7 @@ impl<'a> ShardEdges<'a> {
     pub fn lay(
         &self,
         ids: &[u32],
-        (scope, within): (Scope<'_>, [u32; 2]),
+        (scope, within): (GraphScope<'_>, [u32; 2]),
         ranges: &mut Vec<[u32; 2]>,
         more: &mut Vec<u32>,
     ) -> &'a [u32] {
@@ -110,7 +110,7 @@ impl<'a> ShardEdges<'a> {
     pub fn contains_many(
         &self,
         edges: impl Iterator<Item = (u32, u32)>,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         there: &mut Vec<bool>,
     ) {
         there.clear();

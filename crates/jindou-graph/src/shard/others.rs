@@ -1,7 +1,7 @@
 //! One query's access to the data of other shards.
 
 use super::Blocks;
-use crate::segment::Scope;
+use crate::segment::GraphScope;
 use crate::statistics::Statistics;
 use crate::{ObjectTerms, TermSource};
 use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
@@ -63,27 +63,38 @@ pub trait OtherShards: TermSource + Watch {
         &self,
         p: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         page: [u32; 2],
         out: &mut Vec<u32>,
     ) -> bool;
 
     /// Appends the keys of all other shards that have an edge: each shard's ascending.
-    fn far_keys(&self, p: PredicateId, direction: Direction, scope: Scope<'_>, out: &mut Vec<u32>);
+    fn far_keys(
+        &self,
+        p: PredicateId,
+        direction: Direction,
+        scope: GraphScope<'_>,
+        out: &mut Vec<u32>,
+    );
 
     /// Fetches lists that [`Self::list`], [`Self::contains`] and [`Self::lay`] will need, in one round if they are not
     /// too long. They may repeat.
-    fn fetch(&self, lists: &[(FarKey, Scope<'_>)]);
+    fn fetch(&self, lists: &[(FarKey, GraphScope<'_>)]);
 
     /// A list: cached, or requested individually.
-    fn list(&self, of: FarKey, scope: Scope<'_>) -> List;
+    fn list(&self, of: FarKey, scope: GraphScope<'_>) -> List;
 
     /// Returns true if an edge exists.
-    fn contains(&self, of: FarKey, neighbour: u32, scope: Scope<'_>) -> bool;
+    fn contains(&self, of: FarKey, neighbour: u32, scope: GraphScope<'_>) -> bool;
 
     /// Tests which edges of one predicate in one direction exist, in one round: each with its position in `there`,
     /// which is false beforehand.
-    fn contains_many(&self, edges: &[(FarKey, u32, usize)], scope: Scope<'_>, there: &mut [bool]);
+    fn contains_many(
+        &self,
+        edges: &[(FarKey, u32, usize)],
+        scope: GraphScope<'_>,
+        there: &mut [bool],
+    );
 
     /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few rounds; returns
     /// the range of each, `[1, 0]` for those without room among [`MOST_LAID`](super::MOST_LAID) ids. Neighbours outside
@@ -91,7 +102,7 @@ pub trait OtherShards: TermSource + Watch {
     fn lay(
         &self,
         keys: &[FarKey],
-        within: (Scope<'_>, [u32; 2]),
+        within: (GraphScope<'_>, [u32; 2]),
         more: &mut Vec<u32>,
     ) -> Vec<[u32; 2]>;
 
@@ -216,7 +227,10 @@ impl Sharded {
 
     /// Fetches the lists of several predicates that [`Edges::read`](crate::Edges::read) and similar methods will need,
     /// in one round: to be called before the loop over a batch.
-    pub fn fetch<'s>(&self, lists: impl Iterator<Item = (PredicateId, Direction, u32, Scope<'s>)>) {
+    pub fn fetch<'s>(
+        &self,
+        lists: impl Iterator<Item = (PredicateId, Direction, u32, GraphScope<'s>)>,
+    ) {
         let far: Vec<_> = lists
             .filter_map(|(p, d, key, scope)| Some((self.far_key(p.0, d, key)?, scope)))
             .collect();

@@ -1,7 +1,7 @@
 //! One shard's own edges: keys are the shard's, neighbours are ids of the whole store.
 
 use super::{Blocks, LocalKey};
-use crate::segment::{EdgeView, NamedSegment, Scope, Segment};
+use crate::segment::{EdgeView, GraphScope, NamedSegment, Segment};
 
 /// The edges of one predicate in one direction that one shard has.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,12 @@ impl<'a> OwnEdges<'a> {
     }
 
     /// As [`EdgeView::read`].
-    pub fn read<'b>(&self, key: LocalKey, scope: Scope<'_>, scratch: &'b mut Vec<u32>) -> &'b [u32]
+    pub fn read<'b>(
+        &self,
+        key: LocalKey,
+        scope: GraphScope<'_>,
+        scratch: &'b mut Vec<u32>,
+    ) -> &'b [u32]
     where
         'a: 'b,
     {
@@ -36,7 +41,7 @@ impl<'a> OwnEdges<'a> {
     }
 
     /// As [`EdgeView::for_each`].
-    pub fn for_each(&self, key: LocalKey, scope: Scope<'_>, f: impl FnMut(u32, u32)) {
+    pub fn for_each(&self, key: LocalKey, scope: GraphScope<'_>, f: impl FnMut(u32, u32)) {
         self.view.for_each(key.0, scope, f);
     }
 
@@ -44,7 +49,7 @@ impl<'a> OwnEdges<'a> {
     pub fn read_with_graphs(
         &self,
         key: LocalKey,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         neighbours: &mut Vec<u32>,
         graphs: &mut Vec<u32>,
     ) {
@@ -53,7 +58,7 @@ impl<'a> OwnEdges<'a> {
 
     /// As [`EdgeView::contains`].
     #[must_use]
-    pub fn contains(&self, key: LocalKey, neighbour: u32, scope: Scope<'_>) -> bool {
+    pub fn contains(&self, key: LocalKey, neighbour: u32, scope: GraphScope<'_>) -> bool {
         self.view.contains(key.0, neighbour, scope)
     }
 
@@ -72,7 +77,7 @@ impl<'a> OwnEdges<'a> {
     /// The lists that alone have the answer for `scope`, if there are some.
     #[inline]
     #[must_use]
-    pub fn plain(&self, scope: Scope<'_>) -> Option<OwnLists<'a>> {
+    pub fn plain(&self, scope: GraphScope<'_>) -> Option<OwnLists<'a>> {
         self.view.plain(scope).map(OwnLists)
     }
 
@@ -84,7 +89,7 @@ impl<'a> OwnEdges<'a> {
     }
 
     /// Appends the ids of the keys that have an edge in `scope`: ascending.
-    pub fn keys_with_edges(&self, scope: Scope<'_>, out: &mut Vec<u32>) {
+    pub fn keys_with_edges(&self, scope: GraphScope<'_>, out: &mut Vec<u32>) {
         let start = out.len();
         self.view.keys_with_edges(scope, out);
         self.make_ids(out, start);
@@ -92,7 +97,7 @@ impl<'a> OwnEdges<'a> {
 
     /// Appends the first `most` ids of keys with an edge in `scope`, from an id on: ascending. O(log keys + keys of the
     /// page), except where named graphs are chosen: then every key of the page is read.
-    pub fn keys_page(&self, scope: Scope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
+    pub fn keys_page(&self, scope: GraphScope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
         let start = out.len();
         let is_before = |key| self.blocks.global(self.shard, LocalKey(key)) < from;
         self.view.keys_page(scope, is_before, most, out);

@@ -2,7 +2,8 @@
 //! are always there, of the others only a prefix, each complete, and nothing else is ever returned.
 
 use jindou_log::{
-    Crash, Damage, Durability, Faults, Faulty, Files, Log, Options, Recovery, check, check_for,
+    Crash, Damage, DiskFaults, Durability, Faulty, Files, Log, LogOptions, Recovery, check,
+    check_for,
 };
 use jindou_model::{Error, Result};
 use std::collections::HashMap;
@@ -97,7 +98,7 @@ impl Model {
 fn open(
     files: &Faulty,
     model: &mut Model,
-    options: Options,
+    options: LogOptions,
     crash: Crash,
 ) -> Result<(Log, Recovery, u32)> {
     let mut read: Vec<Vec<u8>> = Vec::new();
@@ -181,7 +182,7 @@ fn session(
     crash: Crash,
 ) -> (Model, Crash) {
     let mut model = model;
-    let options = Options {
+    let options = LogOptions {
         durability: match random.below(4) {
             0 => Durability::Interval(Duration::from_micros(random.below(2000))),
             1 => Durability::None,
@@ -195,7 +196,7 @@ fn session(
         idle: Duration::from_micros(random.below(1000)),
         gather: Duration::from_micros(random.below(100)),
     };
-    let mut faults = Faults::default();
+    let mut faults = DiskFaults::default();
     if random.one_in(3) {
         faults.die_after = Some(random.below(30));
     }
@@ -259,27 +260,27 @@ fn session(
                 break;
             }
             match random.below(8) {
-                0 => files.set(Faults {
+                0 => files.set(DiskFaults {
                     sync: 150_000,
                     sync_directory: 150_000,
                     write: 150_000,
                     other: 150_000,
-                    ..Faults::default()
+                    ..DiskFaults::default()
                 }),
-                1 => files.set(Faults {
+                1 => files.set(DiskFaults {
                     room: Some(random.below(20_000)),
-                    ..Faults::default()
+                    ..DiskFaults::default()
                 }),
-                2 => files.set(Faults {
+                2 => files.set(DiskFaults {
                     refuse: Some(
                         [ErrorKind::ReadOnlyFilesystem, ErrorKind::PermissionDenied]
                             [random.below(2) as usize],
                     ),
-                    ..Faults::default()
+                    ..DiskFaults::default()
                 }),
-                3 => files.set(Faults {
+                3 => files.set(DiskFaults {
                     die_after: Some(random.below(40)),
-                    ..Faults::default()
+                    ..DiskFaults::default()
                 }),
                 4 => {
                     let upto = {
@@ -295,7 +296,7 @@ fn session(
                     };
                     let _ = log.truncate(upto);
                 }
-                _ => files.set(Faults::default()),
+                _ => files.set(DiskFaults::default()),
             }
         }
         if files.is_dead() || random.one_in(2) {
@@ -304,7 +305,7 @@ fn session(
     });
     // Whatever happened, the log accepts records again once the disk does.
     if !files.is_dead() {
-        files.set(Faults::default());
+        files.set(DiskFaults::default());
         let before = head.lock().expect("lock").model.acknowledged;
         append(&log, &head, attempt);
         append(&log, &head, attempt);
@@ -324,9 +325,9 @@ fn session(
         Crash::Kill
     };
     if files.is_dead() || random.one_in(2) {
-        files.set(Faults {
+        files.set(DiskFaults {
             die_after: Some(0),
-            ..Faults::default()
+            ..DiskFaults::default()
         });
         drop(log);
     } else {
@@ -419,7 +420,7 @@ fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
         copy.remove(name).expect("removed");
         let copy = std::sync::Arc::new(copy);
         let none = &mut |_: u32, _: &[u8]| Ok(());
-        match Log::open(copy.clone(), EPOCH, model.base, Options::default(), none) {
+        match Log::open(copy.clone(), EPOCH, model.base, LogOptions::default(), none) {
             Ok((_, found)) => assert!(
                 found.last >= least,
                 "{name} is not missed: {found}; told {}, durable {}, acknowledged {}, base {}, {crash:?}, lost {}; {:?} {}",
@@ -482,7 +483,7 @@ fn flips(files: &Faulty, model: Model, random: &mut Random, crash: Crash) {
             std::sync::Arc::new(copy.clone()),
             EPOCH,
             model.base,
-            Options::default(),
+            LogOptions::default(),
             &mut |number, bytes| {
                 read.push((number, bytes.to_vec()));
                 Ok(())

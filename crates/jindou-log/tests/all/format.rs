@@ -1,6 +1,6 @@
 //! Files that are truncated or changed anywhere: a prefix of the records is read, or damage is reported; nothing else.
 
-use jindou_log::{Crash, Faulty, Files, Log, Options, check};
+use jindou_log::{Crash, Faulty, Files, Log, LogOptions, check};
 use jindou_model::Error;
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
     let files = Faulty::new(1);
-    let options = Options {
+    let options = LogOptions {
         file_bytes,
         lengthen_bytes: 1024,
         idle: Duration::from_secs(1000),
-        ..Options::default()
+        ..LogOptions::default()
     };
     let (log, _) =
         Log::open(Arc::new(files.clone()), 1, 0, options, &mut |_, _| Ok(())).expect("open");
@@ -29,7 +29,7 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
         tickets.iter().for_each(|t| t.wait().expect("wait"));
     }
     // No clean end: the state left by a killed process.
-    files.set(jindou_log::Faults {
+    files.set(jindou_log::DiskFaults {
         die_after: Some(0),
         ..Default::default()
     });
@@ -51,7 +51,7 @@ fn read(files: &Faulty) -> (Result<bool, Error>, Vec<Vec<u8>>) {
         Arc::new(files.clone()),
         1,
         0,
-        Options::default(),
+        LogOptions::default(),
         &mut |n, r| {
             assert_eq!(n as usize, records.len() + 1);
             records.push(r.to_vec());

@@ -1,6 +1,6 @@
 //! The same log over object stores: in memory, in a directory, and one that fails.
 
-use jindou_log::{Files, Log, Objects, Options, Recovery, check};
+use jindou_log::{Files, Log, LogOptions, Objects, Recovery, check};
 use jindou_model::{Error, Result};
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
@@ -16,7 +16,7 @@ fn open(files: &Arc<dyn Files>, after: u32) -> Result<(Log, Recovery, Vec<Vec<u8
         Arc::clone(files),
         9,
         after,
-        Options::default(),
+        LogOptions::default(),
         &mut |_, r| {
             records.push(r.to_vec());
             Ok(())

@@ -1,6 +1,6 @@
 //! Real files: processes that are killed, files that are removed, a second process on one store.
 
-use jindou_log::{Directory, Durability, Files, Log, Options, StoreLock, check, remove_epoch};
+use jindou_log::{Directory, Durability, Files, Log, LogOptions, StoreLock, check, remove_epoch};
 use jindou_model::{Error, Result};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ const CHILD: &str = "JINDOU_LOG_TEST_DIRECTORY";
 fn open(
     path: &Path,
     after: u32,
-    options: Options,
+    options: LogOptions,
 ) -> Result<(Log, jindou_log::Recovery, Vec<Vec<u8>>)> {
     let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
     let mut records = Vec::new();
@@ -54,10 +54,10 @@ fn child_appends_until_killed() {
     };
     let path = Path::new(&path);
     let _lock = StoreLock::acquire(path).expect("the lock of a process that was killed");
-    let options = Options {
+    let options = LogOptions {
         file_bytes: 100_000,
         idle: Duration::from_millis(1),
-        ..Options::default()
+        ..LogOptions::default()
     };
     let (log, found, _) = open(&path.join("log"), 0, options).expect("open");
     println!("opened {}", found.last);
@@ -116,7 +116,7 @@ fn kills(count: u32) {
         );
         acknowledged = acknowledged.max(last);
         let (log, found, records) =
-            open(&directory.path().join("log"), 0, Options::default()).expect("open");
+            open(&directory.path().join("log"), 0, LogOptions::default()).expect("open");
         assert!(
             found.last >= acknowledged,
             "kill {kill}: {acknowledged} were acknowledged; {found}"
@@ -150,7 +150,7 @@ fn killed_a_thousand_times() {
 fn reopened_again_and_again_it_makes_no_files_without_need() {
     let directory = tempfile::tempdir().expect("a directory");
     for round in 0..5u32 {
-        let (log, found, records) = open(directory.path(), 0, Options::default()).expect("open");
+        let (log, found, records) = open(directory.path(), 0, LogOptions::default()).expect("open");
         assert_eq!(found.last, round);
         assert_eq!(records.len(), round as usize);
         assert_eq!((found.cut, found.rewritten), (None, 0), "it was closed");
@@ -160,7 +160,7 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
             .expect("wait");
         log.close().expect("close");
         for _ in 0..3 {
-            open(directory.path(), 0, Options::default()).expect("open");
+            open(directory.path(), 0, LogOptions::default()).expect("open");
         }
         let names = Directory::open(directory.path())
             .expect("open")
@@ -173,7 +173,7 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
 #[test]
 fn a_file_that_is_removed_in_use_is_noticed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (log, ..) = open(directory.path(), 0, Options::default()).expect("open");
+    let (log, ..) = open(directory.path(), 0, LogOptions::default()).expect("open");
     log.append(1, vec![1])
         .expect("append")
         .wait()
@@ -201,18 +201,18 @@ fn a_file_that_is_removed_in_use_is_noticed() {
         .wait()
         .expect("wait");
     drop(log);
-    let (_, found, records) = open(directory.path(), 1, Options::default()).expect("open");
+    let (_, found, records) = open(directory.path(), 1, LogOptions::default()).expect("open");
     assert_eq!((found.last, records), (2, vec![vec![2]]));
-    let error = open(directory.path(), 0, Options::default()).expect_err("record 1 is gone");
+    let error = open(directory.path(), 0, LogOptions::default()).expect_err("record 1 is gone");
     assert!(error.to_string().contains("begins at record 2"), "{error}");
 }
 
 #[test]
 fn a_missing_file_is_named() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         file_bytes: 200,
-        ..Options::default()
+        ..LogOptions::default()
     };
     let (log, ..) = open(directory.path(), 0, options).expect("open");
     for n in 1..20 {
@@ -297,7 +297,7 @@ impl Files for Late {
 fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
-    let (log, _, _) = open(path, 0, Options::default()).expect("open");
+    let (log, _, _) = open(path, 0, LogOptions::default()).expect("open");
     for number in 1..=6 {
         if number == 4 {
             log.begin_file();
@@ -336,13 +336,13 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
 #[test]
 fn a_directory_that_cannot_be_written_is_read() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (log, ..) = open(directory.path(), 0, Options::default()).expect("open");
+    let (log, ..) = open(directory.path(), 0, LogOptions::default()).expect("open");
     log.append(1, vec![1])
         .expect("append")
         .wait()
         .expect("wait");
     log.close().expect("close");
-    let (log, found, _) = open(directory.path(), 0, Options::default()).expect("open");
+    let (log, found, _) = open(directory.path(), 0, LogOptions::default()).expect("open");
     assert_eq!((found.last, found.read_only), (1, None));
     // A directory in place of the file that the next record would create: this affects any user, including root.
     let temporary = directory
@@ -407,12 +407,12 @@ fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
         Durability::None,
     ] {
         let directory = tempfile::tempdir().expect("a directory");
-        let options = Options {
+        let options = LogOptions {
             durability,
             queue_bytes: 5000,
             group_bytes: 2000,
             file_bytes: 50_000,
-            ..Options::default()
+            ..LogOptions::default()
         };
         let (log, ..) = open(directory.path(), 0, options).expect("open");
         let tickets: Vec<_> = (1..=300)
@@ -437,9 +437,9 @@ fn a_full_queue_waits_and_all_modes_keep_what_a_kill_leaves() {
 #[test]
 fn an_interval_is_kept_under_load_and_without() {
     let directory = tempfile::tempdir().expect("a directory");
-    let options = Options {
+    let options = LogOptions {
         durability: Durability::Interval(Duration::from_millis(20)),
-        ..Options::default()
+        ..LogOptions::default()
     };
     let (log, ..) = open(directory.path(), 0, options).expect("open");
     // The first record begins a file, which is synced anyway.
@@ -480,9 +480,13 @@ fn epochs_share_a_directory() {
     let files = Arc::new(Directory::open(directory.path()).expect("a directory"));
     let mut logs = Vec::new();
     for epoch in [1u64, 2] {
-        let (log, found) = Log::open(files.clone(), epoch, 0, Options::default(), &mut |_, _| {
-            Ok(())
-        })
+        let (log, found) = Log::open(
+            files.clone(),
+            epoch,
+            0,
+            LogOptions::default(),
+            &mut |_, _| Ok(()),
+        )
         .expect("open");
         assert_eq!(found.other_epochs, (1..epoch).collect::<Vec<_>>());
         log.append(1, vec![epoch as u8])
@@ -496,7 +500,7 @@ fn epochs_share_a_directory() {
     assert_eq!(report.epochs, [(1, Some(1..=1)), (2, Some(1..=1))]);
     assert_eq!(remove_epoch(&*files, 1).expect("remove"), 1);
     let mut read = Vec::new();
-    Log::open(files.clone(), 2, 0, Options::default(), &mut |_, r| {
+    Log::open(files.clone(), 2, 0, LogOptions::default(), &mut |_, r| {
         read.extend_from_slice(r);
         Ok(())
     })
@@ -507,7 +511,7 @@ fn epochs_share_a_directory() {
 #[test]
 fn numbers_must_follow_each_other() {
     let directory = tempfile::tempdir().expect("a directory");
-    let (log, ..) = open(directory.path(), 41, Options::default()).expect("open");
+    let (log, ..) = open(directory.path(), 41, LogOptions::default()).expect("open");
     assert!(matches!(log.append(1, vec![]), Err(Error::Internal(_))));
     log.append(42, vec![])
         .expect("append")
@@ -518,16 +522,16 @@ fn numbers_must_follow_each_other() {
     assert!(matches!(log.append(42, vec![]), Err(Error::Internal(_))));
     drop(log);
     // A base that is newer than the log.
-    let (log, found, records) = open(directory.path(), 50, Options::default()).expect("open");
+    let (log, found, records) = open(directory.path(), 50, LogOptions::default()).expect("open");
     assert_eq!((found.skipped, found.last, records.len()), (1, 50, 0));
     log.append(51, vec![5])
         .expect("append")
         .wait()
         .expect("wait");
     drop(log);
-    let (_, found, records) = open(directory.path(), 50, Options::default()).expect("open");
+    let (_, found, records) = open(directory.path(), 50, LogOptions::default()).expect("open");
     assert_eq!((found.last, records), (51, vec![vec![5]]));
     let error =
-        open(directory.path(), 45, Options::default()).expect_err("46 to 50 were never here");
+        open(directory.path(), 45, LogOptions::default()).expect_err("46 to 50 were never here");
     assert!(error.to_string().contains("from 46 on"), "{error}");
 }

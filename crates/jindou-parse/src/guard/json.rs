@@ -4,7 +4,7 @@ use super::{MAX_DEPTH, Seen};
 
 /// Depth of objects and arrays.
 #[derive(Default)]
-pub(super) struct Json {
+pub(super) struct JsonGuard {
     depth: usize,
     in_string: bool,
     escape: bool,
@@ -12,7 +12,7 @@ pub(super) struct Json {
     pub(super) tokens: u64,
 }
 
-impl Json {
+impl JsonGuard {
     pub(super) fn see(&mut self, bytes: &[u8]) -> Seen {
         for (i, &b) in bytes.iter().enumerate() {
             if self.escape {

@@ -9,7 +9,7 @@ mod turtle;
 use crate::format::Format;
 use crate::input::LineCounter;
 use crate::limits::Meter;
-use json::Json;
+use json::JsonGuard;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ const KEPT: usize = 1 << 19;
 
 /// Reason why the guard stopped, and where.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct GuardStop {
     /// Byte position in the document.
     pub(crate) offset: u64,
     /// Message of the form "…, expected …".
@@ -38,7 +38,7 @@ pub(crate) struct Tail {
     /// Line ends before `text`.
     lines: LineCounter,
     /// Set when the guard has stopped the reading.
-    pub(crate) refused: Option<Refused>,
+    pub(crate) refused: Option<GuardStop>,
 }
 
 impl Tail {
@@ -82,7 +82,7 @@ impl Tail {
 /// Reads through, watching the nesting.
 pub(crate) struct Guard<R> {
     inner: R,
-    watch: Watch,
+    watch: NestingWatch,
     offset: u64,
     tail: Rc<RefCell<Tail>>,
     meter: Rc<Meter>,
@@ -97,9 +97,9 @@ impl<R: Read> Guard<R> {
         meter: &Rc<Meter>,
     ) -> Self {
         let watch = match format {
-            Format::JsonLd => Watch::Json(Json::default()),
+            Format::JsonLd => NestingWatch::Json(JsonGuard::default()),
             // RDF/XML has a reader with checks of its own, and is not guarded.
-            _ => Watch::Turtle(Turtle::default()),
+            _ => NestingWatch::Turtle(Turtle::default()),
         };
         let tail = Tail {
             text: Vec::new(),
@@ -133,16 +133,16 @@ impl<R: Read> Read for Guard<R> {
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
         let (seen, tokens) = match &mut self.watch {
-            Watch::Turtle(w) => {
+            NestingWatch::Turtle(w) => {
                 let seen = w.see(bytes);
                 self.meter.levels(w.open as u64);
                 (seen, 0)
             }
-            Watch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
+            NestingWatch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
         };
         self.meter.tokens(tokens);
         if let Err((at, message)) = seen {
-            let refused = Refused {
+            let refused = GuardStop {
                 offset: self.offset + at as u64,
                 message,
             };
@@ -155,9 +155,9 @@ impl<R: Read> Read for Guard<R> {
     }
 }
 
-enum Watch {
+enum NestingWatch {
     Turtle(Turtle),
-    Json(Json),
+    Json(JsonGuard),
 }
 
 type Seen = Result<(), (usize, String)>;

@@ -18,14 +18,14 @@ pub(super) struct Turtle {
     word: [u8; 4],
     letters: usize,
     spaced: bool,
-    iri: Iri,
+    iri: IriState,
     /// Largest length of the base that relative directives have built up.
     base: usize,
 }
 
 /// The IRI being read.
 #[derive(Default)]
-struct Iri {
+struct IriState {
     /// True if the IRI is a new base.
     is_base: bool,
     /// True if only letters, digits, `+`, `-`, `.` came before, so that it may have a scheme.
@@ -34,7 +34,7 @@ struct Iri {
     len: usize,
 }
 
-impl Iri {
+impl IriState {
     fn add(&mut self, bytes: &[u8]) {
         if self.is_base && self.may_be_scheme {
             for &b in bytes {
@@ -136,10 +136,10 @@ impl Turtle {
                         _ => S::Iri,
                     };
                     if self.state == S::Iri {
-                        self.iri = Iri {
+                        self.iri = IriState {
                             is_base: self.letters == 4 && &self.word == b"base",
                             may_be_scheme: true,
-                            ..Iri::default()
+                            ..IriState::default()
                         };
                         self.iri.add(&bytes[i..=i]);
                     }

@@ -25,7 +25,7 @@ impl JsonNumber {
         if !zero && digits.len() < WRONG as usize - 1 && digits.iter().all(plain) {
             return None;
         }
-        let number = Number::parse(digits)?;
+        let number = NumberToken::parse(digits)?;
         let first = number.digits().position(|d| d != b'0');
         let Some(first) = first else {
             return negative.then_some(Self::MinusZero);
@@ -83,13 +83,13 @@ impl JsonNumber {
 }
 
 /// The parts of a number that follows JSON's grammar.
-struct Number<'a> {
+struct NumberToken<'a> {
     integer: &'a [u8],
     fraction: &'a [u8],
     exponent: i64,
 }
 
-impl<'a> Number<'a> {
+impl<'a> NumberToken<'a> {
     fn parse(text: &'a [u8]) -> Option<Self> {
         let (integer, rest) = digits(text)?;
         if integer.len() > 1 && integer[0] == b'0' {

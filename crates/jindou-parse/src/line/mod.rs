@@ -100,7 +100,7 @@ impl<'a> LineParser<'a> {
                 continue;
             }
             let extra_len = self.extra.len();
-            // An IRI's text ends with `>`, so equal text means the equal term, whatever follows.
+            // An IRI's text ends with `>`, so equal text is an equal term, whatever follows it.
             let known =
                 !subject_text.is_empty() && text[at..].starts_with(&text[subject_text.clone()]);
             let parsed = if known {

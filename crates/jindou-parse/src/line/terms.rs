@@ -101,7 +101,7 @@ impl LineParser<'_> {
         let from = at + 2;
         let mut i = from;
         loop {
-            // A label does not start with a dot or a hyphen, the rest of ASCII is one class.
+            // Only the first character of a label must not be a dot or a hyphen; otherwise one class of ASCII characters is allowed throughout.
             if i > from || !matches!(text.get(i), Some(b'.' | b'-')) {
                 i += chars::ascii_label(&text[i..]);
             }

@@ -1,7 +1,7 @@
 //! Attributes: those of the syntax, and those that are properties.
 
-use super::frames::{Direction, Scope};
-use super::terms::{RDF, Term};
+use super::frames::{ElementScope, TextDirection};
+use super::terms::{ElementTerm, RDF};
 use super::{Meaning, StatementState};
 use jindou_xml::{Attribute, Start};
 
@@ -10,7 +10,7 @@ const ITS: &str = "http://www.w3.org/2005/11/its";
 
 /// The syntax attributes of an element, as written.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Attributes<'a> {
+pub(super) struct SyntaxAttributes<'a> {
     pub(super) id: Option<&'a str>,
     pub(super) node_id: Option<&'a str>,
     pub(super) about: Option<&'a str>,
@@ -25,7 +25,7 @@ pub(super) struct Attributes<'a> {
 }
 
 /// Meaning of an attribute.
-enum Role {
+enum AttributeRole {
     Id,
     NodeId,
     About,
@@ -49,45 +49,45 @@ const NO_NAMESPACE: &str = "has no namespace, expected a property's name with on
 const NO_PROPERTY: &str =
     "may not be an attribute, expected a property or an attribute of the syntax";
 
-fn role(a: &Attribute<'_>) -> Role {
+fn role(a: &Attribute<'_>) -> AttributeRole {
     let local = a.name.local;
     match a.name.namespace {
         RDF => match local {
-            "about" => Role::About,
-            "resource" => Role::Resource,
-            "ID" => Role::Id,
-            "nodeID" => Role::NodeId,
-            "datatype" => Role::Datatype,
-            "parseType" => Role::ParseType,
-            "type" => Role::Class,
-            "annotation" => Role::Annotation,
-            "annotationNodeID" => Role::AnnotationNode,
-            "version" => Role::Version,
+            "about" => AttributeRole::About,
+            "resource" => AttributeRole::Resource,
+            "ID" => AttributeRole::Id,
+            "nodeID" => AttributeRole::NodeId,
+            "datatype" => AttributeRole::Datatype,
+            "parseType" => AttributeRole::ParseType,
+            "type" => AttributeRole::Class,
+            "annotation" => AttributeRole::Annotation,
+            "annotationNodeID" => AttributeRole::AnnotationNode,
+            "version" => AttributeRole::Version,
             "RDF" | "Description" | "li" | "bagID" | "aboutEach" | "aboutEachPrefix" => {
-                Role::Refused(NO_PROPERTY)
+                AttributeRole::Refused(NO_PROPERTY)
             }
-            _ => Role::Property,
+            _ => AttributeRole::Property,
         },
         jindou_xml::XML => match local {
-            "lang" => Role::Language,
-            "base" => Role::Base,
-            _ => Role::Ignored,
+            "lang" => AttributeRole::Language,
+            "base" => AttributeRole::Base,
+            _ => AttributeRole::Ignored,
         },
-        ITS if matches!(local, "dir") => Role::Direction,
-        ITS if matches!(local, "version") => Role::Ignored,
+        ITS if matches!(local, "dir") => AttributeRole::Direction,
+        ITS if matches!(local, "version") => AttributeRole::Ignored,
         // RDF/XML 6.1.4: these names belong to RDF even without a prefix.
         "" => match local {
-            "about" => Role::About,
-            "resource" => Role::Resource,
-            "ID" => Role::Id,
-            "parseType" => Role::ParseType,
-            "type" => Role::Class,
-            "bagID" | "aboutEach" | "aboutEachPrefix" => Role::Refused(NO_PROPERTY),
-            _ if is_xml(local) => Role::Ignored,
-            _ => Role::Refused(NO_NAMESPACE),
+            "about" => AttributeRole::About,
+            "resource" => AttributeRole::Resource,
+            "ID" => AttributeRole::Id,
+            "parseType" => AttributeRole::ParseType,
+            "type" => AttributeRole::Class,
+            "bagID" | "aboutEach" | "aboutEachPrefix" => AttributeRole::Refused(NO_PROPERTY),
+            _ if is_xml(local) => AttributeRole::Ignored,
+            _ => AttributeRole::Refused(NO_NAMESPACE),
         },
-        _ if is_xml(a.name.prefix) => Role::Ignored,
-        _ => Role::Property,
+        _ if is_xml(a.name.prefix) => AttributeRole::Ignored,
+        _ => AttributeRole::Property,
     }
 }
 
@@ -99,7 +99,7 @@ fn is_xml(name: &str) -> bool {
 
 /// True if an attribute is a property.
 pub(super) fn is_property(a: &Attribute<'_>) -> bool {
-    matches!(role(a), Role::Property)
+    matches!(role(a), AttributeRole::Property)
 }
 
 impl StatementState<'_, '_> {
@@ -107,44 +107,44 @@ impl StatementState<'_, '_> {
     pub(super) fn attributes<'a>(
         &mut self,
         start: &Start<'a>,
-        outer: Scope,
-    ) -> Meaning<(Attributes<'a>, Scope)> {
-        let mut found = Attributes::default();
+        outer: ElementScope,
+    ) -> Meaning<(SyntaxAttributes<'a>, ElementScope)> {
+        let mut found = SyntaxAttributes::default();
         let mut scope = outer;
         let (mut base, mut direction) = (None, None);
         for a in start.attributes() {
             let slot = match role(&a) {
-                Role::Property => {
+                AttributeRole::Property => {
                     found.properties += 1;
                     continue;
                 }
-                Role::Ignored => continue,
-                Role::Version => {
+                AttributeRole::Ignored => continue,
+                AttributeRole::Version => {
                     scope.is_1_2 = matches!(a.value.trim(), "1.2" | "1.2-basic");
                     continue;
                 }
-                Role::Language => {
+                AttributeRole::Language => {
                     scope.language = self.language(a.value)?;
                     continue;
                 }
-                Role::Refused(why) => {
+                AttributeRole::Refused(why) => {
                     self.refuse(format!(
                         "`{}` {why}",
                         super::terms::shortened(a.name.qualified)
                     ));
                     continue;
                 }
-                Role::Base => &mut base,
-                Role::Direction => &mut direction,
-                Role::Id => &mut found.id,
-                Role::NodeId => &mut found.node_id,
-                Role::About => &mut found.about,
-                Role::Resource => &mut found.resource,
-                Role::Datatype => &mut found.datatype,
-                Role::ParseType => &mut found.parse_type,
-                Role::Annotation => &mut found.annotation,
-                Role::AnnotationNode => &mut found.annotation_node,
-                Role::Class => &mut found.class,
+                AttributeRole::Base => &mut base,
+                AttributeRole::Direction => &mut direction,
+                AttributeRole::Id => &mut found.id,
+                AttributeRole::NodeId => &mut found.node_id,
+                AttributeRole::About => &mut found.about,
+                AttributeRole::Resource => &mut found.resource,
+                AttributeRole::Datatype => &mut found.datatype,
+                AttributeRole::ParseType => &mut found.parse_type,
+                AttributeRole::Annotation => &mut found.annotation,
+                AttributeRole::AnnotationNode => &mut found.annotation_node,
+                AttributeRole::Class => &mut found.class,
             };
             // `about` and `rdf:about` are the same attribute.
             if slot.replace(a.value).is_some() {
@@ -157,7 +157,7 @@ impl StatementState<'_, '_> {
         if let Some(written) = base {
             let iri = self.iri(written, &outer)?;
             let base = match iri {
-                Term::Bad(number) => Err(number),
+                ElementTerm::Bad(number) => Err(number),
                 iri => {
                     let text = iri.bytes(&self.arena).get(1..).unwrap_or_default();
                     let text = String::from_utf8_lossy(text).into_owned();
@@ -172,8 +172,8 @@ impl StatementState<'_, '_> {
             && scope.is_1_2
         {
             scope.direction = match written {
-                "ltr" => Some(Direction::Ltr),
-                "rtl" => Some(Direction::Rtl),
+                "ltr" => Some(TextDirection::Ltr),
+                "rtl" => Some(TextDirection::Rtl),
                 _ => {
                     self.refuse("its:dir is neither `ltr` nor `rtl`, expected one of them");
                     outer.direction

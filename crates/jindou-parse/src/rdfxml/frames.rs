@@ -1,6 +1,6 @@
 //! Open elements.
 
-use super::terms::Term;
+use super::terms::ElementTerm;
 
 /// An element's role in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,19 +25,19 @@ pub(super) enum ElementKind {
 
 /// The base direction of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum TextDirection {
     Ltr,
     Rtl,
 }
 
 /// Properties that elements pass to their children.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Scope {
+pub(super) struct ElementScope {
     /// Number of bases in scope.
     pub(super) bases: usize,
     /// The language tag; absent if there is none.
-    pub(super) language: Term,
-    pub(super) direction: Option<Direction>,
+    pub(super) language: ElementTerm,
+    pub(super) direction: Option<TextDirection>,
     /// True if the document, or the element, uses RDF 1.2.
     pub(super) is_1_2: bool,
 }
@@ -46,15 +46,15 @@ pub(super) struct Scope {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ElementFrame {
     pub(super) kind: ElementKind,
-    pub(super) scope: Scope,
+    pub(super) scope: ElementScope,
     /// Of a node: itself. Of a property: its subject.
-    pub(super) subject: Term,
+    pub(super) subject: ElementTerm,
     /// Of a property.
-    pub(super) predicate: Term,
+    pub(super) predicate: ElementTerm,
     /// Of a collection: the list's last node so far.
-    pub(super) last: Term,
+    pub(super) last: ElementTerm,
     pub(super) reifier: Reifier,
-    pub(super) datatype: Term,
+    pub(super) datatype: ElementTerm,
     /// Of a node: the number of `rdf:li` in it.
     pub(super) items: u64,
     /// Of a property: whether it has contained a node, and whether text.
@@ -73,14 +73,14 @@ pub(super) struct ElementFrame {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reifier {
     /// `rdf:ID`: a statement in the sense of RDF 1.0.
-    pub(super) id: Term,
+    pub(super) id: ElementTerm,
     /// `rdf:annotation` or `rdf:annotationNodeID`.
-    pub(super) annotation: Term,
+    pub(super) annotation: ElementTerm,
 }
 
 impl Reifier {
     pub(super) const NONE: Self = Self {
-        id: Term::Absent,
-        annotation: Term::Absent,
+        id: ElementTerm::Absent,
+        annotation: ElementTerm::Absent,
     };
 }

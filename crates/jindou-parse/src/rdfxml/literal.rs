@@ -4,7 +4,7 @@ use jindou_xml::Start;
 
 /// The canonical form of a property's content.
 #[derive(Default)]
-pub(super) struct Canonical {
+pub(super) struct CanonicalContent {
     out: String,
     /// Prefixes and namespaces declared at this point of the output, the innermost last.
     declared: Vec<(Box<str>, Box<str>)>,
@@ -12,7 +12,7 @@ pub(super) struct Canonical {
     open: Vec<usize>,
 }
 
-impl Canonical {
+impl CanonicalContent {
     pub(super) fn held(&self) -> usize {
         self.out.len() + self.declared.len() * 64
     }
@@ -128,12 +128,12 @@ fn escape(text: &str, out: &mut String, reference: impl Fn(char) -> Option<&'sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_xml::{Event, Options, Reader};
+    use jindou_xml::{Event, Reader, ReaderOptions};
 
     fn canonical(text: &str) -> String {
         let document = format!("<root xmlns='d' xmlns:h='u' xmlns:unused='x'>{text}</root>");
-        let mut reader = Reader::new(document.as_bytes(), Options::default()).unwrap();
-        let mut out = Canonical::default();
+        let mut reader = Reader::new(document.as_bytes(), ReaderOptions::default()).unwrap();
+        let mut out = CanonicalContent::default();
         let mut depth = 0;
         loop {
             match reader.next_event().unwrap() {

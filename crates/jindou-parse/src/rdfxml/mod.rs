@@ -12,17 +12,17 @@ mod property;
 mod terms;
 
 use crate::document::ReadContext;
-use crate::emit::Emitter;
+use crate::emit::QuadEmitter;
 use crate::limits::unwrapped;
 use crate::report::BadStatement;
-use crate::sources::Document;
+use crate::sources::SourceDocument;
 use frames::{ElementFrame, ElementKind};
 use jindou_model::{Charge, Error, Holder, Resource, Result};
-use jindou_xml::{Event, Fault, Options, Reader};
-use literal::Canonical;
+use jindou_xml::{Event, Fault, Reader, ReaderOptions};
+use literal::CanonicalContent;
 use oxiri::Iri;
 use std::io::{self, Read};
-use terms::{Ids, Term};
+use terms::{ElementTerm, Ids};
 
 /// Deepest nesting of elements.
 const MAX_DEPTH: usize = 1000;
@@ -32,7 +32,7 @@ const MAX_ATTRIBUTES: usize = 1000;
 const FREE: usize = 1 << 20;
 
 /// The way in which a document ended.
-pub(crate) enum End {
+pub(crate) enum DocumentEnd {
     /// All of it was read, or another worker stopped the run.
     Whole,
     /// The text from this byte on cannot be interpreted.
@@ -42,10 +42,10 @@ pub(crate) enum End {
 /// Reads a document from its bytes.
 pub(crate) fn read(
     bytes: Box<dyn Read + Send>,
-    document: &Document,
+    document: &SourceDocument,
     run: &ReadContext<'_>,
-    out: &mut Emitter<'_>,
-) -> Result<End> {
+    out: &mut QuadEmitter<'_>,
+) -> Result<DocumentEnd> {
     let base = match &document.base {
         Some(base) => match Iri::parse(base.clone()) {
             Ok(base) => vec![Ok(base)],
@@ -58,13 +58,13 @@ pub(crate) fn read(
         },
         None => Vec::new(),
     };
-    let mut options = Options::default();
+    let mut options = ReaderOptions::default();
     options.depth = MAX_DEPTH;
     options.attributes = MAX_ATTRIBUTES;
     options.memory = run.limits.memory.clone();
     options.encoding = document.charset.clone();
     let source = Cancelled { bytes, run };
-    let mut parser = Parser {
+    let mut parser = RdfXmlParser {
         document,
         run,
         state: StatementState {
@@ -78,7 +78,7 @@ pub(crate) fn read(
             lost: Vec::new(),
             ids: Ids::default(),
             captures: Vec::new(),
-            literal: Canonical::default(),
+            literal: CanonicalContent::default(),
             scratch: Vec::new(),
             resolved: String::new(),
             goes_on: true,
@@ -119,7 +119,7 @@ type Meaning<T> = std::result::Result<T, Stray>;
 
 /// The state of a document's statements. Processing of an event here does not depend on places.
 struct StatementState<'a, 'e> {
-    out: &'a mut Emitter<'e>,
+    out: &'a mut QuadEmitter<'e>,
     frames: Vec<ElementFrame>,
     /// Terms held by open elements.
     arena: Vec<u8>,
@@ -136,7 +136,7 @@ struct StatementState<'a, 'e> {
     ids: Ids,
     /// Statements of open properties whose value is a triple term.
     captures: Vec<Capture>,
-    literal: Canonical,
+    literal: CanonicalContent,
     /// The object of the next statement.
     scratch: Vec<u8>,
     resolved: String,
@@ -152,15 +152,15 @@ struct Capture {
     bad: Option<u32>,
 }
 
-struct Parser<'a, 'e> {
-    document: &'a Document,
+struct RdfXmlParser<'a, 'e> {
+    document: &'a SourceDocument,
     run: &'a ReadContext<'a>,
     state: StatementState<'a, 'e>,
     charge: Charge,
 }
 
-impl Parser<'_, '_> {
-    fn run(&mut self, reader: &mut Reader<'_>) -> Result<End> {
+impl RdfXmlParser<'_, '_> {
+    fn run(&mut self, reader: &mut Reader<'_>) -> Result<DocumentEnd> {
         loop {
             let event = match reader.next_event() {
                 Ok(event) => event,
@@ -182,14 +182,14 @@ impl Parser<'_, '_> {
                     state.instruction(target, data);
                     Ok(())
                 }
-                Event::Eof => return Ok(End::Whole),
+                Event::Eof => return Ok(DocumentEnd::Whole),
                 _ => Ok(()),
             };
             if let Err(Stray(message)) = meaning {
                 return self.ended(reader.fault(message));
             }
             if !self.state.goes_on {
-                return Ok(End::Whole);
+                return Ok(DocumentEnd::Whole);
             }
             if self.state.new_bads < self.state.bads.len() || !self.state.lost.is_empty() {
                 self.lose(reader)?;
@@ -241,14 +241,14 @@ impl Parser<'_, '_> {
 
     /// The end of a document that is not well-formed, cannot be interpreted, or may not be read any further.
     #[cold]
-    fn ended(&self, e: jindou_xml::Error) -> Result<End> {
+    fn ended(&self, e: jindou_xml::Error) -> Result<DocumentEnd> {
         match e {
             jindou_xml::Error::Syntax(fault) => {
                 let offset = fault.at.offset;
                 let bad = said(self.document, &fault);
                 self.run
                     .bad(self.document.number, offset, |_| Ok(bad.clone()))?;
-                Ok(End::GivenUp(offset))
+                Ok(DocumentEnd::GivenUp(offset))
             }
             jindou_xml::Error::Io(e) => match unwrapped(e) {
                 Ok(limit) => Err(limit),
@@ -260,7 +260,7 @@ impl Parser<'_, '_> {
     }
 }
 
-fn said(document: &Document, fault: &Fault) -> BadStatement {
+fn said(document: &SourceDocument, fault: &Fault) -> BadStatement {
     let mut message = fault.message.clone();
     if !message.contains("expected") {
         message.push_str(", expected valid RDF/XML");
@@ -289,19 +289,19 @@ impl StatementState<'_, '_> {
 
     /// Records something invalid; its place is found once the event has been processed.
     #[cold]
-    fn bad(&mut self, message: impl Into<String>) -> Term {
+    fn bad(&mut self, message: impl Into<String>) -> ElementTerm {
         let number = self.bads.len() as u32;
         self.bads.push(BadElement {
             message: message.into(),
             at: None,
         });
-        Term::Bad(number)
+        ElementTerm::Bad(number)
     }
 
     /// Records an attribute that has no meaning. It is left out.
     #[cold]
     fn refuse(&mut self, message: impl Into<String>) {
-        if let Term::Bad(number) = self.bad(message) {
+        if let ElementTerm::Bad(number) = self.bad(message) {
             self.lost.push(number);
         }
     }
@@ -434,13 +434,18 @@ impl StatementState<'_, '_> {
     }
 
     /// Emits a statement, or keeps it for a triple term.
-    fn statement(&mut self, subject: Term, predicate: Term, object: Object) -> Result<()> {
+    fn statement(
+        &mut self,
+        subject: ElementTerm,
+        predicate: ElementTerm,
+        object: ObjectPlace,
+    ) -> Result<()> {
         let lost = [subject, predicate]
             .into_iter()
-            .find_map(Term::lost)
+            .find_map(ElementTerm::lost)
             .or(match object {
-                Object::Term(term) => term.lost(),
-                Object::Scratch => None,
+                ObjectPlace::Term(term) => term.lost(),
+                ObjectPlace::Scratch => None,
             });
         let capture = self.captures.last_mut();
         if let Some(number) = lost {
@@ -453,10 +458,10 @@ impl StatementState<'_, '_> {
             }
             return Ok(());
         }
-        let term = |t: Term| t.bytes(&self.arena);
+        let term = |t: ElementTerm| t.bytes(&self.arena);
         let object = match object {
-            Object::Term(object) => term(object),
-            Object::Scratch => &self.scratch,
+            ObjectPlace::Term(object) => term(object),
+            ObjectPlace::Scratch => &self.scratch,
         };
         match capture {
             None => {
@@ -475,8 +480,8 @@ impl StatementState<'_, '_> {
 
 /// Location of a statement's object.
 #[derive(Clone, Copy)]
-enum Object {
-    Term(Term),
+enum ObjectPlace {
+    Term(ElementTerm),
     /// In the scratch buffer.
     Scratch,
 }

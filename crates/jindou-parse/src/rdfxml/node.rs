@@ -1,9 +1,9 @@
 //! Nodes: the document's root, descriptions, and the content of properties.
 
-use super::attributes::{Attributes, is_property};
-use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
-use super::terms::{RDF, Term, Text, shortened, word};
-use super::{Meaning, Object, StatementState, Stray};
+use super::attributes::{SyntaxAttributes, is_property};
+use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
+use super::terms::{ElementTerm, LiteralText, RDF, shortened, word};
+use super::{Meaning, ObjectPlace, StatementState, Stray};
 use jindou_model::Result;
 use jindou_xml::Start;
 
@@ -38,12 +38,12 @@ fn is_no_node(local: &str) -> bool {
 
 impl StatementState<'_, '_> {
     /// The scope that the innermost element passes on.
-    pub(super) fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> ElementScope {
         match self.frames.last() {
             Some(frame) => frame.scope,
-            None => Scope {
+            None => ElementScope {
                 bases: self.bases.len(),
-                language: Term::Absent,
+                language: ElementTerm::Absent,
                 direction: None,
                 is_1_2: false,
             },
@@ -55,11 +55,11 @@ impl StatementState<'_, '_> {
         ElementFrame {
             kind,
             scope: self.scope(),
-            subject: Term::Absent,
-            predicate: Term::Absent,
-            last: Term::Absent,
+            subject: ElementTerm::Absent,
+            predicate: ElementTerm::Absent,
+            last: ElementTerm::Absent,
             reifier: Reifier::NONE,
-            datatype: Term::Absent,
+            datatype: ElementTerm::Absent,
             items: 0,
             has_node: false,
             has_text: false,
@@ -79,7 +79,7 @@ impl StatementState<'_, '_> {
         }
         let mut frame = self.frame(ElementKind::Root);
         let (found, scope) = meant!(self.attributes(start, frame.scope));
-        let Attributes {
+        let SyntaxAttributes {
             id,
             node_id,
             about,
@@ -133,7 +133,7 @@ impl StatementState<'_, '_> {
             }
             None => (None, self.scope()),
         };
-        let mut cell = Term::Absent;
+        let mut cell = ElementTerm::Absent;
         if let Some(parent) = parent
             && parent.kind == ElementKind::Collection
         {
@@ -160,33 +160,37 @@ impl StatementState<'_, '_> {
         }
         match parent {
             Some(parent) if parent.kind == ElementKind::Property => {
-                self.link(&parent, Object::Term(frame.subject))?;
+                self.link(&parent, ObjectPlace::Term(frame.subject))?;
             }
             Some(parent) if parent.kind == ElementKind::Collection => {
-                self.statement(cell, word::FIRST, Object::Term(frame.subject))?;
+                self.statement(cell, word::FIRST, ObjectPlace::Term(frame.subject))?;
             }
             _ => {}
         }
         if !(name.namespace == RDF && name.local == "Description") {
             let class = meant!(self.name(&name));
-            self.statement(frame.subject, word::TYPE, Object::Term(class))?;
+            self.statement(frame.subject, word::TYPE, ObjectPlace::Term(class))?;
         }
         meant!(self.attribute_properties(start, &found, frame.subject, &scope)?);
         self.frames.push(frame);
         Ok(Ok(()))
     }
 
-    fn subject(&mut self, found: &Attributes<'_>, scope: &Scope) -> Meaning<Term> {
+    fn subject(
+        &mut self,
+        found: &SyntaxAttributes<'_>,
+        scope: &ElementScope,
+    ) -> Meaning<ElementTerm> {
         let named = [found.id, found.about, found.node_id];
         if named.iter().flatten().count() > 1 {
             self.refuse("a node has two of rdf:ID, rdf:about and rdf:nodeID, expected at most one");
         }
         match *found {
-            Attributes { id: Some(id), .. } => self.id(id, scope),
-            Attributes {
+            SyntaxAttributes { id: Some(id), .. } => self.id(id, scope),
+            SyntaxAttributes {
                 about: Some(about), ..
             } => self.iri(about, scope),
-            Attributes {
+            SyntaxAttributes {
                 node_id: Some(label),
                 ..
             } => self.labelled(label),
@@ -198,13 +202,13 @@ impl StatementState<'_, '_> {
     pub(super) fn attribute_properties(
         &mut self,
         start: &Start<'_>,
-        found: &Attributes<'_>,
-        subject: Term,
-        scope: &Scope,
+        found: &SyntaxAttributes<'_>,
+        subject: ElementTerm,
+        scope: &ElementScope,
     ) -> Result<Meaning<()>> {
         if let Some(class) = found.class {
             let class = meant!(self.iri(class, scope));
-            self.statement(subject, word::TYPE, Object::Term(class))?;
+            self.statement(subject, word::TYPE, ObjectPlace::Term(class))?;
         }
         if found.properties == 0 {
             return Ok(Ok(()));
@@ -212,9 +216,9 @@ impl StatementState<'_, '_> {
         for a in start.attributes().filter(is_property) {
             let mark = self.arena.len();
             let predicate = meant!(self.name(&a.name));
-            match self.literal_of(Text::Of(a.value), Term::Absent, scope) {
+            match self.literal_of(LiteralText::Of(a.value), ElementTerm::Absent, scope) {
                 Some(bad) => self.lose_statement(bad),
-                None => self.statement(subject, predicate, Object::Scratch)?,
+                None => self.statement(subject, predicate, ObjectPlace::Scratch)?,
             }
             self.arena.truncate(mark);
         }
@@ -222,20 +226,20 @@ impl StatementState<'_, '_> {
     }
 
     /// Adds a cell to a collection, as its last one.
-    fn next_cell(&mut self, parent: &ElementFrame) -> Result<Meaning<Term>> {
+    fn next_cell(&mut self, parent: &ElementFrame) -> Result<Meaning<ElementTerm>> {
         let mut cell = meant!(self.fresh());
         match parent.last {
-            Term::At { start, .. } => {
-                self.statement(parent.last, word::REST, Object::Term(cell))?;
+            ElementTerm::At { start, .. } => {
+                self.statement(parent.last, word::REST, ObjectPlace::Term(cell))?;
                 // It overwrites the previous one, so that long lists hold no more memory than short ones.
-                if let Term::At { start: new, len } = cell {
+                if let ElementTerm::At { start: new, len } = cell {
                     let from = new as usize..(new + len) as usize;
                     self.arena.copy_within(from, start as usize);
                     self.arena.truncate((start + len) as usize);
-                    cell = Term::At { start, len };
+                    cell = ElementTerm::At { start, len };
                 }
             }
-            _ => self.link(parent, Object::Term(cell))?,
+            _ => self.link(parent, ObjectPlace::Term(cell))?,
         }
         if let Some(parent) = self.frames.last_mut() {
             parent.last = cell;

@@ -1,10 +1,10 @@
 //! Properties: the meaning of their attributes and content.
 
-use super::attributes::Attributes;
-use super::frames::{ElementFrame, ElementKind, Reifier, Scope};
+use super::attributes::SyntaxAttributes;
+use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
 use super::node::meant;
-use super::terms::{self, RDF, Term, Text, shortened, word};
-use super::{Capture, Meaning, Object, StatementState, Stray};
+use super::terms::{self, ElementTerm, LiteralText, RDF, shortened, word};
+use super::{Capture, Meaning, ObjectPlace, StatementState, Stray};
 use jindou_model::{Result, term};
 use jindou_xml::Start;
 use std::io::Write;
@@ -84,32 +84,32 @@ impl StatementState<'_, '_> {
             self.refuse("a property has both rdf:resource and rdf:nodeID, expected one of them");
         }
         let object = match found {
-            Attributes {
+            SyntaxAttributes {
                 resource: Some(resource),
                 ..
             } => meant!(self.iri(resource, &scope)),
-            Attributes {
+            SyntaxAttributes {
                 node_id: Some(label),
                 ..
             } => meant!(self.labelled(label)),
             _ => meant!(self.fresh()),
         };
         frame.kind = ElementKind::Empty;
-        self.link(&frame, Object::Term(object))?;
+        self.link(&frame, ObjectPlace::Term(object))?;
         meant!(self.attribute_properties(start, &found, object, &scope)?);
         self.frames.push(frame);
         Ok(Ok(()))
     }
 
     /// The predicate of the n-th `rdf:li`.
-    fn item(&mut self, number: u64) -> Meaning<Term> {
+    fn item(&mut self, number: u64) -> Meaning<ElementTerm> {
         let start = self.arena.len();
         // Writing to a Vec cannot fail.
         let _ = write!(self.arena, "<{RDF}_{number}");
         self.since(start)
     }
 
-    fn reifier(&mut self, found: &Attributes<'_>, scope: &Scope) -> Meaning<Reifier> {
+    fn reifier(&mut self, found: &SyntaxAttributes<'_>, scope: &ElementScope) -> Meaning<Reifier> {
         let mut reifier = Reifier::NONE;
         if let Some(id) = found.id {
             reifier.id = self.id(id, scope)?;
@@ -130,7 +130,7 @@ impl StatementState<'_, '_> {
         frame.kind = match kind {
             "Resource" => {
                 let node = meant!(self.fresh());
-                self.link(&frame, Object::Term(node))?;
+                self.link(&frame, ObjectPlace::Term(node))?;
                 frame.subject = node;
                 ElementKind::Node
             }
@@ -152,7 +152,7 @@ impl StatementState<'_, '_> {
     }
 
     /// Emits a property's statement, and those of its reifier.
-    pub(super) fn link(&mut self, property: &ElementFrame, object: Object) -> Result<()> {
+    pub(super) fn link(&mut self, property: &ElementFrame, object: ObjectPlace) -> Result<()> {
         let ElementFrame {
             subject,
             predicate,
@@ -161,21 +161,21 @@ impl StatementState<'_, '_> {
         } = *property;
         self.statement(subject, predicate, object)?;
         let is_lost = [subject, predicate].into_iter().any(|t| t.lost().is_some())
-            || matches!(object, Object::Term(Term::Bad(_)));
+            || matches!(object, ObjectPlace::Term(ElementTerm::Bad(_)));
         if is_lost {
             return Ok(());
         }
         if reifier.id.is_there() {
-            self.statement(reifier.id, word::TYPE, Object::Term(word::STATEMENT))?;
-            self.statement(reifier.id, word::SUBJECT, Object::Term(subject))?;
-            self.statement(reifier.id, word::PREDICATE, Object::Term(predicate))?;
+            self.statement(reifier.id, word::TYPE, ObjectPlace::Term(word::STATEMENT))?;
+            self.statement(reifier.id, word::SUBJECT, ObjectPlace::Term(subject))?;
+            self.statement(reifier.id, word::PREDICATE, ObjectPlace::Term(predicate))?;
             self.statement(reifier.id, word::OBJECT, object)?;
         }
         if reifier.annotation.is_there() {
             let mut made = Vec::new();
             let bytes = match object {
-                Object::Term(object) => object.bytes(&self.arena),
-                Object::Scratch => &self.scratch,
+                ObjectPlace::Term(object) => object.bytes(&self.arena),
+                ObjectPlace::Scratch => &self.scratch,
             };
             terms::triple(
                 subject.bytes(&self.arena),
@@ -184,7 +184,7 @@ impl StatementState<'_, '_> {
                 &mut made,
             )?;
             let kept = std::mem::replace(&mut self.scratch, made);
-            self.statement(reifier.annotation, word::REIFIES, Object::Scratch)?;
+            self.statement(reifier.annotation, word::REIFIES, ObjectPlace::Scratch)?;
             self.scratch = kept;
         }
         Ok(())
@@ -194,20 +194,20 @@ impl StatementState<'_, '_> {
     pub(super) fn end_property(&mut self, frame: &ElementFrame) -> Result<Meaning<()>> {
         match frame.kind {
             ElementKind::Property if !frame.has_node => {
-                match self.literal_of(Text::From(frame.text), frame.datatype, &frame.scope) {
+                match self.literal_of(LiteralText::From(frame.text), frame.datatype, &frame.scope) {
                     Some(bad) => self.lose_statement(bad),
-                    None => self.link(frame, Object::Scratch)?,
+                    None => self.link(frame, ObjectPlace::Scratch)?,
                 }
             }
             ElementKind::Literal => {
                 let text = self.literal.take();
                 self.scratch.clear();
                 term::push_typed(&text, XML_LITERAL, &mut self.scratch);
-                self.link(frame, Object::Scratch)?;
+                self.link(frame, ObjectPlace::Scratch)?;
             }
             ElementKind::Collection => match frame.last {
-                Term::Absent => self.link(frame, Object::Term(word::NIL))?,
-                last => self.statement(last, word::REST, Object::Term(word::NIL))?,
+                ElementTerm::Absent => self.link(frame, ObjectPlace::Term(word::NIL))?,
+                last => self.statement(last, word::REST, ObjectPlace::Term(word::NIL))?,
             },
             ElementKind::Triple => {
                 let capture = self.captures.pop().unwrap_or_default();
@@ -220,7 +220,7 @@ impl StatementState<'_, '_> {
                     Capture { bad: Some(bad), .. } => self.lose_statement(bad),
                     Capture { term, .. } => {
                         self.scratch = term;
-                        self.link(frame, Object::Scratch)?;
+                        self.link(frame, ObjectPlace::Scratch)?;
                     }
                 }
             }

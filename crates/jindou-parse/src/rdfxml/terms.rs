@@ -1,6 +1,6 @@
 //! Terms of a document as canonical bytes: IRIs resolved against their base, languages, blank nodes.
 
-use super::frames::{Direction, Scope};
+use super::frames::{ElementScope, TextDirection};
 use super::{Meaning, StatementState, Stray, too_deep};
 use crate::chars;
 use crate::line::MAX_NESTING;
@@ -13,7 +13,7 @@ pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
 /// A term held by an open element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Term {
+pub(super) enum ElementTerm {
     Absent,
     /// In the arena.
     At {
@@ -26,7 +26,7 @@ pub(super) enum Term {
     Bad(u32),
 }
 
-impl Term {
+impl ElementTerm {
     pub(super) fn is_there(self) -> bool {
         self != Self::Absent
     }
@@ -53,12 +53,12 @@ impl Term {
 
 /// Words of the RDF vocabulary, as canonical bytes.
 pub(super) mod word {
-    use super::Term;
+    use super::ElementTerm;
 
     macro_rules! words {
         ($($name:ident = $local:literal),* $(,)?) => {
-            $(pub(in super::super) const $name: Term =
-                Term::Word(concat!("<http://www.w3.org/1999/02/22-rdf-syntax-ns#", $local));)*
+            $(pub(in super::super) const $name: ElementTerm =
+                ElementTerm::Word(concat!("<http://www.w3.org/1999/02/22-rdf-syntax-ns#", $local));)*
         };
     }
     words! {
@@ -99,10 +99,10 @@ impl StatementState<'_, '_> {
         self.arena.len()
     }
 
-    pub(super) fn since(&mut self, start: usize) -> Meaning<Term> {
+    pub(super) fn since(&mut self, start: usize) -> Meaning<ElementTerm> {
         let end = self.arena.len();
         match u32::try_from(end) {
-            Ok(end) => Ok(Term::At {
+            Ok(end) => Ok(ElementTerm::At {
                 start: start as u32,
                 len: end - start as u32,
             }),
@@ -113,7 +113,7 @@ impl StatementState<'_, '_> {
     }
 
     /// An IRI written as a reference, resolved against the base in scope.
-    pub(super) fn iri(&mut self, written: &str, scope: &Scope) -> Meaning<Term> {
+    pub(super) fn iri(&mut self, written: &str, scope: &ElementScope) -> Meaning<ElementTerm> {
         let start = self.begin();
         if chars::is_plain_iri(written.as_bytes()) {
             term::push_iri(written, &mut self.arena);
@@ -132,7 +132,7 @@ impl StatementState<'_, '_> {
                     Ok(())
                 }
                 (Err(_), Some(Err(number))) if oxiri::IriRef::parse(written).is_ok() => {
-                    return Ok(Term::Bad(*number));
+                    return Ok(ElementTerm::Bad(*number));
                 }
                 (Err(e), _) => Err(match oxiri::IriRef::parse(written) {
                     Ok(_) => "it is relative and there is no base".to_owned(),
@@ -150,7 +150,7 @@ impl StatementState<'_, '_> {
     }
 
     /// The IRI that a qualified name abbreviates.
-    pub(super) fn name(&mut self, name: &jindou_xml::Name<'_>) -> Meaning<Term> {
+    pub(super) fn name(&mut self, name: &jindou_xml::Name<'_>) -> Meaning<ElementTerm> {
         let start = self.begin();
         self.arena.push(term::IRI);
         self.arena.extend_from_slice(name.namespace.as_bytes());
@@ -182,7 +182,7 @@ impl StatementState<'_, '_> {
     }
 
     /// The IRI of an `rdf:ID`, which may be used once per base.
-    pub(super) fn id(&mut self, id: &str, scope: &Scope) -> Meaning<Term> {
+    pub(super) fn id(&mut self, id: &str, scope: &ElementScope) -> Meaning<ElementTerm> {
         if !jindou_xml::is_ncname(id) {
             return Ok(self.bad(format!(
                 "`{}` is not a valid rdf:ID, expected an XML name without a colon",
@@ -190,7 +190,7 @@ impl StatementState<'_, '_> {
             )));
         }
         let iri = self.iri(&format!("#{id}"), scope)?;
-        if let Term::At { .. } = iri
+        if let ElementTerm::At { .. } = iri
             && !self.ids.is_new(iri.bytes(&self.arena))
         {
             self.refuse(format!(
@@ -202,7 +202,7 @@ impl StatementState<'_, '_> {
     }
 
     /// The blank node of an `rdf:nodeID`.
-    pub(super) fn labelled(&mut self, label: &str) -> Meaning<Term> {
+    pub(super) fn labelled(&mut self, label: &str) -> Meaning<ElementTerm> {
         if !jindou_xml::is_ncname(label) {
             return Ok(self.bad(format!(
                 "`{}` is not a valid rdf:nodeID, expected an XML name without a colon",
@@ -215,16 +215,16 @@ impl StatementState<'_, '_> {
     }
 
     /// A new blank node.
-    pub(super) fn fresh(&mut self) -> Meaning<Term> {
+    pub(super) fn fresh(&mut self) -> Meaning<ElementTerm> {
         let start = self.begin();
         self.out.labels.push_fresh(&mut self.arena);
         self.since(start)
     }
 
     /// A language tag, not as a term but in the form used in literals.
-    pub(super) fn language(&mut self, tag: &str) -> Meaning<Term> {
+    pub(super) fn language(&mut self, tag: &str) -> Meaning<ElementTerm> {
         if tag.is_empty() {
-            return Ok(Term::Absent);
+            return Ok(ElementTerm::Absent);
         }
         if !chars::is_plain_language(tag.as_bytes())
             && let Err(e) = oxilangtag::LanguageTag::parse(tag)
@@ -242,30 +242,30 @@ impl StatementState<'_, '_> {
     /// Makes a literal in the scratch buffer; invalid content ends it.
     pub(super) fn literal_of(
         &mut self,
-        text: Text<'_>,
-        datatype: Term,
-        scope: &Scope,
+        text: LiteralText<'_>,
+        datatype: ElementTerm,
+        scope: &ElementScope,
     ) -> Option<u32> {
         self.scratch.clear();
         let text = match text {
-            Text::Of(text) => text,
-            Text::From(start) => self.text.get(start..).unwrap_or_default(),
+            LiteralText::Of(text) => text,
+            LiteralText::From(start) => self.text.get(start..).unwrap_or_default(),
         };
         match (datatype, scope.language) {
-            (Term::Bad(number), _) => return Some(number),
-            (Term::Absent, Term::Absent) => {
+            (ElementTerm::Bad(number), _) => return Some(number),
+            (ElementTerm::Absent, ElementTerm::Absent) => {
                 self.scratch.push(term::STRING);
                 self.scratch.extend_from_slice(text.as_bytes());
             }
-            (Term::Absent, Term::Bad(number)) => return Some(number),
-            (Term::Absent, language) => {
+            (ElementTerm::Absent, ElementTerm::Bad(number)) => return Some(number),
+            (ElementTerm::Absent, language) => {
                 self.scratch.push(term::LANG);
                 let tag = language.bytes(&self.arena);
                 self.scratch.extend(tag.iter().map(u8::to_ascii_lowercase));
                 self.scratch.extend_from_slice(match scope.direction {
                     None => b"",
-                    Some(Direction::Ltr) => b"--ltr",
-                    Some(Direction::Rtl) => b"--rtl",
+                    Some(TextDirection::Ltr) => b"--ltr",
+                    Some(TextDirection::Rtl) => b"--rtl",
                 });
                 self.scratch.push(0);
                 self.scratch.extend_from_slice(text.as_bytes());
@@ -284,7 +284,7 @@ impl StatementState<'_, '_> {
 
 /// Text of a literal.
 #[derive(Clone, Copy)]
-pub(super) enum Text<'t> {
+pub(super) enum LiteralText<'t> {
     Of(&'t str),
     /// The text of open elements from a byte on.
     From(usize),

@@ -1,10 +1,10 @@
 //! The list of inputs, and the options with which they are read.
 
-use super::{Document, Sources};
+use super::{SourceDocument, Sources};
 use crate::folder::folder;
 use crate::format::{Format, from_name};
-use crate::input::{Origin, Stream};
-use crate::labels::Keep;
+use crate::input::{InputStream, Origin};
+use crate::labels::KeptLabels;
 use crate::limits::Limits;
 use crate::report::Skipped;
 use jindou_model::{Error, Location, Result, term};
@@ -40,18 +40,18 @@ pub struct SourcesBuilder {
 /// An input with its options.
 #[derive(Clone, Debug)]
 struct Chosen {
-    wanted: Wanted,
+    wanted: InputKind,
     format: Option<Format>,
     graph: Option<String>,
     charset: Option<String>,
 }
 
 #[derive(Clone, Debug)]
-enum Wanted {
+enum InputKind {
     Path(PathBuf),
     Text(String, Arc<[u8]>),
     /// A document's IRI, and its bytes as they arrive.
-    Stream(String, Stream),
+    Stream(String, InputStream),
 }
 
 impl SourcesBuilder {
@@ -68,7 +68,7 @@ impl SourcesBuilder {
     #[must_use]
     pub fn input(mut self, input: Input) -> Self {
         self.inputs.push(Chosen {
-            wanted: Wanted::Path(input.path),
+            wanted: InputKind::Path(input.path),
             format: input.format,
             graph: input.graph,
             charset: None,
@@ -85,7 +85,7 @@ impl SourcesBuilder {
         format: Format,
     ) -> Self {
         self.inputs.push(Chosen {
-            wanted: Wanted::Text(name.into(), text.into()),
+            wanted: InputKind::Text(name.into(), text.into()),
             format: Some(format),
             graph: None,
             charset: None,
@@ -104,9 +104,9 @@ impl SourcesBuilder {
         format: Format,
         graph: Option<String>,
     ) -> Self {
-        let stream = Stream::new(Box::new(reader), size);
+        let stream = InputStream::new(Box::new(reader), size);
         self.inputs.push(Chosen {
-            wanted: Wanted::Stream(iri.into(), stream),
+            wanted: InputKind::Stream(iri.into(), stream),
             format: Some(format),
             graph,
             charset: None,
@@ -205,15 +205,15 @@ impl SourcesBuilder {
             };
             let format = format.or(self.format);
             match wanted {
-                Wanted::Text(name, text) => {
+                InputKind::Text(name, text) => {
                     let origin = Origin::Memory(name.clone(), Arc::clone(text));
                     found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
                 }
-                Wanted::Stream(iri, stream) => {
+                InputKind::Stream(iri, stream) => {
                     let origin = Origin::Stream(iri.clone(), stream.clone());
                     found.push((origin, format.unwrap_or(Format::NQuads), None, graph));
                 }
-                Wanted::Path(path) if path.as_os_str() == "-" => {
+                InputKind::Path(path) if path.as_os_str() == "-" => {
                     let format = format.ok_or_else(|| Error::UnknownFormat {
                         name: "<stdin>".into(),
                     })?;
@@ -224,7 +224,7 @@ impl SourcesBuilder {
                     }
                     found.push((Origin::Stdin, format, None, graph));
                 }
-                Wanted::Path(path) => {
+                InputKind::Path(path) => {
                     let meta = std::fs::metadata(path).map_err(|e| Error::io(path, e))?;
                     if meta.is_dir() {
                         folder(path, &graph, &mut found, &mut warnings)?;
@@ -250,7 +250,7 @@ impl SourcesBuilder {
         }
         let first = self.first_document.unwrap_or(0);
         let mut size = Some(0u64);
-        let documents: Vec<Document> = found
+        let documents: Vec<SourceDocument> = found
             .into_iter()
             .zip(charsets)
             .enumerate()
@@ -258,7 +258,7 @@ impl SourcesBuilder {
                 let bytes = origin.size();
                 size = size.zip(bytes).map(|(a, b)| a + b);
                 let base = self.base.clone().or_else(|| own_url(&origin));
-                Document {
+                SourceDocument {
                     number: first.wrapping_add(i as u64),
                     origin,
                     format,
@@ -285,9 +285,9 @@ impl SourcesBuilder {
         });
         Ok(Sources {
             keep_labels: match (self.all_labels, self.first_document, documents.len()) {
-                (true, _, _) => Keep::All,
-                (false, None, 1) => Keep::Unlike,
-                _ => Keep::None,
+                (true, _, _) => KeptLabels::All,
+                (false, None, 1) => KeptLabels::Unlike,
+                _ => KeptLabels::None,
             },
             documents,
             order,

@@ -4,14 +4,14 @@ mod builder;
 
 pub use builder::{Input, SourcesBuilder};
 
-use crate::blocks::{BlockAt, Blocks, FileBlocks, StreamBlocks};
+use crate::blocks::{BlockAt, DocumentBlocks, FileBlocks, StreamBlocks};
 use crate::document::{self, ReadContext};
 use crate::format::{Compression, Format};
-use crate::input::{self, LineCounter, Opened, Origin};
-use crate::labels::{Keep, LabelScope};
+use crate::input::{self, LineCounter, OpenedDocument, Origin};
+use crate::labels::{KeptLabels, LabelScope};
 use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
-use crate::report::{BadStatement, Line, Rest, Skipped};
+use crate::report::{BadStatement, LineNumbers, Rest, Skipped};
 use jindou_model::sync;
 use jindou_model::{Charge, Error, Holder, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use std::io::Read;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 
 /// One text with its own blank nodes.
 #[derive(Debug)]
-pub(crate) struct Document {
+pub(crate) struct SourceDocument {
     pub(crate) number: u64,
     pub(crate) origin: Origin,
     pub(crate) format: Format,
@@ -43,10 +43,10 @@ pub(crate) struct Document {
 /// A source can be run again once all workers of the last run have returned; it then delivers the same quads with the
 /// same blank node labels. (Standard input can be read only once.)
 pub struct Sources {
-    documents: Vec<Document>,
+    documents: Vec<SourceDocument>,
     /// The order in which documents are started.
     order: Vec<usize>,
-    keep_labels: Keep,
+    keep_labels: KeptLabels,
     lenient: bool,
     limits: Limits,
     size: Option<u64>,
@@ -73,7 +73,7 @@ struct SharedQueue {
 
 enum SourceState {
     Waiting,
-    Lines(Blocks),
+    Lines(DocumentBlocks),
     Taken,
 }
 
@@ -202,7 +202,7 @@ impl Sources {
     #[expect(clippy::too_many_arguments, reason = "a worker's whole context")]
     fn lines(
         &self,
-        document: &Document,
+        document: &SourceDocument,
         state: &Mutex<SourceState>,
         labels: &LabelScope,
         run: &ReadContext<'_>,
@@ -252,7 +252,11 @@ impl Sources {
     }
 }
 
-fn open_blocks(document: &Document, run: &ReadContext<'_>, workers: usize) -> Result<Blocks> {
+fn open_blocks(
+    document: &SourceDocument,
+    run: &ReadContext<'_>,
+    workers: usize,
+) -> Result<DocumentBlocks> {
     if let Origin::File(path) = &document.origin {
         let file = input::open_file(path)?;
         let meta = file.metadata().map_err(|e| Error::io(path, e))?;
@@ -263,7 +267,7 @@ fn open_blocks(document: &Document, run: &ReadContext<'_>, workers: usize) -> Re
                 .read_to_end(&mut head)
                 .map_err(|e| Error::io(path, e))?;
             if Compression::from_magic(&head).is_none() && document.compression.is_none() {
-                return Ok(Blocks::File(Arc::new(FileBlocks::new(
+                return Ok(DocumentBlocks::File(Arc::new(FileBlocks::new(
                     file,
                     meta.len(),
                     workers,
@@ -271,24 +275,24 @@ fn open_blocks(document: &Document, run: &ReadContext<'_>, workers: usize) -> Re
             }
         }
     }
-    let Opened { reader, .. } = input::open(
+    let OpenedDocument { reader, .. } = input::open(
         &document.origin,
         document.compression,
         run.counter,
         run.limits,
     )?;
     let blocks = StreamBlocks::new(reader, run.limits);
-    Ok(Blocks::Stream(Arc::new(Mutex::new(blocks))))
+    Ok(DocumentBlocks::Stream(Arc::new(Mutex::new(blocks))))
 }
 
 /// Reports the place of a bad line; counts the lines of a file up to it.
 #[cold]
 fn bad_line(
-    document: &Document,
+    document: &SourceDocument,
     block: BlockAt,
     text: &[u8],
     e: LineError,
-    wanted: Line,
+    wanted: LineNumbers,
 ) -> Result<BadStatement> {
     let at = e.at.min(text.len());
     let from = memchr::memrchr2(b'\n', b'\r', &text[block.begin..at])
@@ -296,7 +300,7 @@ fn bad_line(
     let to = memchr::memchr2(b'\n', b'\r', &text[at..]).map_or(text.len(), |n| at + n);
     let mut counter = LineCounter::default();
     let mut before = block.lines.unwrap_or(0);
-    let known = block.lines.is_some() || wanted == Line::Wanted;
+    let known = block.lines.is_some() || wanted == LineNumbers::Wanted;
     if block.lines.is_none()
         && known
         && let Origin::File(path) = &document.origin

@@ -6,7 +6,7 @@ mod describe;
 mod size;
 
 use crate::parse::{SyntaxOptions, parse_with};
-use crate::update::{Request, parse_update_with};
+use crate::update::{UpdateRequest, parse_update_with};
 use jindou_model::{Error, Resource, Result, scope};
 use jindou_syntax::algebra::Query;
 use size::Size;
@@ -77,7 +77,7 @@ impl DerefMut for Parsed {
 #[derive(Debug)]
 pub struct ParsedUpdate {
     /// The request.
-    pub request: Request,
+    pub request: UpdateRequest,
     /// Depth of the deepest operation's algebra.
     pub depth: usize,
 }

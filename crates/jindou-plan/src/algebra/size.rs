@@ -31,7 +31,7 @@ enum SizedPart<'a> {
 }
 
 #[derive(Default)]
-struct Measure<'a> {
+struct SizeMeasure<'a> {
     open: Vec<(SizedPart<'a>, usize)>,
     size: Size,
     held: CountedTexts,
@@ -42,7 +42,7 @@ struct Measure<'a> {
 
 /// The size of a query. O(query).
 pub(super) fn of_query(query: &Query) -> Size {
-    let mut m = Measure::default();
+    let mut m = SizeMeasure::default();
     m.open.push((SizedPart::Pattern(query.pattern()), 1));
     if let Query::Construct { template, .. } = query {
         m.list::<TriplePattern>(template.len());
@@ -57,7 +57,7 @@ pub(super) fn of_query(query: &Query) -> Size {
 /// The size of an update's operation. O(operation).
 pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
     use GraphUpdateOperation as Op;
-    let mut m = Measure::default();
+    let mut m = SizeMeasure::default();
     match operation {
         Op::InsertData { data } => {
             m.list::<Quad>(data.len());
@@ -125,9 +125,9 @@ pub(super) fn of_operation(operation: &GraphUpdateOperation) -> Size {
 
 /// Approximate heap bytes of an expression; texts that are already counted are left out. O(expression).
 pub(crate) fn expression_bytes(e: &Expression, held: &mut CountedTexts) -> u64 {
-    let mut m = Measure {
+    let mut m = SizeMeasure {
         held: std::mem::take(held),
-        ..Measure::default()
+        ..SizeMeasure::default()
     };
     m.open.push((SizedPart::Expression(e, 1), 1));
     m.drain();
@@ -135,7 +135,7 @@ pub(crate) fn expression_bytes(e: &Expression, held: &mut CountedTexts) -> u64 {
     m.size.bytes
 }
 
-impl<'a> Measure<'a> {
+impl<'a> SizeMeasure<'a> {
     fn all(mut self) -> Size {
         self.drain();
         self.size.depth += self.stacked;

@@ -4,14 +4,14 @@
 use super::*;
 use crate::operator;
 use jindou_graph::Edges;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use oxrdf::Literal;
 
 /// Most rows that are produced while planning.
 const MAX_ROWS: usize = 4_096;
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// COUNTs over one pattern of the default graph with all ends free: of all rows, by predicate, or by one end of one
     /// predicate. `None` for any other group, or where named graphs make the counts inexact.
     pub(super) fn counted(
@@ -72,7 +72,7 @@ impl Builder<'_> {
                 }
                 let mut keys = vec![];
                 match view.here() {
-                    None => view.candidate_keys(Scope::Default, &mut keys),
+                    None => view.candidate_keys(GraphScope::Default, &mut keys),
                     Some(here) => here.default.keys_into(0, count, &mut keys),
                 }
                 if let Some(patch) = view.patch() {

@@ -114,7 +114,7 @@ fn with_row<'e>(
     }
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     fn peeled<'n>(&mut self, body: &'n LogicalNode, outer: &SlotSet) -> Option<Peeled<'n>> {
         let mut one = part(body, outer)?;
         let NodeKind::Union(branches) = &one.core.kind else {

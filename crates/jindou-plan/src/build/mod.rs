@@ -8,7 +8,7 @@ mod reach;
 mod rows;
 mod shell;
 
-use crate::condition::{self, Compiled, Compiler};
+use crate::condition::{self, CompiledCondition, ConditionCompiler};
 use crate::cost::{self, EXPRESSION, GROUP, HASH_PROBE, OUT, PATH, SERVICE, SORT};
 use crate::equal;
 use crate::expression::Expr;
@@ -19,10 +19,11 @@ use crate::resolve::Dataset;
 use crate::set::SlotSet;
 use crate::split;
 use crate::steps;
-use crate::validity::Watched;
+use crate::validity::WatchedSnapshot;
 use crate::{
-    Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Endpoint, Exploration, FarEnd,
-    GraphRef, JoinKey, JoinKind, Match, Operand, Operator, Path, Slot, StartSource, Step, StepKind,
+    Aggregate, AggregateFunction, ApplyKind, Cell, Condition, Count, Exploration, FarEnd, GraphRef,
+    JoinKey, JoinKind, Match, Operand, Operator, Path, ServiceEndpoint, Slot, StartSource, Step,
+    StepKind,
 };
 use jindou_model::{VertexId, scope, term};
 use jindou_syntax::algebra::{Canonical, Expression, NamedNode, PropertyPathExpression};
@@ -36,27 +37,27 @@ use built::{Nodes, group, is_unit, on_steps, slice, union};
 pub(crate) use reach::Reaches;
 use rows::nodes_of;
 pub(crate) use rows::{is_safe, op_certain};
-pub(crate) use shell::Taken;
+pub(crate) use shell::TakenOperators;
 
 /// Slots of the rows that the nearest `Apply` runs its inner part for.
 #[derive(Clone, Default)]
-pub(crate) struct OuterRow {
+pub(crate) struct OuterSlots {
     pub certain: SlotSet,
     pub possible: SlotSet,
 }
 
-pub(crate) struct Builder<'a> {
-    pub snapshot: &'a Watched<'a>,
+pub(crate) struct PlanBuilder<'a> {
+    pub snapshot: &'a WatchedSnapshot<'a>,
     pub dataset: &'a Dataset,
     pub slots: Vec<String>,
     /// Set inside the inner part of an `Apply` that runs for each row.
-    pub outer: OuterRow,
+    pub outer: OuterSlots,
     /// Slots whose values an EXISTS substitutes in the patterns of its body: they are constants there.
     pub constants: SlotSet,
     /// Reach of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
-    /// Number of nodes that may still be planned in another way; see [`Builder::may_try`].
+    /// Number of nodes that may still be planned in another way; see [`PlanBuilder::may_try`].
     pub tries: std::cell::Cell<usize>,
     /// Variables that the query compares with others by `=`.
     pub compared: SlotSet,
@@ -90,7 +91,7 @@ fn joined_outer(mut op: &Operator) -> SlotSet {
     out
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Operators that give the node's solutions, for the outer row if there is one.
     pub(crate) fn build(&mut self, node: &LogicalNode) -> Built {
         if scope::is_over() {
@@ -476,7 +477,7 @@ impl Builder<'_> {
     pub(super) fn apply(&mut self, input: Built, body: &LogicalNode, kind: ApplyKind) -> Built {
         let mut input = self.with_outer(input, &body.uses);
         if let (NodeKind::Service(service), ApplyKind::Inner | ApplyKind::Left) = (&body.kind, kind)
-            && matches!(service.endpoint, Endpoint::Slot(_))
+            && matches!(service.endpoint, ServiceEndpoint::Slot(_))
         {
             // The part reads only the endpoint from the row: one call per endpoint. Other common slots are compared
             // when the rows are combined.
@@ -519,7 +520,7 @@ impl Builder<'_> {
         if let Some(b) = by_row {
             return b.refilled(taken);
         }
-        let row = OuterRow {
+        let row = OuterSlots {
             certain: input.certain.clone(),
             possible: input.possible.clone(),
         };
@@ -541,7 +542,7 @@ impl Builder<'_> {
     }
 
     fn conjunction(&self, filters: &[Arc<Expr>], certain: &SlotSet) -> Option<Condition> {
-        let compiler = Compiler {
+        let compiler = ConditionCompiler {
             snapshot: self.snapshot,
             resources: 0,
             certain: Some(certain),
@@ -551,7 +552,7 @@ impl Builder<'_> {
             .iter()
             .take_while(|_| !scope::is_over())
             .filter_map(|f| match compiler.compile(f) {
-                Compiled::True => None,
+                CompiledCondition::True => None,
                 other => Some(condition::known(other)),
             })
             .collect();

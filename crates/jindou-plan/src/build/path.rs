@@ -5,7 +5,7 @@ use super::rows::{is_nullable, keeps_any};
 use super::*;
 use crate::operator;
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     pub(super) fn path(&mut self, input: Built, p: &PathNode) -> Built {
         let mut input = input;
         let graph = match &p.place {

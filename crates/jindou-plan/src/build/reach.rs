@@ -6,7 +6,7 @@
 use super::*;
 use crate::parameters::is_parameter;
 use jindou_graph::Edges;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId};
 use rustc_hash::FxHashSet;
 
@@ -44,7 +44,7 @@ pub(crate) type Reaches = Vec<(Path, GraphRef, PathReach)>;
 /// Edges of a step and the direction in which they are followed.
 type Label = (PredicateId, Direction);
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Pairs that a path gives for one row, and vertices that it visits.
     pub(super) fn reach(
         &mut self,
@@ -238,7 +238,7 @@ impl Builder<'_> {
 
     /// Number of nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is the number of
     /// nodes there are.
-    fn walk(&self, labels: &[Label], scope: Scope<'_>, from: u32, most: f64) -> f64 {
+    fn walk(&self, labels: &[Label], scope: GraphScope<'_>, from: u32, most: f64) -> f64 {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);
         let mut scratch = vec![];
@@ -278,13 +278,13 @@ impl Builder<'_> {
     }
 }
 
-fn degree(view: Edges<'_>, scope: Scope<'_>, v: u32) -> u64 {
-    let default = if matches!(scope, Scope::Default | Scope::Union) {
+fn degree(view: Edges<'_>, scope: GraphScope<'_>, v: u32) -> u64 {
+    let default = if matches!(scope, GraphScope::Default | GraphScope::Union) {
         view.default_degree(v)
     } else {
         0
     };
-    let named = if matches!(scope, Scope::Default) {
+    let named = if matches!(scope, GraphScope::Default) {
         0
     } else {
         view.named_degree(v)
@@ -293,8 +293,8 @@ fn degree(view: Edges<'_>, scope: Scope<'_>, v: u32) -> u64 {
 }
 
 /// The graphs to read; all graphs where rows choose them.
-fn scope_of(graph: &GraphRef) -> Scope<'_> {
-    graph.scope().unwrap_or(Scope::AnyNamed)
+fn scope_of(graph: &GraphRef) -> GraphScope<'_> {
+    graph.scope().unwrap_or(GraphScope::AnyNamed)
 }
 
 /// The edges of all steps of a path; false if some may have any predicate.

@@ -9,8 +9,8 @@ use crate::joins;
 const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
-impl Builder<'_> {
-    /// See [`Builder::tries`].
+impl PlanBuilder<'_> {
+    /// See [`PlanBuilder::tries`].
     pub(crate) fn tries_for(root: &LogicalNode) -> std::cell::Cell<usize> {
         std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
     }

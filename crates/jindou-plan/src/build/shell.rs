@@ -8,7 +8,7 @@ use crate::{Condition, Slot, Step};
 const SMALL: usize = 32;
 
 /// Operators that were taken out of a [`Built`], which has a placeholder (a shell) in their place meanwhile.
-pub(crate) struct Taken {
+pub(crate) struct TakenOperators {
     op: Option<Operator>,
     shell: Slot,
 }
@@ -16,7 +16,7 @@ pub(crate) struct Taken {
 impl Built {
     /// Takes the operators out if they are expensive to copy: the shell can then be copied for each way to try, and the
     /// chosen way gets them back by [`Self::refilled`]. `number` distinguishes shells in one tree.
-    pub(crate) fn hollowed(&mut self, number: Slot) -> Taken {
+    pub(crate) fn hollowed(&mut self, number: Slot) -> TakenOperators {
         // No plan has this many variables.
         let shell = Slot::MAX - number;
         let op = is_large(&self.op).then(|| {
@@ -26,10 +26,10 @@ impl Built {
             };
             std::mem::replace(&mut self.op, values.into())
         });
-        Taken { op, shell }
+        TakenOperators { op, shell }
     }
 
-    pub(crate) fn refilled(mut self, mut taken: Taken) -> Self {
+    pub(crate) fn refilled(mut self, mut taken: TakenOperators) -> Self {
         if taken.op.is_some() {
             fill(&mut self.op, &mut taken);
         }
@@ -38,7 +38,7 @@ impl Built {
 }
 
 /// Puts the operators back in place of their shell. Recurses as deep as the operators above the shell.
-fn fill(op: &mut Operator, taken: &mut Taken) {
+fn fill(op: &mut Operator, taken: &mut TakenOperators) {
     if let Operator::Values(v) = op
         && v.slots == [taken.shell]
     {

@@ -1,10 +1,10 @@
 //! Joins of very many parts: one order, found in time roughly linear in the query's length.
 
 use super::{Filters, ROW_AHEAD, score};
-use crate::build::{Builder, Built, hash_join, is_safe, row_of};
+use crate::build::{Built, PlanBuilder, hash_join, is_safe, row_of};
 use crate::cost;
 use crate::expression::Expr;
-use crate::keyed::Comparison;
+use crate::keyed::KeyedCondition;
 use crate::logical::LogicalNode;
 use crate::set::SlotSet;
 use crate::{JoinKind, Slot};
@@ -19,7 +19,7 @@ const LINKS: usize = 64;
 
 /// Filters that compare parts, and the slots that parts may bind.
 struct FilterLinks {
-    list: Vec<Comparison>,
+    list: Vec<KeyedCondition>,
     later: SlotSet,
 }
 
@@ -85,7 +85,7 @@ impl WaitingFilters {
     }
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Joins the parts, starting with the one at `first` and always continuing with the first part that is connected
     /// with what is already joined, either by going on from the rows or by hashing.
     pub(super) fn join_many(

@@ -2,10 +2,10 @@
 
 use super::choices::{choices, conjunction};
 use super::{
-    Alternative, ComparedPair, Comparison, ComparisonSide, LinkedComparisons, OrientedComparison,
-    compares, equality, is_text, sides, size, slots_of,
+    Alternative, ComparedPair, ComparisonSide, KeyedCondition, LinkedComparisons,
+    OrientedComparison, compares, equality, is_text, sides, size, slots_of,
 };
-use crate::build::{Builder, Built, JoinMatches, match_join};
+use crate::build::{Built, JoinMatches, PlanBuilder, match_join};
 use crate::expression::Expr;
 use crate::operator::{Match, MatchBy};
 use crate::set::SlotSet;
@@ -22,9 +22,9 @@ const SORTED: f64 = 4.0;
 /// Largest number of parts of an expression that go into its column's name.
 const NAMED: usize = 12;
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// Comparisons among the conditions at these positions.
-    pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<Comparison>> {
+    pub(crate) fn comparisons(&mut self, conditions: &[Arc<Expr>]) -> Vec<Option<KeyedCondition>> {
         let mut found = 0;
         let mut known = vec![];
         conditions
@@ -40,7 +40,7 @@ impl Builder<'_> {
                         whole: None,
                         is_pair: true,
                     };
-                    return Some(Comparison {
+                    return Some(KeyedCondition {
                         choices: vec![choice],
                         always: None,
                     });
@@ -51,8 +51,8 @@ impl Builder<'_> {
     }
 
     /// The condition as alternatives.
-    fn choices(&mut self, f: &Expr, known: &mut Vec<ComparisonSide>) -> Option<Comparison> {
-        let mut out = Comparison {
+    fn choices(&mut self, f: &Expr, known: &mut Vec<ComparisonSide>) -> Option<KeyedCondition> {
+        let mut out = KeyedCondition {
             choices: vec![],
             always: None,
         };
@@ -160,7 +160,7 @@ impl Builder<'_> {
         right: &Built,
         kind: JoinKind,
         later: &SlotSet,
-        comparisons: impl Iterator<Item = Option<&'c Comparison>>,
+        comparisons: impl Iterator<Item = Option<&'c KeyedCondition>>,
     ) -> Option<(Built, Vec<usize>)> {
         let linked: Vec<(usize, LinkedComparisons<'c>)> = comparisons
             .enumerate()

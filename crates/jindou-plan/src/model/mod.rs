@@ -14,7 +14,9 @@ use jindou_graph::Graph;
 use jindou_graph::shard::Sharded;
 use jindou_model::Direction;
 use moves::StateFacts;
-pub(crate) use moves::{Move, SearchState, StartValues, SubStep, SubStepKind, bits, edges_of};
+pub(crate) use moves::{
+    SearchMove, SearchState, StartOrigin, SubStep, SubStepKind, bits, edges_of,
+};
 use values::SampleValues;
 
 /// One lookup of a key and its list: when ids ascend, when the segment is small, otherwise.
@@ -33,7 +35,7 @@ const LONG_LIST: f64 = 1e5;
 const PREDICATES_OF: f64 = 40.0;
 
 /// Cost model of one query.
-pub(crate) struct Model<'a> {
+pub(crate) struct CostModel<'a> {
     pub edges: &'a [Edge],
     pub info: Vec<Option<EdgeInfo>>,
     pub stars: Vec<Option<SlotStar>>,
@@ -67,7 +69,7 @@ fn fetch_degrees(edges: &[Edge], sharded: &Sharded) {
     sharded.fetch_degrees(of);
 }
 
-impl<'a> Model<'a> {
+impl<'a> CostModel<'a> {
     pub(crate) fn new(
         resolved: &'a Resolved,
         snapshot: &dyn Graph,
@@ -310,7 +312,7 @@ impl<'a> Model<'a> {
     pub(crate) fn apply(
         &self,
         state: &SearchState,
-        m: &Move,
+        m: &SearchMove,
         mut subs: Option<&mut Vec<SubStep>>,
     ) -> SearchState {
         let mut next = state.clone();
@@ -318,11 +320,11 @@ impl<'a> Model<'a> {
         let mut used = 0u128;
         let mut tested = 0u128;
         match m {
-            Move::Given(slots) => {
+            SearchMove::Given(slots) => {
                 fan = 1.0;
                 next.bound |= slots;
             }
-            Move::Start(slot, source) => {
+            SearchMove::Start(slot, source) => {
                 let (values, cost) = self.start(*slot, *source);
                 fan = values;
                 next.cost += cost + state.rows * values * COPY;
@@ -332,11 +334,11 @@ impl<'a> Model<'a> {
                 if state.bound == 0 {
                     next.ascending = Some(*slot);
                 }
-                if let StartValues::Keys(e, _) = source {
+                if let StartOrigin::Keys(e, _) = source {
                     next.keys = Some((*slot, *e));
                 }
             }
-            Move::Bind(slot, lists) => {
+            SearchMove::Bind(slot, lists) => {
                 (fan, next.cost) = self.bind(state, *slot, *lists);
                 next.cost += state.cost;
                 next.rows = state.rows * fan;
@@ -347,7 +349,7 @@ impl<'a> Model<'a> {
                     next.ascending = Some(*slot);
                 }
             }
-            Move::Graph(e) => {
+            SearchMove::Graph(e) => {
                 let edge = &self.edges[*e];
                 next.bound |= self.masks[*e];
                 used = 1 << e;
@@ -375,7 +377,7 @@ impl<'a> Model<'a> {
                     next.rows *= self.inside(*e, to);
                 }
             }
-            Move::Any(e) => {
+            SearchMove::Any(e) => {
                 let (f, cost, _) = self.any(*e, state);
                 fan = f;
                 next.cost += state.rows * cost;
@@ -383,7 +385,7 @@ impl<'a> Model<'a> {
                 next.bound |= self.masks[*e];
                 used = 1 << e;
             }
-            Move::Scan(e) => {
+            SearchMove::Scan(e) => {
                 let bound_predicate = matches!(self.edges[*e].predicate, ResolvedPredicate::Slot(p) if state.bound >> p & 1 == 1);
                 fan = if bound_predicate {
                     self.quads / self.predicates
@@ -436,10 +438,10 @@ impl<'a> Model<'a> {
     }
 
     /// Number of values of a start, and its cost.
-    fn start(&self, slot: Slot, source: StartValues) -> (f64, f64) {
+    fn start(&self, slot: Slot, source: StartOrigin) -> (f64, f64) {
         match source {
-            StartValues::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
-            StartValues::Keys(e, d) => {
+            StartOrigin::IdFilter => (self.within(slot), 0.5 * self.within(slot)),
+            StartOrigin::Keys(e, d) => {
                 let Some(info) = &self.info[e] else {
                     return (self.vertices, self.vertices);
                 };
@@ -568,7 +570,7 @@ impl<'a> Model<'a> {
         SubStepKind::Check(e, direction)
     }
 
-    /// The end from which [`Move::Any`] walks.
+    /// The end from which [`SearchMove::Any`] walks.
     pub(crate) fn any_direction(&self, e: usize, state: &SearchState) -> Direction {
         self.any(e, state).2
     }

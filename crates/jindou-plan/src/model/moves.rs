@@ -25,11 +25,11 @@ pub(crate) enum SubStepKind {
 
 /// Ways in which the search continues from a state.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Move {
+pub(crate) enum SearchMove {
     /// Slots that were bound before the search (a mask): everything that they decide is tested.
     Given(u128),
     /// Binds a slot that is not reached from any bound slot.
-    Start(Slot, StartValues),
+    Start(Slot, StartOrigin),
     /// Binds a slot by the lists of these edges (a mask).
     Bind(Slot, u128),
     /// Binds the graph variable, and an unbound end if there is one.
@@ -40,9 +40,9 @@ pub(crate) enum Move {
     Scan(usize),
 }
 
-/// Source of the values of [`Move::Start`].
+/// Source of the values of [`SearchMove::Start`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum StartValues {
+pub(crate) enum StartOrigin {
     IdFilter,
     Keys(usize, Direction),
 }

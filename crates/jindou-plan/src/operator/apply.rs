@@ -1,6 +1,6 @@
 //! Dependent parts: OPTIONAL, EXISTS and similar, row by row.
 
-use super::facts::{EachInput, OperatorFacts, Role, RowSlots, prune};
+use super::facts::{EachInput, InputRole, OperatorFacts, RowSlots, prune};
 use super::{Operator, Walk};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
@@ -92,11 +92,11 @@ impl OperatorFacts for Apply {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
         let role = if self.kind.gives_inner() {
-            Role::Dependent
+            InputRole::Dependent
         } else {
-            Role::DependentSought
+            InputRole::DependentSought
         };
         f(role, &self.inner);
     }

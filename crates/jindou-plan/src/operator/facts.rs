@@ -11,7 +11,7 @@ use jindou_model::scope;
 
 /// Roles of an operator's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum InputRole {
     /// Rows stream through the operator; its rows have their columns.
     Streams,
     /// Rows are held in memory, and their columns are added.
@@ -24,7 +24,7 @@ pub enum Role {
     DependentSought,
 }
 
-impl Role {
+impl InputRole {
     /// Returns true if the input's columns are among the operator's.
     #[must_use]
     pub fn gives_columns(self) -> bool {
@@ -54,7 +54,7 @@ pub enum Order {
 pub(crate) type EachId<'f> = dyn FnMut(&mut u32, bool) + 'f;
 
 /// Callback for each input and its role.
-pub(crate) type EachInput<'f, 'a> = dyn FnMut(Role, &'a Operator) + 'f;
+pub(crate) type EachInput<'f, 'a> = dyn FnMut(InputRole, &'a Operator) + 'f;
 
 /// Properties of an operator that its own file defines. Methods without a default must be given; the defaults of the
 /// others fit an operator that takes one row at a time.
@@ -118,7 +118,7 @@ pub(crate) trait OperatorFacts {
     /// Returns true if the planner has proved that it has no rows, whatever its outer row is.
     fn is_never(&self) -> bool {
         let mut never = self.is_never_by_itself();
-        self.each_input(&mut |role, i| never |= role == Role::Streams && i.is_never());
+        self.each_input(&mut |role, i| never |= role == InputRole::Streams && i.is_never());
         never
     }
 

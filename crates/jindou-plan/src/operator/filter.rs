@@ -1,7 +1,7 @@
 //! FILTER.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, OperatorFacts, Order, Role, prune};
+use super::facts::{EachId, EachInput, InputRole, OperatorFacts, Order, prune};
 use crate::condition::selectivity;
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
@@ -22,7 +22,7 @@ impl OperatorFacts for Filter {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

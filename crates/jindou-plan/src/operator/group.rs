@@ -1,7 +1,7 @@
 //! GROUP BY.
 
 use super::Operator;
-use super::facts::{EachInput, OperatorFacts, Role, RowSlots, prune};
+use super::facts::{EachInput, InputRole, OperatorFacts, RowSlots, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost, show, weigh};
@@ -72,7 +72,7 @@ impl OperatorFacts for Group {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

@@ -1,7 +1,7 @@
 //! Joins of two independent inputs.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, OperatorFacts, Role, prune};
+use super::facts::{EachId, EachInput, InputRole, OperatorFacts, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Condition, Relation, Slot, condition, cost, parameters, show, weigh};
@@ -88,10 +88,12 @@ pub struct Join {
 }
 
 impl Join {
-    fn right_role(&self) -> Role {
+    fn right_role(&self) -> InputRole {
         match self.kind {
-            JoinKind::Inner | JoinKind::Left => Role::Held,
-            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus | JoinKind::Mark(_) => Role::Sought,
+            JoinKind::Inner | JoinKind::Left => InputRole::Held,
+            JoinKind::Semi | JoinKind::Anti | JoinKind::Minus | JoinKind::Mark(_) => {
+                InputRole::Sought
+            }
         }
     }
 
@@ -133,7 +135,7 @@ impl OperatorFacts for Join {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.left);
+        f(InputRole::Streams, &self.left);
         f(self.right_role(), &self.right);
     }
 
@@ -153,7 +155,7 @@ impl OperatorFacts for Join {
         }
         let both = wanted.or(&keys);
         let mut used = prune(&mut self.left, &both);
-        let right = if self.right_role() == Role::Held {
+        let right = if self.right_role() == InputRole::Held {
             both
         } else {
             keys

@@ -1,7 +1,7 @@
 //! Property paths.
 
 use super::Operator;
-use super::facts::{EachId, EachInput, OperatorFacts, Role, RowSlots, prune};
+use super::facts::{EachId, EachInput, InputRole, OperatorFacts, RowSlots, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{FarEnd, GraphRef, Operand, Slot, cost, parameters, weigh};
@@ -67,7 +67,7 @@ impl OperatorFacts for FollowPath {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

@@ -12,7 +12,7 @@ const LONGEST_SHOWN: usize = 200;
 
 /// The endpoint that SERVICE asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Endpoint {
+pub enum ServiceEndpoint {
     /// The endpoint with this IRI.
     Iri(NamedNode),
     /// The endpoint that the outer row names in this slot. Only inside the `inner` of a [`super::Apply`] with
@@ -24,7 +24,7 @@ pub enum Endpoint {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Service {
     /// The endpoint.
-    pub endpoint: Endpoint,
+    pub endpoint: ServiceEndpoint,
     /// The query to send: a SELECT whose columns are named like `slots`.
     pub query: String,
     /// Variable and slot of each column.
@@ -44,8 +44,8 @@ impl OperatorFacts for Service {
 
     fn outer_slots(&self) -> Vec<Slot> {
         match self.endpoint {
-            Endpoint::Iri(_) => vec![],
-            Endpoint::Slot(slot) => vec![slot],
+            ServiceEndpoint::Iri(_) => vec![],
+            ServiceEndpoint::Slot(slot) => vec![slot],
         }
     }
 
@@ -65,9 +65,9 @@ impl OperatorFacts for Service {
         let silent = if self.silent { " silently" } else { "" };
         let endpoint = match &self.endpoint {
             // The host matters, so an IRI of ordinary length is shown in full.
-            Endpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => iri.to_string(),
-            Endpoint::Iri(iri) => show::term(&iri.canonical()),
-            Endpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
+            ServiceEndpoint::Iri(iri) if iri.as_str().len() <= LONGEST_SHOWN => iri.to_string(),
+            ServiceEndpoint::Iri(iri) => show::term(&iri.canonical()),
+            ServiceEndpoint::Slot(slot) => format!("the endpoint in {}", e.slot(*slot)),
         };
         ExplainNode::leaf(format!("ask {endpoint}{silent}"), 1_000.0, cost::SERVICE)
     }

@@ -1,7 +1,7 @@
 //! OFFSET and LIMIT.
 
 use super::Operator;
-use super::facts::{EachInput, OperatorFacts, Order, Role, prune};
+use super::facts::{EachInput, InputRole, OperatorFacts, Order, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 
@@ -22,7 +22,7 @@ impl OperatorFacts for Slice {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

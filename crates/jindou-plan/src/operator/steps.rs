@@ -2,7 +2,7 @@
 
 use super::Operator;
 use super::facts::{
-    EachId, EachInput, OperatorFacts, Role, after, needed_before, prune, steps_needed,
+    EachId, EachInput, InputRole, OperatorFacts, after, needed_before, prune, steps_needed,
 };
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
@@ -24,7 +24,7 @@ impl OperatorFacts for Steps {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        f(Role::Streams, &self.input);
+        f(InputRole::Streams, &self.input);
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

@@ -1,6 +1,6 @@
 //! Traversals of a tree of operators. None of them uses the stack for its depth unless it says so.
 
-use super::{Operator, Order, Outer, Role};
+use super::{InputRole, Operator, Order, Outer};
 use crate::set::SlotSet;
 use crate::{Exploration, Slot};
 
@@ -48,7 +48,7 @@ impl Operator {
     }
 
     /// Calls `f` with each input and its role, in the order of the profile.
-    pub fn each_input<'a>(&'a self, f: &mut dyn FnMut(Role, &'a Self)) {
+    pub fn each_input<'a>(&'a self, f: &mut dyn FnMut(InputRole, &'a Self)) {
         self.facts().each_input(f);
     }
 
@@ -143,7 +143,7 @@ impl Operator {
             let mut leaf = true;
             op.each_input(&mut |role, i| {
                 leaf = false;
-                if role != Role::DependentSought {
+                if role != InputRole::DependentSought {
                     open.push(i);
                 }
             });
@@ -198,7 +198,7 @@ impl Operator {
                 return false;
             }
             op.each_input(&mut |role, i| {
-                if role == Role::Streams {
+                if role == InputRole::Streams {
                     open.push(i);
                 }
             });

@@ -1,7 +1,7 @@
 //! Unions.
 
 use super::Operator;
-use super::facts::{EachInput, OperatorFacts, Role, prune};
+use super::facts::{EachInput, InputRole, OperatorFacts, prune};
 use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::weigh;
@@ -19,7 +19,7 @@ impl OperatorFacts for Union {
     }
 
     fn each_input<'a>(&'a self, f: &mut EachInput<'_, 'a>) {
-        self.inputs.iter().for_each(|i| f(Role::Streams, i));
+        self.inputs.iter().for_each(|i| f(InputRole::Streams, i));
     }
 
     fn each_input_mut<'a>(&'a mut self, f: &mut dyn FnMut(&'a mut Operator)) {

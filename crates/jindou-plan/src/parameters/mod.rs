@@ -40,14 +40,14 @@ pub(crate) fn placeholder_of(canonical: &[u8]) -> Option<u32> {
 
 /// A parsed query and the names of its parameters.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct ParametrizedQuery {
     query: Query,
     names: Vec<Variable>,
     /// The query with placeholders, if they occur only where ids can be replaced.
     placed: Option<Query>,
 }
 
-impl Prepared {
+impl ParametrizedQuery {
     /// Prepares a query and its parameters' names, without `?` and `$`.
     ///
     /// # Errors

@@ -13,10 +13,13 @@ mod service;
 mod triples;
 
 use crate::expression::{Expr, Variables, conjuncts, map_parts, varies, walk};
-use crate::logical::{LogicalNode, PathNode, Pattern, PatternGraphTerm, PatternTerm, Row, add_new};
+use crate::logical::{
+    LogicalNode, LogicalPattern, PathNode, PatternGraphTerm, PatternTerm, Row, add_new,
+};
 use crate::set::SlotSet;
 use crate::{
-    Aggregate, AggregateFunction, ApplyKind, Endpoint, Form, Functions, Service, Slot, TemplateTerm,
+    Aggregate, AggregateFunction, ApplyKind, Form, Functions, Service, ServiceEndpoint, Slot,
+    TemplateTerm,
 };
 use jindou_model::{Error, scope};
 use jindou_syntax::algebra::{
@@ -402,7 +405,7 @@ impl Translator {
                 inner,
                 silent,
             } => {
-                let endpoint = Endpoint::Iri(endpoint.clone());
+                let endpoint = ServiceEndpoint::Iri(endpoint.clone());
                 self.service(endpoint, inner, *silent, env)?
             }
             GraphPattern::Service {
@@ -476,9 +479,9 @@ impl Translator {
         env: &mut ScopeSlots,
         place: &PatternGraphTerm,
     ) -> Result<LogicalNode, Reason> {
-        let mut out: Vec<Pattern> = vec![];
+        let mut out: Vec<LogicalPattern> = vec![];
         // Patterns with triple terms that are still to be opened: opening them binds their variables.
-        let mut opening: Vec<Pattern> = vec![];
+        let mut opening: Vec<LogicalPattern> = vec![];
         for p in patterns {
             let closed = self.open.len();
             let subject = self.end(&p.subject, env)?;
@@ -487,7 +490,7 @@ impl Translator {
                 NamedNodePattern::Variable(v) => PatternTerm::Slot(self.variable(v, env)),
             };
             let object = self.end(&p.object, env)?;
-            let pattern = Pattern {
+            let pattern = LogicalPattern {
                 subject,
                 predicate,
                 object,

@@ -177,7 +177,7 @@ impl Translator {
                 PatternGraphTerm::Slot(g) => SlotSet::one(*g),
                 _ => SlotSet::default(),
             };
-            let pattern = Pattern {
+            let pattern = LogicalPattern {
                 subject: s,
                 predicate,
                 object: o,

@@ -27,7 +27,7 @@ pub(super) fn unbound_endpoint(v: &Variable) -> Reason {
 impl Translator {
     pub(super) fn service(
         &mut self,
-        endpoint: Endpoint,
+        endpoint: ServiceEndpoint,
         inner: &Arc<GraphPattern>,
         silent: bool,
         env: &mut ScopeSlots,
@@ -93,7 +93,7 @@ impl Translator {
                 Err(unbound_endpoint(v))
             };
         }
-        let body = self.service(Endpoint::Slot(slot), inner, *silent, env)?;
+        let body = self.service(ServiceEndpoint::Slot(slot), inner, *silent, env)?;
         Ok(rows.apply(body, kind))
     }
 }

@@ -7,14 +7,14 @@ use rustc_hash::FxHashMap;
 const BITS_A_ROW: usize = 64;
 
 /// The distinct ids of a column, ascending, without 0.
-pub enum Distinct {
+pub enum DistinctIds {
     /// A bit for each id up to the largest, and the number of ones before each word: 1.5 bits per id.
     Bits { words: Vec<u64>, before: Vec<u32> },
     /// Few ids, or ids far apart.
     Table(FxHashMap<u32, u32>),
 }
 
-impl Distinct {
+impl DistinctIds {
     /// O(ids), and bits up to the largest id where that is not too many.
     pub fn from_columns(ids: &[&[u32]]) -> Self {
         let all = || ids.iter().copied().flatten().copied();

@@ -17,7 +17,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, Field, Schema};
-use distinct::Distinct;
+use distinct::DistinctIds;
 use jindou::oxrdf::Term;
 use jindou::{CancelToken, Error, Resource, Result, RowBatch, TermParts, decode_term};
 use pyo3::exceptions::PyValueError;
@@ -158,7 +158,7 @@ pub fn of_rows(
     let mut columns = Vec::with_capacity(variables.len());
     for column in 0..variables.len() {
         let ids: Vec<&[u32]> = batches.iter().map(|b| b.ids(column)).collect();
-        let distinct = Distinct::from_columns(&ids);
+        let distinct = DistinctIds::from_columns(&ids);
         let texts = match batches.first() {
             Some(batch) => decoded(batch, &distinct.ids(), how, cancel)?,
             None => Texts::default(),
@@ -167,7 +167,7 @@ pub fn of_rows(
         columns.push(array(
             texts,
             how,
-            &Places::from_columns(&ids, &distinct, rows),
+            &RowPlaces::from_columns(&ids, &distinct, rows),
         )?);
     }
     batch(variables.iter().map(String::as_str), columns, rows)
@@ -191,7 +191,7 @@ pub fn of_terms(columns: &[(&str, Vec<Term>)], how: How) -> Result<Batch> {
             }
             places.push(place);
         }
-        let places = Places {
+        let places = RowPlaces {
             places,
             nulls: None,
         };
@@ -218,13 +218,13 @@ fn batch<'n>(
 }
 
 /// Place of each row's term among the distinct ones, and which rows have one.
-struct Places {
+struct RowPlaces {
     places: Vec<i32>,
     nulls: Option<NullBuffer>,
 }
 
-impl Places {
-    fn from_columns(ids: &[&[u32]], distinct: &Distinct, rows: usize) -> Self {
+impl RowPlaces {
+    fn from_columns(ids: &[&[u32]], distinct: &DistinctIds, rows: usize) -> Self {
         let mut places = Vec::with_capacity(rows);
         let mut unbound = false;
         for &id in ids.iter().copied().flatten() {
@@ -294,7 +294,7 @@ fn decoded(batch: &RowBatch, ids: &[u32], how: How, cancel: &CancelToken) -> Res
 }
 
 /// A column: typed if that is wanted and possible.
-fn array(texts: Texts, how: How, places: &Places) -> Result<ArrayRef> {
+fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
     if how.typed
         && let Some(array) = typed::array(&texts, places)
     {

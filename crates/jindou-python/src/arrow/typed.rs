@@ -1,6 +1,6 @@
 //! Columns of numbers, truth values, dates and times: each distinct term is read once.
 
-use super::{Places, Texts};
+use super::{RowPlaces, Texts};
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Float64Array, Int64Array, TimestampMicrosecondArray,
 };
@@ -25,7 +25,7 @@ fn is_integer(tag: u8) -> bool {
 
 /// The column as values; `None` where its terms are of other kinds, of several, or have no value that the type can hold exactly.
 /// (Decimals become the nearest `float64`.)
-pub fn array(texts: &Texts, places: &Places) -> Option<ArrayRef> {
+pub fn array(texts: &Texts, places: &RowPlaces) -> Option<ArrayRef> {
     let tags = &texts.tags;
     let all = |wanted: fn(u8) -> bool| tags.iter().all(|tag| wanted(*tag));
     let first = *tags.first()?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 /// Expected amount of work of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum WorkClass {
     /// Microseconds on one thread.
     Light,
     /// All other queries: cut into morsels and held to few workers.
@@ -16,7 +16,7 @@ pub enum Class {
 
 /// Bounds of admission.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct AdmissionLimits {
     /// Light queries that may wait or run at a time.
     pub light: usize,
     /// Heavy queries that may wait or run at a time.
@@ -31,7 +31,7 @@ pub struct Limits {
     pub heavy_workers: usize,
 }
 
-impl Default for Limits {
+impl Default for AdmissionLimits {
     fn default() -> Self {
         Self {
             light: 1 << 16,
@@ -46,7 +46,7 @@ impl Default for Limits {
 
 /// Reason why a query was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum RefusalReason {
     /// The queue of its class is full.
     Full,
     /// The query would wait too long.
@@ -58,13 +58,13 @@ pub enum Reason {
 /// A query that was not let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}; retry in {retry_after:?}", match .reason {
-    Reason::Full => "the queue is full",
-    Reason::Slow => "the query would wait too long",
-    Reason::Share => "this client already has its share of the queue",
+    RefusalReason::Full => "the queue is full",
+    RefusalReason::Slow => "the query would wait too long",
+    RefusalReason::Share => "this client already has its share of the queue",
 })]
-pub struct Refused {
+pub struct Refusal {
     /// Reason for the refusal.
-    pub reason: Reason,
+    pub reason: RefusalReason,
     /// Time until the queue is expected to be empty, after which a retry makes sense.
     pub retry_after: Duration,
 }
@@ -72,7 +72,7 @@ pub struct Refused {
 /// Lock-free counter of the queries that were let in.
 #[derive(Debug)]
 pub struct Admission {
-    limits: Limits,
+    limits: AdmissionLimits,
     /// State of each class, in the order `[Light, Heavy]`.
     classes: [ClassState; 2],
     begin: Instant,
@@ -90,7 +90,7 @@ struct Apart<T>(T);
 #[derive(Debug, Default)]
 struct ClassState {
     within: Apart<AtomicUsize>,
-    served: Apart<[Served; 2]>,
+    served: Apart<[ServedWindow; 2]>,
     /// Mean time of the class's queries in nanoseconds, as far as it is known; 0 until then.
     mean: Apart<AtomicU64>,
     /// Clients that have queries let in, or had some in this window or the last.
@@ -151,7 +151,7 @@ impl Clients {
 /// one or two windows also holds rare events (a worker that lost its core to another process), which the mean over the
 /// last few queries would not.
 #[derive(Debug, Default)]
-struct Served {
+struct ServedWindow {
     nanoseconds: AtomicU64,
     queries: AtomicU64,
 }
@@ -159,7 +159,7 @@ struct Served {
 impl ClassState {
     /// Recomputes the mean from both windows.
     fn told(&self) {
-        let sum = |f: fn(&Served) -> &AtomicU64| -> u64 {
+        let sum = |f: fn(&ServedWindow) -> &AtomicU64| -> u64 {
             let both = self.served.0.iter();
             both.map(|s| f(s).load(Ordering::Relaxed)).sum()
         };
@@ -183,7 +183,7 @@ const SHARED_FROM: f64 = 0.5;
 impl Admission {
     /// Admission with these bounds.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: AdmissionLimits) -> Self {
         Self {
             limits,
             classes: Default::default(),
@@ -204,33 +204,33 @@ impl Admission {
 
     /// Mean time of a class's queries in the last one or two windows; the last known mean if there were none; a guess
     /// before the first window is over.
-    fn mean(&self, class: Class) -> u64 {
+    fn mean(&self, class: WorkClass) -> u64 {
         match self.class(class).mean.0.load(Ordering::Relaxed) {
-            0 => GUESS[usize::from(class == Class::Heavy)],
+            0 => GUESS[usize::from(class == WorkClass::Heavy)],
             n => n,
         }
     }
 
-    fn class(&self, class: Class) -> &ClassState {
-        &self.classes[usize::from(class == Class::Heavy)]
+    fn class(&self, class: WorkClass) -> &ClassState {
+        &self.classes[usize::from(class == WorkClass::Heavy)]
     }
 
     /// Number of queries of a class that were let in and are not over.
     #[must_use]
-    pub fn within(&self, class: Class) -> usize {
+    pub fn within(&self, class: WorkClass) -> usize {
         self.class(class).within.0.load(Ordering::Relaxed)
     }
 
     /// Time that all admitted queries of a class are expected to take, judged by earlier ones.
     #[must_use]
-    pub fn expected_wait(&self, class: Class) -> Duration {
+    pub fn expected_wait(&self, class: WorkClass) -> Duration {
         let c = self.class(class);
         let workers = match class {
-            Class::Light => {
+            WorkClass::Light => {
                 let away = self.away.load(Ordering::Relaxed);
                 self.limits.light_workers.saturating_sub(away)
             }
-            Class::Heavy => self.limits.heavy_workers,
+            WorkClass::Heavy => self.limits.heavy_workers,
         };
         let all = (c.within.0.load(Ordering::Relaxed) as u64).saturating_mul(self.mean(class));
         Duration::from_nanos(all / workers.max(1) as u64)
@@ -239,40 +239,45 @@ impl Admission {
     /// Lets a client's query in, or refuses it. `client` is any number that belongs to this client alone.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn enter(&self, class: Class, client: u64) -> Result<(), Refused> {
+    /// [`Refusal`].
+    pub fn enter(&self, class: WorkClass, client: u64) -> Result<(), Refusal> {
         self.enter_within(class, client, Duration::MAX)
     }
 
-    fn longest(&self, class: Class) -> Duration {
+    fn longest(&self, class: WorkClass) -> Duration {
         match class {
-            Class::Light => self.limits.light_wait,
-            Class::Heavy => self.limits.heavy_wait,
+            WorkClass::Light => self.limits.light_wait,
+            WorkClass::Heavy => self.limits.heavy_wait,
         }
     }
 
     /// [`Self::enter`] for a query that can wait for `most` at the longest.
     ///
     /// # Errors
-    /// [`Refused`].
-    pub fn enter_within(&self, class: Class, client: u64, most: Duration) -> Result<(), Refused> {
+    /// [`Refusal`].
+    pub fn enter_within(
+        &self,
+        class: WorkClass,
+        client: u64,
+        most: Duration,
+    ) -> Result<(), Refusal> {
         let bound = match class {
-            Class::Light => self.limits.light,
-            Class::Heavy => self.limits.heavy,
+            WorkClass::Light => self.limits.light,
+            WorkClass::Heavy => self.limits.heavy,
         };
         let longest = self.longest(class).min(most);
         let c = self.class(class);
         let wait = self.expected_wait(class);
-        let refused = |reason| Refused {
+        let refused = |reason| Refusal {
             reason,
             retry_after: wait.max(Duration::from_millis(1)),
         };
         let within = c.within.0.load(Ordering::Relaxed);
         if within >= bound {
-            return Err(refused(Reason::Full));
+            return Err(refused(RefusalReason::Full));
         }
         if wait > longest {
-            return Err(refused(Reason::Slow));
+            return Err(refused(RefusalReason::Slow));
         }
         // The smaller of free places and waiting time is what remains to be shared.
         let busy = (within as f64 / bound as f64)
@@ -281,7 +286,7 @@ impl Admission {
             let own = c.clients.own(client);
             let all = c.present.0.load(Ordering::Relaxed) + usize::from(own == 0);
             if all > 1 && own * all > within + all {
-                return Err(refused(Reason::Share));
+                return Err(refused(RefusalReason::Share));
             }
         }
         if c.clients.add(client) {
@@ -292,7 +297,7 @@ impl Admission {
     }
 
     /// Records that the query is over; `served` is the time that it computed.
-    pub fn leave(&self, class: Class, client: u64, served: Option<Duration>) {
+    pub fn leave(&self, class: WorkClass, client: u64, served: Option<Duration>) {
         self.gone(class, client);
         self.left(class, 1);
         if let Some(served) = served {
@@ -301,22 +306,22 @@ impl Admission {
     }
 
     /// Records that the client has one query fewer; [`Self::left`] must follow.
-    pub fn gone(&self, class: Class, client: u64) {
+    pub fn gone(&self, class: WorkClass, client: u64) {
         self.class(class).clients.remove(client);
     }
 
     /// Records that a number of queries are over.
-    pub fn left(&self, class: Class, n: usize) {
+    pub fn left(&self, class: WorkClass, n: usize) {
         self.class(class).within.0.fetch_sub(n, Ordering::Relaxed);
     }
 
     /// Records how long a query computed.
-    pub fn served(&self, class: Class, time: Duration) {
+    pub fn served(&self, class: WorkClass, time: Duration) {
         self.served_many(class, time, 1);
     }
 
     /// Records how long `n` queries computed together.
-    pub fn served_many(&self, class: Class, time: Duration, n: u64) {
+    pub fn served_many(&self, class: WorkClass, time: Duration, n: u64) {
         let new = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX >> 16);
         let c = self.class(class);
         let window = self.window.load(Ordering::Relaxed);
@@ -351,13 +356,13 @@ impl Admission {
     /// [`Self::enter_within`] that returns a guard, which leaves when dropped.
     ///
     /// # Errors
-    /// [`Refused`].
+    /// [`Refusal`].
     pub fn admit_within(
         self: &Arc<Self>,
-        class: Class,
+        class: WorkClass,
         client: u64,
         most: Duration,
-    ) -> Result<Entered, Refused> {
+    ) -> Result<Entered, Refusal> {
         self.enter_within(class, client, most)?;
         Ok(Entered {
             admission: Arc::clone(self),
@@ -371,7 +376,7 @@ impl Admission {
 #[derive(Debug)]
 pub struct Entered {
     admission: Arc<Admission>,
-    class: Class,
+    class: WorkClass,
     client: u64,
 }
 
@@ -385,8 +390,8 @@ impl Drop for Entered {
 mod tests {
     use super::*;
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> AdmissionLimits {
+        AdmissionLimits {
             light: 100,
             heavy: 2,
             light_wait: Duration::from_millis(10),
@@ -399,44 +404,49 @@ mod tests {
     #[test]
     fn classes_have_bounds_of_their_own() {
         let a = Arc::new(Admission::new(limits()));
-        let one = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
-        let _two = a.admit_within(Class::Heavy, 1, Duration::MAX).unwrap();
-        let refused = a.admit_within(Class::Heavy, 2, Duration::MAX).unwrap_err();
-        assert_eq!(refused.reason, Reason::Full);
-        assert!(a.admit_within(Class::Light, 1, Duration::MAX).is_ok());
+        let one = a.admit_within(WorkClass::Heavy, 1, Duration::MAX).unwrap();
+        let _two = a.admit_within(WorkClass::Heavy, 1, Duration::MAX).unwrap();
+        let refused = a
+            .admit_within(WorkClass::Heavy, 2, Duration::MAX)
+            .unwrap_err();
+        assert_eq!(refused.reason, RefusalReason::Full);
+        assert!(a.admit_within(WorkClass::Light, 1, Duration::MAX).is_ok());
         drop(one);
-        assert!(a.admit_within(Class::Heavy, 2, Duration::MAX).is_ok());
+        assert!(a.admit_within(WorkClass::Heavy, 2, Duration::MAX).is_ok());
     }
 
     #[test]
     fn who_would_wait_too_long_is_told_when_to_come_back() {
         let a = Admission::new(limits());
-        a.enter(Class::Light, 1).unwrap();
-        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
+        a.enter(WorkClass::Light, 1).unwrap();
+        a.leave(WorkClass::Light, 1, Some(Duration::from_millis(1)));
         for _ in 0..21 {
-            a.enter(Class::Light, 1).unwrap();
+            a.enter(WorkClass::Light, 1).unwrap();
         }
-        let refused = a.enter(Class::Light, 1).unwrap_err();
-        assert_eq!(refused.reason, Reason::Slow);
+        let refused = a.enter(WorkClass::Light, 1).unwrap_err();
+        assert_eq!(refused.reason, RefusalReason::Slow);
         assert_eq!(refused.retry_after, Duration::from_micros(10_500));
-        a.leave(Class::Light, 1, Some(Duration::from_millis(1)));
-        assert!(a.enter(Class::Light, 1).is_ok());
+        a.leave(WorkClass::Light, 1, Some(Duration::from_millis(1)));
+        assert!(a.enter(WorkClass::Light, 1).is_ok());
     }
 
     #[test]
     fn who_left_does_not_count_among_those_who_share() {
         let a = Admission::new(limits());
         for client in 0..1000 {
-            a.enter(Class::Light, client).unwrap();
-            a.leave(Class::Light, client, None);
+            a.enter(WorkClass::Light, client).unwrap();
+            a.leave(WorkClass::Light, client, None);
         }
         // Windows only end when queries end.
         std::thread::sleep(Duration::from_nanos(2 * WINDOW));
-        a.served_many(Class::Light, Duration::from_micros(1), 16);
+        a.served_many(WorkClass::Light, Duration::from_micros(1), 16);
         for _ in 0..60 {
-            a.enter(Class::Light, 7).unwrap();
+            a.enter(WorkClass::Light, 7).unwrap();
         }
-        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
+        assert_eq!(
+            a.class(WorkClass::Light).present.0.load(Ordering::Relaxed),
+            1
+        );
         // Two thousand at once, from several threads, and none of them counted twice or left behind.
         std::thread::scope(|scope| {
             for thread in 0..4 {
@@ -444,38 +454,41 @@ mod tests {
                 scope.spawn(move || {
                     for n in 0..5000u64 {
                         let client = 100 + (n * 7 + thread) % 500;
-                        if a.enter(Class::Light, client).is_ok() {
-                            a.leave(Class::Light, client, Some(Duration::from_nanos(10)));
+                        if a.enter(WorkClass::Light, client).is_ok() {
+                            a.leave(WorkClass::Light, client, Some(Duration::from_nanos(10)));
                         }
                     }
                 });
             }
         });
         std::thread::sleep(Duration::from_nanos(2 * WINDOW));
-        a.served_many(Class::Light, Duration::from_micros(1), 16);
-        assert_eq!(a.class(Class::Light).present.0.load(Ordering::Relaxed), 1);
-        assert_eq!(a.within(Class::Light), 60);
+        a.served_many(WorkClass::Light, Duration::from_micros(1), 16);
+        assert_eq!(
+            a.class(WorkClass::Light).present.0.load(Ordering::Relaxed),
+            1
+        );
+        assert_eq!(a.within(WorkClass::Light), 60);
     }
 
     #[test]
     fn a_full_queue_is_shared() {
         let a = Admission::new(limits());
         for _ in 0..60 {
-            a.enter(Class::Light, 1).unwrap();
+            a.enter(WorkClass::Light, 1).unwrap();
         }
-        a.enter(Class::Light, 2).unwrap();
+        a.enter(WorkClass::Light, 2).unwrap();
         assert_eq!(
-            a.enter(Class::Light, 1).unwrap_err().reason,
-            Reason::Share,
+            a.enter(WorkClass::Light, 1).unwrap_err().reason,
+            RefusalReason::Share,
             "60 of 61 are more than half"
         );
         for _ in 0..29 {
-            a.enter(Class::Light, 2).unwrap();
+            a.enter(WorkClass::Light, 2).unwrap();
         }
-        assert_eq!(a.within(Class::Light), 90);
+        assert_eq!(a.within(WorkClass::Light), 90);
         for _ in 0..60 {
-            a.leave(Class::Light, 1, None);
+            a.leave(WorkClass::Light, 1, None);
         }
-        assert!(a.enter(Class::Light, 1).is_ok());
+        assert!(a.enter(WorkClass::Light, 1).is_ok());
     }
 }

@@ -2,12 +2,12 @@
 //!
 //! [`Queries`] owns the database, and a request reaches it only through its [`Admitted`] query. That query is listed at
 //! `/admin/queries`, counts against the server's and its client's shares, and has a time limit and a memory budget. It
-//! is cancelled by DELETE, by shutdown, and, through its [`Watch`], when its client leaves. Maintenance of the store
+//! is cancelled by DELETE, by shutdown, and, through its [`ClientWatch`], when its client leaves. Maintenance of the store
 //! needs no query and uses [`Upkeep`].
 
 pub mod limits;
 
-use crate::live::{Cause, LiveQuery, Newcomer};
+use crate::live::{CancelCause, LiveQuery, NewQuery};
 use crate::problem::Problem;
 use crate::run::{Connection, client_of};
 use crate::shared::AppState;
@@ -112,7 +112,7 @@ impl Queries {
     ///
     /// # Errors
     /// When there are too many queries, in total or from this client.
-    pub(crate) fn admit(self: &Arc<Self>, new: Newcomer) -> Result<Admitted, Crowded> {
+    pub(crate) fn admit(self: &Arc<Self>, new: NewQuery) -> Result<Admitted, Crowded> {
         let sharer = new.owner.unwrap_or_else(|| client_of(&new.client));
         let mut guard = self.lock();
         let inner = &mut *guard;
@@ -193,7 +193,7 @@ pub(crate) fn admit(
 ) -> Result<Admitted, Problem> {
     let options = &shared.options;
     let memory = asked.memory.unwrap_or(u64::MAX).min(options.query_memory);
-    let newcomer = Newcomer {
+    let newcomer = NewQuery {
         text: asked.text.to_owned(),
         client: connection.peer.to_string(),
         owner: connection.caller.owner,
@@ -210,9 +210,9 @@ pub(crate) fn admit(
 }
 
 /// Cancels a query whose request was dropped before its answer was ready: its client has left.
-pub(crate) struct Watch(Option<Arc<LiveQuery>>);
+pub(crate) struct ClientWatch(Option<Arc<LiveQuery>>);
 
-impl Watch {
+impl ClientWatch {
     pub(crate) fn new(query: &Arc<LiveQuery>) -> Self {
         Self(Some(Arc::clone(query)))
     }
@@ -223,10 +223,10 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ClientWatch {
     fn drop(&mut self) {
         if let Some(query) = &self.0 {
-            query.cancel(Cause::ClientGone);
+            query.cancel(CancelCause::ClientGone);
         }
     }
 }
@@ -237,7 +237,7 @@ pub(crate) struct Upkeep {
 }
 
 /// Figures about the data that queries read.
-pub(crate) struct Numbers {
+pub(crate) struct DataFigures {
     pub(crate) snapshot: u32,
     pub(crate) edits: u64,
     pub(crate) bytes: u64,
@@ -249,9 +249,9 @@ impl Upkeep {
         Self { db }
     }
 
-    pub(crate) fn numbers(&self) -> Numbers {
+    pub(crate) fn numbers(&self) -> DataFigures {
         let snapshot = self.db.snapshot();
-        Numbers {
+        DataFigures {
             snapshot: snapshot.number(),
             edits: snapshot.edit_count(),
             bytes: snapshot.delta_bytes() as u64,

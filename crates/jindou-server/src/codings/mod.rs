@@ -13,7 +13,7 @@ use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::{Body as HttpBody, Frame};
 use jindou::{Charge, Holder, MemoryBudget};
-use read::{Input, Turn};
+use read::{DecodeTurn, EncodedBytes};
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -97,8 +97,8 @@ pub(crate) fn undone(body: Body, codings: &[Content], memory: &MemoryBudget) -> 
         body,
         codings: codings.to_vec(),
         charge: Charge::new(Holder::Rest, memory),
-        turn: Turn::default(),
-        input: Input::default(),
+        turn: DecodeTurn::default(),
+        input: EncodedBytes::default(),
         decoder: None,
         piece: vec![0; PIECE],
         over: false,
@@ -133,8 +133,8 @@ struct Undone {
     body: Body,
     codings: Vec<Content>,
     charge: Charge,
-    turn: Turn,
-    input: Input,
+    turn: DecodeTurn,
+    input: EncodedBytes,
     /// The decoder, created with the first byte: an empty body needs none.
     decoder: Option<Box<dyn Read + Send>>,
     piece: Vec<u8>,

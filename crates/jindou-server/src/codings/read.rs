@@ -20,7 +20,7 @@ const WORK: u64 = 1 << 18;
 
 /// The bytes of a body that have arrived and are not decoded yet.
 #[derive(Clone, Default)]
-pub(super) struct Input(Arc<Mutex<WaitingPiece>>);
+pub(super) struct EncodedBytes(Arc<Mutex<WaitingPiece>>);
 
 #[derive(Default)]
 struct WaitingPiece {
@@ -29,7 +29,7 @@ struct WaitingPiece {
     ended: bool,
 }
 
-impl Input {
+impl EncodedBytes {
     fn lock(&self) -> MutexGuard<'_, WaitingPiece> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -58,7 +58,7 @@ impl Input {
     }
 }
 
-impl Read for Input {
+impl Read for EncodedBytes {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut waiting = self.lock();
         let Some(piece) = waiting.pieces.front_mut() else {
@@ -79,9 +79,9 @@ impl Read for Input {
 
 /// Work done by a body's decoders since a thread took it up.
 #[derive(Clone, Default)]
-pub(super) struct Turn(Arc<AtomicU64>);
+pub(super) struct DecodeTurn(Arc<AtomicU64>);
 
-impl Turn {
+impl DecodeTurn {
     pub(super) fn begin(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -94,7 +94,7 @@ impl Turn {
 /// A decoder whose output is read by another decoder, which may consume gibibytes without producing any text.
 struct Paced {
     inner: Box<dyn Read + Send>,
-    turn: Turn,
+    turn: DecodeTurn,
 }
 
 impl Read for Paced {
@@ -111,8 +111,8 @@ impl Read for Paced {
 /// A chain of decoders that undoes these codings, the last one first.
 pub(super) fn chain(
     codings: &[Content],
-    input: &Input,
-    turn: &Turn,
+    input: &EncodedBytes,
+    turn: &DecodeTurn,
 ) -> io::Result<Box<dyn Read + Send>> {
     let mut inner: Box<dyn Read + Send> = Box::new(input.clone());
     for coding in codings.iter().rev() {

@@ -3,7 +3,7 @@
 
 use super::input::Parameters;
 use super::{answered, reading, text};
-use crate::live::{Cause, LiveQuery};
+use crate::live::{CancelCause, LiveQuery};
 use crate::problem::Problem;
 use crate::run::{Connection, so_far};
 use crate::shared::AppState;
@@ -75,7 +75,7 @@ pub(super) async fn one(
         )),
         Some(q) if method == Method::DELETE => {
             tracing::info!(id = q.id, "query cancelled at /admin/queries");
-            q.cancel(Cause::Admin);
+            q.cancel(CancelCause::Admin);
             let mut response = page(&document(&q));
             *response.status_mut() = StatusCode::ACCEPTED;
             Ok(response)

@@ -7,7 +7,7 @@ use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::AppState;
-use crate::write::{Update, refusal};
+use crate::write::{LiveUpdate, refusal};
 use axum::body::Body;
 use axum::extract::Request;
 use http::header::{CONTENT_TYPE, LOCATION};
@@ -40,7 +40,7 @@ pub(super) async fn answer(
     }
     let (parts, content) = request.into_parts();
     let shown = format!("{} {}", parts.method, parts.uri);
-    let admit = || Update::admit(shared, connection, &shown, parameters.timeout()?);
+    let admit = || LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?);
     if parts.method == Method::DELETE {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
@@ -75,7 +75,7 @@ pub(super) async fn answer(
             .await?;
         return Ok(done(StatusCode::OK, &report));
     }
-    let read = Reading::from_headers(declared, &parts.headers)?;
+    let read = BodyReading::from_headers(declared, &parts.headers)?;
     if parts.method == Method::PUT {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
@@ -159,12 +159,12 @@ fn made(report: &UpdateReport, location: Option<String>) -> Response<Body> {
 }
 
 /// Way of reading a body.
-enum Reading {
+enum BodyReading {
     One(Format, Option<String>),
     Multipart(String),
 }
 
-impl Reading {
+impl BodyReading {
     fn from_headers(
         declared: Option<(String, Option<String>)>,
         headers: &http::HeaderMap,
@@ -188,7 +188,7 @@ impl Reading {
     /// The documents of a request's body.
     async fn documents(
         &self,
-        update: &Update,
+        update: &LiveUpdate,
         body: Body,
         headers: &http::HeaderMap,
     ) -> Result<Documents, Problem> {

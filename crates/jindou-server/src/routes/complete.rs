@@ -2,12 +2,12 @@
 
 use super::input::{Parameters, body, media_type};
 use super::{answered, text};
-use crate::admission::limits::Class;
+use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
 use crate::live::QueryState;
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, Failure};
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
@@ -104,8 +104,8 @@ async fn answer(
             admitted.query.set_state(QueryState::Running);
             let begin = Instant::now();
             let found = asked.found(admitted);
-            shared.admission.served(Class::Light, begin.elapsed());
-            found.map_err(Failure::running)
+            shared.admission.served(WorkClass::Light, begin.elapsed());
+            found.map_err(AnswerFailure::running)
         },
     );
     let document = made.await?;

@@ -6,7 +6,7 @@ use crate::admission::AdmissionRequest;
 use crate::negotiate::{self, GRAPHS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, Failure};
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
 use axum::body::Body;
 use http::{Response, StatusCode};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
-/// Before the name of what this server has besides the standards.
+/// Beginning of the IRIs of features that no standard names.
 const FEATURES: &str = "urn:jindou:feature:";
 /// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
@@ -50,7 +50,7 @@ pub(super) async fn answer(
         }
         let searchable = !admitted.db().is_sharded();
         let triples = describe(endpoint, &summary, writable, searchable);
-        written(&triples, format).map_err(|e| Failure::running(Error::Internal(e)))
+        written(&triples, format).map_err(|e| AnswerFailure::running(Error::Internal(e)))
     });
     Ok(text(content_type, body.await?))
 }

@@ -3,11 +3,11 @@
 use super::input::Parameters;
 use super::text;
 use crate::admission::AdmissionRequest;
-use crate::admission::limits::Class;
+use crate::admission::limits::WorkClass;
 use crate::live::{QueryState, shown};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{self, Connection, Failure};
+use crate::run::{self, AnswerFailure, Connection};
 use crate::shared::AppState;
 use axum::body::Body;
 use http::Response;
@@ -34,7 +34,7 @@ pub(super) async fn answer(
     let union_default = parameters.union_default()?;
     let found = piece::run(shared, connection, &asked, tag, move |shared, admitted| {
         // The search may take as long as the beginning of a heavy query, so light ones must not wait for it.
-        let _slot = piece::slot(shared, &admitted.query, Class::Heavy)?;
+        let _slot = piece::slot(shared, &admitted.query, WorkClass::Heavy)?;
         admitted.query.set_state(QueryState::Running);
         let begin = Instant::now();
         let options = run::limited(shared, &admitted.query)
@@ -42,8 +42,8 @@ pub(super) async fn answer(
             .with_union_default(union_default.or(shared.options.union_default))
             .with_base(base);
         let found = admitted.db().why_empty(&query, &options);
-        shared.admission.served(Class::Heavy, begin.elapsed());
-        found.map_err(Failure::running)
+        shared.admission.served(WorkClass::Heavy, begin.elapsed());
+        found.map_err(AnswerFailure::running)
     });
     let reasons: Vec<Value> = found.await?.iter().map(document).collect();
     let document = json!({ "reasons": reasons });

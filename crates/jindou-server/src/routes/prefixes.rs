@@ -9,9 +9,9 @@ use crate::documents;
 use crate::guard;
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, Failure};
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
-use crate::write::Update;
+use crate::write::LiveUpdate;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -55,7 +55,7 @@ async fn list(
             shared.options.common_prefixes,
         );
         let all = prefixes_in_effect(Some(&*table).filter(|_| own), common);
-        Ok::<_, Failure>(documents::prefixes(&all))
+        Ok::<_, AnswerFailure>(documents::prefixes(&all))
     });
     let document = document.await?;
     Ok(text("application/json", format!("{document}\n")))
@@ -76,7 +76,7 @@ async fn change(
     let name = String::from_utf8(name)
         .map_err(|_| Problem::bad_request("the prefix in the address is not UTF-8"))?;
     let shown = format!("{} {}", parts.method, parts.uri);
-    let update = Update::admit(shared, connection, &shown, None)?;
+    let update = LiveUpdate::admit(shared, connection, &shown, None)?;
     if parts.method == Method::DELETE {
         let absent = Arc::new(AtomicBool::new(false));
         let found = Arc::clone(&absent);

@@ -8,8 +8,8 @@ use crate::batch;
 use crate::live::shown;
 use crate::piece;
 use crate::problem::Problem;
-use crate::registry::Prepared;
-use crate::run::{self, Binding, Connection, QueryTask};
+use crate::registry::RegisteredQuery;
+use crate::run::{self, BoundQuery, Connection, QueryTask};
 use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
@@ -110,7 +110,7 @@ pub(super) async fn one(
                 "the query has no parameter ${name}"
             )));
         }
-        let work = QueryTask::Bound(Binding {
+        let work = QueryTask::Bound(BoundQuery {
             prepared,
             values: ordered,
         });
@@ -159,7 +159,7 @@ fn refuse_graphs(parameters: &Parameters) -> Result<(), Problem> {
     }
 }
 
-fn find(shared: &AppState, id: &str) -> Result<Prepared, Problem> {
+fn find(shared: &AppState, id: &str) -> Result<RegisteredQuery, Problem> {
     u64::from_str_radix(id, 16)
         .ok()
         .filter(|_| id.len() == 16)

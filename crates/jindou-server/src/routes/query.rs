@@ -9,7 +9,7 @@ use crate::live::shown;
 use crate::negotiate::{self, GRAPH_ANSWERS, TABLES};
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{self, Binding, Connection, QueryTask, Valued};
+use crate::run::{self, BoundQuery, Connection, QueryTask, Valued};
 use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
@@ -157,7 +157,7 @@ fn bound(
         false => known(&text, base, |text| shared.prepared.find(text, &names).1),
     };
     match found {
-        Some(prepared) => QueryTask::Bound(Binding { prepared, values }),
+        Some(prepared) => QueryTask::Bound(BoundQuery { prepared, values }),
         None => QueryTask::Values(Valued {
             text,
             names,
@@ -185,7 +185,7 @@ pub(super) async fn run(
             negotiate::accept(headers, &GRAPH_ANSWERS),
         ),
     };
-    let request = run::Request {
+    let request = run::ClientRequest {
         work,
         timeout: parameters.timeout()?,
         dataset: parameters.dataset(),

@@ -2,13 +2,13 @@
 
 use super::input::{Parameters, body, media_type};
 use super::{answered, text};
-use crate::admission::limits::Class;
+use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
 use crate::documents;
 use crate::live::QueryState;
 use crate::piece;
 use crate::problem::Problem;
-use crate::run::{Connection, Failure};
+use crate::run::{AnswerFailure, Connection};
 use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
@@ -147,8 +147,8 @@ async fn run(
         admitted.query.set_state(QueryState::Running);
         let begin = Instant::now();
         let made = work(admitted);
-        shared.admission.served(Class::Light, begin.elapsed());
-        made.map_err(Failure::running)
+        shared.admission.served(WorkClass::Light, begin.elapsed());
+        made.map_err(AnswerFailure::running)
     };
     piece::run(shared, connection, admission, tag, work).await
 }

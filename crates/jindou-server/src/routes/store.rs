@@ -103,7 +103,7 @@ async fn answer(
             ]
         }
     };
-    let request = run::Request {
+    let request = run::ClientRequest {
         work: QueryTask::Graph(queries, offer),
         timeout: parameters.timeout()?,
         dataset: None,
@@ -126,7 +126,7 @@ async fn exists(
     parameters: &Parameters,
     name: oxrdf::NamedNodeRef<'_>,
 ) -> Result<(), Problem> {
-    let request = run::Request {
+    let request = run::ClientRequest {
         work: QueryTask::Query(format!("ASK {{ GRAPH {name} {{ ?s ?p ?o }} }}")),
         timeout: parameters.timeout()?,
         dataset: None,

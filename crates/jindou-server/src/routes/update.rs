@@ -7,7 +7,7 @@ use crate::guard;
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::AppState;
-use crate::write::Update;
+use crate::write::LiveUpdate;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -52,7 +52,7 @@ pub(super) async fn answer(
             )));
         }
     };
-    let update = Update::admit(shared, connection, "an update", parameters.timeout()?)?;
+    let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?;
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;

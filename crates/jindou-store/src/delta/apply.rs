@@ -1,6 +1,6 @@
 //! The next snapshot, made from changes or from a record of the log.
 
-use super::record::{self, Part};
+use super::record::{self, RecordPart};
 use super::{ChangeTerm, Changes, NetChanges};
 use crate::snapshot::Snapshot;
 use jindou_model::prefixes::PrefixChange;
@@ -102,7 +102,7 @@ impl Snapshot {
     pub fn prefix_changes_of(record: &[u8]) -> Result<Vec<PrefixChange>> {
         let mut out = Vec::new();
         for part in record::parts(record) {
-            if let (_, Part::Prefixes(mut changes)) = part? {
+            if let (_, RecordPart::Prefixes(mut changes)) = part? {
                 out.append(&mut changes);
             }
         }
@@ -126,11 +126,11 @@ impl Snapshot {
                 ));
             }
             match part {
-                Part::Quads(net) => {
+                RecordPart::Quads(net) => {
                     net.check(&next)?;
                     next = next.with_net(&net, number, 2);
                 }
-                Part::Prefixes(changes) => next = next.with_prefixes(&changes, number),
+                RecordPart::Prefixes(changes) => next = next.with_prefixes(&changes, number),
             }
         }
         Ok(next)
@@ -153,7 +153,7 @@ impl Snapshot {
         let [mut subject, mut predicate, mut object, mut graph] = [const { Vec::new() }; 4];
         let mut last = [NO_VERTEX; 4];
         for part in record::parts(record) {
-            let (_, Part::Quads(net)) = part? else {
+            let (_, RecordPart::Quads(net)) = part? else {
                 continue;
             };
             for (quads, added) in [(&net.removed, false), (&net.added, true)] {

@@ -3,7 +3,7 @@
 
 use super::changes::{Changes, QuadChange};
 use crate::snapshot::Snapshot;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{
     CancelToken, DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX,
     PredicateId, Resource, Result, VertexId,
@@ -60,11 +60,11 @@ fn in_parts<T: Send>(
 }
 
 /// The quad's graph as a reader's scope.
-fn scope_of(graph: u32) -> Scope<'static> {
+fn scope_of(graph: u32) -> GraphScope<'static> {
     if graph == DEFAULT_GRAPH {
-        Scope::Default
+        GraphScope::Default
     } else {
-        Scope::Named(graph)
+        GraphScope::Named(graph)
     }
 }
 

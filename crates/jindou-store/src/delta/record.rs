@@ -199,13 +199,13 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
 
 /// A part of a record.
 #[derive(Debug, PartialEq)]
-pub(super) enum Part {
+pub(super) enum RecordPart {
     Quads(NetChanges),
     Prefixes(Vec<PrefixChange>),
 }
 
 /// The parts of a record that change something, in order, with their snapshot numbers: one at least.
-pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Part)>> {
+pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, RecordPart)>> {
     let mut rest = record;
     let mut first = true;
     std::iter::from_fn(move || {
@@ -216,9 +216,9 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, Part)>> 
             match skip_time(&mut rest) {
                 Ok(true) => {}
                 Ok(false) if rest.first() == Some(&PREFIXES) => {
-                    break decode_prefixes(&mut rest).map(|(n, p)| (n, Part::Prefixes(p)));
+                    break decode_prefixes(&mut rest).map(|(n, p)| (n, RecordPart::Prefixes(p)));
                 }
-                Ok(false) => break decode(&mut rest).map(|(n, p)| (n, Part::Quads(p))),
+                Ok(false) => break decode(&mut rest).map(|(n, p)| (n, RecordPart::Quads(p))),
                 Err(e) => break Err(e),
             }
         };
@@ -374,7 +374,7 @@ mod tests {
             stamp(&mut twice, u64::from(number) << 21);
             prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));
             let all: Vec<_> = parts(&twice).collect::<Result<_>>().unwrap();
-            let quads = || (number, Part::Quads(net.clone()));
+            let quads = || (number, RecordPart::Quads(net.clone()));
             prop_assert_eq!(all, vec![quads(), quads()]);
             let changes = vec![
                 PrefixChange::Declare("a".into(), "http://e/".into()),
@@ -384,7 +384,7 @@ mod tests {
             let prefixes = encode_prefixes(&changes, number);
             let both = [&prefixes[..], &bytes[..]].concat();
             let all: Vec<_> = parts(&both).collect::<Result<_>>().unwrap();
-            prop_assert_eq!(all, vec![(number, Part::Prefixes(changes)), quads()]);
+            prop_assert_eq!(all, vec![(number, RecordPart::Prefixes(changes)), quads()]);
             for at in 0..prefixes.len() {
                 prop_assert!(parts(&prefixes[..at]).any(|p| p.is_err()));
                 let mut bad = prefixes.clone();

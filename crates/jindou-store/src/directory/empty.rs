@@ -4,7 +4,7 @@ use super::{
     Bytes, INDEX, IndexBuilder, IndexParts, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
     SEGMENTS_IN, SEGMENTS_OUT, SegmentFile, SegmentFileWriter,
 };
-use crate::base::{Base, Merged, SegmentSet};
+use crate::base::{Base, MergedData, SegmentSet};
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Indexes, OpenIndexes};
 use jindou_graph::segment::Packing;
@@ -48,7 +48,7 @@ impl Base {
             predicate_of: Default::default(),
             statistics,
             index: Arc::new(IndexParts::open(Bytes::copy_of(index.get_ref()), INDEX)?),
-            merged: Merged::default(),
+            merged: MergedData::default(),
             prefixes: Default::default(),
             manifest: Manifest {
                 epoch,

@@ -6,7 +6,7 @@ use super::{
     NAMED_OUT, PREFIXES, SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, SegmentFile, file_of,
     read_prefixes, read_state, read_statistics,
 };
-use crate::base::{Base, Merged, SegmentSet};
+use crate::base::{Base, MergedData, SegmentSet};
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Indexes, OpenIndexes};
 use jindou_model::{Error, Result};
@@ -147,7 +147,7 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
             let name = file_of(s, DELTA);
             read_state(map(&name)?, &name, statistics.vertices, predicates)?
         }
-        None => Merged::default(),
+        None => MergedData::default(),
     };
     if merged.number != manifest.merged.number {
         return Err(Error::damaged(

@@ -2,7 +2,7 @@
 //! a store is opened: these are structures that the next update changes, and reading them is copying.
 
 use super::{Bytes, SectionFile, SectionWriter, parse_prefixes, prefixes_text};
-use crate::base::Merged;
+use crate::base::MergedData;
 use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
 use std::io::{Seek, Write};
@@ -29,11 +29,11 @@ const PREFIXES: u32 = 12;
 
 /// Writes the file.
 pub(crate) fn write_state<W: Write + Seek>(
-    merged: &Merged,
+    merged: &MergedData,
     vertices: u32,
     out: W,
 ) -> std::io::Result<W> {
-    let Merged {
+    let MergedData {
         number,
         tail,
         touched,
@@ -84,7 +84,7 @@ pub(crate) fn read_state(
     name: &str,
     vertices: u32,
     predicates: usize,
-) -> Result<Merged> {
+) -> Result<MergedData> {
     let file = SectionFile::open(bytes, &MAGIC, name)?;
     let parsed = parse(&file, vertices, predicates);
     file.check_file()?;
@@ -100,7 +100,7 @@ fn ascending<T: Ord>(list: &[T]) -> bool {
     list.windows(2).all(|w| w[0] < w[1])
 }
 
-fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<Merged> {
+fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedData> {
     let &[number, of, terms] = file.array::<u64>(TOTALS) else {
         return None;
     };
@@ -154,7 +154,7 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<Merged>
         Some(_) => Some(Arc::new(parse_prefixes(file.array(PREFIXES))?)),
         None => None,
     };
-    Some(Merged {
+    Some(MergedData {
         prefixes,
         number: u32::try_from(number).ok()?,
         touched: VertexDelta::from_parts(more, wide.into_iter(), graphs, shrunk),

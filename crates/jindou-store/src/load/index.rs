@@ -3,7 +3,7 @@
 
 use super::clusters::Clusters;
 use crate::directory::{IndexBuilder, SegmentFile};
-use jindou_graph::segment::{EdgeView, KeyRows, Scope};
+use jindou_graph::segment::{EdgeView, GraphScope, KeyRows};
 use jindou_graph::sets::SetRun;
 use jindou_graph::shard::{Blocks, LocalKey};
 use jindou_graph::statistics::{HeavyKey, PlannerSet, PredicateStatistics, Statistics, merge_sets};
@@ -114,13 +114,13 @@ pub(super) fn index(
             keys.clear();
             written
                 .view(shard, p, 1)
-                .candidate_keys(Scope::Union, &mut keys);
+                .candidate_keys(GraphScope::Union, &mut keys);
             classes.extend(keys.iter().map(|&k| (written.id(shard, k), shard, k)));
         }
         classes.sort_unstable();
         for (class, shard, key) in classes {
             let view = written.view(shard, p, 1);
-            index.push_class(class, view.read(key, Scope::Union, &mut scratch));
+            index.push_class(class, view.read(key, GraphScope::Union, &mut scratch));
         }
     }
     index

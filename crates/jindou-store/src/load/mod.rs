@@ -161,7 +161,7 @@ pub fn load(
         shards::check(sharding, options)?;
     }
     let building = Building::begin(dir, options.replace)?;
-    let mut load = Load::new(building.dir(), options, progress);
+    let mut load = LoadRun::new(building.dir(), options, progress);
     load.run(source, options)?;
     let mut report = load.report;
     let clock = load.clock;
@@ -206,7 +206,7 @@ pub fn load_successor(
     }
     private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
     let made = || -> Result<LoadReport> {
-        let mut load = Load::new(folder, options, progress);
+        let mut load = LoadRun::new(folder, options, progress);
         load.of = Some(of);
         load.cancel = cancel.clone();
         load.run(source, options)?;
@@ -233,7 +233,7 @@ pub fn load_successor(
     made
 }
 
-struct Load<'a> {
+struct LoadRun<'a> {
     dir: &'a Path,
     of: Option<Successor>,
     cancel: CancelToken,
@@ -245,7 +245,7 @@ struct Load<'a> {
     report: LoadReport,
 }
 
-impl<'a> Load<'a> {
+impl<'a> LoadRun<'a> {
     fn new(dir: &'a Path, options: &LoadOptions, progress: &'a Progress) -> Self {
         Self {
             dir,
@@ -374,7 +374,7 @@ impl<'a> Load<'a> {
             10 * self.report.quads_read,
             "the store's segments",
         )?;
-        let resources = segments::Resources {
+        let resources = segments::PhaseResources {
             memory: self.memory.saturating_sub(held + 4 * u64::from(terms)),
             threads: self.threads,
             tick: &tick,

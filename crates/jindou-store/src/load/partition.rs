@@ -21,7 +21,7 @@ const CHUNK: usize = 1 << 20;
 
 /// Edges grouped by predicate, in memory or in an unlinked file.
 #[derive(Debug)]
-pub(super) struct Edges<T> {
+pub(super) struct PartitionedEdges<T> {
     counts: Vec<u64>,
     data: EdgeData<T>,
 }
@@ -54,7 +54,7 @@ impl<T> HeldEdges<T> {
     }
 }
 
-impl<T: SortWords> Edges<T> {
+impl<T: SortWords> PartitionedEdges<T> {
     /// Number of edges of a predicate, repetitions included.
     pub fn count(&self, p: usize) -> u64 {
         self.counts[p]
@@ -252,8 +252,8 @@ pub(super) fn predicates(runs: &[RunQuads], maps: &[Vec<u32>]) -> Vec<u32> {
 
 /// Both kinds of edges, by dense predicate id.
 pub(super) struct Partitioned {
-    pub default: Edges<u64>,
-    pub named: Edges<[u32; 3]>,
+    pub default: PartitionedEdges<u64>,
+    pub named: PartitionedEdges<[u32; 3]>,
 }
 
 impl Partitioned {
@@ -329,11 +329,11 @@ pub(super) fn partition(
             run_all(jobs, threads, tick)?;
         }
         return Ok(Partitioned {
-            default: Edges {
+            default: PartitionedEdges {
                 counts: default,
                 data: EdgeData::Memory(HeldEdges::all(d)),
             },
-            named: Edges {
+            named: PartitionedEdges {
                 counts: named,
                 data: EdgeData::Memory(HeldEdges::all(g)),
             },
@@ -369,7 +369,7 @@ pub(super) fn partition(
     }
     run_all(jobs, threads, tick)?;
     Ok(Partitioned {
-        default: Edges {
+        default: PartitionedEdges {
             counts: default,
             data: EdgeData::File {
                 file: d_file,
@@ -377,7 +377,7 @@ pub(super) fn partition(
                 path: place.folder.to_owned(),
             },
         },
-        named: Edges {
+        named: PartitionedEdges {
             counts: named,
             data: EdgeData::File {
                 file: g_file,
@@ -465,7 +465,7 @@ mod tests {
 
     #[test]
     fn whoever_comes_last_finds_the_edges() {
-        let edges = || Edges {
+        let edges = || PartitionedEdges {
             counts: vec![3],
             data: EdgeData::Memory(HeldEdges::all(vec![vec![1u64, 2, 3]])),
         };

@@ -30,14 +30,14 @@ pub(super) struct Read {
     pub prefixes: DeclaredPrefixes,
 }
 
-struct ReadContext<'a> {
+struct LoadReadContext<'a> {
     spill: &'a SpillDir,
     failed: &'a AtomicBool,
     read: &'a Mutex<Read>,
 }
 
 struct QuadReceiver<'a> {
-    shared: ReadContext<'a>,
+    shared: LoadReadContext<'a>,
     interner: Interner,
     local: Vec<[u32; 4]>,
     triples: Vec<[u32; 3]>,
@@ -165,7 +165,7 @@ pub(super) fn read(
     let out = Mutex::new(Read::default());
     on_threads(threads, |worker| {
         let mut sink = QuadReceiver {
-            shared: ReadContext {
+            shared: LoadReadContext {
                 spill,
                 failed: &failed,
                 read: &out,

@@ -1,6 +1,6 @@
 //! Fifth phase: edges get their final ids, are sorted in both directions, and become segments.
 
-use super::partition::Edges;
+use super::partition::PartitionedEdges;
 use super::read::on_threads;
 use super::sort::{self, SortWords};
 use crate::directory::SegmentFileWriter;
@@ -31,7 +31,11 @@ pub(super) trait StoredEdge: SortWords {
     fn object(self) -> u32;
     fn graph(self) -> u32;
     /// Packing of segments of such edges.
-    fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>>;
+    fn packing(
+        edges: &PartitionedEdges<Self>,
+        predicates: usize,
+        ids: &[u32],
+    ) -> Result<Option<Packing>>;
 
     #[inline(always)]
     fn key(self, direction: Direction) -> u32 {
@@ -73,7 +77,7 @@ impl StoredEdge for u64 {
         jindou_model::DEFAULT_GRAPH
     }
 
-    fn packing(_: &Edges<Self>, _: usize, _: &[u32]) -> Result<Option<Packing>> {
+    fn packing(_: &PartitionedEdges<Self>, _: usize, _: &[u32]) -> Result<Option<Packing>> {
         Ok(None)
     }
 }
@@ -111,7 +115,11 @@ impl StoredEdge for [u32; 3] {
     }
 
     /// O(edges): the graphs must be known before the first segment is packed.
-    fn packing(edges: &Edges<Self>, predicates: usize, ids: &[u32]) -> Result<Option<Packing>> {
+    fn packing(
+        edges: &PartitionedEdges<Self>,
+        predicates: usize,
+        ids: &[u32],
+    ) -> Result<Option<Packing>> {
         let mut seen = vec![0u64; ids.len().div_ceil(64)];
         for p in 0..predicates {
             edges.for_each(p, |part| {
@@ -293,7 +301,7 @@ enum PredicateTask {
 }
 
 /// Memory and threads of the phase, and its progress reports.
-pub(super) struct Resources<'a> {
+pub(super) struct PhaseResources<'a> {
     /// Bytes besides the edges themselves.
     pub memory: u64,
     pub threads: usize,
@@ -303,14 +311,14 @@ pub(super) struct Resources<'a> {
 
 /// Writes the files of one kind of edges: two for each part of `split`, whose segments hold the keys of the part.
 pub(super) fn write<T: StoredEdge>(
-    edges: &Edges<T>,
+    edges: &PartitionedEdges<T>,
     predicates: usize,
     id_of_lex: &[u32],
     paths: &[[PathBuf; 2]],
     split: &impl KeySplit,
-    resources: &Resources<'_>,
+    resources: &PhaseResources<'_>,
 ) -> Result<()> {
-    let Resources {
+    let PhaseResources {
         memory,
         threads,
         tick,
@@ -430,7 +438,7 @@ fn hand_in(
 /// Sorts a predicate that does not fit in memory: one range of keys after the other, each read from all its edges.
 #[allow(clippy::too_many_arguments)]
 fn in_ranges<T: StoredEdge>(
-    edges: &Edges<T>,
+    edges: &PartitionedEdges<T>,
     p: usize,
     direction: Direction,
     id_of_lex: &[u32],

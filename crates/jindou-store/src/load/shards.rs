@@ -4,7 +4,7 @@ use super::clusters::Clusters;
 use super::partition::Partitioned;
 use super::read::on_threads;
 use super::segments::StoredEdge;
-use super::{Load, LoadOptions, create, lengths};
+use super::{LoadOptions, LoadRun, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
 use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
 use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
@@ -43,7 +43,7 @@ pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
     }
 }
 
-impl Load<'_> {
+impl LoadRun<'_> {
     /// Assigns blocks to shards, and writes each shard's table, strings and dictionary.
     pub(super) fn cut(
         &self,

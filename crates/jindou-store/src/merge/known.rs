@@ -5,7 +5,7 @@ use crate::base::Base;
 use crate::directory::IndexBuilder;
 use crate::snapshot::Snapshot;
 use jindou_graph::delta::{BaseSets, MoreChange, VertexDelta};
-use jindou_graph::segment::{EdgeView, NO_KEY, Scope};
+use jindou_graph::segment::{EdgeView, GraphScope, NO_KEY};
 use jindou_graph::statistics::{PlannerSet, PredicateStatistics, Statistics, merge_sets};
 use jindou_model::{Direction, term};
 use rustc_hash::FxHashMap;
@@ -75,9 +75,9 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
         s.classes.clear();
         let view = base.view(p, Direction::In);
         let (mut ids, mut scratch) = (Vec::new(), Vec::new());
-        view.candidate_keys(Scope::Union, &mut ids);
+        view.candidate_keys(GraphScope::Union, &mut ids);
         for class in ids {
-            let members = view.read(class, Scope::Union, &mut scratch);
+            let members = view.read(class, GraphScope::Union, &mut scratch);
             if !members.is_empty() {
                 s.classes.insert(class, members.len() as u64);
                 index.push_class(class, members);
@@ -128,7 +128,7 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
     let mut classes_of = |base: &Base, v: u32| -> Vec<u32> {
         let view = s.rdf_type.map(|p| base.view(p, Direction::Out));
         view.map_or(Vec::new(), |view| {
-            view.read(v, Scope::Union, &mut scratch).to_vec()
+            view.read(v, GraphScope::Union, &mut scratch).to_vec()
         })
     };
     let mut fresh: FxHashMap<Vec<u32>, GatheredSubjects> = FxHashMap::default();

@@ -12,7 +12,7 @@ mod output;
 mod over;
 mod segments;
 
-use crate::base::{Base, Merged, SegmentSet};
+use crate::base::{Base, MergedData, SegmentSet};
 use crate::directory::{
     CHECKSUMS, CLASSES, DELTA, FileGroup, MANIFEST, Manifest, MergedFiles, NAMED_IN, NAMED_OUT,
     SEGMENTS_IN, SEGMENTS_OUT, STATISTICS, file_of, generation_of, is_of_a_merge, map_generation,
@@ -274,7 +274,7 @@ impl MergeOutput<'_> {
             statistics: old.statistics.clone(),
             predicate_of: old.predicate_of.clone(),
             index: Arc::clone(&old.index),
-            merged: Merged::default(),
+            merged: MergedData::default(),
             prefixes: Arc::clone(snapshot.prefixes()),
             manifest: old.manifest.clone(),
             versions: Arc::clone(&old.versions),
@@ -300,7 +300,7 @@ impl MergeOutput<'_> {
             |_, _, _| false,
             |_| false,
         );
-        base.merged = Merged {
+        base.merged = MergedData {
             number: snapshot.number(),
             tail: snapshot.tail().clone(),
             touched,

@@ -5,7 +5,7 @@ use super::output::{Out, Pace};
 use crate::directory::{ListArrays, MergedFile, SegmentFileWriter};
 use crate::snapshot::Snapshot;
 use jindou_graph::segment::{
-    BitWriter, EdgeView, NamedSegment, Packing, Scope, Segment, build_folded, pack_offsets,
+    BitWriter, EdgeView, GraphScope, NamedSegment, Packing, Segment, build_folded, pack_offsets,
 };
 use jindou_model::{Direction, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, PredicateId};
 use std::io::{Error, ErrorKind, Result};
@@ -238,7 +238,7 @@ fn default_lists(view: &EdgeView<'_>, f: OnDefault<'_>) -> Result<()> {
         touched,
         &mut |key, number| match number {
             Some(k) => f(key, segment.list(k)),
-            None => f(key, view.read(key, Scope::Default, &mut scratch)),
+            None => f(key, view.read(key, GraphScope::Default, &mut scratch)),
         },
     )
 }
@@ -256,7 +256,7 @@ fn named_lists(view: &EdgeView<'_>, f: OnNamed<'_>) -> Result<()> {
         list.clear();
         match number {
             Some(k) => list.extend(segment.list(k)),
-            None => view.for_each(key, Scope::AnyNamed, |n, g| list.push((n, g))),
+            None => view.for_each(key, GraphScope::AnyNamed, |n, g| list.push((n, g))),
         }
         f(key, &list)
     })

@@ -2,7 +2,7 @@
 
 use super::ShardInfo;
 use crate::base::Base;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_graph::sets::CharacteristicSets;
 use jindou_graph::shard::{Blocks, LocalKey, OwnEdges};
 use jindou_model::{Direction, PredicateId, VertexId};
@@ -91,7 +91,7 @@ impl<'a> OwnData<'a> {
         &self,
         p: PredicateId,
         direction: Direction,
-        scope: Scope<'_>,
+        scope: GraphScope<'_>,
         [from, most]: [u32; 2],
         out: &mut Vec<u32>,
     ) -> bool {

@@ -1,7 +1,7 @@
 //! Merging against a set of quads: the new base, snapshots made meanwhile, the store opened again, and older snapshots.
 
 use crate::transactions;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_log::Directory;
 use jindou_model::{Direction, Error, PredicateId, Progress, VertexId, term};
 use jindou_store::directory::remove_leftovers;
@@ -60,10 +60,10 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     let untouched = !s.is_predicate_patched(rdf_type) && s.statistics().rdf_type.is_some();
     let view = s.edges(rdf_type, Direction::In);
     let mut classes = vec![];
-    view.candidate_keys(Scope::Union, &mut classes);
+    view.candidate_keys(GraphScope::Union, &mut classes);
     let mut scratch = vec![];
     for class in classes {
-        let members = view.read(class, Scope::Union, &mut scratch).to_vec();
+        let members = view.read(class, GraphScope::Union, &mut scratch).to_vec();
         if untouched {
             assert_eq!(
                 s.class_members(VertexId(class)).unwrap_or(0),

@@ -1,6 +1,6 @@
 //! Random quads, and a comparison of a store with the quads that it was loaded from.
 
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId, VertexId, term};
 use jindou_store::Snapshot;
 use jindou_store::testing::TermQuad;
@@ -85,10 +85,10 @@ pub fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
             assert_eq!(snapshot.predicate_of(snapshot.vertex_of(p)), Some(p));
             let view = snapshot.edges(p, direction);
             let mut keys = vec![];
-            view.candidate_keys(Scope::Union, &mut keys);
+            view.candidate_keys(GraphScope::Union, &mut keys);
             for key in keys {
                 assert!(snapshot.predicates_of(key, direction).contains(&p.0));
-                view.for_each(key, Scope::Union, |n, g| {
+                view.for_each(key, GraphScope::Union, |n, g| {
                     let (s, o) = match direction {
                         Direction::Out => (key, n),
                         Direction::In => (n, key),

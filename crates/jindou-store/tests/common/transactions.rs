@@ -1,6 +1,6 @@
 //! Random transactions in small numbers, and all that a snapshot holds.
 
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId, VertexId};
 use jindou_store::testing::TermQuad;
 use jindou_store::{ChangeTerm, Changes, Snapshot};
@@ -58,11 +58,11 @@ pub fn quads_of(s: &Snapshot) -> BTreeSet<TermQuad> {
         for d in [Direction::Out, Direction::In] {
             let view = s.edges(p, d);
             let mut keys = vec![];
-            view.candidate_keys(Scope::Union, &mut keys);
+            view.candidate_keys(GraphScope::Union, &mut keys);
             assert!(keys.is_sorted());
             for key in keys {
                 let (mut ns, mut gs) = (vec![], vec![]);
-                view.read_with_graphs(key, Scope::Union, &mut ns, &mut gs);
+                view.read_with_graphs(key, GraphScope::Union, &mut ns, &mut gs);
                 if !ns.is_empty() {
                     assert!(s.predicates_of(key, d).contains(&p.0));
                 }

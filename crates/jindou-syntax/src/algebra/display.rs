@@ -462,16 +462,16 @@ impl Display for Query {
 /// Length in bytes of a value's text, without building the text; `None` beyond the limit.
 #[must_use]
 pub fn text_len(of: &impl Display, limit: u64) -> Option<u64> {
-    struct Count {
+    struct LengthCounter {
         left: u64,
     }
-    impl fmt::Write for Count {
+    impl fmt::Write for LengthCounter {
         fn write_str(&mut self, s: &str) -> Result {
             self.left = self.left.checked_sub(s.len() as u64).ok_or(fmt::Error)?;
             Ok(())
         }
     }
-    let mut count = Count { left: limit };
+    let mut count = LengthCounter { left: limit };
     write!(count, "{of}").ok()?;
     Some(limit - count.left)
 }

@@ -153,12 +153,12 @@ impl fmt::Display for Text {
 /// The canonical bytes of a term ([`jindou_model::term`]), shared. Cloning, hashing and most comparisons take constant time.
 #[derive(Clone)]
 pub struct Canonical {
-    bytes: Bytes,
+    bytes: SharedBytes,
     hash: u64,
 }
 
 #[derive(Clone)]
-enum Bytes {
+enum SharedBytes {
     /// The bytes of an IRI, shared with its text.
     Text(Arc<str>),
     Raw(Arc<[u8]>),
@@ -170,14 +170,14 @@ impl Canonical {
     pub fn new(bytes: &[u8]) -> Self {
         Self {
             hash: hash_of(bytes),
-            bytes: Bytes::Raw(bytes.into()),
+            bytes: SharedBytes::Raw(bytes.into()),
         }
     }
 
     /// The bytes of a text that is canonical already; shared with it.
     pub(crate) fn of_text(text: &Text) -> Self {
         Self {
-            bytes: Bytes::Text(text.shared()),
+            bytes: SharedBytes::Text(text.shared()),
             hash: text.hash,
         }
     }
@@ -185,8 +185,8 @@ impl Canonical {
     /// The bytes as text. O(1) if they came from a text.
     pub(crate) fn to_text(&self) -> Option<Text> {
         let text = match &self.bytes {
-            Bytes::Text(text) => Arc::clone(text),
-            Bytes::Raw(bytes) => std::str::from_utf8(bytes).ok()?.into(),
+            SharedBytes::Text(text) => Arc::clone(text),
+            SharedBytes::Raw(bytes) => std::str::from_utf8(bytes).ok()?.into(),
         };
         Some(Text {
             text,
@@ -200,8 +200,8 @@ impl Deref for Canonical {
 
     fn deref(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::Text(text) => text.as_bytes(),
-            Bytes::Raw(bytes) => bytes,
+            SharedBytes::Text(text) => text.as_bytes(),
+            SharedBytes::Raw(bytes) => bytes,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Aggregates of the current query: each is computed once, however often it is mentioned.
 
-use super::{Deep, Halt, Parse, Parser};
+use super::{Deep, Parse, Parser, RuleHalt};
 use crate::advice::FaultPlace;
 use crate::algebra::Variable;
 use crate::algebra::{AggregateExpression, AggregateFunction, Expression};
@@ -57,7 +57,7 @@ impl Parser<'_, '_> {
         (self.no_aggregate, self.noting) = before;
         let (aggregate, depth) = read?;
         let Some(frame) = self.frames.last_mut() else {
-            return Err(Halt::Fault);
+            return Err(RuleHalt::Fault);
         };
         frame.depth = frame.depth.max(depth);
         let variable = match frame.find(&aggregate) {

@@ -1,8 +1,8 @@
 //! Recording of errors with their remedies.
 
-use super::{Halt, Parser};
+use super::{Parser, RuleHalt};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Bad, Token, TokenKind};
+use crate::lexer::{BadToken, Token, TokenKind};
 use crate::options::MOST_FAULTS;
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D, place};
 use std::ops::Range;
@@ -48,12 +48,12 @@ impl<'t> Parser<'t, '_> {
     }
 
     /// Records an error that ends a rule.
-    pub(super) fn halt(&mut self, d: Diagnostic) -> Halt {
+    pub(super) fn halt(&mut self, d: Diagnostic) -> RuleHalt {
         self.fault(d);
         if self.faults.len() >= MOST_FAULTS {
-            Halt::Stop
+            RuleHalt::Stop
         } else {
-            Halt::Fault
+            RuleHalt::Fault
         }
     }
 
@@ -91,7 +91,7 @@ impl<'t> Parser<'t, '_> {
             TokenKind::Word(K::Unknown) => format!("the word {text}"),
             TokenKind::A => "the word a".into(),
             TokenKind::Word(_) => text,
-            TokenKind::Bad(Bad::Character) => format!("the character {text}"),
+            TokenKind::Bad(BadToken::Character) => format!("the character {text}"),
             _ => format!("'{text}'"),
         }
     }

@@ -2,7 +2,7 @@
 
 use super::expression::Expr;
 use super::triples::{Mode, TriplePart, joined};
-use super::{Deep, Halt, Parse, Parser};
+use super::{Deep, Parse, Parser, RuleHalt};
 use crate::advice::FaultPlace;
 use crate::algebra::NamedNodePattern;
 use crate::algebra::{Expression, GraphPattern};
@@ -156,7 +156,7 @@ impl Parser<'_, '_> {
             };
             match read {
                 Ok(()) => {}
-                Err(Halt::Fault) => {
+                Err(RuleHalt::Fault) => {
                     self.recover(&before)?;
                     (triples_may, dot_may) = (true, false);
                 }

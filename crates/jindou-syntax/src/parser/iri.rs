@@ -11,7 +11,7 @@ use std::borrow::Cow;
 
 /// Declared prefixes, and the undeclared but known ones that occurred.
 #[derive(Default)]
-pub(crate) struct Prefixes<'t> {
+pub(crate) struct QueryPrefixes<'t> {
     known: FxHashMap<&'t str, Prefix>,
 }
 
@@ -36,7 +36,7 @@ impl Prefix {
     }
 }
 
-impl<'t> Prefixes<'t> {
+impl<'t> QueryPrefixes<'t> {
     pub(super) fn declare(&mut self, name: &'t str, iri: NamedNode) {
         self.known.insert(name, Prefix::new(iri));
     }

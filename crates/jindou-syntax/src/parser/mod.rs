@@ -26,11 +26,11 @@ use crate::advice::FaultPlace;
 use crate::algebra::{BaseIri, BlankNode, Variable};
 use crate::keyword::Keyword;
 use crate::lexer::{Lexer, Token, TokenKind};
-use crate::options::{MOST_DEPTH, MOST_FAULTS, MOST_NESTING, Options};
-use crate::source::Source;
+use crate::options::{MOST_DEPTH, MOST_FAULTS, MOST_NESTING, ParserOptions};
+use crate::source::ParserText;
 use aggregates::AggregateFrame;
 use intern::Interned;
-use iri::Prefixes;
+use iri::QueryPrefixes;
 use jindou_model::term::MAX_TRIPLE_NESTING;
 use jindou_model::{Diagnostic, Error, Resource, scope as limits};
 use oxiri::Iri;
@@ -39,14 +39,14 @@ use scope::Scopes;
 
 /// Reason why a rule did not complete. The details are recorded in the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Halt {
+pub(crate) enum RuleHalt {
     /// An error in the text: parsing may continue after it.
     Fault,
     /// A limit was exceeded, or there were too many errors.
     Stop,
 }
 
-pub(crate) type Parse<T> = Result<T, Halt>;
+pub(crate) type Parse<T> = Result<T, RuleHalt>;
 
 /// A part of the algebra, and its depth.
 #[derive(Debug)]
@@ -62,8 +62,8 @@ const BETWEEN: u32 = 512;
 
 pub(crate) struct Parser<'t, 'o> {
     text: &'t str,
-    source: &'t Source<'t>,
-    options: &'o Options,
+    source: &'t ParserText<'t>,
+    options: &'o ParserOptions,
     lexer: Lexer<'t>,
     /// The next token, and the one after it if that was looked at.
     token: Token,
@@ -71,14 +71,14 @@ pub(crate) struct Parser<'t, 'o> {
     /// End of the last token that was read.
     behind: usize,
     /// Open brackets, with their places.
-    open: Open,
+    open: OpenBrackets,
     nesting: u32,
     /// Number of open triple terms.
     triples: usize,
     tokens: u32,
 
     base: Option<BaseIri>,
-    prefixes: Prefixes<'t>,
+    prefixes: QueryPrefixes<'t>,
     interned: Interned<'t>,
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
@@ -113,13 +113,13 @@ pub(crate) struct Parser<'t, 'o> {
 
 /// Open brackets.
 #[derive(Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenBrackets {
     list: Vec<Token>,
     /// Indexes in `list` of the braces.
     braces: Vec<usize>,
 }
 
-impl Open {
+impl OpenBrackets {
     fn push(&mut self, token: Token) {
         if token.kind == TokenKind::OpenBrace {
             self.braces.push(self.list.len());
@@ -153,7 +153,7 @@ impl Open {
 }
 
 impl<'t, 'o> Parser<'t, 'o> {
-    pub(crate) fn new(source: &'t Source<'t>, options: &'o Options) -> Self {
+    pub(crate) fn new(source: &'t ParserText<'t>, options: &'o ParserOptions) -> Self {
         let text = source.text();
         let mut lexer = Lexer::new(text);
         let token = lexer.next();
@@ -165,7 +165,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             token,
             ahead: None,
             behind: 0,
-            open: Open::default(),
+            open: OpenBrackets::default(),
             nesting: 0,
             triples: 0,
             tokens: 0,
@@ -173,7 +173,7 @@ impl<'t, 'o> Parser<'t, 'o> {
                 .base
                 .as_ref()
                 .map(|base| Iri::parse_unchecked(base.as_str().into())),
-            prefixes: Prefixes::default(),
+            prefixes: QueryPrefixes::default(),
             interned: Interned::default(),
             scopes: Scopes::default(),
             names: FxHashMap::with_capacity_and_hasher(14, Default::default()),
@@ -250,7 +250,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         };
         self.tokens += 1;
         if self.faults.len() >= MOST_FAULTS {
-            return Err(Halt::Stop);
+            return Err(RuleHalt::Stop);
         }
         if self.tokens >= BETWEEN || limits::was_over() {
             self.look_at_limits()?;
@@ -281,9 +281,9 @@ impl<'t, 'o> Parser<'t, 'o> {
         limits::look().map_err(|e| self.stop(e))
     }
 
-    fn stop(&mut self, error: Error) -> Halt {
+    fn stop(&mut self, error: Error) -> RuleHalt {
         self.stopped.get_or_insert(error);
-        Halt::Stop
+        RuleHalt::Stop
     }
 
     fn eat(&mut self, kind: TokenKind) -> Parse<bool> {
@@ -410,7 +410,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         let next = match self.blank {
             Some(last) => last.wrapping_add(1),
             None => {
-                // Random; as a label it begins with a letter.
+                // A random number; written as a label, it begins with a letter.
                 let random = oxrdf::BlankNode::default();
                 u128::from_str_radix(random.as_str(), 16).unwrap_or_default()
             }

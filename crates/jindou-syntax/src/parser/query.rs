@@ -3,7 +3,7 @@
 use super::group::{self, Pattern};
 use super::select::{Duplicates, Items, SelectItem, Selection};
 use super::triples::{Mode, TriplePart};
-use super::{Deep, Halt, Parse, Parser};
+use super::{Deep, Parse, Parser, RuleHalt};
 use crate::advice::FaultPlace;
 use crate::algebra::Query;
 use crate::algebra::{GraphPattern, QueryDataset};
@@ -53,7 +53,7 @@ impl Parser<'_, '_> {
                 _ => return Ok(()),
             };
             match read {
-                Err(Halt::Fault) => self.recover_in_prologue()?,
+                Err(RuleHalt::Fault) => self.recover_in_prologue()?,
                 other => other?,
             }
         }
@@ -104,7 +104,7 @@ impl Parser<'_, '_> {
 
     fn select(&mut self) -> Parse<Query> {
         let selection = match self.select_clause() {
-            Err(Halt::Fault) => {
+            Err(RuleHalt::Fault) => {
                 // The selection is unknown, but WHERE can still be checked.
                 self.recover_to_where()?;
                 self.scopes.clear();
@@ -225,7 +225,7 @@ impl Parser<'_, '_> {
                         return Ok(());
                     }
                 }
-                Err(Halt::Fault) => self.recover(&before)?,
+                Err(RuleHalt::Fault) => self.recover(&before)?,
                 Err(stop) => return Err(stop),
             }
         }

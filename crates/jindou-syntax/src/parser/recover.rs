@@ -1,6 +1,6 @@
 //! Recovery after an error.
 
-use super::{Halt, Parse, Parser};
+use super::{Parse, Parser, RuleHalt};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
 
@@ -10,7 +10,7 @@ pub(super) struct RecoveryPoint {
     nesting: u32,
     triples: usize,
     frames: usize,
-    outer: super::scope::Outer,
+    outer: super::scope::OuterScope,
     no_aggregate: Option<&'static str>,
     noting: bool,
 }
@@ -136,7 +136,7 @@ impl Parser<'_, '_> {
                     | K::Add
                     | K::With,
                 ) => return Ok(()),
-                TokenKind::End | TokenKind::OpenBrace => return Err(Halt::Stop),
+                TokenKind::End | TokenKind::OpenBrace => return Err(RuleHalt::Stop),
                 _ => self.bump()?,
             };
         }
@@ -147,7 +147,7 @@ impl Parser<'_, '_> {
         loop {
             match self.kind() {
                 TokenKind::Word(K::Where | K::From) | TokenKind::OpenBrace => break,
-                TokenKind::End => return Err(Halt::Stop),
+                TokenKind::End => return Err(RuleHalt::Stop),
                 _ => self.skip(0)?,
             }
         }

@@ -1,7 +1,7 @@
 //! Checks beyond the grammar: names, scopes, numbers of arguments.
 
 use super::fault::shortened;
-use super::{Halt, Parser};
+use super::{Parser, RuleHalt};
 use crate::advice::nearest;
 use crate::keyword::Keyword as K;
 use crate::lexer::{Lexer, Token, TokenKind};
@@ -216,7 +216,7 @@ impl Parser<'_, '_> {
         self.fault(d);
     }
 
-    pub(super) fn annotated_path(&mut self, at: Token) -> Halt {
+    pub(super) fn annotated_path(&mut self, at: Token) -> RuleHalt {
         let d = self
             .diagnostic(
                 at.range(),

@@ -16,7 +16,7 @@ pub(crate) struct Scopes {
 /// An outer scope, while an inner one is open.
 #[derive(Clone, Copy)]
 #[must_use]
-pub(crate) struct Outer {
+pub(crate) struct OuterScope {
     mark: usize,
     inner: usize,
     defined: usize,
@@ -29,8 +29,8 @@ impl Scopes {
     }
 
     /// Opens a scope.
-    pub(crate) fn enter(&mut self) -> Outer {
-        let outer = Outer {
+    pub(crate) fn enter(&mut self) -> OuterScope {
+        let outer = OuterScope {
             mark: self.mark,
             inner: self.log.len(),
             defined: self.defined.len(),
@@ -40,8 +40,8 @@ impl Scopes {
     }
 
     /// The open scope, to which to return after an error.
-    pub(crate) fn here(&self) -> Outer {
-        Outer {
+    pub(crate) fn here(&self) -> OuterScope {
+        OuterScope {
             mark: self.mark,
             inner: self.log.len(),
             defined: self.defined.len(),
@@ -49,18 +49,18 @@ impl Scopes {
     }
 
     /// Closes the scope: its variables become the outer one's.
-    pub(crate) fn merge(&mut self, outer: Outer) {
+    pub(crate) fn merge(&mut self, outer: OuterScope) {
         self.mark = outer.mark;
     }
 
     /// Closes the scope and forgets its variables.
-    pub(crate) fn forget(&mut self, outer: Outer) {
+    pub(crate) fn forget(&mut self, outer: OuterScope) {
         self.clear();
         self.mark = outer.mark;
     }
 
     /// Closes the scope and forgets its variables, and its definitions.
-    pub(crate) fn forget_all(&mut self, outer: Outer) {
+    pub(crate) fn forget_all(&mut self, outer: OuterScope) {
         self.forget(outer);
         self.defined.truncate(outer.defined);
     }
@@ -92,7 +92,7 @@ impl Scopes {
     }
 
     /// Keeps only those definitions since the scope was opened that pass the test.
-    pub(crate) fn keep_defined(&mut self, outer: Outer, pass: impl Fn(u32) -> bool) {
+    pub(crate) fn keep_defined(&mut self, outer: OuterScope, pass: impl Fn(u32) -> bool) {
         let mut to = outer.defined;
         for i in outer.defined..self.defined.len() {
             if pass(self.defined[i]) {
@@ -104,7 +104,7 @@ impl Scopes {
     }
 
     /// A variable that the inner scope defines and the outer one has; must be called before the inner one is closed.
-    pub(crate) fn clash(&self, outer: Outer) -> Option<u32> {
+    pub(crate) fn clash(&self, outer: OuterScope) -> Option<u32> {
         self.defined[outer.defined..].iter().copied().find(|v| {
             let mut at = self.last[*v as usize] as usize;
             while at > outer.inner {

@@ -2,7 +2,7 @@
 
 use super::expression::Expr;
 use super::group::{Pattern, join};
-use super::{Halt, Parse, Parser};
+use super::{Parse, Parser, RuleHalt};
 use crate::advice::FaultPlace;
 use crate::algebra::Variable;
 use crate::algebra::{
@@ -466,7 +466,7 @@ impl Parser<'_, '_> {
         mut p: Pattern,
         modifiers: Modifiers,
     ) -> Parse<(Pattern, Vec<u32>)> {
-        let frame = self.frames.pop().ok_or(Halt::Fault)?;
+        let frame = self.frames.pop().ok_or(RuleHalt::Fault)?;
         let mut frame = frame;
         let mut modifiers = modifiers;
         let grouped = modifiers.group.is_some();

@@ -31,7 +31,7 @@ enum Verb {
     Path(PropertyPathExpression),
 }
 
-struct Object {
+struct ParsedObject {
     term: TermPattern,
     reifiers: Vec<TermPattern>,
     at: Token,
@@ -220,10 +220,10 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn object(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<Object> {
+    fn object(&mut self, mode: Mode, out: &mut Vec<TriplePart>) -> Parse<ParsedObject> {
         let at = self.token;
         let term = self.node(mode, out, FaultPlace::Object)?;
-        let mut object = Object {
+        let mut object = ParsedObject {
             term,
             reifiers: vec![],
             at,
@@ -465,7 +465,7 @@ impl Parser<'_, '_> {
         &mut self,
         subject: TermPattern,
         verb: Verb,
-        object: Object,
+        object: ParsedObject,
         out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         self.record_object(object.at);
@@ -508,7 +508,7 @@ impl Parser<'_, '_> {
         &mut self,
         subject: TermPattern,
         path: &PropertyPathExpression,
-        object: Object,
+        object: ParsedObject,
         out: &mut Vec<TriplePart>,
     ) -> Parse<()> {
         use PropertyPathExpression as P;
@@ -524,7 +524,7 @@ impl Parser<'_, '_> {
                 self.add_triple(triple, object.reifiers, out)?;
             }
             P::Reverse(p) => {
-                let turned = Object {
+                let turned = ParsedObject {
                     term: subject,
                     ..object
                 };
@@ -535,7 +535,7 @@ impl Parser<'_, '_> {
             }
             P::Sequence(a, b) => {
                 let middle = TermPattern::from(self.fresh_blank());
-                let to = |term, at| Object {
+                let to = |term, at| ParsedObject {
                     term,
                     reifiers: vec![],
                     at,

@@ -1,7 +1,7 @@
 //! Tokens that are not allowed in their place.
 
 use super::fault::{begins_update, comparison};
-use super::{Halt, Parser};
+use super::{Parser, RuleHalt};
 use crate::advice::FaultPlace;
 use crate::keyword::Keyword as K;
 use crate::lexer::{Token, TokenKind};
@@ -9,7 +9,7 @@ use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 
 impl Parser<'_, '_> {
     /// Reports that the next token is not allowed here.
-    pub(super) fn unexpected(&mut self, place: FaultPlace) -> Halt {
+    pub(super) fn unexpected(&mut self, place: FaultPlace) -> RuleHalt {
         let token = self.token;
         let expected = place.expected();
         let found = self.said(token);
@@ -22,7 +22,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reports that the closing bracket is missing.
-    pub(super) fn unclosed(&mut self, kind: TokenKind, place: FaultPlace) -> Halt {
+    pub(super) fn unclosed(&mut self, kind: TokenKind, place: FaultPlace) -> RuleHalt {
         let token = self.token;
         let other = matches!(
             token.kind,
@@ -34,7 +34,7 @@ impl Parser<'_, '_> {
         let cascade =
             token.kind == TokenKind::End && self.faults.iter().any(|f| f.kind != D::Bracket);
         if cascade {
-            return Halt::Fault;
+            return RuleHalt::Fault;
         }
         if let Some(open) = self.open.last()
             && other

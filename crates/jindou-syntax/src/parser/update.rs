@@ -2,7 +2,7 @@
 
 use super::query::only_triples;
 use super::triples::TriplePart;
-use super::{Halt, Parse, Parser};
+use super::{Parse, Parser, RuleHalt};
 use crate::CopiedFrom;
 use crate::advice::FaultPlace;
 use crate::algebra::GraphUpdateOperation as Op;
@@ -84,7 +84,7 @@ impl<'t> Parser<'t, '_> {
                 other => other,
             };
             match read {
-                Err(Halt::Fault) => self.recover_to_operation(&before)?,
+                Err(RuleHalt::Fault) => self.recover_to_operation(&before)?,
                 other => other?,
             }
             if matches!(
@@ -319,7 +319,7 @@ impl<'t> Parser<'t, '_> {
                 Err(self.unexpected(FaultPlace::Quads))
             };
             match read {
-                Err(Halt::Fault) => self.recover(&before)?,
+                Err(RuleHalt::Fault) => self.recover(&before)?,
                 other => other?,
             }
         }
@@ -370,7 +370,7 @@ impl<'t> Parser<'t, '_> {
                         return Ok(());
                     }
                 }
-                Err(Halt::Fault) => self.recover(&before)?,
+                Err(RuleHalt::Fault) => self.recover(&before)?,
                 Err(stop) => return Err(stop),
             }
         }
@@ -386,7 +386,7 @@ impl<'t> Parser<'t, '_> {
         for q in quads {
             out.extend(to(self, q));
             if self.faults.len() >= MOST_FAULTS {
-                return Err(Halt::Stop);
+                return Err(RuleHalt::Stop);
             }
         }
         Ok(out)

@@ -1,10 +1,10 @@
 //! Words and characters that are not part of SPARQL.
 
 use super::fault::shortened;
-use super::{Halt, Parser};
+use super::{Parser, RuleHalt};
 use crate::advice::{FaultPlace, foreign, nearest};
 use crate::keyword::Keyword as K;
-use crate::lexer::{Bad, Token, TokenKind};
+use crate::lexer::{BadToken, Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
@@ -152,25 +152,25 @@ impl Parser<'_, '_> {
         })
     }
 
-    pub(super) fn bad_token(&self, token: Token, bad: Bad) -> Diagnostic {
+    pub(super) fn bad_token(&self, token: Token, bad: BadToken) -> Diagnostic {
         let text = self.slice(token);
         let new = |kind, message: String| self.diagnostic(token.range(), kind, message);
         match bad {
-            Bad::String => {
+            BadToken::String => {
                 let open = token.start..token.start + 1;
                 let quote = &text[..1];
                 self.diagnostic(open, D::String, format!("this {quote} begins a string that does not end on its line"))
                     .suggest(format!("write {quote} at its end, or {quote}{quote}{quote} around a string of several lines"))
             }
-            Bad::Label => new(
+            BadToken::Label => new(
                 D::BlankNode,
                 "a blank node's label must follow _: directly".into(),
             )
             .suggest("write _:name, or []"),
-            Bad::Escape => new(D::Character, "this is not a valid escape".into()).suggest(
+            BadToken::Escape => new(D::Character, "this is not a valid escape".into()).suggest(
                 "write \\u and four, or \\U and eight hexadecimal digits, in a string or an IRI",
             ),
-            Bad::Character => self.bad_character(token),
+            BadToken::Character => self.bad_character(token),
         }
     }
 
@@ -296,7 +296,7 @@ impl Parser<'_, '_> {
     }
 
     /// Reports a triple that follows another without a dot in between.
-    pub(super) fn missing_dot(&mut self) -> Halt {
+    pub(super) fn missing_dot(&mut self) -> RuleHalt {
         let token = self.token;
         let at = self.behind;
         if token.kind == TokenKind::Minus && at == token.start {

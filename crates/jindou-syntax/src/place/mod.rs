@@ -15,8 +15,8 @@ mod walk;
 #[cfg(test)]
 mod tests;
 
-use crate::lexer::{Bad, Lexer, Token, TokenKind};
-use walk::Walk;
+use crate::lexer::{BadToken, Lexer, Token, TokenKind};
+use walk::PlaceWalk;
 
 /// The kind of term expected at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ pub fn place(before: &str, after: &str) -> CursorPlace {
     };
     let behind = self::tokens(after).0;
     let hidden = hidden(before, after);
-    let mut walk = Walk::new(before, hidden);
+    let mut walk = PlaceWalk::new(before, hidden);
     for &token in &tokens {
         walk.token(token);
     }
@@ -134,12 +134,15 @@ fn tokens(text: &str) -> (Vec<Token>, bool) {
                 && l.end - l.start == 2
                 && text.as_bytes().get(l.start) == text.as_bytes().get(token.start)
         });
-        let string = matches!(token.kind, TokenKind::Bad(Bad::String) | TokenKind::String);
+        let string = matches!(
+            token.kind,
+            TokenKind::Bad(BadToken::String) | TokenKind::String
+        );
         if string && long {
             open = true;
             break;
         }
-        open = token.kind == TokenKind::Bad(Bad::String) && token.end == text.len();
+        open = token.kind == TokenKind::Bad(BadToken::String) && token.end == text.len();
         all.push(token);
     }
     (all, open)
@@ -167,7 +170,7 @@ fn written(text: &str, tokens: &mut Vec<Token>) -> usize {
                 | TokenKind::Decimal
                 | TokenKind::Double
                 | TokenKind::Question
-                | TokenKind::Bad(Bad::Label | Bad::Character)
+                | TokenKind::Bad(BadToken::Label | BadToken::Character)
         )
     };
     match tokens.pop_if(|t| t.end == text.len() && is_word(t.kind)) {

@@ -4,7 +4,7 @@ use crate::lexer::TokenKind;
 
 /// A predicate or path, as far as it has been read.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Path {
+pub(super) struct PartialPath {
     parts: Vec<PathPart>,
     /// Number of open brackets.
     depth: usize,
@@ -18,7 +18,7 @@ struct PathPart {
     text: String,
 }
 
-impl Path {
+impl PartialPath {
     /// True if the next token is a name or the beginning of one.
     pub(super) fn wants_operand(&self) -> bool {
         !self.whole

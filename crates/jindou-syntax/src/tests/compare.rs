@@ -3,7 +3,7 @@
 use super::canonical::canonical;
 use super::files::texts;
 use super::normal::Normal;
-use crate::{Failure, Options};
+use crate::{ParseFailure, ParserOptions};
 use jindou_model::DiagnosticKind as D;
 use oxiri::Iri;
 use spargebra::algebra::{AggregateExpression, AggregateFunction, Expression, GraphPattern};
@@ -26,10 +26,10 @@ impl Read {
     }
 }
 
-fn ours(text: &str, update: bool) -> Result<Read, Failure> {
-    let options = Options {
+fn ours(text: &str, update: bool) -> Result<Read, ParseFailure> {
+    let options = ParserOptions {
         base: Some(Iri::parse(BASE.to_owned()).unwrap()),
-        ..Options::default()
+        ..ParserOptions::default()
     };
     if update {
         let u = crate::parse_update(text, &options)?;
@@ -62,7 +62,7 @@ fn same(a: &Read, b: &Read) -> bool {
 pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> {
     let a = ours(text, update);
     let b = theirs(text, update);
-    let agree = |a: &Result<Read, Failure>, b: &Result<Read, String>| match (a, b) {
+    let agree = |a: &Result<Read, ParseFailure>, b: &Result<Read, String>| match (a, b) {
         (Ok(a), Ok(b)) => same(a, b),
         (Err(_), Err(_)) => true,
         _ => false,
@@ -73,7 +73,7 @@ pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> 
     if let Some(class) = known(text, update, &a, &b) {
         return Ok(class);
     }
-    let decoded = crate::source::Source::new(text, true);
+    let decoded = crate::source::ParserText::new(text, true);
     match canonical(decoded.text(), a.is_err()) {
         None => return Ok("a number that begins with a dot"),
         Some(text) => {
@@ -98,11 +98,11 @@ pub(super) fn compare(text: &str, update: bool) -> Result<&'static str, String> 
 fn known(
     text: &str,
     update: bool,
-    a: &Result<Read, Failure>,
+    a: &Result<Read, ParseFailure>,
     b: &Result<Read, String>,
 ) -> Option<&'static str> {
     match (a, b) {
-        (Err(Failure::Text(faults)), Ok(_)) => {
+        (Err(ParseFailure::Text(faults)), Ok(_)) => {
             let first = faults.first();
             if faults
                 .all()
@@ -136,7 +136,7 @@ fn known(
             }
             None
         }
-        (Err(Failure::Limit(_)), Ok(_)) => Some("a limit"),
+        (Err(ParseFailure::Limit(_)), Ok(_)) => Some("a limit"),
         (Ok(Read::Update(..)), Err(_)) => {
             let mut parts = text.split(';').skip(1);
             parts

@@ -1,6 +1,6 @@
 //! Constructs for which the standard is followed rather than `spargebra`, and those that no other test covers.
 
-use crate::{Escapes, Failure, Options, parse_query, parse_update};
+use crate::{Escapes, ParseFailure, ParserOptions, parse_query, parse_update};
 use spargebra::Query;
 use spargebra::algebra::GraphPattern;
 
@@ -9,13 +9,13 @@ const PREFIXES: &str =
 
 fn read(text: &str) -> Query {
     let text = format!("{PREFIXES}{text}");
-    let query = parse_query(&text, &Options::default());
+    let query = parse_query(&text, &ParserOptions::default());
     Query::from(&query.unwrap_or_else(|e| panic!("{text}\n{e}")))
 }
 
 fn refused(text: &str) -> String {
     let text = format!("{PREFIXES}{text}");
-    match parse_query(&text, &Options::default()) {
+    match parse_query(&text, &ParserOptions::default()) {
         Err(e) => e.to_string(),
         Ok(q) => panic!("{text}: {q}"),
     }
@@ -55,15 +55,15 @@ fn codepoint_escapes_stand_anywhere() {
         "ASK { ?s e:p \"\\u0022 \\U0001F47E\" }",
         "ASK { ?s e:p '\" 👾' }",
     );
-    let strict = Options {
+    let strict = ParserOptions {
         escapes: Escapes::InTerms,
-        ..Options::default()
+        ..ParserOptions::default()
     };
     assert!(parse_query("ASK { \\u003Fs ?p ?o }", &strict).is_err());
     assert!(parse_query("ASK { ?s ?p <http://e/\\u0041> }", &strict).is_ok());
     // An error after an escape has the correct place.
-    let e = parse_query("ASK { \\u003Fs ?p }", &Options::default()).unwrap_err();
-    let Failure::Text(d) = e else { panic!() };
+    let e = parse_query("ASK { \\u003Fs ?p }", &ParserOptions::default()).unwrap_err();
+    let ParseFailure::Text(d) = e else { panic!() };
     assert_eq!(d.first().start, 17, "{d}");
 }
 
@@ -189,7 +189,7 @@ fn the_scope_of_variables_is_the_standards() {
 #[test]
 fn updates_have_places() {
     let text = "PREFIX e: <http://e/>\nINSERT DATA { e:a e:b 'x;y' } ;\nPREFIX f: <http://f/> COPY f:g TO f:g;\nMOVE DEFAULT TO e:g ;DROP ALL;\n";
-    let u = parse_update(text, &Options::default()).unwrap();
+    let u = parse_update(text, &ParserOptions::default()).unwrap();
     let at: Vec<_> = u
         .operations
         .iter()
@@ -206,12 +206,18 @@ fn updates_have_places() {
         ]
     );
     assert!(
-        parse_update("", &Options::default())
+        parse_update("", &ParserOptions::default())
             .unwrap()
             .operations
             .is_empty()
     );
-    assert!(parse_update("MOVESILENT DEFAULT TO <http://e/g>", &Options::default()).is_ok());
+    assert!(
+        parse_update(
+            "MOVESILENT DEFAULT TO <http://e/g>",
+            &ParserOptions::default()
+        )
+        .is_ok()
+    );
 }
 
 #[test]
@@ -250,17 +256,17 @@ fn long_chains_are_shallow() {
 #[test]
 fn prefixes_are_known_when_asked_for() {
     let text = "ASK { ?x foaf:name ?n ; my:p wd:Q42 }";
-    let options = Options {
+    let options = ParserOptions {
         common_prefixes: true,
         prefixes: vec![("my".into(), "http://my/".into())],
-        ..Options::default()
+        ..ParserOptions::default()
     };
     let q = parse_query(text, &options).unwrap().to_string();
     assert!(
         q.contains("<http://xmlns.com/foaf/0.1/name>") && q.contains("<http://my/p>"),
         "{q}"
     );
-    let e = parse_query(text, &Options::default())
+    let e = parse_query(text, &ParserOptions::default())
         .unwrap_err()
         .to_string();
     assert!(
@@ -274,7 +280,7 @@ fn prefixes_are_known_when_asked_for() {
 #[test]
 fn several_faults_are_found() {
     let text = "SELECT * WHERE {\n ?s foaf:name ?n .\n ?s ex:p .\n FILTER(?n = ) \n OPTIONAL { ?s ?p ?o ?x } \n ?a ?b ?c }";
-    let Err(Failure::Text(d)) = parse_query(text, &Options::default()) else {
+    let Err(ParseFailure::Text(d)) = parse_query(text, &ParserOptions::default()) else {
         panic!()
     };
     let lines: Vec<_> = d.all().iter().map(|d| d.line).collect();
@@ -283,7 +289,7 @@ fn several_faults_are_found() {
 
 #[test]
 fn keywords_need_no_space_between_them() {
-    let read = |text: &str| parse_query(text, &Options::default());
+    let read = |text: &str| parse_query(text, &ParserOptions::default());
     for (glued, apart) in [
         (
             "SELECT*WHERE{?s?p?o FILTERsameTerm(?s,?o)}",
@@ -334,7 +340,11 @@ fn keywords_need_no_space_between_them() {
 #[test]
 fn a_sign_belongs_to_the_number_that_it_touches() {
     let read = |e: &str| {
-        let query = parse_query(&format!("SELECT ({e} AS ?x) {{}}"), &Options::default()).unwrap();
+        let query = parse_query(
+            &format!("SELECT ({e} AS ?x) {{}}"),
+            &ParserOptions::default(),
+        )
+        .unwrap();
         query.to_string()
     };
     for (text, part) in [
@@ -372,7 +382,7 @@ fn a_sign_belongs_to_the_number_that_it_touches() {
 
 #[test]
 fn grouping_gives_no_variable_another_value() {
-    let read = |text: &str| parse_query(text, &Options::default());
+    let read = |text: &str| parse_query(text, &ParserOptions::default());
     for wrong in [
         "SELECT ?s { ?s ?p ?o } GROUP BY (?s AS ?s)",
         "SELECT ?s { ?s ?p ?o } GROUP BY (?o + 1 AS ?s)",

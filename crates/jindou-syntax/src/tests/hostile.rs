@@ -1,6 +1,6 @@
 //! Each construct repeated to megabytes or nested 100,000 deep: an answer or a refusal in time, on a small stack.
 
-use crate::{Failure, Options, parse_query, parse_update};
+use crate::{ParseFailure, ParserOptions, parse_query, parse_update};
 use std::time::{Duration, Instant};
 
 fn on_small_stack(f: impl FnOnce() + Send + 'static) {
@@ -13,9 +13,9 @@ fn on_small_stack(f: impl FnOnce() + Send + 'static) {
     }
 }
 
-fn both(text: &str) -> (Result<(), Failure>, Result<(), Failure>) {
+fn both(text: &str) -> (Result<(), ParseFailure>, Result<(), ParseFailure>) {
     let start = Instant::now();
-    let options = Options::default();
+    let options = ParserOptions::default();
     let out = (
         parse_query(text, &options).map(drop),
         parse_update(text, &options).map(drop),
@@ -207,12 +207,12 @@ fn limits_hold() {
     let budget = MemoryBudget::new(64 << 20);
     let parse = |budget: &MemoryBudget, cancel: &CancelToken| {
         let scope = Scope::new(Holder::Text, budget, cancel);
-        scope.run(|| parse_query(&text, &Options::default()))
+        scope.run(|| parse_query(&text, &ParserOptions::default()))
     };
     let refused = parse(&budget, &cancel);
     assert!(matches!(
         refused,
-        Err(Failure::Limit(jindou_model::Error::Limit(_)))
+        Err(ParseFailure::Limit(jindou_model::Error::Limit(_)))
     ));
     assert_eq!(budget.used(), 0);
     assert!(budget.peak() < 65 << 20, "{}", budget.peak());
@@ -221,6 +221,6 @@ fn limits_hold() {
     let refused = parse(&whole, &late);
     assert!(matches!(
         refused,
-        Err(Failure::Limit(jindou_model::Error::Timeout(_)))
+        Err(ParseFailure::Limit(jindou_model::Error::Timeout(_)))
     ));
 }

@@ -1,7 +1,7 @@
 //! All syntax tests of the W3C, and all of its queries and updates for evaluation tests.
 
 use super::files::shared;
-use crate::{Escapes, Options};
+use crate::{Escapes, ParserOptions};
 use oxiri::Iri;
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNodeRef, TermRef};
@@ -98,14 +98,14 @@ fn syntax_tests_pass() {
                 wrong.push(format!("{} is not UTF-8", path.display()));
                 continue;
             };
-            let options = Options {
+            let options = ParserOptions {
                 base: Iri::parse(format!("file://{}", path.display())).ok(),
                 escapes: if twelve {
                     Escapes::InTerms
                 } else {
                     Escapes::Anywhere
                 },
-                ..Options::default()
+                ..ParserOptions::default()
             };
             let read = if update {
                 crate::parse_update(&text, &options).map(drop)

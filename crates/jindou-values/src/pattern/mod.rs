@@ -16,11 +16,11 @@ mod regular;
 mod replacement;
 mod search;
 
-pub use replacement::{Replacement, ReplacementPart};
-pub use search::{Check, Scratch};
+pub use replacement::{PatternReplacement, ReplacementPart};
+pub use search::{Check, MatcherScratch};
 
 use jindou_model::Result;
-use program::Program;
+use program::PatternProgram;
 use regex_automata::meta::Regex;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input};
@@ -37,7 +37,7 @@ const PLACES: usize = 24 << 20;
 
 /// The reason why a pattern is invalid, by F&O's name for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
+pub enum InvalidPattern {
     /// A letter that is not a flag (FORX0001).
     Flags,
     /// A pattern that is not a regular expression (FORX0002).
@@ -50,7 +50,7 @@ pub enum Reason {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// The reason.
-    pub reason: Reason,
+    pub reason: InvalidPattern,
     /// Position, from 1, of the character in the pattern or the flags at which the error shows.
     pub place: usize,
     message: String,
@@ -59,7 +59,7 @@ pub struct Error {
 impl Error {
     fn pattern(place: usize, message: impl Into<String>) -> Self {
         Self {
-            reason: Reason::Pattern,
+            reason: InvalidPattern::Pattern,
             place,
             message: message.into(),
         }
@@ -67,7 +67,7 @@ impl Error {
 
     fn too_large() -> Self {
         Self {
-            reason: Reason::Size,
+            reason: InvalidPattern::Size,
             place: 1,
             message: "the pattern takes too much memory; use fewer repetitions or groups".into(),
         }
@@ -77,15 +77,17 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.reason {
-            Reason::Flags => write!(f, "character {} of the flags: {}", self.place, self.message),
-            Reason::Pattern => {
+            InvalidPattern::Flags => {
+                write!(f, "character {} of the flags: {}", self.place, self.message)
+            }
+            InvalidPattern::Pattern => {
                 write!(
                     f,
                     "character {} of the pattern: {}",
                     self.place, self.message
                 )
             }
-            Reason::Size => f.write_str(&self.message),
+            InvalidPattern::Size => f.write_str(&self.message),
         }
     }
 }
@@ -119,7 +121,7 @@ impl Flags {
                 'q' => flags.quote = true,
                 c => {
                     return Err(Error {
-                        reason: Reason::Flags,
+                        reason: InvalidPattern::Flags,
                         place: at + 1,
                         message: format!("`{c}` is not a flag; the flags are s, m, i, x and q"),
                     });
@@ -132,7 +134,7 @@ impl Flags {
 
 /// The texts that need the matcher with a memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Exact {
+enum MatcherNeed {
     /// All texts.
     Always,
     /// Texts whose last character is a line end.
@@ -144,7 +146,7 @@ enum Exact {
 pub struct Pattern {
     /// Matches whatever the pattern matches, and more where `exact` says so.
     regular: Regex,
-    exact: Option<(Exact, Program)>,
+    exact: Option<(MatcherNeed, PatternProgram)>,
     groups: usize,
     quoted: bool,
     bytes: usize,
@@ -152,12 +154,12 @@ pub struct Pattern {
 
 /// Places of a match and of its groups.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Captures {
     regular: Vec<Option<NonMaxUsize>>,
     exact: Vec<Option<usize>>,
 }
 
-impl Places {
+impl Captures {
     /// Beginning and end of a group, or of the whole match for 0; `None` if it took no part in the match.
     pub fn group(&self, n: usize) -> Option<(usize, usize)> {
         let place = |at: usize| match self.exact.is_empty() {
@@ -186,18 +188,19 @@ impl Pattern {
         }
         let parsed = parse::parse(pattern, flags)?;
         let exact = match (parsed.refers, parsed.lines) {
-            (true, _) => Some(Exact::Always),
-            (false, true) => Some(Exact::LastLine),
+            (true, _) => Some(MatcherNeed::Always),
+            (false, true) => Some(MatcherNeed::LastLine),
             (false, false) => None,
         };
         let exact = match exact {
             None => None,
             Some(when) => {
-                let program = Program::new(&parsed.root, parsed.groups, flags.case);
+                let program = PatternProgram::new(&parsed.root, parsed.groups, flags.case);
                 Some((when, program.ok_or_else(Error::too_large)?))
             }
         };
-        let capture = capture && parsed.groups > 0 && !matches!(exact, Some((Exact::Always, _)));
+        let capture =
+            capture && parsed.groups > 0 && !matches!(exact, Some((MatcherNeed::Always, _)));
         let groups = parsed.groups as usize;
         let hir = regular::translate(&parsed.root, capture)?;
         drop(parsed);
@@ -245,17 +248,17 @@ impl Pattern {
     /// True if it matches the empty text, which REPLACE refuses (FORX0003).
     pub fn matches_empty(&self) -> bool {
         // A pattern that takes too many steps on the empty text is treated as one that matches it.
-        let found = self.is_match("", &mut Scratch::default(), &mut |_| Ok(()));
+        let found = self.is_match("", &mut MatcherScratch::default(), &mut |_| Ok(()));
         found.unwrap_or(true)
     }
 
     /// The program that this text requires, if any.
     #[inline]
-    fn exact(&self, text: &str) -> Option<&Program> {
+    fn exact(&self, text: &str) -> Option<&PatternProgram> {
         match &self.exact {
             None => None,
-            Some((Exact::Always, program)) => Some(program),
-            Some((Exact::LastLine, program)) => text.ends_with('\n').then_some(program),
+            Some((MatcherNeed::Always, program)) => Some(program),
+            Some((MatcherNeed::LastLine, program)) => text.ends_with('\n').then_some(program),
         }
     }
 
@@ -264,7 +267,12 @@ impl Pattern {
     /// # Errors
     /// The errors of `check`, and `Limit` if back-references take too many steps.
     #[inline]
-    pub fn is_match(&self, text: &str, scratch: &mut Scratch, check: Check<'_>) -> Result<bool> {
+    pub fn is_match(
+        &self,
+        text: &str,
+        scratch: &mut MatcherScratch,
+        check: Check<'_>,
+    ) -> Result<bool> {
         match self.exact(text) {
             None => Ok(self.regular.is_match(text)),
             Some(program) => match self.regular.find(text) {
@@ -275,9 +283,9 @@ impl Pattern {
     }
 
     /// Room for the places of the first `groups` groups.
-    pub fn places(&self, groups: usize) -> Places {
+    pub fn places(&self, groups: usize) -> Captures {
         let slots = 2 * groups.min(self.groups) + 2;
-        Places {
+        Captures {
             regular: vec![None; slots],
             exact: vec![],
         }
@@ -291,8 +299,8 @@ impl Pattern {
         &self,
         text: &str,
         from: usize,
-        places: &mut Places,
-        scratch: &mut Scratch,
+        places: &mut Captures,
+        scratch: &mut MatcherScratch,
         check: Check<'_>,
     ) -> Result<bool> {
         let input = Input::new(text).range(from..).anchored(Anchored::No);

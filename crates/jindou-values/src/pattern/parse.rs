@@ -53,7 +53,7 @@ impl Set {
 
 /// A parsed pattern.
 #[derive(Debug)]
-pub(super) struct Parsed {
+pub(super) struct ParsedPattern {
     pub root: RegexNode,
     /// Number of capturing groups.
     pub groups: u32,
@@ -69,7 +69,7 @@ enum Escape {
     Set(Set),
 }
 
-struct Parser {
+struct PatternParser {
     /// The pattern's characters with their positions, from 1; those that the flag `x` removes are left out.
     text: Vec<(char, usize)>,
     at: usize,
@@ -83,8 +83,8 @@ struct Parser {
 }
 
 /// Parses a pattern.
-pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
-    let mut parser = Parser {
+pub(super) fn parse(pattern: &str, flags: Flags) -> Result<ParsedPattern, Error> {
+    let mut parser = PatternParser {
         text: characters(pattern, flags),
         at: 0,
         flags,
@@ -104,7 +104,7 @@ pub(super) fn parse(pattern: &str, flags: Flags) -> Result<Parsed, Error> {
         }
         root
     };
-    Ok(Parsed {
+    Ok(ParsedPattern {
         root,
         groups: parser.groups,
         refers: parser.refers,
@@ -135,7 +135,7 @@ fn characters(pattern: &str, flags: Flags) -> Vec<(char, usize)> {
     .collect()
 }
 
-impl Parser {
+impl PatternParser {
     fn peek(&self) -> Option<char> {
         self.text.get(self.at).map(|(c, _)| *c)
     }

@@ -71,7 +71,7 @@ impl Chars {
 }
 
 #[derive(Debug)]
-pub(super) struct Program {
+pub(super) struct PatternProgram {
     pub steps: Vec<PatternStep>,
     pub sets: Vec<Chars>,
     /// Number of position slots: two for the match and for each group, one for each loop whose body may be empty.
@@ -82,10 +82,10 @@ pub(super) struct Program {
     pub case: bool,
 }
 
-impl Program {
+impl PatternProgram {
     /// `None` if it would be too long.
     pub fn new(root: &RegexNode, groups: u32, case: bool) -> Option<Self> {
-        let mut writer = Writer {
+        let mut writer = ProgramWriter {
             program: Self {
                 steps: vec![],
                 sets: vec![],
@@ -110,8 +110,8 @@ impl Program {
     }
 }
 
-struct Writer {
-    program: Program,
+struct ProgramWriter {
+    program: PatternProgram,
     bytes: usize,
 }
 
@@ -129,7 +129,7 @@ fn is_nullable(node: &RegexNode) -> bool {
     }
 }
 
-impl Writer {
+impl ProgramWriter {
     fn step(&mut self, step: PatternStep) -> Option<u32> {
         let at = self.program.steps.len();
         if at >= LONGEST {

@@ -11,11 +11,11 @@ pub enum ReplacementPart {
 
 /// A parsed replacement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Replacement {
+pub struct PatternReplacement {
     parts: Vec<ReplacementPart>,
 }
 
-impl Replacement {
+impl PatternReplacement {
     /// A replacement for a pattern with this many groups. `None` if a `$` is not followed by a number, or a `\` neither
     /// by `\` nor by `$` (FORX0004).
     pub fn new(text: &str, groups: usize, quoted: bool) -> Option<Self> {

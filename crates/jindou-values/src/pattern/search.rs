@@ -3,7 +3,7 @@
 //! polynomial in the text, with the number of those groups as its degree, and it is limited.
 
 use super::case;
-use super::program::{PatternStep, Program};
+use super::program::{PatternProgram, PatternStep};
 use jindou_model::{Error, Limit, Resource, Result};
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -28,17 +28,17 @@ pub type Check<'a> = &'a mut dyn FnMut(usize) -> Result<()>;
 
 /// Memory of the matcher, for reuse.
 #[derive(Debug, Default)]
-pub struct Scratch {
+pub struct MatcherScratch {
     choices: Vec<Backtrack>,
-    failed: HashSet<u128, BuildHasherDefault<Folded>>,
+    failed: HashSet<u128, BuildHasherDefault<StateHasher>>,
     slots: Vec<usize>,
 }
 
 /// A hasher for states, which are hashes already.
 #[derive(Debug, Default)]
-struct Folded(u64);
+struct StateHasher(u64);
 
-impl Hasher for Folded {
+impl Hasher for StateHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -65,7 +65,7 @@ enum Backtrack {
     More { step: u32, at: usize, left: u32 },
 }
 
-impl Scratch {
+impl MatcherScratch {
     /// Number of bytes held.
     pub fn bytes(&self) -> usize {
         Self::bytes_for(self.choices.capacity(), self.failed.capacity())
@@ -95,10 +95,10 @@ impl Scratch {
 }
 
 /// One search.
-struct Search<'p, 't> {
-    program: &'p Program,
+struct PatternSearch<'p, 't> {
+    program: &'p PatternProgram,
     text: &'t str,
-    scratch: &'p mut Scratch,
+    scratch: &'p mut MatcherScratch,
     steps: u64,
     next_check: u64,
     given_up: u32,
@@ -109,15 +109,15 @@ struct Search<'p, 't> {
 /// # Errors
 /// The errors of `check`, and `Limit` for a search that takes too many steps.
 pub(super) fn find(
-    program: &Program,
+    program: &PatternProgram,
     text: &str,
     from: usize,
     slots: &mut [Option<usize>],
-    scratch: &mut Scratch,
+    scratch: &mut MatcherScratch,
     check: Check<'_>,
 ) -> Result<bool> {
     scratch.failed.clear();
-    let mut search = Search {
+    let mut search = PatternSearch {
         program,
         text,
         scratch,
@@ -142,7 +142,7 @@ pub(super) fn find(
     }
     // The memory of a hard search is not kept for easy ones.
     if scratch.bytes() > 1 << 20 {
-        *scratch = Scratch::default();
+        *scratch = MatcherScratch::default();
     }
     Ok(found)
 }
@@ -153,7 +153,7 @@ fn mix(hash: u128, n: u64) -> u128 {
     mixed ^ mixed >> 67
 }
 
-impl Search<'_, '_> {
+impl PatternSearch<'_, '_> {
     #[inline]
     fn char(&self, at: usize) -> Option<char> {
         let byte = *self.text.as_bytes().get(at)?;

@@ -4,7 +4,7 @@ fn matches(text: &str, pattern: &str, flags: &str) -> bool {
     let compiled = Pattern::new(pattern, flags, false)
         .unwrap_or_else(|e| panic!("{pattern:?}, {flags:?}: {e}"));
     compiled
-        .is_match(text, &mut Scratch::default(), &mut |_| Ok(()))
+        .is_match(text, &mut MatcherScratch::default(), &mut |_| Ok(()))
         .unwrap()
 }
 
@@ -17,11 +17,12 @@ fn replaced(text: &str, pattern: &str, with: &str, flags: &str) -> String {
     if compiled.matches_empty() {
         return "FORX0003".into();
     }
-    let Some(with_parts) = Replacement::new(with, compiled.groups(), compiled.is_quoted()) else {
+    let Some(with_parts) = PatternReplacement::new(with, compiled.groups(), compiled.is_quoted())
+    else {
         return "FORX0004".into();
     };
     let mut places = compiled.places(with_parts.groups());
-    let mut scratch = Scratch::default();
+    let mut scratch = MatcherScratch::default();
     let (mut out, mut at) = (String::new(), 0);
     while compiled
         .find(text, at, &mut places, &mut scratch, &mut |_| Ok(()))
@@ -244,12 +245,12 @@ fn faults_have_their_place() {
         ("  a  )", "x", 6, "closes no group"),
     ] {
         let e = Pattern::new(pattern, flags, false).expect_err(pattern);
-        assert_eq!(e.reason, Reason::Pattern, "{pattern}");
+        assert_eq!(e.reason, InvalidPattern::Pattern, "{pattern}");
         assert_eq!(e.place, place, "{pattern}: {e}");
         assert!(e.to_string().contains(part), "{pattern}: {e}");
     }
     let e = Pattern::new("a", "ig", false).unwrap_err();
-    assert_eq!((e.reason, e.place), (Reason::Flags, 2));
+    assert_eq!((e.reason, e.place), (InvalidPattern::Flags, 2));
 }
 
 #[test]
@@ -304,7 +305,7 @@ fn no_pattern_takes_exponential_time() {
         let compiled = Pattern::new(pattern, "", false).unwrap();
         let mut most = 0;
         let mut checks = 0_u64;
-        let found = compiled.is_match(&text, &mut Scratch::default(), &mut |bytes| {
+        let found = compiled.is_match(&text, &mut MatcherScratch::default(), &mut |bytes| {
             most = most.max(bytes);
             checks += 1;
             Ok(())
@@ -324,7 +325,7 @@ fn no_pattern_takes_exponential_time() {
     let compiled = Pattern::new("^(.*)(.*)(.*)\\3\\2\\1b$", "", false).unwrap();
     let text = "ab".repeat(2_000) + "b";
     let mut left = 3;
-    let ended = compiled.is_match(&text, &mut Scratch::default(), &mut |_| {
+    let ended = compiled.is_match(&text, &mut MatcherScratch::default(), &mut |_| {
         left -= 1;
         match left {
             0 => Err(jindou_model::Error::limit(

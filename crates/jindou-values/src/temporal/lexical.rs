@@ -6,9 +6,9 @@ use crate::duration::fraction_of;
 use std::io::Write;
 
 /// A lexical form, read from the left.
-struct Reader<'t>(&'t [u8]);
+struct LexicalReader<'t>(&'t [u8]);
 
-impl<'t> Reader<'t> {
+impl<'t> LexicalReader<'t> {
     fn take(&mut self, b: u8) -> Option<()> {
         self.0 = self.0.strip_prefix(&[b])?;
         Some(())
@@ -83,7 +83,7 @@ impl Temporal {
     /// The value of a lexical form (XSD 1.1 §3.3.7 to §3.3.14); `None` when ill-typed or out of range. No allocation.
     #[must_use]
     pub fn parse(kind: TemporalKind, lexical: &str) -> Option<Self> {
-        let mut r = Reader(lexical.as_bytes());
+        let mut r = LexicalReader(lexical.as_bytes());
         let mut date = Civil {
             year: 1972,
             month: if kind.has_year() { 1 } else { 12 },

@@ -1,7 +1,9 @@
 //! Random patterns, flags, texts and replacements against Saxon's `matches` and `replace`: a Java process that judges lines.
 //! `JINDOU_SAXON` names a folder with the jars of Saxon-HE and xmlresolver (Maven Central); JDK 11 or later is needed.
 
-use jindou_values::pattern::{Pattern, Reason, Replacement, ReplacementPart, Scratch};
+use jindou_values::pattern::{
+    InvalidPattern, MatcherScratch, Pattern, PatternReplacement, ReplacementPart,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use std::fmt::Write as _;
@@ -319,10 +321,10 @@ fn escaped(s: &str) -> String {
     out
 }
 
-fn code(reason: Reason) -> &'static str {
+fn code(reason: InvalidPattern) -> &'static str {
     match reason {
-        Reason::Flags => "FORX0001",
-        Reason::Pattern => "FORX0002",
+        InvalidPattern::Flags => "FORX0001",
+        InvalidPattern::Pattern => "FORX0002",
         _ => "size",
     }
 }
@@ -330,7 +332,7 @@ fn code(reason: Reason) -> &'static str {
 fn ours_matches(pattern: &str, flags: &str, text: &str) -> String {
     match Pattern::new(pattern, flags, false) {
         Ok(p) => p
-            .is_match(text, &mut Scratch::default(), &mut |_| Ok(()))
+            .is_match(text, &mut MatcherScratch::default(), &mut |_| Ok(()))
             .unwrap()
             .to_string(),
         Err(e) => format!("!{}", code(e.reason)),
@@ -342,12 +344,12 @@ fn ours_replaced(pattern: &str, flags: &str, text: &str, with: &str) -> String {
         Ok(p) => p,
         Err(e) => return format!("!{}", code(e.reason)),
     };
-    let mut scratch = Scratch::default();
+    let mut scratch = MatcherScratch::default();
     let check: &mut dyn FnMut(usize) -> jindou_model::Result<()> = &mut |_| Ok(());
     if p.is_match("", &mut scratch, check).unwrap() {
         return "!FORX0003".into();
     }
-    let Some(replacement) = Replacement::new(with, p.groups(), p.is_quoted()) else {
+    let Some(replacement) = PatternReplacement::new(with, p.groups(), p.is_quoted()) else {
         return "!FORX0004".into();
     };
     let mut places = p.places(replacement.groups());

@@ -13,12 +13,12 @@ mod scale;
 mod write;
 
 use crate::date::Day;
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::words::Words;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
-use scale::{Layout, Unit};
+use scale::{BsbmLayout, Unit};
 use std::sync::atomic::{AtomicU64, Ordering};
-use write::Writer;
+use write::BsbmWriter;
 
 /// The day on which the data was published: 2008-06-20. No offer and no review is younger.
 pub const TODAY: Day = Day(14_050);
@@ -45,7 +45,7 @@ pub(crate) const COUNTRY: [(&str, u32, &str); 10] = [
 ];
 
 /// A place in [`COUNTRY`].
-pub(crate) fn country(random: &mut Random) -> usize {
+pub(crate) fn country(random: &mut SplitMix) -> usize {
     let mut rest = random.below(20);
     for (i, (_, of_20, _)) in COUNTRY.iter().enumerate() {
         if rest < *of_20 {
@@ -59,7 +59,7 @@ pub(crate) fn country(random: &mut Random) -> usize {
 /// The data of some products, as a source. It delivers its units once; make a new one to deliver them again.
 #[derive(Debug)]
 pub struct Bsbm {
-    layout: Layout,
+    layout: BsbmLayout,
     words: Words,
     next: AtomicU64,
 }
@@ -70,13 +70,13 @@ impl Bsbm {
     #[must_use]
     pub fn new(products: u32, seed: u64) -> Self {
         Self {
-            layout: Layout::new(products.max(1), seed),
+            layout: BsbmLayout::new(products.max(1), seed),
             words: Words::dictionary(),
             next: AtomicU64::new(0),
         }
     }
 
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &BsbmLayout {
         &self.layout
     }
 
@@ -98,7 +98,7 @@ impl QuadSource for Bsbm {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut writer = Writer::new(&self.layout, &self.words, sink, progress);
+        let mut writer = BsbmWriter::new(&self.layout, &self.words, sink, progress);
         loop {
             let Some(unit) = Unit::at(&self.layout, self.next.fetch_add(1, Ordering::Relaxed))
             else {

@@ -1,12 +1,12 @@
 //! The things of a data set: the tree of product types, and which producer, vendor, reviewer and site things belong to.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::{ln, within_two};
 use std::ops::Range;
 
 /// Kinds of random streams: a thing's stream is that of its kind and number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Stream {
+pub(crate) enum RandomStream {
     Sizes,
     FeatureCount,
     ProductType,
@@ -29,7 +29,7 @@ pub(crate) struct Owned(Vec<u32>);
 impl Owned {
     /// Deals `things` out, each owner a number about `mean`: normal with a third of it as deviation, within two
     /// deviations; the last one takes what is left.
-    fn deal(things: u32, mean: f64, random: &mut Random) -> Self {
+    fn deal(things: u32, mean: f64, random: &mut SplitMix) -> Self {
         let mut starts = vec![0];
         let mut dealt = 0;
         while dealt < things {
@@ -95,7 +95,7 @@ impl Types {
         let mut features = vec![0, 0];
         let mut end = 0;
         for t in 1..parents.len() as u64 {
-            let mut random = Random::stream(seed, Stream::FeatureCount as u64, t);
+            let mut random = SplitMix::stream(seed, RandomStream::FeatureCount as u64, t);
             end += random.range((68 / depth).max(1), (130 / depth).max(2));
             features.push(end);
         }
@@ -140,7 +140,7 @@ impl Types {
 
 /// Everything that is fixed before anything is written.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct BsbmLayout {
     pub(crate) seed: u64,
     pub(crate) types: Types,
     /// Products of producers.
@@ -153,9 +153,9 @@ pub(crate) struct Layout {
     pub(crate) sites: Owned,
 }
 
-impl Layout {
+impl BsbmLayout {
     pub(crate) fn new(products: u32, seed: u64) -> Self {
-        let sizes = |kind| Random::stream(seed, Stream::Sizes as u64, kind);
+        let sizes = |kind| SplitMix::stream(seed, RandomStream::Sizes as u64, kind);
         let reviewers = Owned::deal(products.saturating_mul(10), 20.0, &mut sizes(2));
         // A site has some 10,000 reviews, so some 500 reviewers.
         let sites = Owned::deal(reviewers.len(), 500.0, &mut sizes(3));
@@ -173,13 +173,13 @@ impl Layout {
         self.producers.things()
     }
 
-    pub(crate) fn stream(&self, kind: Stream, number: u32) -> Random {
-        Random::stream(self.seed, kind as u64, number.into())
+    pub(crate) fn stream(&self, kind: RandomStream, number: u32) -> SplitMix {
+        SplitMix::stream(self.seed, kind as u64, number.into())
     }
 
     /// The kind of the streams that a query's constants are drawn from.
     pub(crate) fn query_stream(&self, name: &str) -> u64 {
-        name.bytes().fold(Stream::Query as u64, |s, b| {
+        name.bytes().fold(RandomStream::Query as u64, |s, b| {
             s.wrapping_mul(257).wrapping_add(b.into())
         })
     }
@@ -187,13 +187,13 @@ impl Layout {
     /// A product's leaf of the tree: the first leaves have most products (half a normal distribution, within two
     /// deviations).
     pub(crate) fn leaf(&self, product: u32) -> u32 {
-        let z = within_two(&mut self.stream(Stream::ProductType, product)).abs();
+        let z = within_two(&mut self.stream(RandomStream::ProductType, product)).abs();
         let leaves = self.types.leaves.len() as f64;
         self.types.leaves.start + ((z / 2.0 * leaves) as u32).min(leaves as u32 - 1)
     }
 
     /// A product that is offered or reviewed: those in the middle are most often (normal, within two deviations).
-    pub(crate) fn wanted(&self, random: &mut Random) -> u32 {
+    pub(crate) fn wanted(&self, random: &mut SplitMix) -> u32 {
         let place = 0.5 + within_two(random) / 4.0;
         let products = self.products();
         ((place * f64::from(products)) as u32).min(products - 1)
@@ -218,7 +218,7 @@ pub(super) enum Unit {
 type UnitKind = (u32, u32, fn(Range<u32>) -> Unit);
 
 impl Unit {
-    fn kinds(layout: &Layout) -> [UnitKind; 6] {
+    fn kinds(layout: &BsbmLayout) -> [UnitKind; 6] {
         [
             (layout.types.len(), 500, Self::Types),
             (layout.types.features(), 500, Self::Features),
@@ -230,7 +230,7 @@ impl Unit {
     }
 
     /// How many there are.
-    pub(super) fn count(layout: &Layout) -> u64 {
+    pub(super) fn count(layout: &BsbmLayout) -> u64 {
         Self::kinds(layout)
             .iter()
             .map(|(things, size, _)| u64::from(things.div_ceil(*size)))
@@ -238,7 +238,7 @@ impl Unit {
     }
 
     /// Unit `number`, or none beyond the last.
-    pub(super) fn at(layout: &Layout, number: u64) -> Option<Self> {
+    pub(super) fn at(layout: &BsbmLayout, number: u64) -> Option<Self> {
         let mut before = 0;
         for (things, size, kind) in Self::kinds(layout) {
             let units = u64::from(things.div_ceil(size));
@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn everything_has_an_owner() {
-        let layout = Layout::new(1_234, 7);
+        let layout = BsbmLayout::new(1_234, 7);
         assert_eq!(layout.products(), 1_234);
         for owned in [&layout.producers, &layout.vendors, &layout.reviewers] {
             let mut next = 0;
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn units_are_everything_once() {
-        let layout = Layout::new(300, 1);
+        let layout = BsbmLayout::new(300, 1);
         let count = Unit::count(&layout);
         let mut offers = 0;
         for unit in 0..count {

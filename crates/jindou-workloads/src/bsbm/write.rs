@@ -1,12 +1,12 @@
 //! Things into statements.
 
-use super::scale::{Layout, Stream, Unit};
+use super::scale::{BsbmLayout, RandomStream, Unit};
 use super::{COUNTRIES, COUNTRY, INSTANCES, TODAY, country};
 use crate::date::Day;
 use crate::decimal;
-use crate::emit::Piece::{Number, Text};
-use crate::emit::{Emitter, Piece};
-use crate::random::Random;
+use crate::emit::TermPiece::{Number, Text};
+use crate::emit::{StatementEmitter, TermPiece};
+use crate::random::SplitMix;
 use crate::real::{deviate, within_two};
 use crate::words::Words;
 use jindou_model::term::STRING;
@@ -17,8 +17,8 @@ const USD: &str = "http://www4.wiwiss.fu-berlin.de/bizer/bsbm/v01/vocabulary/USD
 macro_rules! constants {
     ($($name:ident = $iri:expr),* $(,)?) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Constant { $($name),* }
-        $(const $name: usize = Constant::$name as usize;)*
+        enum BsbmConstant { $($name),* }
+        $(const $name: usize = BsbmConstant::$name as usize;)*
         const CONSTANTS: &[&str] = &[$($iri),*];
     };
 }
@@ -102,7 +102,7 @@ const OPTIONAL: [([bool; 3], u32); 6] = [
     ([false, false, true], 11),
 ];
 
-impl Layout {
+impl BsbmLayout {
     /// IRI of a product type.
     pub(crate) fn type_iri(&self, number: u32) -> String {
         format!("{INSTANCES}ProductType{}", number + 1)
@@ -142,8 +142,8 @@ impl Layout {
 }
 
 /// Appends a product's label: one to three words.
-pub(super) fn push_label(layout: &Layout, words: &Words, product: u32, out: &mut Vec<u8>) {
-    let mut random = layout.stream(Stream::Label, product);
+pub(super) fn push_label(layout: &BsbmLayout, words: &Words, product: u32, out: &mut Vec<u8>) {
+    let mut random = layout.stream(RandomStream::Label, product);
     for i in 0..random.range(1, 3) {
         if i > 0 {
             out.push(b' ');
@@ -152,19 +152,19 @@ pub(super) fn push_label(layout: &Layout, words: &Words, product: u32, out: &mut
     }
 }
 
-fn one(number: u32) -> Piece<'static> {
+fn one(number: u32) -> TermPiece<'static> {
     Number(u64::from(number) + 1)
 }
 
-pub(super) struct Writer<'a> {
-    layout: &'a Layout,
+pub(super) struct BsbmWriter<'a> {
+    layout: &'a BsbmLayout,
     words: &'a Words,
-    out: Emitter<'a>,
+    out: StatementEmitter<'a>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> BsbmWriter<'a> {
     pub(super) fn new(
-        layout: &'a Layout,
+        layout: &'a BsbmLayout,
         words: &'a Words,
         sink: &'a mut dyn QuadSink,
         progress: &'a Progress,
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
         Self {
             layout,
             words,
-            out: Emitter::new(CONSTANTS, sink, progress),
+            out: StatementEmitter::new(CONSTANTS, sink, progress),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Writer<'a> {
         self.out.say(subject, property, object);
     }
 
-    fn words(&mut self, subject: Span, property: usize, min: u32, max: u32, random: &mut Random) {
+    fn words(&mut self, subject: Span, property: usize, min: u32, max: u32, random: &mut SplitMix) {
         let text = self.out.words(random.range(min, max), self.words, random);
         self.out.say(subject, property, text);
     }
@@ -207,7 +207,7 @@ impl<'a> Writer<'a> {
         self.out.say(subject, DATE, date);
     }
 
-    fn country(&mut self, subject: Span, random: &mut Random) -> &'static str {
+    fn country(&mut self, subject: Span, random: &mut SplitMix) -> &'static str {
         let (name, _, language) = COUNTRY[country(random)];
         let iri = self.out.iri(&[Text(COUNTRIES), Text(name)]);
         self.out.say(subject, COUNTRY_OF, iri);
@@ -246,7 +246,7 @@ impl<'a> Writer<'a> {
     }
 
     fn product_type(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Type, number);
+        let mut random = self.layout.stream(RandomStream::Type, number);
         let s = self.type_span(number);
         self.constant(s, TYPE, A_PRODUCT_TYPE);
         if let Some(parent) = self.layout.types.parent(number) {
@@ -266,7 +266,7 @@ impl<'a> Writer<'a> {
     }
 
     fn feature(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Feature, number);
+        let mut random = self.layout.stream(RandomStream::Feature, number);
         let s = self.feature_span(number);
         self.constant(s, TYPE, A_FEATURE);
         self.words(s, LABEL, 1, 3, &mut random);
@@ -275,14 +275,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Types and features come from an institution, in the 33 days from 2000-06-20 on.
-    fn standard(&mut self, s: Span, random: &mut Random) -> Result<()> {
+    fn standard(&mut self, s: Span, random: &mut SplitMix) -> Result<()> {
         self.constant(s, PUBLISHER, INSTITUTION);
         self.date(s, Day(11_128 + random.below(33) as i32));
         self.out.end_entity()
     }
 
     fn producer(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Producer, number);
+        let mut random = self.layout.stream(RandomStream::Producer, number);
         let s = self.producer_span(number);
         self.constant(s, TYPE, A_PRODUCER);
         self.words(s, LABEL, 1, 3, &mut random);
@@ -314,7 +314,7 @@ impl<'a> Writer<'a> {
 
     fn product(&mut self, producer: u32, number: u32) -> Result<()> {
         let layout = self.layout;
-        let mut random = layout.stream(Stream::Product, number);
+        let mut random = layout.stream(RandomStream::Product, number);
         let s = self.product_span(number);
         self.constant(s, TYPE, A_PRODUCT);
         let words = self.words;
@@ -360,7 +360,7 @@ impl<'a> Writer<'a> {
     }
 
     fn vendor(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Vendor, number);
+        let mut random = self.layout.stream(RandomStream::Vendor, number);
         let s = self.vendor_span(number);
         self.constant(s, TYPE, A_VENDOR);
         self.words(s, LABEL, 1, 3, &mut random);
@@ -376,7 +376,7 @@ impl<'a> Writer<'a> {
     }
 
     fn offer(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Offer, number);
+        let mut random = self.layout.stream(RandomStream::Offer, number);
         let vendor_number = self.layout.vendors.owner(number);
         let base = [
             Text(INSTANCES),
@@ -418,7 +418,7 @@ impl<'a> Writer<'a> {
     }
 
     fn reviewer(&mut self, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Reviewer, number);
+        let mut random = self.layout.stream(RandomStream::Reviewer, number);
         let site = self.layout.sites.owner(number);
         let s = self.reviewer_span(site, number);
         self.constant(s, TYPE, A_PERSON);
@@ -470,7 +470,7 @@ impl<'a> Writer<'a> {
     }
 
     fn review(&mut self, site: u32, reviewer: u32, language: &str, number: u32) -> Result<()> {
-        let mut random = self.layout.stream(Stream::Review, number);
+        let mut random = self.layout.stream(RandomStream::Review, number);
         let s = self.out.iri(&[
             Text(INSTANCES),
             Text("dataFromRatingSite"),
@@ -505,7 +505,7 @@ impl<'a> Writer<'a> {
 }
 
 /// One name or two, joined by a hyphen.
-fn push_name(words: &Words, random: &mut Random, out: &mut Vec<u8>) {
+fn push_name(words: &Words, random: &mut SplitMix, out: &mut Vec<u8>) {
     for i in 0..random.range(1, 2) {
         if i > 0 {
             out.push(b'-');
@@ -516,7 +516,7 @@ fn push_name(words: &Words, random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn optional(random: &mut Random) -> [bool; 3] {
+fn optional(random: &mut SplitMix) -> [bool; 3] {
     let mut rest = random.below(100);
     for (has, of_100) in OPTIONAL {
         if rest < of_100 {

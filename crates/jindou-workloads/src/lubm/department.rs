@@ -2,7 +2,7 @@
 //! decided.
 
 use super::random::JavaRandom;
-use super::vocabulary::{Class, Property, Vocabulary};
+use super::vocabulary::{Class, Property, TermSpans};
 use crate::decimal;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{QuadBatch, Span};
@@ -11,7 +11,7 @@ use jindou_model::{QuadBatch, Span};
 const DEGREE_UNIVERSITIES: u32 = 1000;
 /// Courses of either kind that a department can give.
 const COURSE_POOL: u32 = 100;
-/// The end of a list in [`Writer::next_author`].
+/// The end of a list in [`DepartmentWriter::next_author`].
 const END: u32 = u32::MAX;
 
 const FACULTY: [Class; 4] = [
@@ -26,14 +26,14 @@ const PUBLICATIONS: [(u32, u32); 4] = [(15, 20), (10, 18), (5, 10), (0, 5)];
 struct Publication {
     author: Span,
     number: u32,
-    /// First and last graduate author: positions in [`Writer::next_author`], or [`END`].
+    /// First and last graduate author: positions in [`DepartmentWriter::next_author`], or [`END`].
     first: u32,
     last: u32,
 }
 
 /// Writes departments, one batch each; keeps its memory from one to the next.
-pub(super) struct Writer<'v> {
-    vocabulary: &'v Vocabulary,
+pub(super) struct DepartmentWriter<'v> {
+    vocabulary: &'v TermSpans,
     pub(super) batch: QuadBatch,
     /// `Department{d}.University{u}.edu`.
     host: Vec<u8>,
@@ -50,8 +50,8 @@ pub(super) struct Writer<'v> {
     scratch: Vec<u32>,
 }
 
-impl<'v> Writer<'v> {
-    pub(super) fn new(vocabulary: &'v Vocabulary) -> Self {
+impl<'v> DepartmentWriter<'v> {
+    pub(super) fn new(vocabulary: &'v TermSpans) -> Self {
         Self {
             vocabulary,
             batch: QuadBatch::default(),

@@ -17,11 +17,11 @@ pub use random::JavaRandom;
 pub use vocabulary::{CLASSES, Class, ONTOLOGY};
 
 use crate::ntriples;
-use department::Writer;
+use department::DepartmentWriter;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
 use std::io::Write;
 use std::sync::atomic::{AtomicU32, Ordering};
-use vocabulary::Vocabulary;
+use vocabulary::TermSpans;
 
 /// LUBM(N): a source of about 138,000 N raw statements. It delivers its universities once; make a
 /// new one to deliver them again.
@@ -30,7 +30,7 @@ pub struct Lubm {
     universities: u32,
     seed: i64,
     next: AtomicU32,
-    vocabulary: Vocabulary,
+    vocabulary: TermSpans,
 }
 
 impl Lubm {
@@ -41,7 +41,7 @@ impl Lubm {
             universities,
             seed,
             next: AtomicU32::new(0),
-            vocabulary: Vocabulary::new(),
+            vocabulary: TermSpans::new(),
         }
     }
 
@@ -93,7 +93,7 @@ impl QuadSource for Lubm {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut writer = Writer::new(&self.vocabulary);
+        let mut writer = DepartmentWriter::new(&self.vocabulary);
         while let Some(university) = self.take() {
             let mut random = self.random(university);
             for department in 0..random.range(15, vocabulary::MAX_DEPARTMENTS) {

@@ -121,7 +121,7 @@ const NAMES: [u32; 14] = [
 
 /// Spans that hold in every batch that begins with [`Self::bytes`].
 #[derive(Debug)]
-pub(super) struct Vocabulary {
+pub(super) struct TermSpans {
     bytes: Vec<u8>,
     rdf_type: Span,
     classes: [Span; CLASSES.len()],
@@ -131,7 +131,7 @@ pub(super) struct Vocabulary {
     telephone: Span,
 }
 
-impl Vocabulary {
+impl TermSpans {
     pub(super) fn new() -> Self {
         let mut bytes = vec![];
         let mut push = |tag: u8, text: &str, number: Option<u32>| {

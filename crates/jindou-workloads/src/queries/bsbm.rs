@@ -5,7 +5,7 @@
 use crate::bsbm::{Bsbm, COUNTRIES, COUNTRY, TODAY, country};
 use crate::date::Day;
 use crate::queries::Instance;
-use crate::random::Random;
+use crate::random::SplitMix;
 
 /// A query with some constants left open, written `%Name%`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,8 @@ impl Template {
 
     fn fill(&self, data: &Bsbm, number: u32) -> String {
         let layout = data.layout();
-        let mut random = Random::stream(layout.seed, layout.query_stream(self.name), number.into());
+        let mut random =
+            SplitMix::stream(layout.seed, layout.query_stream(self.name), number.into());
         let any = &mut random;
         let iri = |iri: String| format!("<{iri}>");
         let product = any.below(layout.products());

@@ -2,18 +2,18 @@
 //! (Wukong's) and A1 to A6 (the templates of Wukong's mixed workload). Nothing is inferred.
 
 use crate::lubm::{Class, Lubm, known};
-use crate::random::Random;
+use crate::random::SplitMix;
 
 /// A query with its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct LubmQuery {
     /// Short name, such as `L1`.
     pub name: &'static str,
     /// SPARQL.
     pub text: &'static str,
 }
 
-impl Query {
+impl LubmQuery {
     /// How many rows LUBM(`universities`) with seed 0 gives, if known.
     #[must_use]
     pub fn rows(&self, universities: u32) -> Option<u64> {
@@ -166,52 +166,52 @@ pub const Q12: &str = query!(
 );
 
 /// L1 to L7 and q8 to q12.
-pub const QUERIES: [Query; 12] = [
-    Query {
+pub const QUERIES: [LubmQuery; 12] = [
+    LubmQuery {
         name: "L1",
         text: L1,
     },
-    Query {
+    LubmQuery {
         name: "L2",
         text: L2,
     },
-    Query {
+    LubmQuery {
         name: "L3",
         text: L3,
     },
-    Query {
+    LubmQuery {
         name: "L4",
         text: L4,
     },
-    Query {
+    LubmQuery {
         name: "L5",
         text: L5,
     },
-    Query {
+    LubmQuery {
         name: "L6",
         text: L6,
     },
-    Query {
+    LubmQuery {
         name: "L7",
         text: L7,
     },
-    Query {
+    LubmQuery {
         name: "q8",
         text: Q8,
     },
-    Query {
+    LubmQuery {
         name: "q9",
         text: Q9,
     },
-    Query {
+    LubmQuery {
         name: "q10",
         text: Q10,
     },
-    Query {
+    LubmQuery {
         name: "q11",
         text: Q11,
     },
-    Query {
+    LubmQuery {
         name: "q12",
         text: Q12,
     },
@@ -219,7 +219,7 @@ pub const QUERIES: [Query; 12] = [
 
 /// The query of a name, in either case.
 #[must_use]
-pub fn query(name: &str) -> Option<Query> {
+pub fn query(name: &str) -> Option<LubmQuery> {
     QUERIES
         .into_iter()
         .find(|q| q.name.eq_ignore_ascii_case(name))
@@ -376,7 +376,7 @@ fn rows(name: &str, universities: u32) -> Option<u64> {
 #[derive(Debug)]
 pub struct Constants {
     lubm: Lubm,
-    random: Random,
+    random: SplitMix,
 }
 
 impl Constants {
@@ -386,7 +386,7 @@ impl Constants {
     pub fn new(universities: u32, data_seed: i64, seed: u64) -> Self {
         Self {
             lubm: Lubm::new(universities.max(1), data_seed),
-            random: Random::stream(seed, 0, 0),
+            random: SplitMix::stream(seed, 0, 0),
         }
     }
 

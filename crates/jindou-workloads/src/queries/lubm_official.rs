@@ -2,11 +2,11 @@
 //! Semantics 2005), here O1 to O14. O1, O2, O3 and O14 need no inference: they have the same answers over the data as it
 //! is, and over [`crate::lubm::Inferred`]. The others have fewer without it, most of them none.
 
-use super::lubm::Query;
+use super::lubm::LubmQuery;
 
 macro_rules! queries {
     ($($name:literal)*) => {
-        [$(Query {
+        [$(LubmQuery {
             name: $name,
             text: concat!(
                 "PREFIX ub: <http://swat.cse.lehigh.edu/onto/univ-bench.owl#>\n",
@@ -17,7 +17,7 @@ macro_rules! queries {
 }
 
 /// All of them, in the published order.
-pub const QUERIES: [Query; 14] = queries!(
+pub const QUERIES: [LubmQuery; 14] = queries!(
     "O1" "O2" "O3" "O4" "O5" "O6" "O7" "O8" "O9" "O10" "O11" "O12" "O13" "O14"
 );
 

@@ -3,13 +3,13 @@
 
 /// A query with its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct Sp2bQuery {
     /// Short name, such as `Q3a`.
     pub name: &'static str,
     text: &'static str,
 }
 
-impl Query {
+impl Sp2bQuery {
     /// SPARQL.
     #[must_use]
     pub fn text(&self) -> String {
@@ -19,7 +19,7 @@ impl Query {
 
 macro_rules! queries {
     ($($name:literal)*) => {
-        [$(Query {
+        [$(Sp2bQuery {
             name: $name,
             text: include_str!(concat!("../../queries/sp2b/", $name, ".rq")),
         }),*]
@@ -27,7 +27,7 @@ macro_rules! queries {
 }
 
 /// All of them, in the published order.
-pub const QUERIES: [Query; 17] = queries!(
+pub const QUERIES: [Sp2bQuery; 17] = queries!(
     "Q1" "Q2" "Q3a" "Q3b" "Q3c" "Q4" "Q5a" "Q5b" "Q6" "Q7" "Q8" "Q9" "Q10" "Q11" "Q12a" "Q12b" "Q12c"
 );
 

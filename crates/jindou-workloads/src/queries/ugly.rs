@@ -4,7 +4,7 @@
 //! are missing).
 
 use crate::ntriples::{TagCase, write_term};
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::ugly::{Description, Ugly};
 use std::fmt::Write;
 
@@ -24,7 +24,7 @@ pub fn queries(graph: &Ugly, count: usize, seed: u64) -> impl Iterator<Item = St
 pub fn query(graph: &Ugly, number: u64, seed: u64) -> String {
     let mut random = graph.query_stream(seed, number);
     let patterns = random.range(1, MOST_PATTERNS);
-    let shape = *random.pick(&[Shape::Star, Shape::Chain, Shape::Mixed]);
+    let shape = *random.pick(&[QueryShape::Star, QueryShape::Chain, QueryShape::Mixed]);
     let mut draft = Draft {
         graph,
         random,
@@ -72,7 +72,7 @@ fn named(graph: &Ugly, number: u64, seed: u64) -> String {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Shape {
+enum QueryShape {
     /// All patterns about one entity.
     Star,
     /// Each pattern about what the one before leads to, as far as that goes.
@@ -82,7 +82,7 @@ enum Shape {
 }
 
 /// An entity that the query speaks about.
-struct Node {
+struct QueryNode {
     /// How the query calls it: a variable or a constant.
     name: String,
     description: Description,
@@ -92,14 +92,14 @@ struct Node {
 
 struct Draft<'g> {
     graph: &'g Ugly,
-    random: Random,
-    nodes: Vec<Node>,
+    random: SplitMix,
+    nodes: Vec<QueryNode>,
     body: String,
     variables: u32,
 }
 
 impl Draft<'_> {
-    fn write(&mut self, shape: Shape, patterns: u32) {
+    fn write(&mut self, shape: QueryShape, patterns: u32) {
         let root = self.random.below(self.graph.entities());
         let name = match constant(&self.graph.entity(root)) {
             Some(text) if self.random.chance(1, 6) => text,
@@ -109,9 +109,9 @@ impl Draft<'_> {
         for _ in 0..patterns {
             let last = self.nodes.len() - 1;
             let wanted = match shape {
-                Shape::Star => 0,
-                Shape::Chain => last,
-                Shape::Mixed => self.random.below(last as u32 + 1) as usize,
+                QueryShape::Star => 0,
+                QueryShape::Chain => last,
+                QueryShape::Mixed => self.random.below(last as u32 + 1) as usize,
             };
             let node = if self.nodes[wanted].unused.is_empty() {
                 self.nodes.iter().position(|n| !n.unused.is_empty())
@@ -119,7 +119,7 @@ impl Draft<'_> {
                 Some(wanted)
             };
             match node {
-                Some(node) => self.pattern(node, shape != Shape::Star),
+                Some(node) => self.pattern(node, shape != QueryShape::Star),
                 None => {
                     // All is said: ask for anything else about the first.
                     let (p, o) = (self.variable(), self.variable());
@@ -140,7 +140,7 @@ impl Draft<'_> {
                 unused.push(number as u32);
             }
         }
-        self.nodes.push(Node {
+        self.nodes.push(QueryNode {
             name,
             description,
             unused,
@@ -150,7 +150,7 @@ impl Draft<'_> {
     /// Adds a pattern about a node that has unused quads; `follow`: what it leads to may become a
     /// node.
     fn pattern(&mut self, node: usize, follow: bool) {
-        let Node {
+        let QueryNode {
             description,
             unused,
             ..

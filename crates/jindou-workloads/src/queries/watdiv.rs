@@ -2,8 +2,8 @@
 //! C3 complex), and templates from files. A template leaves constants open; an instance draws them from all
 //! entities of a kind.
 
-use crate::random::Random;
-use crate::watdiv::{Distribution, Model, Places, Zipf};
+use crate::random::SplitMix;
+use crate::watdiv::{Distribution, PlaceDraw, WatdivModel, Zipf};
 use jindou_model::{Error, Location, Result};
 use std::sync::Arc;
 
@@ -82,10 +82,10 @@ impl Template {
     ///
     /// # Errors
     /// [`Error::Query`] when a mapping's kind is not in the model, has no entities, or a million instances are not
-    /// enough; [`Error::Limit`] as [`Model::population`].
+    /// enough; [`Error::Limit`] as [`WatdivModel::population`].
     pub fn instances(
         &self,
-        model: &Model,
+        model: &WatdivModel,
         scale: u32,
         seed: u64,
         count: u32,
@@ -113,7 +113,7 @@ impl Template {
             .fold(0, |s: u64, b| s << 8 ^ s >> 56 ^ u64::from(b));
         Ok((0..count)
             .map(|number| {
-                let mut random = Random::stream(seed, stream, number.into());
+                let mut random = SplitMix::stream(seed, stream, number.into());
                 let mut text = query.clone();
                 for (placeholder, iri, places) in &drawn {
                     let entity = places.draw(&mut random);
@@ -129,7 +129,12 @@ impl Template {
     }
 
     /// A mapping's placeholder, its kind's IRI and where to draw from.
-    fn open(&self, m: &Mapping, model: &Model, scale: u32) -> Result<(String, String, Places)> {
+    fn open(
+        &self,
+        m: &Mapping,
+        model: &WatdivModel,
+        scale: u32,
+    ) -> Result<(String, String, PlaceDraw)> {
         let unknown = |what: &str| Error::Query(format!("{}: {what} {}", self.name, m.kind));
         let iri = model
             .expand(&m.kind)
@@ -145,12 +150,12 @@ impl Template {
         Ok((
             format!("%{}%", m.variable),
             iri,
-            Places::entities(m.distribution, n, zipf),
+            PlaceDraw::entities(m.distribution, n, zipf),
         ))
     }
 
     /// Declarations of the prefixes that occur.
-    fn prefixes(&self, model: &Model) -> String {
+    fn prefixes(&self, model: &WatdivModel) -> String {
         let occurs = |prefix: &str| {
             let is_name = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
             let name = format!("{prefix}:");
@@ -210,7 +215,7 @@ pub fn templates() -> Vec<Template> {
 /// # Errors
 /// As [`Template::instances`].
 pub fn instances(scale: u32, seed: u64, count: u32) -> Result<Vec<Instance>> {
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     let mut all = vec![];
     for template in templates() {
         all.extend(template.instances(&model, scale, seed, count)?);

@@ -1,11 +1,11 @@
 //! The published curves and tables.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::exp;
 
 /// Classes of documents, in the order in which a year's are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Class {
+pub(super) enum DocumentClass {
     Journal,
     Article,
     Proceedings,
@@ -17,7 +17,7 @@ pub(super) enum Class {
     Www,
 }
 
-impl Class {
+impl DocumentClass {
     pub(super) const ALL: [Self; 9] = [
         Self::Journal,
         Self::Article,
@@ -33,7 +33,7 @@ impl Class {
 
 /// How likely a document of a class has an attribute.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Attributes {
+pub(super) struct AttributeShares {
     pub(super) summary: f64,
     pub(super) address: f64,
     pub(super) author: f64,
@@ -58,7 +58,7 @@ pub(super) struct Attributes {
     pub(super) year: f64,
 }
 
-const NONE: Attributes = Attributes {
+const NONE: AttributeShares = AttributeShares {
     summary: 0.0,
     address: 0.0,
     author: 0.0,
@@ -83,18 +83,18 @@ const NONE: Attributes = Attributes {
     year: 0.0,
 };
 
-impl Class {
+impl DocumentClass {
     /// The table of attributes; every document has a title besides.
-    pub(super) const fn attributes(self) -> Attributes {
+    pub(super) const fn attributes(self) -> AttributeShares {
         match self {
-            Self::Journal => Attributes {
+            Self::Journal => AttributeShares {
                 editor: 0.7,
                 number: 0.9224,
                 volume: 0.9982,
                 year: 1.0,
                 ..NONE
             },
-            Self::Article => Attributes {
+            Self::Article => AttributeShares {
                 summary: 0.01,
                 author: 0.9895,
                 booktitle: 0.0006,
@@ -110,7 +110,7 @@ impl Class {
                 url: 0.9986,
                 ..NONE
             },
-            Self::Inproceedings => Attributes {
+            Self::Inproceedings => AttributeShares {
                 summary: 0.01,
                 author: 0.997,
                 booktitle: 1.0,
@@ -124,7 +124,7 @@ impl Class {
                 year: 1.0,
                 ..NONE
             },
-            Self::Proceedings => Attributes {
+            Self::Proceedings => AttributeShares {
                 address: 0.0004,
                 author: 0.0001,
                 booktitle: 0.9579,
@@ -144,7 +144,7 @@ impl Class {
                 year: 1.0,
                 ..NONE
             },
-            Self::Book => Attributes {
+            Self::Book => AttributeShares {
                 author: 0.8937,
                 booktitle: 0.0183,
                 cdrom: 0.0032,
@@ -160,7 +160,7 @@ impl Class {
                 year: 1.0,
                 ..NONE
             },
-            Self::Incollection => Attributes {
+            Self::Incollection => AttributeShares {
                 author: 0.8459,
                 booktitle: 1.0,
                 cdrom: 0.0138,
@@ -175,7 +175,7 @@ impl Class {
                 year: 1.0,
                 ..NONE
             },
-            Self::PhdThesis => Attributes {
+            Self::PhdThesis => AttributeShares {
                 author: 1.0,
                 ee: 0.1444,
                 isbn: 0.0222,
@@ -189,14 +189,14 @@ impl Class {
                 year: 1.0,
                 ..NONE
             },
-            Self::MastersThesis => Attributes {
+            Self::MastersThesis => AttributeShares {
                 author: 1.0,
                 school: 1.0,
                 url: 0.375,
                 year: 1.0,
                 ..NONE
             },
-            Self::Www => Attributes {
+            Self::Www => AttributeShares {
                 author: 0.9973,
                 booktitle: 0.0001,
                 editor: 0.0004,
@@ -220,19 +220,19 @@ pub(super) struct Year(pub(super) u32);
 
 impl Year {
     /// How many documents of a class it has; 0 for theses and web pages, which are drawn.
-    pub(super) fn documents(self, class: Class) -> u32 {
+    pub(super) fn documents(self, class: DocumentClass) -> u32 {
         let curve = |a, b, c, from| logistic(self.0, [a, b, c, 0.0], from).round() as u32;
         match class {
-            Class::Journal => curve(740.43, 426.28, 0.12, 1950),
-            Class::Article if self.documents(Class::Journal) > 0 => {
+            DocumentClass::Journal => curve(740.43, 426.28, 0.12, 1950),
+            DocumentClass::Article if self.documents(DocumentClass::Journal) > 0 => {
                 curve(58_519.12, 876.80, 0.12, 1950)
             }
-            Class::Proceedings => curve(5_502.31, 1_250.26, 0.14, 1965),
-            Class::Inproceedings if self.documents(Class::Proceedings) > 0 => {
+            DocumentClass::Proceedings => curve(5_502.31, 1_250.26, 0.14, 1965),
+            DocumentClass::Inproceedings if self.documents(DocumentClass::Proceedings) > 0 => {
                 curve(337_132.34, 1_901.05, 0.15, 1965)
             }
-            Class::Book => curve(52.97, 40_739.38, 0.32, 1950),
-            Class::Incollection => curve(3_577.31, 196.49, 0.091, 1980),
+            DocumentClass::Book => curve(52.97, 40_739.38, 0.32, 1950),
+            DocumentClass::Incollection => curve(3_577.31, 196.49, 0.091, 1980),
             _ => 0,
         }
     }
@@ -259,7 +259,7 @@ pub(super) fn authors_mean_deviation(year: u32) -> (f64, f64) {
 }
 
 /// Up to `most` from 1980 on.
-pub(super) fn random_count(year: u32, most: u32, random: &mut Random) -> u32 {
+pub(super) fn random_count(year: u32, most: u32, random: &mut SplitMix) -> u32 {
     if year < 1980 {
         0
     } else {
@@ -275,10 +275,10 @@ mod tests {
     /// proceedings in 2000.
     #[test]
     fn documents_grow_as_they_did() {
-        assert_eq!(Year(1936).documents(Class::Article), 0);
-        assert_eq!(Year(1940).documents(Class::Journal), 1);
-        let articles = Year(2000).documents(Class::Article);
-        let papers = Year(2000).documents(Class::Inproceedings);
+        assert_eq!(Year(1936).documents(DocumentClass::Article), 0);
+        assert_eq!(Year(1940).documents(DocumentClass::Journal), 1);
+        let articles = Year(2000).documents(DocumentClass::Article);
+        let papers = Year(2000).documents(DocumentClass::Inproceedings);
         assert!((15_000..35_000).contains(&articles), "{articles}");
         assert!((25_000..70_000).contains(&papers), "{papers}");
     }

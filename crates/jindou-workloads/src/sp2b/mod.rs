@@ -14,13 +14,13 @@ mod curves;
 mod people;
 mod write;
 
-use curves::{Class, Year, authors_mean_deviation, random_count};
+use curves::{DocumentClass, Year, authors_mean_deviation, random_count};
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
 use people::{ERDOES, People};
 use std::sync::atomic::{AtomicBool, Ordering};
-use write::Writer;
+use write::Sp2bWriter;
 
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::deviate;
 
 /// The first year.
@@ -59,9 +59,9 @@ impl QuadSource for Sp2b {
         if self.begun.swap(true, Ordering::Relaxed) {
             return Ok(());
         }
-        let mut random = Random::stream(self.seed, 0, 0);
+        let mut random = SplitMix::stream(self.seed, 0, 0);
         let mut people = People::new();
-        let mut writer = Writer::new(self.triples, sink, progress);
+        let mut writer = Sp2bWriter::new(self.triples, sink, progress);
         writer.schema()?;
         let mut year = FIRST;
         while !writer.is_full() {
@@ -84,8 +84,8 @@ impl QuadSource for Sp2b {
 
 /// A document to be written.
 #[derive(Debug)]
-struct Document {
-    class: Class,
+struct PlannedDocument {
+    class: DocumentClass,
     /// Number in its year, or in its journal or proceedings, from 1.
     number: u32,
     /// The journal or proceedings that it is in, from 1; 0 for other classes.
@@ -96,19 +96,19 @@ struct Document {
 }
 
 /// The documents of a year with their authors, in the order in which they are written.
-fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> {
+fn plan(number: u32, random: &mut SplitMix, people: &mut People) -> Vec<PlannedDocument> {
     let year = Year(number);
     let mut documents = vec![];
-    for class in Class::ALL {
+    for class in DocumentClass::ALL {
         let count = match class {
-            Class::PhdThesis => random_count(number, 20, random),
-            Class::MastersThesis | Class::Www => random_count(number, 10, random),
+            DocumentClass::PhdThesis => random_count(number, 20, random),
+            DocumentClass::MastersThesis | DocumentClass::Www => random_count(number, 10, random),
             class => year.documents(class),
         };
         // Where a document is in: journals for articles, proceedings for their papers.
         let hosts = match class {
-            Class::Article => year.documents(Class::Journal),
-            Class::Inproceedings => year.documents(Class::Proceedings),
+            DocumentClass::Article => year.documents(DocumentClass::Journal),
+            DocumentClass::Inproceedings => year.documents(DocumentClass::Proceedings),
             _ => 0,
         };
         let mut numbers = vec![0; hosts as usize];
@@ -125,7 +125,7 @@ fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> 
                 }
                 None => i + 1,
             };
-            documents.push(Document {
+            documents.push(PlannedDocument {
                 class,
                 number,
                 within,
@@ -163,16 +163,17 @@ fn plan(number: u32, random: &mut Random, people: &mut People) -> Vec<Document> 
 }
 
 /// Ten documents with authors get him as one more, two with editors as an editor; fewer where there are fewer.
-fn erdoes(documents: &mut [Document], random: &mut Random) {
-    let mut pick = |count, is: &dyn Fn(&Document) -> bool, does: &dyn Fn(&mut Document)| {
-        let those: Vec<usize> = (0..documents.len())
-            .filter(|i| is(&documents[*i]))
-            .collect();
-        let from = random.below(those.len() as u32) as usize;
-        for i in those.iter().cycle().skip(from).take(those.len().min(count)) {
-            does(&mut documents[*i]);
-        }
-    };
+fn erdoes(documents: &mut [PlannedDocument], random: &mut SplitMix) {
+    let mut pick =
+        |count, is: &dyn Fn(&PlannedDocument) -> bool, does: &dyn Fn(&mut PlannedDocument)| {
+            let those: Vec<usize> = (0..documents.len())
+                .filter(|i| is(&documents[*i]))
+                .collect();
+            let from = random.below(those.len() as u32) as usize;
+            for i in those.iter().cycle().skip(from).take(those.len().min(count)) {
+                does(&mut documents[*i]);
+            }
+        };
     pick(10, &|d| !d.authors.is_empty(), &|d| d.authors.push(ERDOES));
     pick(2, &|d| d.editors > 0, &|d| d.edited_by_erdoes = true);
 }

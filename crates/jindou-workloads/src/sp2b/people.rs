@@ -1,14 +1,14 @@
 //! The authors: a year's places for them, dealt among old and new people.
 
 use super::curves::Year;
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::{pow, unit};
 
 /// Paul Erdős, the only one with an IRI. Others count from 0.
 pub(super) const ERDOES: u32 = u32::MAX;
 
 /// True with a probability.
-pub(super) fn happens(probability: f64, random: &mut Random) -> bool {
+pub(super) fn happens(probability: f64, random: &mut SplitMix) -> bool {
     probability > 0.0 && unit(random) < probability
 }
 
@@ -34,7 +34,7 @@ impl People {
 
     /// People for all places of a year, in random order. Everyone who writes this year has one place; the others go to
     /// few of them, by a power law.
-    pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut Random) -> Vec<u32> {
+    pub(super) fn deal(&mut self, year: Year, places: &[u32], random: &mut SplitMix) -> Vec<u32> {
         let all: u32 = places.iter().sum();
         let different = year.different(all).min(all).max(u32::from(all > 0));
         let old = self.last.len() as u32;
@@ -75,12 +75,12 @@ impl People {
     }
 
     /// A person who has written already, if there is one.
-    pub(super) fn editor(&self, random: &mut Random) -> Option<u32> {
+    pub(super) fn editor(&self, random: &mut SplitMix) -> Option<u32> {
         (!self.known.is_empty()).then(|| *random.pick(&self.known))
     }
 }
 
-fn shuffle(items: &mut [u32], random: &mut Random) {
+fn shuffle(items: &mut [u32], random: &mut SplitMix) {
     for i in (1..items.len()).rev() {
         items.swap(i, random.below(i as u32 + 1) as usize);
     }
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn as_many_different_people_write_as_should() {
         let mut people = People::new();
-        let mut random = Random::stream(1, 2, 3);
+        let mut random = SplitMix::stream(1, 2, 3);
         for year in 1950..1980 {
             let places = [3; 200];
             let dealt = people.deal(Year(year), &places, &mut random);

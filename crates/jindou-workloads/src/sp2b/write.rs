@@ -1,12 +1,12 @@
 //! Documents and people into statements.
 
-use super::Document;
-use super::curves::Class;
+use super::PlannedDocument;
+use super::curves::DocumentClass;
 use super::people::{ERDOES, People, happens};
 use crate::decimal;
-use crate::emit::Emitter;
-use crate::emit::Piece::{Number, Text};
-use crate::random::Random;
+use crate::emit::StatementEmitter;
+use crate::emit::TermPiece::{Number, Text};
+use crate::random::SplitMix;
 use crate::real::{deviate, pow, unit};
 use crate::words::Words;
 use jindou_model::term::{BLANK, STRING};
@@ -15,8 +15,8 @@ use jindou_model::{Progress, QuadSink, Result, Span};
 macro_rules! constants {
     ($($name:ident = $iri:expr),* $(,)?) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
-        enum Constant { $($name),* }
-        $(const $name: usize = Constant::$name as usize;)*
+        enum Sp2bConstant { $($name),* }
+        $(const $name: usize = Sp2bConstant::$name as usize;)*
         const CONSTANTS: &[&str] = &[$($iri),*];
     };
 }
@@ -74,31 +74,31 @@ constants! {
     PAUL_ERDOES = "http://localhost/persons/Paul_Erdoes",
 }
 
-const fn class(of: Class) -> usize {
+const fn class(of: DocumentClass) -> usize {
     match of {
-        Class::Journal => A_JOURNAL,
-        Class::Article => AN_ARTICLE,
-        Class::Proceedings => PROCEEDINGS,
-        Class::Inproceedings => INPROCEEDINGS,
-        Class::Book => BOOK,
-        Class::Incollection => INCOLLECTION,
-        Class::PhdThesis => PHD_THESIS,
-        Class::MastersThesis => MASTERS_THESIS,
-        Class::Www => WWW,
+        DocumentClass::Journal => A_JOURNAL,
+        DocumentClass::Article => AN_ARTICLE,
+        DocumentClass::Proceedings => PROCEEDINGS,
+        DocumentClass::Inproceedings => INPROCEEDINGS,
+        DocumentClass::Book => BOOK,
+        DocumentClass::Incollection => INCOLLECTION,
+        DocumentClass::PhdThesis => PHD_THESIS,
+        DocumentClass::MastersThesis => MASTERS_THESIS,
+        DocumentClass::Www => WWW,
     }
 }
 
 /// The parts of a document's IRI.
 #[derive(Clone, Copy, Debug)]
 struct DocumentIri {
-    class: Class,
+    class: DocumentClass,
     year: u16,
     within: u32,
     number: u32,
 }
 
-pub(super) struct Writer<'a> {
-    out: Emitter<'a>,
+pub(super) struct Sp2bWriter<'a> {
+    out: StatementEmitter<'a>,
     words: Words,
     names: Words,
     left: u64,
@@ -106,10 +106,10 @@ pub(super) struct Writer<'a> {
     bags: u64,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> Sp2bWriter<'a> {
     pub(super) fn new(triples: u64, sink: &'a mut dyn QuadSink, progress: &'a Progress) -> Self {
         Self {
-            out: Emitter::new(CONSTANTS, sink, progress),
+            out: StatementEmitter::new(CONSTANTS, sink, progress),
             words: Words::dictionary(),
             names: Words::names(),
             left: triples,
@@ -138,7 +138,7 @@ impl<'a> Writer<'a> {
 
     /// The classes, Paul Erdős, and the document that stands for those that are not there.
     pub(super) fn schema(&mut self) -> Result<()> {
-        for c in Class::ALL {
+        for c in DocumentClass::ALL {
             self.constants(class(c), SUBCLASS, DOCUMENT);
         }
         self.constants(PAUL_ERDOES, TYPE, PERSON);
@@ -179,18 +179,18 @@ impl<'a> Writer<'a> {
             ]
         };
         match place.class {
-            Class::Journal => self.out.iri(&host("journals/", "Journal")),
-            Class::Proceedings => self.out.iri(&host("procs/", "Proceeding")),
-            Class::Article => self.out.iri(&hosted("articles/", "Journal", "/Article")),
-            Class::Inproceedings => {
+            DocumentClass::Journal => self.out.iri(&host("journals/", "Journal")),
+            DocumentClass::Proceedings => self.out.iri(&host("procs/", "Proceeding")),
+            DocumentClass::Article => self.out.iri(&hosted("articles/", "Journal", "/Article")),
+            DocumentClass::Inproceedings => {
                 self.out
                     .iri(&hosted("inprocs/", "Proceeding", "/Inproceeding"))
             }
-            Class::Book => self.out.iri(&plain("books/", "/Book")),
-            Class::Incollection => self.out.iri(&plain("incolls/", "/Incollection")),
-            Class::PhdThesis => self.out.iri(&plain("phds/", "/PhDThesis")),
-            Class::MastersThesis => self.out.iri(&plain("masters/", "/MastersThesis")),
-            Class::Www => self.out.iri(&plain("wwws/", "/WebDoc")),
+            DocumentClass::Book => self.out.iri(&plain("books/", "/Book")),
+            DocumentClass::Incollection => self.out.iri(&plain("incolls/", "/Incollection")),
+            DocumentClass::PhdThesis => self.out.iri(&plain("phds/", "/PhDThesis")),
+            DocumentClass::MastersThesis => self.out.iri(&plain("masters/", "/MastersThesis")),
+            DocumentClass::Www => self.out.iri(&plain("wwws/", "/WebDoc")),
         }
     }
 
@@ -215,7 +215,7 @@ impl<'a> Writer<'a> {
         node
     }
 
-    fn text(&mut self, s: Span, p: usize, min: u32, max: u32, random: &mut Random) {
+    fn text(&mut self, s: Span, p: usize, min: u32, max: u32, random: &mut SplitMix) {
         let text = self.out.words(random.range(min, max), &self.words, random);
         self.say(s, p, text);
     }
@@ -225,7 +225,7 @@ impl<'a> Writer<'a> {
         self.say(s, p, value);
     }
 
-    fn page(&mut self, s: Span, p: usize, random: &mut Random) {
+    fn page(&mut self, s: Span, p: usize, random: &mut SplitMix) {
         let words = &self.words;
         let page = self.out.term(STRING, |out| {
             for text in ["http://www.", ".tld/", "/"] {
@@ -241,9 +241,9 @@ impl<'a> Writer<'a> {
     pub(super) fn document(
         &mut self,
         year: u32,
-        document: &Document,
+        document: &PlannedDocument,
         people: &mut People,
-        random: &mut Random,
+        random: &mut SplitMix,
     ) -> Result<()> {
         let has = document.class.attributes();
         let place = DocumentIri {
@@ -256,7 +256,7 @@ impl<'a> Writer<'a> {
         let a = self.out.constant(class(document.class));
         self.say(s, TYPE, a);
         match document.class {
-            Class::Journal => {
+            DocumentClass::Journal => {
                 let title = self.out.string(&[
                     Text("Journal "),
                     Number(document.number.into()),
@@ -328,9 +328,9 @@ impl<'a> Writer<'a> {
             });
             self.say(s, ISBN, isbn);
         }
-        if happens(has.journal, random) && document.class == Class::Article {
+        if happens(has.journal, random) && document.class == DocumentClass::Article {
             let journal = self.iri(DocumentIri {
-                class: Class::Journal,
+                class: DocumentClass::Journal,
                 number: document.within,
                 ..place
             });
@@ -350,15 +350,15 @@ impl<'a> Writer<'a> {
     }
 
     /// A paper is part of its proceedings, what is in a collection part of one of the year's books.
-    fn part_of(&mut self, s: Span, place: DocumentIri, random: &mut Random) {
+    fn part_of(&mut self, s: Span, place: DocumentIri, random: &mut SplitMix) {
         let (class, number) = match place.class {
-            Class::Inproceedings => (Class::Proceedings, place.within),
-            Class::Incollection => {
-                let books = super::curves::Year(place.year.into()).documents(Class::Book);
+            DocumentClass::Inproceedings => (DocumentClass::Proceedings, place.within),
+            DocumentClass::Incollection => {
+                let books = super::curves::Year(place.year.into()).documents(DocumentClass::Book);
                 if books == 0 {
                     return;
                 }
-                (Class::Book, random.range(1, books))
+                (DocumentClass::Book, random.range(1, books))
             }
             _ => return,
         };
@@ -372,7 +372,7 @@ impl<'a> Writer<'a> {
     }
 
     /// A bag of references: two thirds to known documents, few of them often, and the others to an unknown one.
-    fn references(&mut self, s: Span, random: &mut Random) {
+    fn references(&mut self, s: Span, random: &mut SplitMix) {
         self.bags += 1;
         let number = self.bags;
         let bag = self.out.term(BLANK, |out| {

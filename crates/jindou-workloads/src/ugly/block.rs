@@ -1,20 +1,20 @@
 //! One block of the graph into one batch.
 
-use super::literal::{Literal, label, push_literal};
+use super::literal::{LiteralKind, label, push_literal};
 use super::shape::{
-    BLOCK, ENTITIES, FIRST_HUB, LABEL, MODIFIED, Object, Shape, TYPE, UNIT, VALUE, stream,
+    BLOCK, ENTITIES, FIRST_HUB, GraphShape, LABEL, MODIFIED, ObjectKind, TYPE, UNIT, VALUE, stream,
 };
 use super::words::{self, LANGUAGES};
 use crate::decimal::{push, push_base36};
-use crate::random::Random;
+use crate::random::SplitMix;
 use jindou_model::{QuadBatch, Span};
 
 /// How many kinds of stubs there are, each with its own predicates.
 const STUB_KINDS: u32 = 64;
 
 /// Writes blocks, or single entities; keeps its memory.
-pub(super) struct Writer<'s> {
-    shape: &'s Shape,
+pub(super) struct BlockWriter<'s> {
+    shape: &'s GraphShape,
     pub batch: QuadBatch,
     /// Quads of the batch (by number) whose object is an entity, and which.
     pub links: Vec<(u32, u32)>,
@@ -36,8 +36,8 @@ struct Home {
     span: Span,
 }
 
-impl<'s> Writer<'s> {
-    pub fn new(shape: &'s Shape) -> Self {
+impl<'s> BlockWriter<'s> {
+    pub fn new(shape: &'s GraphShape) -> Self {
         Self {
             shape,
             batch: QuadBatch::default(),
@@ -89,7 +89,7 @@ impl<'s> Writer<'s> {
 
     fn describe(&mut self, entity: u32) {
         let shape = self.shape;
-        let mut random = Random::stream(shape.seed, stream::ENTITY, entity.into());
+        let mut random = SplitMix::stream(shape.seed, stream::ENTITY, entity.into());
         let number = shape.home_graph(entity / ENTITIES, entity % ENTITIES, ENTITIES);
         let mut home = Home {
             number,
@@ -119,7 +119,7 @@ impl<'s> Writer<'s> {
 
     /// One to five classes: the family's, most of those above it in the tree of classes, and at
     /// times one from elsewhere.
-    fn types(&mut self, random: &mut Random, subject: Span, family: u32, home: &mut Home) {
+    fn types(&mut self, random: &mut SplitMix, subject: Span, family: u32, home: &mut Home) {
         let mut types = std::mem::take(&mut self.types);
         types.clear();
         let mut class = family;
@@ -152,7 +152,7 @@ impl<'s> Writer<'s> {
 
     fn property(
         &mut self,
-        random: &mut Random,
+        random: &mut SplitMix,
         entity: u32,
         subject: Span,
         predicate: u16,
@@ -163,26 +163,26 @@ impl<'s> Writer<'s> {
         let start = self.batch.bytes.len() as u32;
         match shape.predicates[predicate as usize].object {
             // Labels of one subject are in as many languages, the commonest first.
-            Object::Literal(_) if predicate == LABEL => {
+            ObjectKind::Literal(_) if predicate == LABEL => {
                 let language = LANGUAGES[round as usize % LANGUAGES.len()];
                 label(random, language, &mut self.batch.bytes);
             }
-            Object::Literal(kind) => push_literal(kind, random, &mut self.batch.bytes),
-            Object::Hub if round == 0 && random.chance(3, 5) => {
+            ObjectKind::Literal(kind) => push_literal(kind, random, &mut self.batch.bytes),
+            ObjectKind::Hub if round == 0 && random.chance(3, 5) => {
                 return self.say(random, subject, predicate, self.hub, home);
             }
-            Object::Entity | Object::Hub => {
+            ObjectKind::Entity | ObjectKind::Hub => {
                 // Popularity scattered over the numbers by a factor without divisor in common.
                 let rank = u64::from(random.zipf(shape.entities));
                 let target = (rank * 2_654_435_761 % u64::from(shape.entities)) as u32;
                 return self.link(random, subject, predicate, target, home);
             }
-            Object::Near => {
+            ObjectKind::Near => {
                 let target = (entity + random.below(64)).saturating_sub(32);
                 let target = target.min(shape.entities - 1);
                 return self.link(random, subject, predicate, target, home);
             }
-            Object::External => {
+            ObjectKind::External => {
                 let out = &mut self.batch.bytes;
                 if random.chance(1, 2) {
                     out.extend_from_slice(b"<http://www.elsewhere.example/entity/Q");
@@ -196,7 +196,7 @@ impl<'s> Writer<'s> {
                     push_base36(out, random.bits() >> 20);
                 }
             }
-            Object::Quantity => {
+            ObjectKind::Quantity => {
                 let out = &mut self.batch.bytes;
                 out.extend_from_slice(b"_:q");
                 push_base36(out, entity.into());
@@ -206,7 +206,8 @@ impl<'s> Writer<'s> {
                 push_base36(out, round.into());
                 let node = self.since(start);
                 self.say(random, subject, predicate, node, home);
-                for (predicate, kind) in [(VALUE, Literal::Decimal), (UNIT, Literal::Plain)] {
+                for (predicate, kind) in [(VALUE, LiteralKind::Decimal), (UNIT, LiteralKind::Plain)]
+                {
                     let start = self.batch.bytes.len() as u32;
                     push_literal(kind, random, &mut self.batch.bytes);
                     let object = self.since(start);
@@ -215,7 +216,7 @@ impl<'s> Writer<'s> {
                 return;
             }
             // The set of an entity never has `rdf:type`, the only such predicate.
-            Object::Class => return,
+            ObjectKind::Class => return,
         }
         let object = self.since(start);
         self.say(random, subject, predicate, object, home);
@@ -223,7 +224,7 @@ impl<'s> Writer<'s> {
 
     fn link(
         &mut self,
-        random: &mut Random,
+        random: &mut SplitMix,
         subject: Span,
         predicate: u16,
         target: u32,
@@ -241,7 +242,7 @@ impl<'s> Writer<'s> {
     /// Fills the block: pages that say little more than that they are about the hub.
     fn stubs(&mut self, number: u32) {
         let shape = self.shape;
-        let mut random = Random::stream(shape.seed, stream::STUBS, number.into());
+        let mut random = SplitMix::stream(shape.seed, stream::STUBS, number.into());
         let hub_predicates = u32::from(shape.hub_predicates);
         let mut stub = number * BLOCK;
         while self.hub_left + self.other_left > 0 {
@@ -283,8 +284,8 @@ impl<'s> Writer<'s> {
                 && (self.hub_left == 0 || random.below(self.hub_left) < 2 * self.other_left)
             {
                 let (predicate, literal) = match kind % 2 {
-                    0 => (LABEL, Literal::Label),
-                    _ => (MODIFIED, Literal::Date),
+                    0 => (LABEL, LiteralKind::Label),
+                    _ => (MODIFIED, LiteralKind::Date),
                 };
                 let start = self.batch.bytes.len() as u32;
                 push_literal(literal, &mut random, &mut self.batch.bytes);
@@ -296,7 +297,7 @@ impl<'s> Writer<'s> {
 
     /// Swaps one quad in four with one of the next 256, as if several writers had shared the file.
     fn disorder(&mut self, number: u32) {
-        let mut random = Random::stream(self.shape.seed, stream::ORDER, number.into());
+        let mut random = SplitMix::stream(self.shape.seed, stream::ORDER, number.into());
         let quads = &mut self.batch.quads;
         for i in 0..quads.len() {
             if random.chance(1, 4) {
@@ -311,7 +312,7 @@ impl<'s> Writer<'s> {
     /// Says something in one graph, and in one case of 32 in up to three others as well.
     fn say(
         &mut self,
-        random: &mut Random,
+        random: &mut SplitMix,
         subject: Span,
         predicate: u16,
         object: Span,
@@ -346,7 +347,7 @@ impl<'s> Writer<'s> {
         }
     }
 
-    fn any_graph(&mut self, random: &mut Random) -> Span {
+    fn any_graph(&mut self, random: &mut SplitMix) -> Span {
         let rank = u64::from(random.zipf(self.shape.graphs));
         self.graph((rank * 40_503 % u64::from(self.shape.graphs)) as u32)
     }

@@ -2,12 +2,12 @@
 
 use super::words::{LANGUAGES, push_name, push_text};
 use crate::decimal::{push, push_padded};
-use crate::random::Random;
+use crate::random::SplitMix;
 use jindou_model::term::{LANG, STRING, TYPED};
 
 /// The kind of a predicate's literals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Literal {
+pub(super) enum LiteralKind {
     /// Integers of several datatypes, several spellings of one value.
     Integer,
     Decimal,
@@ -46,27 +46,27 @@ const YEAR_MONTH: u8 = 0x95;
 pub const LONGEST_LITERAL: usize = 64 << 10;
 
 /// Appends a literal's canonical bytes.
-pub(super) fn push_literal(kind: Literal, random: &mut Random, out: &mut Vec<u8>) {
+pub(super) fn push_literal(kind: LiteralKind, random: &mut SplitMix, out: &mut Vec<u8>) {
     match kind {
-        Literal::Integer => integer(random, out),
-        Literal::Decimal => decimal(random, out),
-        Literal::Double => double(random, out),
-        Literal::Date => date(random, out),
-        Literal::Label => {
+        LiteralKind::Integer => integer(random, out),
+        LiteralKind::Decimal => decimal(random, out),
+        LiteralKind::Double => double(random, out),
+        LiteralKind::Date => date(random, out),
+        LiteralKind::Label => {
             let language = LANGUAGES[random.zipf(LANGUAGES.len() as u32) as usize];
             label(random, language, out);
         }
-        Literal::Text => text(random, out),
-        Literal::Plain => plain(random, out),
-        Literal::Other => other(random, out),
-        Literal::Dirty => {
+        LiteralKind::Text => text(random, out),
+        LiteralKind::Plain => plain(random, out),
+        LiteralKind::Other => other(random, out),
+        LiteralKind::Dirty => {
             let kinds = [
-                Literal::Integer,
-                Literal::Decimal,
-                Literal::Date,
-                Literal::Label,
-                Literal::Plain,
-                Literal::Other,
+                LiteralKind::Integer,
+                LiteralKind::Decimal,
+                LiteralKind::Date,
+                LiteralKind::Label,
+                LiteralKind::Plain,
+                LiteralKind::Other,
             ];
             push_literal(*random.pick(&kinds), random, out);
         }
@@ -74,11 +74,11 @@ pub(super) fn push_literal(kind: Literal, random: &mut Random, out: &mut Vec<u8>
 }
 
 /// A number up to ten million, small ones often: Zipf.
-fn magnitude(random: &mut Random) -> u64 {
+fn magnitude(random: &mut SplitMix) -> u64 {
     random.zipf(10_000_000).into()
 }
 
-fn integer(random: &mut Random, out: &mut Vec<u8>) {
+fn integer(random: &mut SplitMix, out: &mut Vec<u8>) {
     let style = random.below(256);
     let negative = random.chance(1, 16);
     out.push(match style {
@@ -109,7 +109,7 @@ fn integer(random: &mut Random, out: &mut Vec<u8>) {
     );
 }
 
-fn decimal(random: &mut Random, out: &mut Vec<u8>) {
+fn decimal(random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(DECIMAL);
     if random.chance(1, 16) {
         out.push(b'-');
@@ -128,7 +128,7 @@ fn decimal(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn double(random: &mut Random, out: &mut Vec<u8>) {
+fn double(random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(if random.chance(1, 4) { FLOAT } else { DOUBLE });
     match random.below(200) {
         0 => out.extend_from_slice(b"NaN"),
@@ -157,7 +157,7 @@ fn double(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn year(random: &mut Random, out: &mut Vec<u8>) {
+fn year(random: &mut SplitMix, out: &mut Vec<u8>) {
     match random.below(100) {
         0 => {
             out.push(b'-');
@@ -168,7 +168,7 @@ fn year(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn date(random: &mut Random, out: &mut Vec<u8>) {
+fn date(random: &mut SplitMix, out: &mut Vec<u8>) {
     let tag = match random.below(32) {
         0..=15 => DATE,
         16..=24 => DATE_TIME,
@@ -227,7 +227,7 @@ fn begin_language(language: &str, out: &mut Vec<u8>) {
 }
 
 /// A name in a language; one in three is a proper name, spelt alike in all of them.
-pub(super) fn label(random: &mut Random, language: &str, out: &mut Vec<u8>) {
+pub(super) fn label(random: &mut SplitMix, language: &str, out: &mut Vec<u8>) {
     begin_language(language, out);
     if random.chance(1, 3) {
         push_name(random, out);
@@ -238,7 +238,7 @@ pub(super) fn label(random: &mut Random, language: &str, out: &mut Vec<u8>) {
     spice(random, out);
 }
 
-fn text(random: &mut Random, out: &mut Vec<u8>) {
+fn text(random: &mut SplitMix, out: &mut Vec<u8>) {
     let language = LANGUAGES[random.zipf(LANGUAGES.len() as u32) as usize];
     begin_language(language, out);
     if random.chance(1, 1000) {
@@ -251,7 +251,7 @@ fn text(random: &mut Random, out: &mut Vec<u8>) {
     spice(random, out);
 }
 
-fn plain(random: &mut Random, out: &mut Vec<u8>) {
+fn plain(random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(STRING);
     match random.below(1024) {
         0..=199 => {
@@ -273,7 +273,7 @@ fn plain(random: &mut Random, out: &mut Vec<u8>) {
 }
 
 /// A text of 1 KiB to 64 KiB, short ones more often.
-fn long(random: &mut Random, language: &str, out: &mut Vec<u8>) {
+fn long(random: &mut SplitMix, language: &str, out: &mut Vec<u8>) {
     let start = out.len();
     let least = 1u32 << random.range(10, 15);
     // Room for one more word, and for what `spice` adds.
@@ -286,7 +286,7 @@ fn long(random: &mut Random, language: &str, out: &mut Vec<u8>) {
 }
 
 /// One string in 40 has something that needs escaping or care.
-fn spice(random: &mut Random, out: &mut Vec<u8>) {
+fn spice(random: &mut SplitMix, out: &mut Vec<u8>) {
     if random.chance(1, 40) {
         let odd = [
             " \"quoted\"",
@@ -309,7 +309,7 @@ fn spice(random: &mut Random, out: &mut Vec<u8>) {
     }
 }
 
-fn other(random: &mut Random, out: &mut Vec<u8>) {
+fn other(random: &mut SplitMix, out: &mut Vec<u8>) {
     if random.chance(1, 2) {
         out.push(BOOLEAN);
         out.extend_from_slice(random.pick(&["true", "true", "false", "1", "0"]).as_bytes());

@@ -22,16 +22,16 @@ mod words;
 pub use literal::LONGEST_LITERAL;
 pub use words::LANGUAGES;
 
-use crate::random::Random;
-use block::Writer;
+use crate::random::SplitMix;
+use block::BlockWriter;
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use shape::Shape;
+use shape::GraphShape;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The ugly graph as a source. It delivers its blocks once; make a new one to deliver them again.
 #[derive(Debug)]
 pub struct Ugly {
-    shape: Shape,
+    shape: GraphShape,
     next: AtomicU32,
 }
 
@@ -50,7 +50,7 @@ impl Ugly {
     #[must_use]
     pub fn new(quads: u64, seed: u64) -> Self {
         Self {
-            shape: Shape::new(quads, seed),
+            shape: GraphShape::new(quads, seed),
             next: AtomicU32::new(0),
         }
     }
@@ -119,7 +119,7 @@ impl Ugly {
     /// batch, some tens of microseconds.
     #[must_use]
     pub fn describe(&self, number: u32) -> Description {
-        let mut writer = Writer::new(&self.shape);
+        let mut writer = BlockWriter::new(&self.shape);
         writer.entity(number.min(self.shape.entities - 1));
         Description {
             batch: writer.batch,
@@ -128,8 +128,8 @@ impl Ugly {
     }
 
     /// The random stream of query `number` over this graph.
-    pub(crate) fn query_stream(&self, seed: u64, number: u64) -> Random {
-        Random::stream(
+    pub(crate) fn query_stream(&self, seed: u64, number: u64) -> SplitMix {
+        SplitMix::stream(
             self.shape.seed ^ seed.rotate_left(32),
             shape::stream::QUERY,
             number,
@@ -154,7 +154,7 @@ impl QuadSource for Ugly {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut writer = Writer::new(&self.shape);
+        let mut writer = BlockWriter::new(&self.shape);
         while let Some(block) = self.take() {
             writer.block(block);
             if let Err(e) = sink.batch(&writer.batch) {

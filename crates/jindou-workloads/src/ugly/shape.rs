@@ -1,9 +1,9 @@
 //! Sizes of the graph, its predicates and classes, and which predicates go together.
 
-use super::literal::Literal;
+use super::literal::LiteralKind;
 use super::words;
 use crate::decimal::{push_base36, push_padded};
-use crate::random::Random;
+use crate::random::SplitMix;
 use jindou_model::term::IRI;
 use rustc_hash::FxHashSet;
 
@@ -38,9 +38,9 @@ pub(super) const FIRST_HUB: u16 = 7;
 
 /// The kind of object that a predicate points at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Object {
+pub(super) enum ObjectKind {
     Class,
-    Literal(Literal),
+    Literal(LiteralKind),
     /// The hub, or else any entity.
     Hub,
     /// Any entity, popular ones more often.
@@ -55,19 +55,19 @@ pub(super) enum Object {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Predicate {
-    pub object: Object,
+    pub object: ObjectKind,
     /// Most objects that a subject has; fewer are likelier.
     pub most: u32,
 }
 
 /// Canonical bytes of many terms, one after another.
 #[derive(Debug, Default)]
-pub(super) struct Terms {
+pub(super) struct TermBuffer {
     bytes: Vec<u8>,
     ends: Vec<u32>,
 }
 
-impl Terms {
+impl TermBuffer {
     fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len() as u32);
@@ -85,7 +85,7 @@ impl Terms {
 
 /// All that is decided before the first quad.
 #[derive(Debug)]
-pub(super) struct Shape {
+pub(super) struct GraphShape {
     pub seed: u64,
     pub quads: u64,
     pub blocks: u32,
@@ -94,14 +94,14 @@ pub(super) struct Shape {
     pub sets: u32,
     pub hub_predicates: u16,
     pub predicates: Vec<Predicate>,
-    pub predicate_iris: Terms,
-    pub class_iris: Terms,
+    pub predicate_iris: TermBuffer,
+    pub class_iris: TermBuffer,
     /// Per family (one a class): the predicates that its sets choose from, and the chance of each
     /// in 1/256.
     families: Vec<Vec<(u16, u8)>>,
 }
 
-impl Shape {
+impl GraphShape {
     pub fn new(quads: u64, seed: u64) -> Self {
         let share = |part: u64, min: u64, max: u64| (quads / part).clamp(min, max) as u32;
         let blocks = quads.div_ceil(BLOCK.into()).min(1 << 23) as u32;
@@ -114,14 +114,14 @@ impl Shape {
             sets: share(200, 20, 100_000),
             hub_predicates: 0,
             predicates: vec![],
-            predicate_iris: Terms::default(),
-            class_iris: Terms::default(),
+            predicate_iris: TermBuffer::default(),
+            class_iris: TermBuffer::default(),
             families: vec![],
         };
         let predicates = share(200, 40, 14_000) as u16;
         shape.hub_predicates = (predicates / 4).min(40);
         for p in 0..predicates {
-            let mut random = Random::stream(seed, stream::PREDICATE, p.into());
+            let mut random = SplitMix::stream(seed, stream::PREDICATE, p.into());
             let predicate = shape.predicate(p, &mut random);
             shape.predicates.push(predicate);
             shape
@@ -130,41 +130,41 @@ impl Shape {
         }
         let classes = share(2000, 10, 2_000);
         for c in 0..classes {
-            let mut random = Random::stream(seed, stream::CLASS, c.into());
+            let mut random = SplitMix::stream(seed, stream::CLASS, c.into());
             shape.class_iris.push(|out| push_class(c, &mut random, out));
         }
         shape.families = (0..classes).map(|f| shape.family(f, classes)).collect();
         shape
     }
 
-    fn predicate(&self, number: u16, random: &mut Random) -> Predicate {
+    fn predicate(&self, number: u16, random: &mut SplitMix) -> Predicate {
         let one = |object| Predicate { object, most: 1 };
         match number {
-            TYPE => return one(Object::Class),
+            TYPE => return one(ObjectKind::Class),
             LABEL => {
                 return Predicate {
-                    object: Object::Literal(Literal::Label),
+                    object: ObjectKind::Literal(LiteralKind::Label),
                     most: 6,
                 };
             }
             COMMENT => {
                 return Predicate {
-                    object: Object::Literal(Literal::Text),
+                    object: ObjectKind::Literal(LiteralKind::Text),
                     most: 2,
                 };
             }
             SAME_AS => {
                 return Predicate {
-                    object: Object::External,
+                    object: ObjectKind::External,
                     most: 3,
                 };
             }
-            MODIFIED => return one(Object::Literal(Literal::Date)),
-            VALUE => return one(Object::Literal(Literal::Decimal)),
-            UNIT => return one(Object::Literal(Literal::Plain)),
+            MODIFIED => return one(ObjectKind::Literal(LiteralKind::Date)),
+            VALUE => return one(ObjectKind::Literal(LiteralKind::Decimal)),
+            UNIT => return one(ObjectKind::Literal(LiteralKind::Plain)),
             n if n < FIRST_HUB + self.hub_predicates => {
                 return Predicate {
-                    object: Object::Hub,
+                    object: ObjectKind::Hub,
                     most: 2,
                 };
             }
@@ -172,25 +172,25 @@ impl Shape {
         }
         // Not by chance: few predicates make most quads, and they shall be of all sorts.
         let object = match u32::from(number) * 61 % 100 {
-            0..=16 => Object::Entity,
-            17..=31 => Object::Near,
-            32..=35 => Object::External,
-            36..=38 => Object::Quantity,
-            39..=54 => Object::Literal(Literal::Integer),
-            55..=60 => Object::Literal(Literal::Decimal),
-            61..=65 => Object::Literal(Literal::Double),
-            66..=80 => Object::Literal(Literal::Date),
-            81..=85 => Object::Literal(Literal::Label),
-            86 => Object::Literal(Literal::Text),
-            87..=94 => Object::Literal(Literal::Plain),
-            95..=96 => Object::Literal(Literal::Other),
-            _ => Object::Literal(Literal::Dirty),
+            0..=16 => ObjectKind::Entity,
+            17..=31 => ObjectKind::Near,
+            32..=35 => ObjectKind::External,
+            36..=38 => ObjectKind::Quantity,
+            39..=54 => ObjectKind::Literal(LiteralKind::Integer),
+            55..=60 => ObjectKind::Literal(LiteralKind::Decimal),
+            61..=65 => ObjectKind::Literal(LiteralKind::Double),
+            66..=80 => ObjectKind::Literal(LiteralKind::Date),
+            81..=85 => ObjectKind::Literal(LiteralKind::Label),
+            86 => ObjectKind::Literal(LiteralKind::Text),
+            87..=94 => ObjectKind::Literal(LiteralKind::Plain),
+            95..=96 => ObjectKind::Literal(LiteralKind::Other),
+            _ => ObjectKind::Literal(LiteralKind::Dirty),
         };
         let most = match random.below(100) {
             0..=71 => 1,
             72..=91 => 3,
             92..=98 => 8,
-            _ if matches!(object, Object::Entity | Object::Near) => 64,
+            _ if matches!(object, ObjectKind::Entity | ObjectKind::Near) => 64,
             _ => 8,
         };
         Predicate { object, most }
@@ -198,7 +198,7 @@ impl Shape {
 
     /// The predicates that the sets of a family choose from, and the chance of each in 1/256.
     fn family(&self, number: u32, families: u32) -> Vec<(u16, u8)> {
-        let mut random = Random::stream(self.seed, stream::FAMILY, number.into());
+        let mut random = SplitMix::stream(self.seed, stream::FAMILY, number.into());
         let all = self.predicates.len() as u32;
         let mut pool = vec![(LABEL, 230), (COMMENT, 110), (SAME_AS, 90), (MODIFIED, 150)];
         for chance in [120, 90, 60] {
@@ -230,13 +230,13 @@ impl Shape {
         if set.is_multiple_of(2) {
             (set / 2) % families
         } else {
-            Random::stream(self.seed, stream::SET, set.into()).zipf(families)
+            SplitMix::stream(self.seed, stream::SET, set.into()).zipf(families)
         }
     }
 
     /// The predicates of a set besides `rdf:type`. O(60).
     pub fn set(&self, set: u32, out: &mut Vec<u16>) {
-        let mut random = Random::stream(self.seed, stream::SET, u64::from(set) | 1 << 32);
+        let mut random = SplitMix::stream(self.seed, stream::SET, u64::from(set) | 1 << 32);
         let family = &self.families[self.family_of(set) as usize];
         out.clear();
         // Sets take their family's own predicates in turn, and more of them by chance.
@@ -275,7 +275,7 @@ impl Shape {
 
     /// Appends an entity's IRI, or blank node in one of 20 cases.
     pub fn push_entity(&self, entity: u32, out: &mut Vec<u8>) {
-        let mut random = Random::stream(self.seed, stream::NAME, entity.into());
+        let mut random = SplitMix::stream(self.seed, stream::NAME, entity.into());
         let number = u64::from(entity);
         match random.below(100) {
             0..=49 => {
@@ -351,7 +351,7 @@ impl Shape {
 /// The chance of a predicate that only its family has.
 const OWN: u8 = 40;
 
-fn push_predicate(number: u16, random: &mut Random, out: &mut Vec<u8>) {
+fn push_predicate(number: u16, random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(IRI);
     let known = match number {
         TYPE => "http://www.w3.org/1999/02/22-rdf-syntax-ns#type",
@@ -386,7 +386,7 @@ fn push_predicate(number: u16, random: &mut Random, out: &mut Vec<u8>) {
     push_base36(out, number.into());
 }
 
-fn push_class(number: u32, random: &mut Random, out: &mut Vec<u8>) {
+fn push_class(number: u32, random: &mut SplitMix, out: &mut Vec<u8>) {
     out.push(IRI);
     if number == 0 {
         out.extend_from_slice(b"http://www.w3.org/2002/07/owl#Thing");

@@ -1,6 +1,6 @@
 //! Words of thirty languages, made of syllables: the scripts are right, the words mean nothing.
 
-use crate::random::Random;
+use crate::random::SplitMix;
 
 /// The 30 language tags, the commonest first.
 pub const LANGUAGES: [&str; 30] = [
@@ -96,14 +96,14 @@ fn script(language: &str) -> (&'static [&'static str], u32, bool) {
 }
 
 /// Appends a lower-case ASCII word.
-pub(super) fn push_word(random: &mut Random, out: &mut Vec<u8>) {
+pub(super) fn push_word(random: &mut SplitMix, out: &mut Vec<u8>) {
     for _ in 0..random.range(2, 3) {
         out.extend_from_slice(random.pick(PLAIN).as_bytes());
     }
 }
 
 /// Appends an ASCII word with a capital.
-pub(super) fn push_name(random: &mut Random, out: &mut Vec<u8>) {
+pub(super) fn push_name(random: &mut SplitMix, out: &mut Vec<u8>) {
     let at = out.len();
     push_word(random, out);
     out[at..]
@@ -113,7 +113,7 @@ pub(super) fn push_name(random: &mut Random, out: &mut Vec<u8>) {
 }
 
 /// Appends a word with letters beyond ASCII.
-pub(super) fn push_foreign(random: &mut Random, out: &mut Vec<u8>) {
+pub(super) fn push_foreign(random: &mut SplitMix, out: &mut Vec<u8>) {
     let syllables = *random.pick(&[ACCENTED, GREEK, CYRILLIC, HAN, KANA, ARABIC]);
     for _ in 0..random.range(2, 4) {
         out.extend_from_slice(random.pick(syllables).as_bytes());
@@ -121,7 +121,7 @@ pub(super) fn push_foreign(random: &mut Random, out: &mut Vec<u8>) {
 }
 
 /// Appends `words` words of a language.
-pub(super) fn push_text(random: &mut Random, language: &str, words: u32, out: &mut Vec<u8>) {
+pub(super) fn push_text(random: &mut SplitMix, language: &str, words: u32, out: &mut Vec<u8>) {
     let (syllables, longest, spaces) = script(language);
     for word in 0..words {
         if word > 0 && spaces {

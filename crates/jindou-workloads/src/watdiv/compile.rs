@@ -1,11 +1,12 @@
 //! A model at a scale, ready to be drawn from: names are places, ranges are numbers, and the work is cut into
 //! units that do not depend on each other.
 
-use super::draw::{Places, Zipf, normal};
+use super::draw::{PlaceDraw, Zipf, normal};
 use super::model::{
-    Association, Attribute, AttributeGroup, AttributeValues, Distribution, Model, RDF_TYPE,
+    Association, AttributeGroup, AttributeValues, Distribution, LiteralProperty, RDF_TYPE,
+    WatdivModel,
 };
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::unit;
 use crate::words::Words;
 use jindou_model::{Error, Resource, Result};
@@ -21,7 +22,7 @@ const UNIT: f64 = 4096.0;
 
 /// The kind of a literal, with the first of its range.
 #[derive(Debug)]
-pub(super) enum Literal {
+pub(super) enum LiteralRange {
     /// A number, the smallest of which is this.
     Integer(i64),
     /// A day, the first of which is this.
@@ -37,9 +38,9 @@ pub(super) enum Literal {
 pub(super) struct Fact {
     /// Place among the properties.
     pub(super) property: u32,
-    pub(super) literal: Literal,
+    pub(super) literal: LiteralRange,
     /// The numbers drawn to be added to the first.
-    pub(super) places: Places,
+    pub(super) places: PlaceDraw,
 }
 
 /// Attributes had together.
@@ -61,7 +62,7 @@ pub(super) struct CompiledLink {
     spread: Option<Distribution>,
     cover: f64,
     /// Among the objects, or the members of the objects' class.
-    places: Places,
+    places: PlaceDraw,
     objects: u32,
     subject_class: Option<u32>,
     object_class: Option<u32>,
@@ -89,14 +90,14 @@ pub(super) struct EdgePart {
 
 /// The entities of a kind that are instances of a class.
 #[derive(Debug, Default)]
-pub(super) struct Members {
+pub(super) struct ClassMembers {
     bits: Vec<u64>,
     /// Last first. In what order the original has them depends on its hash table; that the likeliest of a
     /// Zipfian choice are late entities, not the first of all, is what its data shows.
     list: Vec<u32>,
 }
 
-impl Members {
+impl ClassMembers {
     pub(super) fn has(&self, entity: u32) -> bool {
         self.bits
             .get(entity as usize / 64)
@@ -122,28 +123,28 @@ impl Members {
 /// The model, ready. Memory: bits and 4 bytes an instance of a class that matters, 8 bytes a place of a
 /// Zipfian choice.
 #[derive(Debug)]
-pub(super) struct Compiled {
+pub(super) struct CompiledModel {
     /// IRIs.
     pub(super) properties: Vec<String>,
     pub(super) kinds: Vec<String>,
     pub(super) parts: Vec<EdgePart>,
-    pub(super) members: Vec<Members>,
+    pub(super) members: Vec<ClassMembers>,
     pub(super) units: u64,
     pub(super) words: Words,
     pub(super) names: Words,
     seed: u64,
 }
 
-impl Compiled {
+impl CompiledModel {
     /// O(kinds + entities that may be instances of a class).
     ///
     /// # Errors
     /// [`Error::Limit`] when a kind has too many entities, or a Zipfian literal too many values.
-    pub(super) fn new(model: &Model, scale: u32, seed: u64) -> Result<Self> {
+    pub(super) fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         let populations = (0..model.kinds.len())
             .map(|k| model.population(k, scale))
             .collect::<Result<Vec<u32>>>()?;
-        let mut compiler = Compiler {
+        let mut compiler = ModelCompiler {
             model,
             populations,
             wanted: vec![],
@@ -178,8 +179,8 @@ impl Compiled {
     }
 
     /// The random stream of a unit.
-    pub(super) fn stream(&self, part: usize, unit: u64) -> Random {
-        Random::stream(self.seed, part as u64, unit - self.parts[part].first_unit)
+    pub(super) fn stream(&self, part: usize, unit: u64) -> SplitMix {
+        SplitMix::stream(self.seed, part as u64, unit - self.parts[part].first_unit)
     }
 
     /// Draws the statements of a link for some subjects: each with its object, in order.
@@ -187,7 +188,7 @@ impl Compiled {
         &self,
         link: &CompiledLink,
         subjects: std::ops::Range<u32>,
-        random: &mut Random,
+        random: &mut SplitMix,
         mut each: impl FnMut(u32, u32) -> Result<()>,
     ) -> Result<()> {
         let subject_class = link.subject_class.map(|c| &self.members[c as usize]);
@@ -196,7 +197,7 @@ impl Compiled {
         if objects == 0 {
             return Ok(());
         }
-        let mut used = Members::new(if link.exclusive { link.objects } else { 0 });
+        let mut used = ClassMembers::new(if link.exclusive { link.objects } else { 0 });
         for subject in subjects {
             if subject_class.is_some_and(|c| !c.has(subject)) || unit(random) > link.cover {
                 continue;
@@ -227,16 +228,16 @@ impl Compiled {
     }
 }
 
-struct Compiler<'m> {
-    model: &'m Model,
+struct ModelCompiler<'m> {
+    model: &'m WatdivModel,
     populations: Vec<u32>,
     /// Memberships: kind of the instances and class, whether a list is needed.
     wanted: Vec<(usize, &'m str, bool)>,
     zipfs: FxHashMap<u64, Arc<Zipf>>,
-    made: Compiled,
+    made: CompiledModel,
 }
 
-impl<'m> Compiler<'m> {
+impl<'m> ModelCompiler<'m> {
     fn facts(&mut self, with_class: bool) -> Result<()> {
         let model = self.model;
         for (kind, k) in model.kinds.iter().enumerate() {
@@ -318,18 +319,20 @@ impl<'m> Compiler<'m> {
         ))
     }
 
-    fn fact(&mut self, a: &Attribute) -> Result<Fact> {
+    fn fact(&mut self, a: &LiteralProperty) -> Result<Fact> {
         let (literal, last, days) = match &a.values {
             AttributeValues::Integer(low, high) => {
-                (Literal::Integer(*low), low.abs_diff(*high), false)
+                (LiteralRange::Integer(*low), low.abs_diff(*high), false)
             }
-            AttributeValues::Date(low, high) => {
-                (Literal::Date(low.0), low.0.abs_diff(high.0).into(), true)
-            }
+            AttributeValues::Date(low, high) => (
+                LiteralRange::Date(low.0),
+                low.0.abs_diff(high.0).into(),
+                true,
+            ),
             AttributeValues::Words(low, high) => {
                 let (from, to) = self.made.words.between(low, high);
                 (
-                    Literal::Words(from),
+                    LiteralRange::Words(from),
                     (to.max(from + 1) - from - 1).into(),
                     false,
                 )
@@ -337,7 +340,7 @@ impl<'m> Compiler<'m> {
             AttributeValues::Name(low, high) => {
                 let (from, to) = self.made.names.between(low, high);
                 (
-                    Literal::Name(from),
+                    LiteralRange::Name(from),
                     (to.max(from + 1) - from - 1).into(),
                     false,
                 )
@@ -358,9 +361,9 @@ impl<'m> Compiler<'m> {
             property: self.property(&a.property),
             literal,
             places: if days {
-                Places::below(a.distribution, last, zipf)
+                PlaceDraw::below(a.distribution, last, zipf)
             } else {
-                Places::nearest(a.distribution, last, zipf)
+                PlaceDraw::nearest(a.distribution, last, zipf)
             },
         })
     }
@@ -380,7 +383,7 @@ impl<'m> Compiler<'m> {
             most: a.most,
             spread: a.spread,
             cover: a.cover,
-            places: Places::entities(a.choice, choices, zipf),
+            places: PlaceDraw::entities(a.choice, choices, zipf),
             objects,
             subject_class,
             object_class,
@@ -412,7 +415,7 @@ impl<'m> Compiler<'m> {
         let mut found = vec![];
         for (kind, class, list) in &self.wanted {
             let population = self.populations[*kind];
-            let mut members = Members::new(population);
+            let mut members = ClassMembers::new(population);
             if let Some((class_kind, number)) = model.entity(class) {
                 self.instances(*kind, class_kind, number, &mut members)?;
             }
@@ -437,7 +440,7 @@ impl<'m> Compiler<'m> {
         kind: usize,
         class_kind: usize,
         number: u32,
-        members: &mut Members,
+        members: &mut ClassMembers,
     ) -> Result<()> {
         for (at, part) in self.made.parts.iter().enumerate() {
             let Says::Link(link) = &part.says else {

@@ -1,12 +1,12 @@
 //! Draws from the distributions of a model.
 
 use super::model::Distribution;
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::{deviate, unit};
 use std::sync::Arc;
 
 /// Normal with mean 1/2 and deviation 1/6, cut off at 0 and 1.
-pub(crate) fn normal(random: &mut Random) -> f64 {
+pub(crate) fn normal(random: &mut SplitMix) -> f64 {
     (0.5 + deviate(random) * (0.5 / 3.0)).clamp(0.0, 1.0)
 }
 
@@ -26,7 +26,7 @@ impl Zipf {
     }
 
     /// A rank, 0 the likeliest; 0 when there is nothing. O(log n).
-    pub(crate) fn draw(&self, random: &mut Random) -> u32 {
+    pub(crate) fn draw(&self, random: &mut SplitMix) -> u32 {
         let all = self.0.last().copied().unwrap_or(0.0);
         let at = unit(random) * all;
         let rank = self.0.partition_point(|sum| *sum <= at);
@@ -36,7 +36,7 @@ impl Zipf {
 
 /// Draws numbers of `0 ..= last`: `factor` times a part of [0, 1], plus `bias`, rounded down.
 #[derive(Debug)]
-pub(crate) struct Places {
+pub(crate) struct PlaceDraw {
     distribution: Distribution,
     factor: f64,
     bias: f64,
@@ -45,7 +45,7 @@ pub(crate) struct Places {
     zipf: Option<Arc<Zipf>>,
 }
 
-impl Places {
+impl PlaceDraw {
     /// One of `n` entities. The original rounds `n` times a draw, so the first gets half and the last one and a
     /// half times its due: queries about an entity 0 depend on it. Without entities always 0.
     pub(crate) fn entities(distribution: Distribution, n: u32, zipf: Option<Arc<Zipf>>) -> Self {
@@ -81,7 +81,7 @@ impl Places {
     }
 
     /// A place.
-    pub(crate) fn draw(&self, random: &mut Random) -> u64 {
+    pub(crate) fn draw(&self, random: &mut SplitMix) -> u64 {
         let part = match (self.distribution, &self.zipf) {
             (Distribution::Zipfian, Some(zipf)) => return zipf.draw(random).into(),
             (Distribution::Normal, _) => normal(random),
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn normal_draws_have_the_mean_deviation_and_tails_they_should() {
         let n = 200_000;
-        let mut random = Random::stream(1, 2, 3);
+        let mut random = SplitMix::stream(1, 2, 3);
         let draws: Vec<f64> = (0..n).map(|_| normal(&mut random)).collect();
         let mean = draws.iter().sum::<f64>() / f64::from(n);
         assert!((mean - 0.5).abs() < 5.0 / 6.0 / f64::from(n).sqrt());
@@ -117,7 +117,7 @@ mod tests {
     fn zipf_draws_fall_as_one_over_rank() {
         let (n, things) = (200_000, 100);
         let zipf = Zipf::new(things);
-        let mut random = Random::stream(4, 5, 6);
+        let mut random = SplitMix::stream(4, 5, 6);
         let mut seen = vec![0u32; things as usize];
         (0..n).for_each(|_| seen[zipf.draw(&mut random) as usize] += 1);
         let all: f64 = (1..=things).map(|i| 1.0 / f64::from(i)).sum();
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn the_first_place_gets_half_and_the_last_one_and_a_half() {
-        let mut random = Random::stream(7, 8, 9);
-        let places = Places::entities(Distribution::Uniform, 4, None);
+        let mut random = SplitMix::stream(7, 8, 9);
+        let places = PlaceDraw::entities(Distribution::Uniform, 4, None);
         let mut seen = [0u32; 4];
         (0..80_000).for_each(|_| seen[places.draw(&mut random) as usize] += 1);
         for (count, due) in seen.iter().zip([10_000.0, 20_000.0, 20_000.0, 30_000.0f64]) {
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn places_stay_inside_of_their_range() {
-        let mut random = Random::stream(1, 1, 1);
+        let mut random = SplitMix::stream(1, 1, 1);
         for distribution in [
             Distribution::Uniform,
             Distribution::Normal,
@@ -154,9 +154,9 @@ mod tests {
             for n in [0, 1, 2, 9] {
                 let zipf = |n: u32| Some(Arc::new(Zipf::new(n)));
                 let places = [
-                    Places::entities(distribution, n, zipf(n)),
-                    Places::nearest(distribution, n.into(), zipf(n + 1)),
-                    Places::below(distribution, n.into(), zipf(n)),
+                    PlaceDraw::entities(distribution, n, zipf(n)),
+                    PlaceDraw::nearest(distribution, n.into(), zipf(n + 1)),
+                    PlaceDraw::below(distribution, n.into(), zipf(n)),
                 ];
                 for (places, last) in places.iter().zip([n.max(1) - 1, n, n.max(1) - 1]) {
                     let seen: Vec<u64> = (0..2000).map(|_| places.draw(&mut random)).collect();

@@ -20,23 +20,23 @@ mod write;
 
 pub use crate::date::Day;
 pub use model::{
-    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
-    RDF_TYPE,
+    Association, AttributeGroup, AttributeValues, Distribution, EntityKind, LiteralProperty,
+    RDF_TYPE, WatdivModel,
 };
 
-pub(crate) use draw::{Places, Zipf};
+pub(crate) use draw::{PlaceDraw, Zipf};
 
 use crate::ntriples;
-use compile::Compiled;
+use compile::CompiledModel;
 use jindou_model::{Progress, QuadSink, QuadSource, Result};
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
-use write::Writer;
+use write::WatdivWriter;
 
 /// A model's data at a scale, as a source. It delivers its units once; make a new one to deliver them again.
 #[derive(Debug)]
 pub struct Watdiv {
-    compiled: Compiled,
+    compiled: CompiledModel,
     next: AtomicU64,
 }
 
@@ -46,9 +46,9 @@ impl Watdiv {
     /// # Errors
     /// [`jindou_model::Error::Limit`] when the scale gives more than 2²⁸ entities of a kind, or when
     /// the model draws literals by Zipf's law from more than 2²⁴.
-    pub fn new(model: &Model, scale: u32, seed: u64) -> Result<Self> {
+    pub fn new(model: &WatdivModel, scale: u32, seed: u64) -> Result<Self> {
         Ok(Self {
-            compiled: Compiled::new(model, scale, seed)?,
+            compiled: CompiledModel::new(model, scale, seed)?,
             next: AtomicU64::new(0),
         })
     }
@@ -64,7 +64,7 @@ impl QuadSource for Watdiv {
         sink: &mut dyn QuadSink,
         progress: &Progress,
     ) -> Result<()> {
-        let mut writer = Writer::new(&self.compiled, sink, progress);
+        let mut writer = WatdivWriter::new(&self.compiled, sink, progress);
         loop {
             let unit = self.next.fetch_add(1, Ordering::Relaxed);
             let made = if unit < self.compiled.units {

@@ -50,7 +50,7 @@ pub enum AttributeValues {
 
 /// One attribute: a property with literals.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Attribute {
+pub struct LiteralProperty {
     /// The property's IRI.
     pub property: String,
     /// The kind and range of its literals.
@@ -67,7 +67,7 @@ pub struct AttributeGroup {
     /// The class (an entity's IRI) of which an entity must be an instance to have them.
     pub class: Option<String>,
     /// The attributes, in the order written.
-    pub attributes: Vec<Attribute>,
+    pub attributes: Vec<LiteralProperty>,
 }
 
 /// A kind of entities. Entity `i` has the kind's IRI with `i` in decimal after it.
@@ -86,11 +86,11 @@ pub struct EntityKind {
 /// Statements between the entities of two kinds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Association {
-    /// Place of the subjects' kind in [`Model::kinds()`].
+    /// Place of the subjects' kind in [`WatdivModel::kinds()`].
     pub subject: usize,
     /// The property's IRI.
     pub property: String,
-    /// Place of the objects' kind in [`Model::kinds()`].
+    /// Place of the objects' kind in [`WatdivModel::kinds()`].
     pub object: usize,
     /// True if an object has at most one such statement.
     pub exclusive: bool,
@@ -109,15 +109,15 @@ pub struct Association {
 }
 
 /// A WatDiv model (Aluç, Hartig, Özsu, Daudjee: Diversified Stress Testing of RDF Data Management
-/// Systems, ISWC 2014): [`Model::standard`], or one that [`Model::parse`] read.
+/// Systems, ISWC 2014): [`WatdivModel::standard`], or one that [`WatdivModel::parse`] read.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Model {
+pub struct WatdivModel {
     pub(super) namespaces: Vec<(String, String)>,
     pub(super) kinds: Vec<EntityKind>,
     pub(super) associations: Vec<Association>,
 }
 
-impl Model {
+impl WatdivModel {
     /// Prefixes with the IRIs they stand for.
     #[must_use]
     pub fn namespaces(&self) -> &[(String, String)] {
@@ -164,7 +164,7 @@ impl Model {
         })
     }
 
-    /// How many entities of a kind (its place in [`Model::kinds()`]) there are at a scale.
+    /// How many entities of a kind (its place in [`WatdivModel::kinds()`]) there are at a scale.
     ///
     /// # Panics
     /// When there is no such kind.
@@ -202,9 +202,9 @@ mod tests {
 
     #[test]
     fn an_iri_names_a_kind_and_a_number() {
-        let model = Model {
+        let model = WatdivModel {
             kinds: ["a", "ab", "a1"].map(kind).to_vec(),
-            ..Model::default()
+            ..WatdivModel::default()
         };
         assert_eq!(model.entity("a7"), Some((0, 7)));
         assert_eq!(model.entity("ab12"), Some((1, 12)));
@@ -219,9 +219,9 @@ mod tests {
 
     #[test]
     fn populations_scale_where_they_should_and_do_not_overflow() {
-        let model = Model {
+        let model = WatdivModel {
             kinds: ["a", "ab"].map(kind).to_vec(),
-            ..Model::default()
+            ..WatdivModel::default()
         };
         assert_eq!(model.population(0, 5).unwrap(), 200_000_000);
         assert_eq!(model.population(1, 0).unwrap(), 0);

@@ -17,7 +17,8 @@
 //! passed over.
 
 use super::model::{
-    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
+    Association, AttributeGroup, AttributeValues, Distribution, EntityKind, LiteralProperty,
+    WatdivModel,
 };
 use crate::date::Day;
 use jindou_model::{Error, Location, Result};
@@ -32,7 +33,7 @@ const LAST_WORD: &str = "z";
 /// The most kinds, attributes or associations of a model together: more is a mistake.
 const MOST_DECLARATIONS: usize = 100_000;
 
-impl Model {
+impl WatdivModel {
     /// Reads a model from its text; `file` is its name in errors. O(text) times the number of namespaces
     /// and kinds.
     ///
@@ -40,7 +41,7 @@ impl Model {
     /// [`Error::Syntax`] with the line for whatever is not as this module's documentation says, for names
     /// whose prefix is not declared, and for classes that are not an entity of the model.
     pub fn parse(file: &str, text: &str) -> Result<Self> {
-        let mut reader = Reader::default();
+        let mut reader = ModelReader::default();
         for (number, line) in text.lines().enumerate() {
             reader
                 .line(line)
@@ -83,7 +84,7 @@ fn at(file: &str, line: usize, text: &str, message: String) -> Error {
     }
 }
 
-fn check_class(model: &Model, class: &str) -> Result<(), String> {
+fn check_class(model: &WatdivModel, class: &str) -> Result<(), String> {
     match model.entity(class) {
         Some((kind, number)) if number < model.kinds[kind].count => Ok(()),
         _ => Err(format!(
@@ -93,14 +94,14 @@ fn check_class(model: &Model, class: &str) -> Result<(), String> {
 }
 
 /// An association whose kinds are names yet.
-struct Pending {
+struct PendingAssociation {
     association: Association,
     subject: String,
     object: String,
 }
 
-impl Pending {
-    fn resolve(mut self, model: &Model) -> Result<Association, String> {
+impl PendingAssociation {
+    fn resolve(mut self, model: &WatdivModel) -> Result<Association, String> {
         let find = |iri: &str| {
             model
                 .kind(iri)
@@ -117,18 +118,18 @@ impl Pending {
 }
 
 #[derive(Default)]
-struct Reader {
-    model: Model,
+struct ModelReader {
+    model: WatdivModel,
     kind: Option<EntityKind>,
     group: Option<AttributeGroup>,
     /// With their lines, to be resolved at the end.
-    pending: Vec<(usize, String, Pending)>,
+    pending: Vec<(usize, String, PendingAssociation)>,
     classes: Vec<(usize, String, String)>,
     lines: usize,
     declarations: usize,
 }
 
-impl Reader {
+impl ModelReader {
     fn line(&mut self, line: &str) -> Result<(), String> {
         self.lines += 1;
         let mut words = line.split_whitespace();
@@ -248,7 +249,7 @@ impl Reader {
             [n, v, a, b, d] => (n, v, Some((*a, *b)), Some(*d)),
             _ => return Err("write #predicate NAME integer|string|name|date MIN MAX DISTRIBUTION; ranges and distribution may be missing".into()),
         };
-        let attribute = Attribute {
+        let attribute = LiteralProperty {
             property: self.expand(name)?,
             values: range_of(values, range)?,
             distribution: drawn.map_or(Ok(Distribution::Uniform), distribution)?,
@@ -279,7 +280,7 @@ impl Reader {
                 }
             },
         };
-        let pending = Pending {
+        let pending = PendingAssociation {
             association: Association {
                 subject: 0,
                 property: self.expand(words[1])?,

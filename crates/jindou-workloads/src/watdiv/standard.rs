@@ -3,7 +3,8 @@
 
 use super::model::Distribution::{Normal, Uniform, Zipfian};
 use super::model::{
-    Association, Attribute, AttributeGroup, AttributeValues, Distribution, EntityKind, Model,
+    Association, AttributeGroup, AttributeValues, Distribution, EntityKind, LiteralProperty,
+    WatdivModel,
 };
 use crate::date::Day;
 
@@ -59,7 +60,7 @@ fn days(from: [i32; 3], to: [i32; 3]) -> Of {
 /// Probability, class or "", attributes.
 type Row<'a> = (f64, &'a str, &'a [(&'a str, Of)]);
 
-impl Model {
+impl WatdivModel {
     /// The model of the published data sets (10M, 100M, 1B triples are scales 100, 1000, 10000).
     #[must_use]
     pub fn standard() -> Self {
@@ -81,7 +82,7 @@ impl Model {
     }
 
     fn add(&mut self, name: &str, count: u32, groups: &[Row]) {
-        let attribute = |(name, of): &(&str, Of)| Attribute {
+        let attribute = |(name, of): &(&str, Of)| LiteralProperty {
             property: self.iri(name),
             values: match *of {
                 Text => AttributeValues::Words("A".into(), "z".into()),

@@ -1,9 +1,9 @@
 //! Units into batches.
 
-use super::compile::{Compiled, Fact, Literal, Says};
+use super::compile::{CompiledModel, Fact, LiteralRange, Says};
 use crate::date::Day;
 use crate::decimal;
-use crate::random::Random;
+use crate::random::SplitMix;
 use crate::real::unit;
 use jindou_model::term::{IRI, STRING};
 use jindou_model::{Progress, QuadBatch, QuadSink, Result, Span};
@@ -14,8 +14,8 @@ const BATCH: usize = 8192;
 const MORE_WORDS: u32 = 25;
 
 /// Writes units, batches of [`BATCH`] quads; keeps its memory from one to the next.
-pub(super) struct Writer<'a> {
-    compiled: &'a Compiled,
+pub(super) struct WatdivWriter<'a> {
+    compiled: &'a CompiledModel,
     sink: &'a mut dyn QuadSink,
     progress: &'a Progress,
     batch: QuadBatch,
@@ -24,9 +24,9 @@ pub(super) struct Writer<'a> {
     subject: Option<(u32, u32, Span)>,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> WatdivWriter<'a> {
     pub(super) fn new(
-        compiled: &'a Compiled,
+        compiled: &'a CompiledModel,
         sink: &'a mut dyn QuadSink,
         progress: &'a Progress,
     ) -> Self {
@@ -127,25 +127,27 @@ impl<'a> Writer<'a> {
         since(&self.batch, start)
     }
 
-    fn literal(&mut self, fact: &Fact, random: &mut Random) -> Span {
-        let Compiled { words, names, .. } = self.compiled;
+    fn literal(&mut self, fact: &Fact, random: &mut SplitMix) -> Span {
+        let CompiledModel { words, names, .. } = self.compiled;
         let place = fact.places.draw(random);
         let bytes = &mut self.batch.bytes;
         let start = bytes.len() as u32;
         bytes.push(STRING);
         match fact.literal {
-            Literal::Integer(first) => {
+            LiteralRange::Integer(first) => {
                 let value = first.saturating_add_unsigned(place);
                 if value < 0 {
                     bytes.push(b'-');
                 }
                 decimal::push(bytes, value.unsigned_abs());
             }
-            Literal::Date(first) => Day(first.saturating_add_unsigned(place as u32)).push(bytes),
-            Literal::Name(first) => {
+            LiteralRange::Date(first) => {
+                Day(first.saturating_add_unsigned(place as u32)).push(bytes)
+            }
+            LiteralRange::Name(first) => {
                 bytes.extend_from_slice(names.get(first + place as u32).as_bytes());
             }
-            Literal::Words(first) => {
+            LiteralRange::Words(first) => {
                 bytes.extend_from_slice(words.get(first + place as u32).as_bytes());
                 for _ in 0..random.below(MORE_WORDS) {
                     bytes.push(b' ');

@@ -2,7 +2,7 @@
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use jindou_workloads::queries::watdiv::{Template, instances, templates};
-use jindou_workloads::watdiv::{Model, Watdiv, write_ntriples};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel, write_ntriples};
 use oxttl::NTriplesParser;
 use proptest::prelude::*;
 use spargebra::SparqlParser;
@@ -23,7 +23,7 @@ fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-fn text(model: &Model, scale: u32, seed: u64) -> Vec<u8> {
+fn text(model: &WatdivModel, scale: u32, seed: u64) -> Vec<u8> {
     let mut out = vec![];
     let written = write_ntriples(&Watdiv::new(model, scale, seed).unwrap(), &mut out).unwrap();
     assert_eq!(
@@ -38,8 +38,8 @@ fn the_standard_model_is_the_one_of_the_file() {
     let Some(path) = shared("workloads/watdiv/model/wsdbm-data-model.txt") else {
         return;
     };
-    let parsed = Model::parse("model", &std::fs::read_to_string(path).unwrap()).unwrap();
-    let standard = Model::standard();
+    let parsed = WatdivModel::parse("model", &std::fs::read_to_string(path).unwrap()).unwrap();
+    let standard = WatdivModel::standard();
     assert_eq!(parsed.namespaces(), standard.namespaces());
     for kind in parsed.kinds() {
         let ours = &standard.kinds()[standard.kind(&kind.iri).unwrap()];
@@ -47,7 +47,7 @@ fn the_standard_model_is_the_one_of_the_file() {
     }
     assert_eq!(parsed.kinds().len(), standard.kinds().len());
     // Kinds stand at other places, so associations are compared with their kinds' names.
-    let named = |m: &Model| -> Vec<String> {
+    let named = |m: &WatdivModel| -> Vec<String> {
         let mut all: Vec<String> = m
             .associations()
             .iter()
@@ -70,7 +70,7 @@ fn the_templates_are_those_of_the_files() {
     let Some(folder) = shared("workloads/watdiv/templates") else {
         return;
     };
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     for ours in templates() {
         let file = folder.join(format!("{}.txt", ours.name));
         let theirs = Template::parse(&ours.name, &std::fs::read_to_string(file).unwrap()).unwrap();
@@ -89,7 +89,7 @@ fn the_templates_are_those_of_the_files() {
 
 #[test]
 fn instances_are_queries_about_entities_that_exist() {
-    let (model, scale, each) = (Model::standard(), 2, 200);
+    let (model, scale, each) = (WatdivModel::standard(), 2, 200);
     let all = instances(scale, 7, each).unwrap();
     assert_eq!(all, instances(scale, 7, each).unwrap());
     assert_ne!(all, instances(scale, 8, each).unwrap());
@@ -113,7 +113,7 @@ fn instances_are_queries_about_entities_that_exist() {
 
 #[test]
 fn the_text_is_n_triples_and_repeats_by_seed() {
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     let (first, again, other) = (text(&model, 1, 3), text(&model, 1, 3), text(&model, 1, 4));
     assert!(first == again && first != other);
     let triples = NTriplesParser::new()
@@ -142,7 +142,7 @@ impl QuadSink for Counts {
 
 #[test]
 fn any_number_of_workers_delivers_the_same_statements() {
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     let counts = |workers: usize| {
         let source = Watdiv::new(&model, 1, 5).unwrap();
         let progress = Progress::default();
@@ -197,7 +197,7 @@ const SMALL: &str = "
 #[test]
 fn a_small_model_does_what_it_says() {
     let rdf = "#namespace rdf=http://www.w3.org/1999/02/22-rdf-syntax-ns#\n";
-    let model = Model::parse("m", &format!("{rdf}{}", SMALL.replace(rdf, ""))).unwrap();
+    let model = WatdivModel::parse("m", &format!("{rdf}{}", SMALL.replace(rdf, ""))).unwrap();
     let text = text(&model, 10, 1);
     let triples: Vec<_> = NTriplesParser::new()
         .for_slice(&text)
@@ -278,21 +278,21 @@ fn mistakes_in_a_model_are_named_with_their_line() {
         ("#namespace f=http://e/<", "is not an IRI"),
         ("#what", "is not a declaration"),
     ] {
-        let error = Model::parse("m.txt", &format!("{head}{line}\n")).unwrap_err();
+        let error = WatdivModel::parse("m.txt", &format!("{head}{line}\n")).unwrap_err();
         assert!(
             matches!(&error, Error::Syntax { at, .. } if at.line == 4),
             "{line}: {error}"
         );
         assert!(error.to_string().contains(words), "{line}: {error}");
     }
-    let open = Model::parse("m", "#namespace e=http://e/\n<type> e:A 4\n").unwrap_err();
+    let open = WatdivModel::parse("m", "#namespace e=http://e/\n<type> e:A 4\n").unwrap_err();
     assert!(
         open.to_string().contains("ends inside of a <type>"),
         "{open}"
     );
-    let empty = Watdiv::new(&Model::default(), 1, 0).unwrap();
+    let empty = Watdiv::new(&WatdivModel::default(), 1, 0).unwrap();
     assert_eq!(write_ntriples(&empty, &mut vec![]).unwrap(), 0);
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     assert_eq!(
         write_ntriples(&Watdiv::new(&model, 0, 0).unwrap(), &mut vec![]).unwrap(),
         0
@@ -361,7 +361,7 @@ proptest! {
                 if self.1 > 10_000 { Err(Error::SinkClosed) } else { Ok(()) }
             }
         }
-        if let Ok(model) = Model::parse("m", &mutated(&edits))
+        if let Ok(model) = WatdivModel::parse("m", &mutated(&edits))
             && let Ok(source) = Watdiv::new(&model, 2, 1)
         {
             let mut sink = Some10k(vec![], 0);

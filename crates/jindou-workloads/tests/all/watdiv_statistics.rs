@@ -7,7 +7,7 @@
 //! Statistics that count (quantiles, small sets) may also be off by 1, as their deviation may be 0.
 
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, Result};
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxrdf::{NamedOrBlankNode, Term};
 use oxttl::NTriplesParser;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -37,7 +37,7 @@ impl Data {
 
     fn generated(scale: u32, seed: u64) -> Self {
         let mut data = Self::default();
-        Watdiv::new(&Model::standard(), scale, seed)
+        Watdiv::new(&WatdivModel::standard(), scale, seed)
             .unwrap()
             .run(0, 1, &mut data, &Progress::default())
             .unwrap();
@@ -245,7 +245,7 @@ fn scale_1_is_a_tenth_of_the_originals_scale_10() {
     };
     let given = statistics(&given);
     let ours = vary(1);
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     let scales = |name: &str| {
         let kind = name.split(' ').next().unwrap_or_default();
         let kind = model.kind(&format!("{WSDBM}{kind}"));

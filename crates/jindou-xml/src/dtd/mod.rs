@@ -11,7 +11,7 @@ pub(crate) struct Dtd {
     /// Name of the root element, as declared.
     pub(crate) name: String,
     pub(crate) entities: HashMap<Box<str>, Entity>,
-    pub(crate) attributes: HashMap<Box<str>, Vec<Attribute>>,
+    pub(crate) attributes: HashMap<Box<str>, Vec<DeclaredAttribute>>,
     pub(crate) notations: Vec<Notation>,
     /// Processing instructions among the declarations: target and data.
     pub(crate) instructions: Vec<(Box<str>, Box<str>)>,
@@ -25,14 +25,14 @@ pub(crate) struct Dtd {
 /// An entity that documents refer to by `&name;`.
 #[derive(Debug)]
 pub(crate) struct Entity {
-    pub(crate) value: Value,
+    pub(crate) value: EntityValue,
     /// True while it is being expanded.
     pub(crate) is_open: bool,
 }
 
 /// Content of an entity.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Value {
+pub(crate) enum EntityValue {
     /// Its replacement text.
     Text(Box<str>),
     /// In another document, which is not read.
@@ -43,7 +43,7 @@ pub(crate) enum Value {
 
 /// A declared attribute.
 #[derive(Debug)]
-pub(crate) struct Attribute {
+pub(crate) struct DeclaredAttribute {
     pub(crate) name: Box<str>,
     /// True if the value is just text. In all other types blanks at the ends are dropped and others become one.
     pub(crate) is_text: bool,

@@ -1,15 +1,15 @@
 //! The grammar of declarations.
 
-use super::text::{Bad, DtdText, Result};
-use super::{Attribute, Dtd, Entity, Notation, Value, collapse};
+use super::text::{DtdFault, DtdText, Result};
+use super::{DeclaredAttribute, Dtd, Entity, EntityValue, Notation, collapse};
 use crate::chars;
-use crate::options::Options;
+use crate::options::ReaderOptions;
 use crate::value;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 /// A declaration that was read, or where it is wrong.
-pub(crate) type Parsed = std::result::Result<Dtd, Bad>;
+pub(crate) type Parsed = std::result::Result<Dtd, DtdFault>;
 
 /// Length of the document type declaration that `text` starts with, if it ends in it. Looks only as close as is needed to find its
 /// end; for text that is not well-formed that may be anywhere.
@@ -45,8 +45,8 @@ pub(crate) fn length(text: &str) -> Option<usize> {
 
 /// Reads a document type declaration, from its `<!DOCTYPE` to its `>`. Line ends in it are line feeds. `standalone` is whether the document
 /// says so.
-pub(crate) fn parse(text: &str, standalone: bool, options: &Options) -> Parsed {
-    let mut parser = Parser {
+pub(crate) fn parse(text: &str, standalone: bool, options: &ReaderOptions) -> Parsed {
+    let mut parser = DtdParser {
         dtd: Dtd::default(),
         parameters: HashMap::new(),
         standalone,
@@ -67,12 +67,12 @@ pub(crate) fn parse(text: &str, standalone: bool, options: &Options) -> Parsed {
     Ok(parser.dtd)
 }
 
-struct Parser<'o> {
+struct DtdParser<'o> {
     dtd: Dtd,
     /// Parameter entities, which declarations refer to by `%name;`. No value: external.
     parameters: HashMap<Box<str>, Option<Box<str>>>,
     standalone: bool,
-    options: &'o Options,
+    options: &'o ReaderOptions,
     /// True if declarations are only checked from here on, since one that was not read may come before them.
     stopped: bool,
     /// Bytes that parameter entities became.
@@ -81,7 +81,7 @@ struct Parser<'o> {
     open: Vec<Box<str>>,
 }
 
-impl Parser<'_> {
+impl DtdParser<'_> {
     fn doctype(&mut self, text: &mut DtdText<'_>) -> Result<()> {
         text.expect("<!DOCTYPE")?;
         text.need_spaces()?;
@@ -190,7 +190,7 @@ impl Parser<'_> {
         };
         let read = self.subset(&mut inner);
         self.open.pop();
-        read.map_err(|bad| Bad {
+        read.map_err(|bad| DtdFault {
             message: format!("in the parameter entity `{name}`: {}", bad.message),
             ..bad
         })
@@ -249,7 +249,7 @@ impl Parser<'_> {
         let value = match text.peek() {
             Some(b'"' | b'\'') => {
                 let (from, literal) = text.quoted()?;
-                Value::Text(entity_value(text, from, literal)?.into())
+                EntityValue::Text(entity_value(text, from, literal)?.into())
             }
             _ => {
                 self.external_id(text, false)?;
@@ -261,9 +261,9 @@ impl Parser<'_> {
                     text.expect("NDATA")?;
                     text.need_spaces()?;
                     text.simple_name()?;
-                    Value::Unparsed
+                    EntityValue::Unparsed
                 } else {
-                    Value::External
+                    EntityValue::External
                 }
             }
         };
@@ -275,8 +275,8 @@ impl Parser<'_> {
         // The first declaration is binding.
         if is_parameter {
             let value = match value {
-                Value::Text(value) => Some(value),
-                Value::External | Value::Unparsed => None,
+                EntityValue::Text(value) => Some(value),
+                EntityValue::External | EntityValue::Unparsed => None,
             };
             self.parameters.entry(name.into()).or_insert(value);
         } else if let Entry::Vacant(new) = self.dtd.entities.entry(name.into()) {
@@ -327,7 +327,7 @@ impl Parser<'_> {
                 let (from, literal) = text.quoted()?;
                 default = Some(self.default_value(text, from, literal, is_text)?);
             }
-            declared.push(Attribute {
+            declared.push(DeclaredAttribute {
                 name: name.into(),
                 is_text,
                 default,
@@ -362,7 +362,7 @@ impl Parser<'_> {
         is_text: bool,
     ) -> Result<Box<str>> {
         let mut normal = String::new();
-        let mut expansion = value::Expansion {
+        let mut expansion = value::EntityExpansion {
             entities: &mut self.dtd.entities,
             is_partial: self.dtd.is_partial,
             options: self.options,
@@ -400,8 +400,8 @@ fn entity_value(text: &DtdText<'_>, from: usize, literal: &str) -> Result<String
             Err(message) => return text.bad_at(from + at, message),
         };
         match reference.meaning {
-            value::Meaning::Character(c) => out.push(c),
-            value::Meaning::Entity(name) => {
+            value::ReferenceMeaning::Character(c) => out.push(c),
+            value::ReferenceMeaning::Entity(name) => {
                 if !text.colons && name.contains(':') {
                     return text.bad_at(from + at, "the name of an entity may not have a colon");
                 }

@@ -4,12 +4,12 @@ use crate::chars;
 
 /// A fault, at a byte of the document type declaration.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Bad {
+pub(crate) struct DtdFault {
     pub(crate) at: usize,
     pub(crate) message: String,
 }
 
-pub(crate) type Result<T> = std::result::Result<T, Bad>;
+pub(crate) type Result<T> = std::result::Result<T, DtdFault>;
 
 /// Text that is read, and the next byte of it.
 pub(super) struct DtdText<'t> {
@@ -32,7 +32,7 @@ impl<'t> DtdText<'t> {
     }
 
     pub(super) fn bad_at<T>(&self, at: usize, message: impl Into<String>) -> Result<T> {
-        Err(Bad {
+        Err(DtdFault {
             at: self.reference.unwrap_or(at),
             message: message.into(),
         })

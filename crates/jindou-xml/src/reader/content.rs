@@ -1,12 +1,12 @@
 //! Content of elements: text, references, comments, instructions, ends.
 
-use super::{EntityFrame, Reader, Token};
+use super::{EntityFrame, RawEvent, Reader};
 use crate::chars;
-use crate::dtd::{Value, predefined};
+use crate::dtd::{EntityValue, predefined};
 use crate::error::Result;
-use crate::input::Input;
-use crate::options::Options;
-use crate::value::{self, Meaning};
+use crate::input::DecodedInput;
+use crate::options::ReaderOptions;
+use crate::value::{self, ReferenceMeaning};
 use std::ops::Range;
 
 /// Bytes of an entity that are worth charging.
@@ -14,7 +14,7 @@ const LARGE: usize = 4 << 10;
 
 impl Reader<'_> {
     /// The next token in an element; `None` to look again.
-    pub(super) fn content(&mut self) -> Result<Option<Token>> {
+    pub(super) fn content(&mut self) -> Result<Option<RawEvent>> {
         if self.in_cdata {
             return self.cdata();
         }
@@ -83,7 +83,7 @@ impl Reader<'_> {
     }
 
     /// Text up to the next markup or reference, or as far as it is here.
-    fn text(&mut self) -> Result<Option<Token>> {
+    fn text(&mut self) -> Result<Option<RawEvent>> {
         let text = self.input.rest();
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -118,7 +118,7 @@ impl Reader<'_> {
     }
 
     /// Gives out this many bytes of text.
-    fn piece(&mut self, length: usize) -> Result<Option<Token>> {
+    fn piece(&mut self, length: usize) -> Result<Option<RawEvent>> {
         let from = self.input.at;
         let mut to = from + length;
         if self.input.has_returns {
@@ -136,12 +136,12 @@ impl Reader<'_> {
             let to = to.min(from + self.input.rest().len());
             self.input.at = to;
             return Ok(Some(match self.normal_lines(from..to) {
-                Some(()) => Token::Made,
-                None => Token::Text(from..to),
+                Some(()) => RawEvent::Made,
+                None => RawEvent::Text(from..to),
             }));
         }
         self.input.at = to;
-        Ok(Some(Token::Text(from..to)))
+        Ok(Some(RawEvent::Text(from..to)))
     }
 
     /// Text with line feeds for line ends in the scratch space, unless it is so already.
@@ -157,7 +157,7 @@ impl Reader<'_> {
     }
 
     /// Text of a CDATA section.
-    fn cdata(&mut self) -> Result<Option<Token>> {
+    fn cdata(&mut self) -> Result<Option<RawEvent>> {
         let text = self.input.rest();
         let bytes = text.as_bytes();
         match memchr::memmem::find(bytes, b"]]>") {
@@ -188,7 +188,7 @@ impl Reader<'_> {
     }
 
     /// A reference in text.
-    fn reference(&mut self) -> Result<Option<Token>> {
+    fn reference(&mut self) -> Result<Option<RawEvent>> {
         // As much as a reference can be long.
         let most = self.options.name + 3;
         loop {
@@ -205,11 +205,11 @@ impl Reader<'_> {
         };
         let length = found.length;
         match found.meaning {
-            Meaning::Character(c) => {
+            ReferenceMeaning::Character(c) => {
                 self.scratch.clear();
                 self.scratch.push(c);
             }
-            Meaning::Entity(name) => match predefined(name) {
+            ReferenceMeaning::Entity(name) => match predefined(name) {
                 Some(text) => {
                     self.scratch.clear();
                     self.scratch.push_str(text);
@@ -221,11 +221,11 @@ impl Reader<'_> {
             },
         }
         self.input.at += length;
-        Ok(Some(Token::Made))
+        Ok(Some(RawEvent::Made))
     }
 
     /// Begins the text of an entity, whose reference has this many bytes.
-    fn enter(&mut self, name: &str, length: usize) -> Result<Option<Token>> {
+    fn enter(&mut self, name: &str, length: usize) -> Result<Option<RawEvent>> {
         let start = self.input.start;
         let from = self.input.at + 1;
         let most = self.most_expanded();
@@ -234,17 +234,17 @@ impl Reader<'_> {
                 return Err(self.bad(start, message));
             }
             self.input.at += length;
-            return Ok(Some(Token::Skipped(from..from + name.len())));
+            return Ok(Some(RawEvent::Skipped(from..from + name.len())));
         };
         let text = match &entity.value {
             _ if entity.is_open => return Err(self.bad(start, value::contains_itself(name))),
-            Value::Text(text) => text,
-            Value::Unparsed => return Err(self.bad(start, value::unparsed(name))),
-            Value::External if self.options.skip_external => {
+            EntityValue::Text(text) => text,
+            EntityValue::Unparsed => return Err(self.bad(start, value::unparsed(name))),
+            EntityValue::External if self.options.skip_external => {
                 self.input.at += length;
-                return Ok(Some(Token::Skipped(from..from + name.len())));
+                return Ok(Some(RawEvent::Skipped(from..from + name.len())));
             }
-            Value::External => {
+            EntityValue::External => {
                 return Err(self.bad(
                     start,
                     format!("the entity `{name}` is another document, which is not read: replace the reference with its text"),
@@ -261,7 +261,7 @@ impl Reader<'_> {
         let text = text.to_string();
         entity.is_open = true;
         self.input.at += length;
-        let inner = Input::entity(text);
+        let inner = DecodedInput::entity(text);
         let frame = EntityFrame {
             input: std::mem::replace(&mut self.input, inner),
             depth: self.elements.len(),
@@ -279,10 +279,10 @@ impl Reader<'_> {
         let read = self.document().bytes_read();
         self.options
             .expansion
-            .max(read.saturating_mul(Options::AMPLIFICATION))
+            .max(read.saturating_mul(ReaderOptions::AMPLIFICATION))
     }
 
-    pub(super) fn comment(&mut self) -> Result<Token> {
+    pub(super) fn comment(&mut self) -> Result<RawEvent> {
         let Some(end) = self.find("--", 4)? else {
             return Err(self.bad(self.input.start, "a comment does not end, expected `-->`"));
         };
@@ -293,12 +293,12 @@ impl Reader<'_> {
         }
         self.input.at = to + 3;
         Ok(match self.normal_lines(from..to) {
-            Some(()) => Token::MadeComment,
-            None => Token::Comment(from..to),
+            Some(()) => RawEvent::MadeComment,
+            None => RawEvent::Comment(from..to),
         })
     }
 
-    pub(super) fn instruction(&mut self) -> Result<Token> {
+    pub(super) fn instruction(&mut self) -> Result<RawEvent> {
         let Some(end) = self.find("?>", 2)? else {
             return Err(self.bad(
                 self.input.start,
@@ -338,8 +338,8 @@ impl Reader<'_> {
         let data = from + length + spaces..end;
         self.input.at = end + 2;
         Ok(match self.normal_lines(data.clone()) {
-            Some(()) => Token::MadeInstruction(target),
-            None => Token::Instruction(target, data),
+            Some(()) => RawEvent::MadeInstruction(target),
+            None => RawEvent::Instruction(target, data),
         })
     }
 
@@ -349,7 +349,7 @@ impl Reader<'_> {
         &self.names[name]
     }
 
-    fn end_tag(&mut self) -> Result<Token> {
+    fn end_tag(&mut self) -> Result<RawEvent> {
         loop {
             let name = self.innermost();
             let rest = self.input.rest().get(2..).unwrap_or_default();

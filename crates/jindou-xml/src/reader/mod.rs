@@ -8,9 +8,9 @@ use crate::declaration::{self, Declaration};
 use crate::dtd::{self, Dtd, Notation};
 use crate::error::{Error, Position, Result};
 use crate::event::{Event, Name, Start, local};
-use crate::input::Input;
+use crate::input::DecodedInput;
 use crate::names::{Bindings, NONE};
-use crate::options::Options;
+use crate::options::ReaderOptions;
 use crate::tag::{Attr, Tag};
 use jindou_model::{Charge, Holder};
 use std::io::Read;
@@ -24,17 +24,17 @@ const EAGER: usize = 16 << 10;
 /// Reads a document, an [`Event`] at a time.
 pub struct Reader<'r> {
     /// The text that is read now: the document's, or that of an entity in it.
-    input: Input<'r>,
+    input: DecodedInput<'r>,
     /// The texts that are read again when the entity ends, the document's first.
     outer: Vec<EntityFrame<'r>>,
-    options: Options,
-    stage: Stage,
+    options: ReaderOptions,
+    stage: DocumentStage,
     dtd: Dtd,
     standalone: bool,
     bindings: Bindings,
     /// Names of the open elements, one after the other.
     names: String,
-    elements: Vec<Element>,
+    elements: Vec<OpenElement>,
     attributes: Vec<Attr>,
     /// Normalised values of the last tag's attributes.
     values: String,
@@ -49,7 +49,7 @@ pub struct Reader<'r> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum DocumentStage {
     /// Nothing was read.
     Begin,
     /// Before the root element. Whether a document type declaration may still come.
@@ -62,7 +62,7 @@ enum Stage {
 }
 
 /// An open element.
-struct Element {
+struct OpenElement {
     /// Its name.
     name: Range<usize>,
     /// Number of bindings in scope around it.
@@ -71,7 +71,7 @@ struct Element {
 
 /// The reader's state around an entity.
 struct EntityFrame<'r> {
-    input: Input<'r>,
+    input: DecodedInput<'r>,
     /// Elements that were open.
     depth: usize,
     entity: Box<str>,
@@ -79,7 +79,7 @@ struct EntityFrame<'r> {
 
 /// An event whose text is still where it lies.
 #[derive(Clone)]
-enum Token {
+enum RawEvent {
     Start(Tag, u32),
     End(Range<usize>),
     Text(Range<usize>),
@@ -99,13 +99,13 @@ impl<'r> Reader<'r> {
     ///
     /// # Errors
     /// If the first bytes cannot be read, or no encoding is known for them.
-    pub fn new(source: impl Read + 'r, options: Options) -> Result<Self> {
+    pub fn new(source: impl Read + 'r, options: ReaderOptions) -> Result<Self> {
         let charge = Charge::new(Holder::Text, &options.memory);
         Ok(Self {
-            input: Input::open(Box::new(source), options.encoding.as_deref())?,
+            input: DecodedInput::open(Box::new(source), options.encoding.as_deref())?,
             outer: Vec::new(),
             options,
-            stage: Stage::Begin,
+            stage: DocumentStage::Begin,
             dtd: Dtd::default(),
             standalone: false,
             bindings: Bindings::new(),
@@ -131,12 +131,12 @@ impl<'r> Reader<'r> {
         let token = match self.advance() {
             Ok(token) => token,
             Err(e) => {
-                self.stage = Stage::Over;
+                self.stage = DocumentStage::Over;
                 return Err(e);
             }
         };
         Ok(match token {
-            Token::Start(tag, binding) => {
+            RawEvent::Start(tag, binding) => {
                 let name = self.elements.last().map_or(0..0, |e| e.name.clone());
                 let qualified = &self.names[name];
                 Event::Start(Start {
@@ -152,23 +152,23 @@ impl<'r> Reader<'r> {
                     bindings: &self.bindings,
                 })
             }
-            Token::End(name) => Event::End {
+            RawEvent::End(name) => Event::End {
                 name: &self.names[name],
             },
-            Token::Text(text) => Event::Text(self.input.part(text)),
-            Token::Made => Event::Text(&self.scratch),
-            Token::Comment(text) => Event::Comment(self.input.part(text)),
-            Token::MadeComment => Event::Comment(&self.scratch),
-            Token::Instruction(target, data) => Event::Instruction {
+            RawEvent::Text(text) => Event::Text(self.input.part(text)),
+            RawEvent::Made => Event::Text(&self.scratch),
+            RawEvent::Comment(text) => Event::Comment(self.input.part(text)),
+            RawEvent::MadeComment => Event::Comment(&self.scratch),
+            RawEvent::Instruction(target, data) => Event::Instruction {
                 target: self.input.part(target),
                 data: self.input.part(data),
             },
-            Token::MadeInstruction(target) => Event::Instruction {
+            RawEvent::MadeInstruction(target) => Event::Instruction {
                 target: self.input.part(target),
                 data: &self.scratch,
             },
-            Token::Skipped(name) => Event::Skipped(self.input.part(name)),
-            Token::Eof => Event::Eof,
+            RawEvent::Skipped(name) => Event::Skipped(self.input.part(name)),
+            RawEvent::Eof => Event::Eof,
         })
     }
 
@@ -217,7 +217,7 @@ impl<'r> Reader<'r> {
         all.map(|(target, data)| (target.as_ref(), data.as_ref()))
     }
 
-    fn document(&self) -> &Input<'r> {
+    fn document(&self) -> &DecodedInput<'r> {
         self.outer.first().map_or(&self.input, |f| &f.input)
     }
 
@@ -247,7 +247,7 @@ impl<'r> Reader<'r> {
         let held = self.input.held()
             + frames
             + self.names.capacity()
-            + self.elements.capacity() * size_of::<Element>()
+            + self.elements.capacity() * size_of::<OpenElement>()
             + self.values.capacity()
             + self.scratch.capacity()
             + self.attributes.capacity() * size_of::<Attr>()
@@ -260,7 +260,7 @@ impl<'r> Reader<'r> {
         self.charge.set(held).map_err(Error::Limit)
     }
 
-    fn advance(&mut self) -> Result<Token> {
+    fn advance(&mut self) -> Result<RawEvent> {
         if self.ends_next {
             self.ends_next = false;
             self.input.start = self.input.at;
@@ -269,18 +269,18 @@ impl<'r> Reader<'r> {
         loop {
             self.input.start = self.input.at;
             match self.stage {
-                Stage::Content => {
+                DocumentStage::Content => {
                     if let Some(token) = self.content()? {
                         return Ok(token);
                     }
                 }
-                Stage::Begin => self.begin()?,
-                Stage::Prolog(_) | Stage::Epilog => {
+                DocumentStage::Begin => self.begin()?,
+                DocumentStage::Prolog(_) | DocumentStage::Epilog => {
                     if let Some(token) = self.outside()? {
                         return Ok(token);
                     }
                 }
-                Stage::Over => return Ok(Token::Eof),
+                DocumentStage::Over => return Ok(RawEvent::Eof),
             }
         }
     }
@@ -289,7 +289,7 @@ impl<'r> Reader<'r> {
     fn begin(&mut self) -> Result<()> {
         while self.input.rest().len() < 6 && self.more()? {}
         // The byte order mark of UTF-16 was taken off as bytes; a second one is not white space.
-        self.stage = Stage::Prolog(true);
+        self.stage = DocumentStage::Prolog(true);
         let rest = self.input.rest();
         if !(rest.starts_with("<?xml")
             && rest.as_bytes().get(5).is_some_and(|&b| chars::is_space(b)))
@@ -320,7 +320,7 @@ impl<'r> Reader<'r> {
     }
 
     /// The next token before or after the root element.
-    fn outside(&mut self) -> Result<Option<Token>> {
+    fn outside(&mut self) -> Result<Option<RawEvent>> {
         let spaces = chars::spaces(self.input.rest().as_bytes());
         self.input.at += spaces;
         self.input.start = self.input.at;
@@ -331,9 +331,9 @@ impl<'r> Reader<'r> {
                     return Ok(None);
                 }
                 match self.stage {
-                    Stage::Epilog => {
-                        self.stage = Stage::Over;
-                        Ok(Some(Token::Eof))
+                    DocumentStage::Epilog => {
+                        self.stage = DocumentStage::Over;
+                        Ok(Some(RawEvent::Eof))
                     }
                     _ => Err(self.bad(
                         self.input.start,
@@ -350,29 +350,32 @@ impl<'r> Reader<'r> {
                 Some(b'!') => {
                     if self.begins("<!--")? {
                         self.comment().map(Some)
-                    } else if self.begins("<!DOCTYPE")? && self.stage == Stage::Prolog(true) {
+                    } else if self.begins("<!DOCTYPE")? && self.stage == DocumentStage::Prolog(true)
+                    {
                         self.doctype_declaration()?;
                         Ok(None)
                     } else {
                         Err(self.bad(self.input.start, match self.stage {
-                            Stage::Prolog(true) => "expected a comment, a document type declaration or the root element",
+                            DocumentStage::Prolog(true) => "expected a comment, a document type declaration or the root element",
                             _ => "expected a comment, a processing instruction or an element that is allowed here",
                         }))
                     }
                 }
-                Some(_) if self.stage == Stage::Epilog => Err(self.bad(
+                Some(_) if self.stage == DocumentStage::Epilog => Err(self.bad(
                     self.input.start,
                     "a document has one root element, expected its end",
                 )),
                 Some(_) => {
-                    self.stage = Stage::Content;
+                    self.stage = DocumentStage::Content;
                     self.start_tag().map(Some)
                 }
             },
             Some(_) => Err(self.bad(
                 self.input.start,
                 match self.stage {
-                    Stage::Epilog => "text after the root element, expected the document's end",
+                    DocumentStage::Epilog => {
+                        "text after the root element, expected the document's end"
+                    }
                     _ => "text before the root element, expected `<`",
                 },
             )),
@@ -493,25 +496,25 @@ impl<'r> Reader<'r> {
             }
         }
         self.input.at = self.input.start + length.unwrap_or(text.len());
-        self.stage = Stage::Prolog(false);
+        self.stage = DocumentStage::Prolog(false);
         self.charge()
     }
 
     /// Ends the innermost element.
-    fn pop(&mut self) -> Token {
+    fn pop(&mut self) -> RawEvent {
         let Some(element) = self.elements.pop() else {
-            return Token::Eof;
+            return RawEvent::Eof;
         };
         self.bindings.truncate(element.bindings);
         if self.elements.is_empty() {
-            self.stage = Stage::Epilog;
+            self.stage = DocumentStage::Epilog;
         }
         // The name stays until the next element begins.
-        Token::End(element.name)
+        RawEvent::End(element.name)
     }
 }
 
-impl Token {
+impl RawEvent {
     fn start(tag: Tag, binding: Option<u32>) -> Self {
         Self::Start(tag, binding.unwrap_or(NONE))
     }

@@ -1,12 +1,12 @@
 //! Start tags: what the grammar does not say of them.
 
-use super::{Element, Reader, Token};
+use super::{OpenElement, RawEvent, Reader};
 use crate::dtd::{Dtd, collapse};
 use crate::error::Result;
 use crate::event::{local, piece};
 use crate::names::{self, NONE};
-use crate::tag::{self, Attr, Piece, Scan, Tag};
-use crate::value::Expansion;
+use crate::tag::{self, Attr, Tag, TagScan, TextPiece};
+use crate::value::EntityExpansion;
 use std::collections::HashSet;
 
 /// Attributes that are compared with one another; more of them are looked up.
@@ -15,12 +15,12 @@ const FEW: usize = 12;
 const LARGE: usize = 64 << 10;
 
 impl Reader<'_> {
-    pub(super) fn start_tag(&mut self) -> Result<Token> {
+    pub(super) fn start_tag(&mut self) -> Result<RawEvent> {
         let tag = loop {
             let before = self.expanded;
             let most = self.most_expanded();
             let text = self.input.rest();
-            let mut expansion = Expansion {
+            let mut expansion = EntityExpansion {
                 entities: &mut self.dtd.entities,
                 is_partial: self.dtd.is_partial,
                 options: &self.options,
@@ -28,8 +28,8 @@ impl Reader<'_> {
                 most,
             };
             match tag::scan(text, &mut self.attributes, &mut self.values, &mut expansion) {
-                Ok(Scan::Whole(tag)) => break tag,
-                Ok(Scan::Short) => {
+                Ok(TagScan::Whole(tag)) => break tag,
+                Ok(TagScan::Short) => {
                     self.expanded = before;
                     let seen = text.len();
                     if !self.more_markup(seen)? {
@@ -55,7 +55,7 @@ impl Reader<'_> {
         self.names.truncate(name);
         let text = self.input.since_start();
         self.names.push_str(&text[1..1 + tag.name]);
-        self.elements.push(Element {
+        self.elements.push(OpenElement {
             name: name..name + tag.name,
             bindings: self.bindings.len(),
         });
@@ -75,7 +75,7 @@ impl Reader<'_> {
         }
         self.input.at += tag.length;
         self.ends_next = tag.is_empty;
-        Ok(Token::start(tag, binding))
+        Ok(RawEvent::start(tag, binding))
     }
 
     /// Where the names of open elements end.
@@ -106,7 +106,7 @@ impl Reader<'_> {
             let put = |value: &str, values: &mut String| {
                 let from = values.len();
                 values.push_str(value);
-                Piece {
+                TextPiece {
                     in_scratch: true,
                     from,
                     to: values.len(),
@@ -117,7 +117,7 @@ impl Reader<'_> {
                     let value = piece(text, values, found.value).to_owned();
                     let from = values.len();
                     collapse(&value, values);
-                    found.value = Piece {
+                    found.value = TextPiece {
                         in_scratch: true,
                         from,
                         to: values.len(),

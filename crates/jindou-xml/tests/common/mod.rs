@@ -1,7 +1,7 @@
 //! Helpers of several test programs.
 #![allow(dead_code)]
 
-use jindou_xml::{Error, Event, Options, Reader};
+use jindou_xml::{Error, Event, Reader, ReaderOptions};
 use std::fmt::Write as _;
 use std::io::Read;
 use std::path::PathBuf;
@@ -19,15 +19,15 @@ impl Read for Slow<'_> {
 }
 
 /// Options that leave out what only external parts declare, as the specification lets processors do.
-pub fn skipping(namespaces: bool) -> Options {
-    let mut options = Options::default();
+pub fn skipping(namespaces: bool) -> ReaderOptions {
+    let mut options = ReaderOptions::default();
     options.skip_external = true;
     options.namespaces = namespaces;
     options
 }
 
 /// James Clark's canonical text of a document, with Sun's declarations of notations before it where there are any.
-pub fn canonical(source: impl Read, options: Options) -> Result<String, Error> {
+pub fn canonical(source: impl Read, options: ReaderOptions) -> Result<String, Error> {
     let mut reader = Reader::new(source, options)?;
     let mut out = String::new();
     let mut head = None;

@@ -22,7 +22,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const NAME: &str = "backup-";
 const FIRST_LINE: &str = "jindou-backup 1";
 
-/// True for the names that [`Document::name`] gives.
+/// True for the names that [`BackupDocument::name`] gives.
 pub(super) fn is_name(name: &str) -> bool {
     let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
     let parts = name.strip_prefix(NAME).and_then(|n| n.split_once('-'));
@@ -39,7 +39,7 @@ pub(super) struct BaseFile {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Document {
+pub(super) struct BackupDocument {
     pub info: BackupInfo,
     pub files: Vec<BaseFile>,
     pub log: Vec<LogPart>,
@@ -51,7 +51,7 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('.') && name.bytes().all(plain)
 }
 
-impl Document {
+impl BackupDocument {
     /// The backup's name; names sort by time.
     pub fn name(time: u64, snapshot: u32) -> String {
         format!("{NAME}{time:020}-{snapshot:010}")
@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn a_text_comes_back_and_any_change_is_seen() {
         let part = |n: &str| format!("part-{n}");
-        let d = Document {
+        let d = BackupDocument {
             info: BackupInfo {
-                name: Document::name(17, 4),
+                name: BackupDocument::name(17, 4),
                 time: 17,
                 snapshot: 4,
                 base: 2,
@@ -194,16 +194,20 @@ mod tests {
             }],
         };
         let text = d.to_text().into_bytes();
-        assert_eq!(Document::parse(&d.info.name, &text), Some(d.clone()));
+        assert_eq!(BackupDocument::parse(&d.info.name, &text), Some(d.clone()));
         for at in 0..text.len() {
             for bit in 0..8 {
                 let mut bad = text.clone();
                 bad[at] ^= 1 << bit;
-                assert_eq!(Document::parse(&d.info.name, &bad), None, "{at} {bit}");
+                assert_eq!(
+                    BackupDocument::parse(&d.info.name, &bad),
+                    None,
+                    "{at} {bit}"
+                );
             }
-            assert_eq!(Document::parse(&d.info.name, &text[..at]), None);
+            assert_eq!(BackupDocument::parse(&d.info.name, &text[..at]), None);
         }
-        assert!(Document::name(9, 1) < Document::name(10, 0));
+        assert!(BackupDocument::name(9, 1) < BackupDocument::name(10, 0));
         assert!(is_name(&d.info.name) && !is_name(&(d.info.name.clone() + ".tmp")));
         assert!(!is_name("backup-1-2") && !is_name("part-1"));
     }

@@ -26,7 +26,7 @@ pub use restore::{RestoreReport, RestoreTo};
 pub use take::{BACKUP_PHASES, BackupReport};
 pub use time::{parse_time, time_text};
 
-use document::Document;
+use document::BackupDocument;
 use jindou_log::{Directory, Files, StoreLock};
 use jindou_model::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -143,7 +143,7 @@ impl BackupTarget {
     }
 
     /// Parsed texts of all backups, oldest first.
-    fn documents(&self) -> Result<Vec<Result<Document>>> {
+    fn documents(&self) -> Result<Vec<Result<BackupDocument>>> {
         let files = &*self.files;
         let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
         names.retain(|n| document::is_name(n) && self.only.as_ref().is_none_or(|only| n == only));
@@ -154,7 +154,7 @@ impl BackupTarget {
             .zip(all)
             .map(|(name, text)| {
                 let text = text.map_err(|e| Error::io(files.path(&name), e))?;
-                Document::parse(&name, &text).ok_or_else(|| {
+                BackupDocument::parse(&name, &text).ok_or_else(|| {
                     Error::damaged(
                         files.path(&name),
                         "the backup is damaged; others in the same folder may be intact",

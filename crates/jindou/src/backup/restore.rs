@@ -1,10 +1,10 @@
 //! Restoring a store from a backup.
 
-use super::document::Document;
+use super::document::BackupDocument;
 use super::{BackupTarget, parts, time_text};
 use crate::database::{Database, guarded};
 use crate::update::{Access, OpenOptions};
-use jindou_log::{Directory, Durability, Log, Options};
+use jindou_log::{Directory, Durability, Log, LogOptions};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{Building, CHECKSUMS, LOG, MANIFEST, Manifest};
@@ -64,7 +64,7 @@ impl Database {
 }
 
 /// Chooses a backup among the intact ones.
-fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
+fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
     let mut all = from.documents()?;
     let place = from.files.path("");
     let none = |what: String| Error::Usage(format!("{}: {what}", place.display()));
@@ -106,9 +106,9 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<Document> {
         return Ok(newest);
     }
     // A damaged backup does not keep later ones from being used.
-    let mut whole: Vec<Document> = all.into_iter().flatten().collect();
+    let mut whole: Vec<BackupDocument> = all.into_iter().flatten().collect();
     whole.push(newest);
-    let reach = |d: &Document| {
+    let reach = |d: &BackupDocument| {
         let i = &d.info;
         format!(
             "{} has snapshots {} to {}, from {} to {}",
@@ -198,7 +198,7 @@ fn restore(
     })
 }
 
-fn damaged(backup: &Document) -> Error {
+fn damaged(backup: &BackupDocument) -> Error {
     Error::damaged(
         &backup.info.name,
         "damaged: the parts of the backup do not match",
@@ -207,7 +207,7 @@ fn damaged(backup: &Document) -> Error {
 
 struct Restoring<'a> {
     from: &'a BackupTarget,
-    backup: &'a Document,
+    backup: &'a BackupDocument,
     cancel: &'a CancelToken,
     progress: &'a Progress,
 }
@@ -285,16 +285,16 @@ impl Restoring<'_> {
         let folder = dir.join(FROM);
         private::create_folder(&folder).map_err(|e| Error::io(&folder, e))?;
         for part in &self.backup.log {
-            let name = Document::name_of_log(part);
+            let name = BackupDocument::name_of_log(part);
             let bytes = self.read(&name, |b| jindou_log::is_part(b, part))?;
             let path = folder.join(&part.name);
             private::write(&path, bytes).map_err(|e| Error::io(path, e))?;
         }
         let own = dir.join(LOG);
         let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
-        let options = Options {
+        let options = LogOptions {
             durability: Durability::None,
-            ..Options::default()
+            ..LogOptions::default()
         };
         let none = &mut |_: u32, _: &[u8]| Ok(());
         let (log, _) = Log::open(Arc::new(files), info.epoch, info.base, options, none)?;

@@ -1,6 +1,6 @@
 //! Taking a backup.
 
-use super::document::{BaseFile, Document};
+use super::document::{BackupDocument, BaseFile};
 use super::{BackupInfo, BackupTarget, parts};
 use crate::database::{Database, guarded};
 use crate::update::{log_in, micros};
@@ -149,15 +149,15 @@ impl Copy<'_> {
         let made = std::fs::metadata(&path).and_then(|m| m.modified());
         let made = micros(made.map_err(|e| Error::io(path, e))?);
         let time = micros(SystemTime::now());
-        let document = Document {
+        let document = BackupDocument {
             info: BackupInfo {
-                name: Document::name(time, snapshot),
+                name: BackupDocument::name(time, snapshot),
                 time,
                 snapshot,
                 base: manifest.holds(),
                 from: first.map_or(made, |t| t.min(made)),
                 epoch: manifest.epoch,
-                bytes: Document::bytes(&files, &log),
+                bytes: BackupDocument::bytes(&files, &log),
             },
             files,
             log,
@@ -313,7 +313,7 @@ impl Copy<'_> {
         }
         let mut first = None;
         for (i, part) in parts.iter().enumerate() {
-            let name = Document::name_of_log(part);
+            let name = BackupDocument::name_of_log(part);
             let known = there.contains(&name);
             if known && i > 0 {
                 continue;

@@ -1,14 +1,14 @@
 //! Candidates for a predicate, an object or a graph: from statistics where these suffice, otherwise from subjects that
 //! a query finds.
 
-use super::lists::{Counted, Lists};
+use super::lists::{NameCount, NameLists};
 use super::names::Names;
 use super::sample::{self, Sample};
-use super::star::Star;
+use super::star::SubjectStar;
 use super::{Counts, Request};
 use crate::{Database, Snapshot};
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{Direction, PredicateId, VertexId, term};
 use jindou_syntax::place::{CursorPlace, Pattern, Slot};
 use oxrdf::vocab::rdf;
@@ -24,13 +24,13 @@ pub(crate) struct Candidate {
 }
 
 /// Candidates, and the meaning of their counts.
-pub(crate) struct Found {
+pub(crate) struct FoundCandidates {
     pub all: Vec<Candidate>,
     pub counts: Counts,
     pub partial: bool,
 }
 
-impl Found {
+impl FoundCandidates {
     pub(crate) fn nothing() -> Self {
         Self {
             all: Vec::new(),
@@ -57,13 +57,13 @@ pub(crate) enum Graphs {
 }
 
 impl Graphs {
-    pub(crate) fn scope(&self) -> Scope<'_> {
+    pub(crate) fn scope(&self) -> GraphScope<'_> {
         match self {
-            Self::Default => Scope::Default,
-            Self::Named(g) => Scope::Named(*g),
-            Self::AnyNamed => Scope::AnyNamed,
-            Self::Union => Scope::Union,
-            Self::Set(ids) => Scope::Set(ids),
+            Self::Default => GraphScope::Default,
+            Self::Named(g) => GraphScope::Named(*g),
+            Self::AnyNamed => GraphScope::AnyNamed,
+            Self::Union => GraphScope::Union,
+            Self::Set(ids) => GraphScope::Set(ids),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Graphs {
 pub(crate) struct Look<'a> {
     pub db: &'a Database,
     pub snapshot: &'a Snapshot,
-    pub lists: &'a Lists,
+    pub lists: &'a NameLists,
     pub place: &'a CursorPlace,
     pub names: Names<'a>,
     pub request: &'a Request<'a>,
@@ -84,7 +84,7 @@ impl<'a> Look<'a> {
     pub(crate) fn new(
         db: &'a Database,
         snapshot: &'a Snapshot,
-        lists: &'a Lists,
+        lists: &'a NameLists,
         place: &'a CursorPlace,
         request: &'a Request<'a>,
         begin: Instant,
@@ -177,26 +177,26 @@ impl<'a> Look<'a> {
     }
 
     /// Candidates for the slot, in no particular order.
-    pub(crate) fn candidates(&self, word: &str) -> Found {
+    pub(crate) fn candidates(&self, word: &str) -> FoundCandidates {
         // Terms are not useful while a variable is being typed.
         if word.starts_with(['?', '$']) {
-            return Found::nothing();
+            return FoundCandidates::nothing();
         }
         match self.place.slot {
             Slot::Predicate => self.predicates(),
             Slot::Object => self.objects(),
             Slot::Graph => self.named_graphs(),
-            _ => Found::nothing(),
+            _ => FoundCandidates::nothing(),
         }
     }
 
-    fn named_graphs(&self) -> Found {
+    fn named_graphs(&self) -> FoundCandidates {
         let named = self.dataset().map(|[_, named]| named);
         let is_chosen = |iri: &&String| named.as_ref().is_none_or(|chosen| chosen.contains(*iri));
         let all = self.lists.graphs.iter().filter(is_chosen);
-        Found {
+        FoundCandidates {
             all: all.filter_map(|iri| self::named(iri, 0)).collect(),
-            ..Found::nothing()
+            ..FoundCandidates::nothing()
         }
     }
 
@@ -226,11 +226,11 @@ impl<'a> Look<'a> {
     }
 
     /// The star that the patterns form, if they form nothing else and counts of characteristic sets apply here.
-    fn star(&self, subject: &str, about: &[&Pattern]) -> Option<Star> {
+    fn star(&self, subject: &str, about: &[&Pattern]) -> Option<SubjectStar> {
         if !self.sees_all() || !Graph::is_as_loaded(self.snapshot) {
             return None;
         }
-        let mut star = Star::default();
+        let mut star = SubjectStar::default();
         let mut objects: FxHashSet<&str> = FxHashSet::default();
         for pattern in about {
             if pattern.subject != subject || pattern.graph.is_some() {
@@ -252,7 +252,7 @@ impl<'a> Look<'a> {
         Some(star)
     }
 
-    fn predicates(&self) -> Found {
+    fn predicates(&self) -> FoundCandidates {
         let everything = || self.all_predicates();
         let Some(subject) = &self.place.subject else {
             return everything();
@@ -279,7 +279,7 @@ impl<'a> Look<'a> {
             let sums = star.predicates(Graph::statistics(self.snapshot));
             let named = |(id, n)| Some((self.lists.by_id.get(&id)?, n));
             let all = sums.counts.into_iter().filter_map(named);
-            let found = Found {
+            let found = FoundCandidates {
                 all: all.filter_map(|(iri, n)| self::named(iri, n)).collect(),
                 counts: counts(sums.exact),
                 partial: false,
@@ -290,12 +290,12 @@ impl<'a> Look<'a> {
         or(self.predicates_of(&subjects, direction), everything)
     }
 
-    fn all_predicates(&self) -> Found {
+    fn all_predicates(&self) -> FoundCandidates {
         self.listed(&self.lists.predicates)
     }
 
-    fn listed(&self, list: &[Counted]) -> Found {
-        Found {
+    fn listed(&self, list: &[NameCount]) -> FoundCandidates {
+        FoundCandidates {
             all: list.iter().filter_map(|c| named(&c.iri, c.count)).collect(),
             counts: match self.sees_all() {
                 true => Counts::Exact,
@@ -307,7 +307,7 @@ impl<'a> Look<'a> {
 
     /// The predicates of these vertices, with the number of vertices that have each. Vertices that the patience leaves
     /// out are not counted.
-    fn predicates_of(&self, vertices: &Sample, direction: Direction) -> Found {
+    fn predicates_of(&self, vertices: &Sample, direction: Direction) -> FoundCandidates {
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
         // Lists of predicates cover all graphs, and may include edges that a patch removed.
         let sure = self.sees_all() && Graph::is_as_loaded(self.snapshot);
@@ -331,19 +331,19 @@ impl<'a> Look<'a> {
         }
         let named = |(id, n)| named(self.lists.by_id.get(&id)?, n);
         let (counts, partial) = vertices.counted(counted);
-        Found {
+        FoundCandidates {
             all: sums.into_iter().filter_map(named).collect(),
             counts,
             partial,
         }
     }
 
-    fn objects(&self) -> Found {
+    fn objects(&self) -> FoundCandidates {
         let (Some(subject), Some(path)) = (&self.place.subject, &self.place.predicate) else {
-            return Found::nothing();
+            return FoundCandidates::nothing();
         };
         if path.starts_with(['?', '$']) {
-            return Found::nothing();
+            return FoundCandidates::nothing();
         }
         let is_type = self
             .names
@@ -370,7 +370,7 @@ impl<'a> Look<'a> {
         let star = self.star(subject, &about);
         if is_type && let Some(star) = &star {
             let sums = star.classes(Graph::statistics(self.snapshot));
-            let found = Found {
+            let found = FoundCandidates {
                 all: self.decoded(sums.counts),
                 counts: counts(sums.exact),
                 partial: false,
@@ -392,13 +392,13 @@ impl<'a> Look<'a> {
 
     /// The objects of a predicate or of its inverse, with the number of these vertices that have each. Empty for other
     /// paths. Vertices that the patience leaves out are not counted.
-    fn objects_of(&self, vertices: &Sample, path: &str) -> Found {
+    fn objects_of(&self, vertices: &Sample, path: &str) -> FoundCandidates {
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::In),
             None => (path, Direction::Out),
         };
         let Some(p) = self.predicate(name) else {
-            return Found::nothing();
+            return FoundCandidates::nothing();
         };
         let edges = Graph::edges(self.snapshot, p, direction);
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
@@ -418,20 +418,20 @@ impl<'a> Look<'a> {
             }
         }
         let (counts, partial) = vertices.counted(counted);
-        Found {
+        FoundCandidates {
             all: self.decoded(sums),
             counts: if all { counts } else { Counts::Sample(counted) },
             partial,
         }
     }
 
-    fn objects_of_path(&self, subject: &str, path: &str, about: &[&Pattern]) -> Found {
+    fn objects_of_path(&self, subject: &str, path: &str, about: &[&Pattern]) -> FoundCandidates {
         let ends = sample::ends(self, subject, path, about);
         let mut sums: FxHashMap<u32, u64> = FxHashMap::default();
         for &id in &ends.ids {
             *sums.entry(id).or_insert(0) += 1;
         }
-        Found {
+        FoundCandidates {
             all: self.decoded(sums),
             counts: ends.counts(),
             partial: ends.partial,
@@ -439,7 +439,7 @@ impl<'a> Look<'a> {
     }
 
     /// The objects of a predicate, over all subjects.
-    fn objects_of_predicate(&self, path: &str) -> Found {
+    fn objects_of_predicate(&self, path: &str) -> FoundCandidates {
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::In),
             None => (path, Direction::Out),
@@ -466,7 +466,7 @@ impl<'a> Look<'a> {
             (o, subjects.len() as u64)
         });
         let sums = counted.filter(|c| c.1 > 0).collect();
-        Found {
+        FoundCandidates {
             all: self.decoded(sums),
             counts: Counts::Exact,
             partial: false,
@@ -506,7 +506,7 @@ fn counts(exact: bool) -> Counts {
 }
 
 /// Matching candidates, else the fallback list.
-fn or(found: Found, other: impl FnOnce() -> Found) -> Found {
+fn or(found: FoundCandidates, other: impl FnOnce() -> FoundCandidates) -> FoundCandidates {
     if !found.all.is_empty() {
         return found;
     }

@@ -7,16 +7,16 @@ use rustc_hash::FxHashMap;
 
 /// A name and how often it occurs.
 #[derive(Clone, Debug)]
-pub(crate) struct Counted {
+pub(crate) struct NameCount {
     pub iri: String,
     pub count: u64,
 }
 
 /// The names of a snapshot, the most frequent first.
-pub(crate) struct Lists {
+pub(crate) struct NameLists {
     identity: Identity,
-    pub predicates: Vec<Counted>,
-    pub classes: Vec<Counted>,
+    pub predicates: Vec<NameCount>,
+    pub classes: Vec<NameCount>,
     pub graphs: Vec<String>,
     /// IRI of each predicate by its dense id.
     pub by_id: FxHashMap<u32, String>,
@@ -27,13 +27,13 @@ pub(crate) struct Lists {
 /// Most named graphs that are offered: more do not help, and decoding them takes time.
 const GRAPHS: usize = 1000;
 
-impl Lists {
+impl NameLists {
     /// O(predicates + classes + characteristic sets).
     pub(crate) fn from_snapshot(snapshot: &Snapshot, db: &Database) -> Self {
         let summary = db.summary();
         let counted = |list: Vec<(String, u64)>| {
             let named = list.into_iter().filter(|c| c.1 > 0);
-            named.map(|(iri, count)| Counted { iri, count }).collect()
+            named.map(|(iri, count)| NameCount { iri, count }).collect()
         };
         let by_id = (0..snapshot.predicate_count())
             .filter_map(|p| {

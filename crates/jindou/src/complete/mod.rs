@@ -27,7 +27,7 @@ use crate::{Database, Error, QueryOptions, Result};
 use jindou_model::invariant::guarded;
 use jindou_model::sync;
 use jindou_syntax::place::place;
-use lists::Lists;
+use lists::NameLists;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -157,7 +157,7 @@ pub struct Completion {
 /// Completes queries over a database. Keeps the names of predicates and classes between calls.
 pub struct Completer {
     db: Database,
-    lists: Mutex<Option<Arc<Lists>>>,
+    lists: Mutex<Option<Arc<NameLists>>>,
 }
 
 impl Completer {
@@ -201,7 +201,7 @@ impl Completer {
     }
 
     /// The lists of this snapshot, made now if the cached ones belong to another.
-    fn lists(&self, snapshot: &crate::Snapshot) -> Arc<Lists> {
+    fn lists(&self, snapshot: &crate::Snapshot) -> Arc<NameLists> {
         let known = sync::lock(&self.lists);
         if let Some(lists) = known.as_ref()
             && lists.is_of(snapshot)
@@ -210,7 +210,7 @@ impl Completer {
         }
         // Other threads may make them at the same time: better than waiting for one of them.
         drop(known);
-        let made = Arc::new(Lists::from_snapshot(snapshot, &self.db));
+        let made = Arc::new(NameLists::from_snapshot(snapshot, &self.db));
         let mut known = sync::lock(&self.lists);
         *known = Some(Arc::clone(&made));
         made

@@ -1,6 +1,6 @@
 //! Items: candidates and words of SPARQL, filtered by the word so far, best first.
 
-use super::data::{Candidate, Found, Look};
+use super::data::{Candidate, FoundCandidates, Look};
 use super::names::Names;
 use super::{Completion, Counts, Item, Kind};
 use jindou_syntax::algebra::Function;
@@ -45,11 +45,11 @@ pub(crate) fn completion(
     place: &CursorPlace,
     word: &str,
     look: &Look<'_>,
-    found: Found,
+    found: FoundCandidates,
     limit: usize,
 ) -> Completion {
     let names = &look.names;
-    let wanted = Wanted::parse(word, names);
+    let wanted = PartialWord::parse(word, names);
     let is_type = place.predicate.as_ref().and_then(|p| names.iri(p));
     let is_type = is_type.is_some_and(|p| p == rdf::TYPE.as_str());
     let said = said(place, names);
@@ -132,7 +132,7 @@ fn said(place: &CursorPlace, names: &Names<'_>) -> FxHashSet<Term> {
 }
 
 /// The word so far.
-enum Wanted<'w> {
+enum PartialWord<'w> {
     Anything,
     /// `<…`: the beginning of an IRI.
     Iri(&'w str),
@@ -144,7 +144,7 @@ enum Wanted<'w> {
     Part(String),
 }
 
-impl<'w> Wanted<'w> {
+impl<'w> PartialWord<'w> {
     fn parse(word: &'w str, names: &Names<'_>) -> Self {
         if word.is_empty() {
             return Self::Anything;

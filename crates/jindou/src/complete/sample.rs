@@ -2,7 +2,7 @@
 
 use super::Counts;
 use super::data::Look;
-use super::star::Star;
+use super::star::SubjectStar;
 use crate::results::{AnswerSink, Rows};
 use crate::{Error, Result, Snapshot};
 use jindou_graph::Graph;
@@ -115,7 +115,7 @@ fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample 
         .with_timeout(limit)
         .with_threads(1)
         .with_common_prefixes(true);
-    let mut taken = Taken {
+    let mut taken = SampledVertices {
         snapshot: look.snapshot,
         ids: Vec::new(),
     };
@@ -135,12 +135,12 @@ fn run(look: &Look<'_>, select: &str, about: &[&Pattern], more: &str) -> Sample 
 }
 
 /// Collects the vertices in an answer's first column.
-struct Taken<'s> {
+struct SampledVertices<'s> {
     snapshot: &'s Snapshot,
     ids: Vec<u32>,
 }
 
-impl AnswerSink for Taken<'_> {
+impl AnswerSink for SampledVertices<'_> {
     fn solutions(&mut self, _: &[String]) -> Result<()> {
         Ok(())
     }
@@ -179,7 +179,7 @@ impl AnswerSink for Taken<'_> {
 
 /// Subjects of a star, sampled evenly: the members of characteristic sets and classes are intervals of ids. For a
 /// snapshot without changes.
-pub(crate) fn of_star(snapshot: &Snapshot, star: &Star) -> Sample {
+pub(crate) fn of_star(snapshot: &Snapshot, star: &SubjectStar) -> Sample {
     let sets = Graph::predicates(snapshot).sets();
     if sets.runs.len() > MOST_RUNS {
         return Sample::default();

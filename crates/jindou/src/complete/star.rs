@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 /// The predicates and classes that a subject must have.
 #[derive(Debug, Default)]
-pub(crate) struct Star {
+pub(crate) struct SubjectStar {
     /// Dense ids.
     pub predicates: Vec<u32>,
     /// Vertex ids.
@@ -19,7 +19,7 @@ pub(crate) struct Sums {
     pub exact: bool,
 }
 
-impl Star {
+impl SubjectStar {
     /// Number of the star's subjects that have each predicate, by dense id. O(sets of the rarest member × their size).
     pub(crate) fn predicates(&self, statistics: &Statistics) -> Sums {
         self.sums(statistics, |set, subjects, add| {

@@ -5,7 +5,7 @@ use crate::default_graph::DefaultGraph;
 use crate::execute::run;
 use crate::results::Collector;
 use crate::{QueryOptions, Runtime};
-use jindou_gpu::faults::{Fault, Faults};
+use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, Calibration, LazyGpu, Opener};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
@@ -119,20 +119,20 @@ fn faults(every: usize) {
         // A new device for each run, which fails at this call.
         let broken = |fault, at| {
             let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-            let faults = Arc::new(Faults::new(shim.clone(), fault, at));
+            let faults = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
             let opened = faults.clone();
             let open = move || Ok(opened.clone() as Arc<dyn Backend>);
             (shim, faults, runtime(Box::new(open)))
         };
         let calls = {
-            let (_, faults, device) = broken(Fault::Error, 0);
+            let (_, faults, device) = broken(DeviceFault::Error, 0);
             let got = answer(&device, &plan, &snapshot, &options(GpuChoice::On)).unwrap();
             assert_eq!(got, want, "{text}");
             faults.calls()
         };
         assert!(calls > 10, "{text}: {calls} calls");
         let mut cases = vec![];
-        for fault in Fault::ALL {
+        for fault in DeviceFault::ALL {
             cases.extend(
                 (1 + first % every as u64..=calls)
                     .step_by(every)

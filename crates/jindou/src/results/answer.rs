@@ -98,7 +98,9 @@ impl AnswerSink for Collector {
                 + 24 * batch.rows as u64,
         )?;
         let Answer::Solutions { rows, .. } = &mut self.answer else {
-            return Err(Error::Internal("rows outside a table".into()));
+            return Err(Error::Internal(
+                "rows came before the answer's columns".into(),
+            ));
         };
         for r in 0..batch.rows {
             let row = batch

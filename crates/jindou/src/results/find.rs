@@ -15,12 +15,12 @@ const fn below(word: u64, n: u8) -> u64 {
 
 /// A byte to search for, or two that differ in one bit, which cost no more.
 #[derive(Clone, Copy)]
-pub(super) struct Sign {
+pub(super) struct Needle {
     differing: u8,
     with_it: u8,
 }
 
-impl Sign {
+impl Needle {
     pub(super) const fn one(b: u8) -> Self {
         Self::two(b, b)
     }
@@ -44,7 +44,7 @@ impl Sign {
 pub(super) fn first_of<const N: usize>(
     text: &[u8],
     control: u8,
-    signs: [Sign; N],
+    signs: [Needle; N],
 ) -> Option<usize> {
     let special = |b: u8| b < control || signs.iter().any(|s| s.is(b));
     let marks = |word: u64| {
@@ -74,7 +74,7 @@ pub(super) fn first_of<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::{Sign, first_of};
+    use super::{Needle, first_of};
     use proptest::prelude::*;
 
     proptest! {
@@ -83,13 +83,13 @@ mod tests {
             text in prop::collection::vec(prop_oneof![8 => Just(b'a'), 1 => any::<u8>(), 1 => Just(b'"'), 1 => Just(0x1F), 1 => Just(0xA2)], 0..70)
         ) {
             let json = |b: &u8| *b < 0x20 || *b == b'"' || *b == b'\\';
-            let found = first_of(&text, 0x20, [b'"', b'\\'].map(Sign::one));
+            let found = first_of(&text, 0x20, [b'"', b'\\'].map(Needle::one));
             prop_assert_eq!(found, text.iter().position(json));
             let csv = |b: &u8| [b'"', b',', b'\n', b'\r'].contains(b);
-            let found = first_of(&text, 0, [b'"', b',', b'\n', b'\r'].map(Sign::one));
+            let found = first_of(&text, 0, [b'"', b',', b'\n', b'\r'].map(Needle::one));
             prop_assert_eq!(found, text.iter().position(csv));
             let pairs = |b: &u8| [b'`', b'a', b'\"', 0xA2].contains(b);
-            let found = first_of(&text, 0, [Sign::two(b'a', b'`'), Sign::two(0x22, 0xA2)]);
+            let found = first_of(&text, 0, [Needle::two(b'a', b'`'), Needle::two(0x22, 0xA2)]);
             prop_assert_eq!(found, text.iter().position(pairs));
         }
     }

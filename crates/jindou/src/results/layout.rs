@@ -6,7 +6,7 @@ use jindou_model::Result;
 
 /// Text of a row's cells, and the text around them. A cell's text depends only on its column and its term, so it can be
 /// kept and reused.
-pub(crate) trait Layout {
+pub(crate) trait CellLayout {
     /// Text before the first cell.
     const OPEN: &'static [u8];
     /// Text between cells.
@@ -28,7 +28,7 @@ pub(crate) trait Layout {
 /// # Errors
 /// If the format cannot express a term.
 #[inline]
-pub(super) fn push_row<'a, L: Layout>(
+pub(super) fn push_row<'a, L: CellLayout>(
     layout: &L,
     row: impl Iterator<Item = Option<&'a [u8]>>,
     out: &mut Vec<u8>,
@@ -54,7 +54,7 @@ pub(super) fn push_row<'a, L: Layout>(
 /// SPARQL Results TSV: terms in Turtle's syntax.
 pub(crate) struct Tsv;
 
-impl Layout for Tsv {
+impl CellLayout for Tsv {
     const OPEN: &'static [u8] = b"";
     const BETWEEN: &'static [u8] = b"\t";
     const CLOSE: &'static [u8] = b"\n";
@@ -70,7 +70,7 @@ impl Layout for Tsv {
 /// SPARQL Results CSV: plain values, RFC 4180's quotes and line ends.
 pub(crate) struct Csv;
 
-impl Layout for Csv {
+impl CellLayout for Csv {
     const OPEN: &'static [u8] = b"";
     const BETWEEN: &'static [u8] = b",";
     const CLOSE: &'static [u8] = b"\r\n";
@@ -85,9 +85,9 @@ impl Layout for Csv {
 
 /// Members of `bindings` in SPARQL Results JSON, each with a comma before it (to be left out before an answer's first
 /// row). Holds the text before each column's term.
-pub(crate) struct Json<'k>(pub(crate) &'k [Vec<u8>]);
+pub(crate) struct JsonLayout<'k>(pub(crate) &'k [Vec<u8>]);
 
-impl Layout for Json<'_> {
+impl CellLayout for JsonLayout<'_> {
     const OPEN: &'static [u8] = b",{";
     const BETWEEN: &'static [u8] = b",";
     const CLOSE: &'static [u8] = b"}";
@@ -104,7 +104,7 @@ impl Layout for Json<'_> {
 /// Lines of JSON: an object per row, with terms as in SPARQL Results JSON. Holds the text before each column's term.
 pub(crate) struct JsonLine<'k>(pub(crate) &'k [Vec<u8>]);
 
-impl Layout for JsonLine<'_> {
+impl CellLayout for JsonLine<'_> {
     const OPEN: &'static [u8] = b"{";
     const BETWEEN: &'static [u8] = b",";
     const CLOSE: &'static [u8] = b"}\n";
@@ -112,14 +112,14 @@ impl Layout for JsonLine<'_> {
 
     #[inline]
     fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        Json(self.0).cell(column, term, out)
+        JsonLayout(self.0).cell(column, term, out)
     }
 }
 
 /// `result` elements of SPARQL Results XML. Holds the text before each column's term.
 pub(crate) struct Xml<'k>(pub(crate) &'k [Vec<u8>]);
 
-impl Layout for Xml<'_> {
+impl CellLayout for Xml<'_> {
     const OPEN: &'static [u8] = b"<result>";
     const BETWEEN: &'static [u8] = b"";
     const CLOSE: &'static [u8] = b"</result>";

@@ -13,7 +13,7 @@ mod writer;
 
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
-pub(crate) use layout::{Csv, Json, JsonLine, Layout, Tsv, Xml};
+pub(crate) use layout::{CellLayout, Csv, JsonLayout, JsonLine, Tsv, Xml};
 pub use prefixes::Prefixes;
 pub(crate) use prefixes::namespaces;
 pub use sayable::expressible;
@@ -97,7 +97,7 @@ impl RowText {
         match self {
             Self::Tsv => layout::push_row(&Tsv, row, out),
             Self::Csv => layout::push_row(&Csv, row, out),
-            Self::Json(keys) => layout::push_row(&Json(keys), row, out),
+            Self::Json(keys) => layout::push_row(&JsonLayout(keys), row, out),
             Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out),
             Self::Xml(keys) => layout::push_row(&Xml(keys), row, out),
         }

@@ -1,6 +1,6 @@
 //! JSON and XML result rows straight from canonical bytes: as for TSV and CSV, no term object is built.
 
-use super::find::{Sign, first_of};
+use super::find::{Needle, first_of};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, Result};
 use std::io::Write as _;
@@ -111,7 +111,7 @@ pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     push_runs(
         text,
-        |rest| first_of(rest, 0x20, [Sign::one(b'"'), Sign::one(b'\\')]),
+        |rest| first_of(rest, 0x20, [Needle::one(b'"'), Needle::one(b'\\')]),
         |rest, out| match rest[0] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -237,11 +237,11 @@ pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 
 /// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML lacks, are found by their first byte, which few other
 /// characters share.
-const XML: [Sign; 4] = [
-    Sign::two(b'<', b'>'),
-    Sign::two(b'&', b'\''),
-    Sign::one(b'"'),
-    Sign::one(0xEF),
+const XML: [Needle; 4] = [
+    Needle::two(b'<', b'>'),
+    Needle::two(b'&', b'\''),
+    Needle::one(b'"'),
+    Needle::one(0xEF),
 ];
 
 fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) -> Result<()> {

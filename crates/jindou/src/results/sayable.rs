@@ -292,7 +292,8 @@ mod tests {
             drop(writer);
             // This workspace's own parser, which is checked with the W3C's suite.
             let mut reader =
-                jindou_xml::Reader::new(out.as_slice(), jindou_xml::Options::default()).unwrap();
+                jindou_xml::Reader::new(out.as_slice(), jindou_xml::ReaderOptions::default())
+                    .unwrap();
             let (mut read, mut depth) = (String::new(), 0);
             loop {
                 match reader.next_event().unwrap() {

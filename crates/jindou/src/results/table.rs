@@ -46,7 +46,7 @@ fn fit(widths: &mut [usize], screen: usize) {
 
 /// A table for people that is drawn while rows come in.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct TextTable {
     header: Vec<String>,
     widths: Vec<usize>,
     held: Vec<Vec<String>>,
@@ -56,7 +56,7 @@ pub(super) struct Table {
     screen: Option<usize>,
 }
 
-impl Table {
+impl TextTable {
     pub(super) fn new(variables: &[String], prefixes: Prefixes, screen: Option<usize>) -> Self {
         let header: Vec<String> = variables.iter().map(|v| format!("?{v}")).collect();
         Self {
@@ -197,7 +197,7 @@ mod tests {
 
     fn drawn(rows: &[[&str; 2]], screen: Option<usize>) -> Vec<String> {
         let names = ["short".to_owned(), "long".to_owned()];
-        let mut table = Table::new(&names, Prefixes::new(), screen);
+        let mut table = TextTable::new(&names, Prefixes::new(), screen);
         let mut out = Vec::new();
         for row in rows {
             let cells = row.map(|c| {

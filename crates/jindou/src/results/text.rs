@@ -1,6 +1,6 @@
 //! TSV and CSV straight from canonical bytes: these are the formats of bulk export, so no term object is built.
 
-use super::find::{Sign, first_of};
+use super::find::{Needle, first_of};
 use jindou_model::term::{self, Parts};
 
 /// Appends a term in Turtle's syntax.
@@ -93,11 +93,11 @@ pub(super) fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Bytes that need quotes in CSV.
-const CSV: [Sign; 4] = [
-    Sign::one(b'"'),
-    Sign::one(b','),
-    Sign::one(b'\n'),
-    Sign::one(b'\r'),
+const CSV: [Needle; 4] = [
+    Needle::one(b'"'),
+    Needle::one(b','),
+    Needle::one(b'\n'),
+    Needle::one(b'\r'),
 ];
 
 fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
@@ -115,12 +115,12 @@ fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Bytes that are escaped in TSV.
-const TSV: [Sign; 5] = [
-    Sign::one(b'\t'),
-    Sign::one(b'\n'),
-    Sign::one(b'\r'),
-    Sign::one(b'"'),
-    Sign::one(b'\\'),
+const TSV: [Needle; 5] = [
+    Needle::one(b'\t'),
+    Needle::one(b'\n'),
+    Needle::one(b'\r'),
+    Needle::one(b'"'),
+    Needle::one(b'\\'),
 ];
 
 fn push_quoted(text: &[u8], out: &mut Vec<u8>) {

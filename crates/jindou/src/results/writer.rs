@@ -1,6 +1,6 @@
 //! A single writer for all result formats.
 
-use super::table::Table;
+use super::table::TextTable;
 use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use jindou_xml::write::Returns;
@@ -83,7 +83,7 @@ enum WriterState<W: Write> {
 }
 
 enum FormatKind {
-    Table(Table),
+    Table(TextTable),
     /// Rows of a text format, and whether one was written.
     Rows(RowText, bool),
 }
@@ -185,7 +185,7 @@ impl<W: Write> ResultWriter<W> {
             ResultFormat::Table => {
                 let prefixes = std::mem::take(&mut self.prefixes);
                 (
-                    FormatKind::Table(Table::new(variables, prefixes, self.width)),
+                    FormatKind::Table(TextTable::new(variables, prefixes, self.width)),
                     Vec::new(),
                 )
             }
@@ -271,7 +271,9 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         let WriterState::Text(out, buffer, kind) = &mut self.state else {
-            return Err(Error::Internal("rows outside a table".into()));
+            return Err(Error::Internal(
+                "rows came before the answer's columns".into(),
+            ));
         };
         for r in 0..rows.rows {
             match kind {

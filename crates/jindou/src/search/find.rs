@@ -2,14 +2,14 @@
 
 use super::labels;
 use super::scan;
-use super::sight::{Sight, id_of};
+use super::sight::{LabelSight, id_of};
 use super::{Found, MOST_FOUND, Search, Searched};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{
     Charge, Direction, FIRST_TAIL_ID, Holder, MemoryBudget, PredicateId, Result, VertexId,
 };
-use jindou_text::{Asked, Fit, Folder, Growing, Kind, OpenText, count, folded};
+use jindou_text::{Fit, Folder, Growing, OpenText, SearchedTerms, WordQuery, count, folded};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
@@ -28,35 +28,35 @@ const CANDIDATE: u64 = 160;
 const FOR_LITERALS: f64 = 0.6;
 
 /// A resource that may be among the best.
-struct Candidate {
+struct SearchCandidate {
     fit: Fit,
-    kind: Kind,
+    kind: SearchedTerms,
     words: usize,
     /// The literal; nothing for the IRI.
     matched: Option<String>,
 }
 
-impl Candidate {
+impl SearchCandidate {
     fn key(&self) -> (Fit, usize, usize) {
         (self.fit, self.kind as usize, self.words)
     }
 }
 
-pub(super) struct Finder<'a> {
-    sight: &'a Sight<'a>,
-    asked: &'a Asked,
+pub(super) struct ResourceFinder<'a> {
+    sight: &'a LabelSight<'a>,
+    asked: &'a WordQuery,
     tail: &'a Growing,
     end: Instant,
-    candidates: FxHashMap<u32, Candidate>,
+    candidates: FxHashMap<u32, SearchCandidate>,
     seen: FxHashSet<u32>,
     complete: bool,
 }
 
 /// The terms of one source that have the words come here.
 struct Taker<'f> {
-    sight: &'f Sight<'f>,
-    asked: &'f Asked,
-    candidates: &'f mut FxHashMap<u32, Candidate>,
+    sight: &'f LabelSight<'f>,
+    asked: &'f WordQuery,
+    candidates: &'f mut FxHashMap<u32, SearchCandidate>,
     seen: &'f mut FxHashSet<u32>,
     charge: &'f mut Charge,
     folder: Folder,
@@ -104,13 +104,13 @@ impl Taker<'_> {
         };
         let words = count(&self.text);
         match (kind, term::parts(&self.canonical)) {
-            (Kind::Literals, Some(Parts::String(text) | Parts::Lang(text, _))) => {
+            (SearchedTerms::Literals, Some(Parts::String(text) | Parts::Lang(text, _))) => {
                 for &(_, p) in &self.sight.labels {
                     let edges = self.sight.edges(p, Direction::In);
                     let subjects = edges.read(id, self.sight.graphs.scope(), &mut self.scratch);
                     self.cut |= subjects.len() > MOST_EACH;
                     for &s in subjects.iter().take(MOST_EACH) {
-                        let candidate = Candidate {
+                        let candidate = SearchCandidate {
                             fit,
                             kind,
                             words,
@@ -121,11 +121,11 @@ impl Taker<'_> {
                 }
                 Ok(())
             }
-            (Kind::Iris, Some(Parts::Iri(_))) => {
+            (SearchedTerms::Iris, Some(Parts::Iri(_))) => {
                 if self.sight.uses(id, &mut self.scratch).is_none() {
                     return Ok(());
                 }
-                let candidate = Candidate {
+                let candidate = SearchCandidate {
                     fit,
                     kind,
                     words,
@@ -140,10 +140,10 @@ impl Taker<'_> {
 
 /// Notes a candidate, unless a better reason is known for the resource.
 fn add(
-    candidates: &mut FxHashMap<u32, Candidate>,
+    candidates: &mut FxHashMap<u32, SearchCandidate>,
     charge: &mut Charge,
     id: u32,
-    candidate: Candidate,
+    candidate: SearchCandidate,
 ) -> Result<()> {
     let there = candidates.get(&id);
     if there.is_some_and(|there| {
@@ -158,8 +158,13 @@ fn add(
     Ok(())
 }
 
-impl<'a> Finder<'a> {
-    pub fn new(sight: &'a Sight<'a>, asked: &'a Asked, tail: &'a Growing, end: Instant) -> Self {
+impl<'a> ResourceFinder<'a> {
+    pub fn new(
+        sight: &'a LabelSight<'a>,
+        asked: &'a WordQuery,
+        tail: &'a Growing,
+        end: Instant,
+    ) -> Self {
         Self {
             sight,
             asked,
@@ -183,9 +188,9 @@ impl<'a> Finder<'a> {
         let left = self.end.saturating_duration_since(Instant::now());
         let literals_end = Instant::now() + left.mul_f64(FOR_LITERALS);
         if !self.sight.labels.is_empty() {
-            self.look(Kind::Literals, literals_end, &mut charge)?;
+            self.look(SearchedTerms::Literals, literals_end, &mut charge)?;
         }
-        self.look(Kind::Iris, self.end, &mut charge)?;
+        self.look(SearchedTerms::Iris, self.end, &mut charge)?;
         self.take_iri(text, &mut charge)?;
         self.sight.cancel.check()?;
         self.answer(search, &mut charge)
@@ -201,9 +206,9 @@ impl<'a> Finder<'a> {
         if self.sight.uses(id.0, &mut Vec::new()).is_none() {
             return Ok(());
         }
-        let named = Candidate {
+        let named = SearchCandidate {
             fit: Fit::Same,
-            kind: Kind::Literals,
+            kind: SearchedTerms::Literals,
             words: 0,
             matched: None,
         };
@@ -211,7 +216,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Looks for terms of a kind in the base and in the tail.
-    fn look(&mut self, kind: Kind, end: Instant, charge: &mut Charge) -> Result<()> {
+    fn look(&mut self, kind: SearchedTerms, end: Instant, charge: &mut Charge) -> Result<()> {
         let snapshot = self.sight.snapshot;
         let cancel = &self.sight.cancel;
         let mut stop = || Instant::now() >= end || cancel.is_cancelled();
@@ -258,7 +263,7 @@ impl<'a> Finder<'a> {
     fn answer(self, search: &Search<'_>, charge: &mut Charge) -> Result<Searched> {
         let sight = self.sight;
         let mut scratch = Vec::new();
-        let mut all: Vec<(u32, Candidate)> = self.candidates.into_iter().collect();
+        let mut all: Vec<(u32, SearchCandidate)> = self.candidates.into_iter().collect();
         all.sort_by_key(|(id, c)| (c.key(), *id));
         // What follows cannot be among the best, unless very many fit alike.
         let complete = self.complete && all.len() <= MOST_COUNTED;
@@ -310,7 +315,7 @@ pub(super) fn tail_id(n: u32) -> u32 {
 }
 
 /// Number of labels that must be looked through, at most: those of two properties, or of default and named graphs, count twice.
-pub(super) fn label_keys(sight: &Sight<'_>) -> u64 {
+pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {
         u64::from(sight.edges(p.1, Direction::In).key_counts()[0])
             + u64::from(sight.edges(p.1, Direction::In).key_counts()[1])
@@ -319,7 +324,7 @@ pub(super) fn label_keys(sight: &Sight<'_>) -> u64 {
 }
 
 /// The distinct labels of the base and the tail, by their ids.
-pub(super) fn labels_of(sight: &Sight<'_>, out: &mut Vec<u32>) {
+pub(super) fn labels_of(sight: &LabelSight<'_>, out: &mut Vec<u32>) {
     let mut keys = Vec::new();
     for &(_, p) in &sight.labels {
         let edges = Graph::edges(sight.snapshot, p, Direction::In);

@@ -1,6 +1,6 @@
 //! The label of a resource in the best language.
 
-use super::sight::Sight;
+use super::sight::LabelSight;
 use super::{Label, LabelOptions};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
@@ -14,7 +14,7 @@ const MOST_EACH: usize = 1000;
 /// # Errors
 /// `Limit`, `Cancelled`, `Timeout`.
 pub(super) fn of_iris(
-    sight: &Sight<'_>,
+    sight: &LabelSight<'_>,
     iris: &[&str],
     options: &LabelOptions,
     memory: &MemoryBudget,
@@ -66,7 +66,7 @@ fn rank(languages: &[String], tag: Option<&str>) -> usize {
 /// # Errors
 /// As [`of_iris`].
 pub(super) fn of(
-    sight: &Sight<'_>,
+    sight: &LabelSight<'_>,
     ids: &[u32],
     options: &LabelOptions,
     charge: &mut Charge,

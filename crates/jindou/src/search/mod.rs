@@ -25,8 +25,8 @@ pub(crate) use tail::TailTexts;
 use crate::database::watching;
 use crate::{Database, Error, QueryOptions, Result};
 use jindou_model::setters;
-use jindou_text::Asked;
-use sight::Sight;
+use jindou_text::WordQuery;
+use sight::LabelSight;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -183,7 +183,7 @@ impl Database {
         let cancel = watching(options.query.token(), &snapshot);
         let settled = self.settle(&options.query);
         self.inner.made_of(&snapshot, || {
-            let sight = Sight::new(&snapshot, options, cancel)?;
+            let sight = LabelSight::new(&snapshot, options, cancel)?;
             let iris: Vec<&str> = iris.iter().map(AsRef::as_ref).collect();
             labels::of_iris(&sight, &iris, options, &settled.memory)
         })
@@ -226,7 +226,7 @@ impl Database {
             end -= 1;
         }
         let text = &asked.words[..end];
-        let Some(words) = Asked::new(text) else {
+        let Some(words) = WordQuery::new(text) else {
             return Ok(Searched {
                 found: Vec::new(),
                 complete: true,
@@ -234,13 +234,10 @@ impl Database {
         };
         let settled = self.settle(&options.query);
         self.inner.made_of(&snapshot, || {
-            let sight = Sight::new(&snapshot, options, cancel)?;
+            let sight = LabelSight::new(&snapshot, options, cancel)?;
             let texts = self.inner.texts.of(&snapshot);
-            let made = find::Finder::new(&sight, &words, &texts, begun + asked.patience).run(
-                text,
-                asked,
-                &settled.memory,
-            )?;
+            let made = find::ResourceFinder::new(&sight, &words, &texts, begun + asked.patience)
+                .run(text, asked, &settled.memory)?;
             self.prepare_search();
             Ok(made)
         })

@@ -1,11 +1,11 @@
 //! Candidates without an index: terms are looked through, as long as there is time.
 
 use super::find::{label_keys, labels_of, tail_id};
-use super::sight::Sight;
+use super::sight::LabelSight;
 use crate::{Result, Snapshot};
 use jindou_model::term::{IRI, LANG, STRING};
 use jindou_model::{FIRST_TAIL_ID, VertexId};
-use jindou_text::{Asked, Folder, Kind, folded};
+use jindou_text::{Folder, SearchedTerms, WordQuery, folded};
 
 /// Terms between two looks at the clock.
 const CHECK: u32 = 256;
@@ -14,14 +14,14 @@ const MOST_LISTED: u64 = 1 << 20;
 
 /// Says of one term after the other whether it has what is asked.
 struct Judge<'a> {
-    asked: &'a Asked,
-    kind: Kind,
+    asked: &'a WordQuery,
+    kind: SearchedTerms,
     folder: Folder,
     text: String,
 }
 
 impl<'a> Judge<'a> {
-    fn new(asked: &'a Asked, kind: Kind) -> Self {
+    fn new(asked: &'a WordQuery, kind: SearchedTerms) -> Self {
         Self {
             asked,
             kind,
@@ -32,8 +32,8 @@ impl<'a> Judge<'a> {
 
     fn has(&mut self, canonical: &[u8]) -> bool {
         let own = match canonical.first() {
-            Some(&(STRING | LANG)) => Kind::Literals,
-            Some(&IRI) => Kind::Iris,
+            Some(&(STRING | LANG)) => SearchedTerms::Literals,
+            Some(&IRI) => SearchedTerms::Iris,
             _ => return false,
         };
         own == self.kind
@@ -46,8 +46,8 @@ impl<'a> Judge<'a> {
 pub(super) fn tail(
     snapshot: &Snapshot,
     from: u32,
-    asked: &Asked,
-    kind: Kind,
+    asked: &WordQuery,
+    kind: SearchedTerms,
     stop: &mut dyn FnMut() -> bool,
     take: &mut dyn FnMut(u32) -> bool,
 ) -> bool {
@@ -71,22 +71,22 @@ pub(super) fn tail(
 /// # Errors
 /// `Damaged`.
 pub(super) fn base(
-    sight: &Sight<'_>,
-    asked: &Asked,
-    kind: Kind,
+    sight: &LabelSight<'_>,
+    asked: &WordQuery,
+    kind: SearchedTerms,
     stop: &mut dyn FnMut() -> bool,
     take: &mut dyn FnMut(u32) -> bool,
 ) -> Result<bool> {
     let dictionary = sight.snapshot.base().dictionary();
     let tags: &[u8] = match kind {
-        Kind::Literals => &[STRING, LANG],
-        Kind::Iris => &[IRI],
+        SearchedTerms::Literals => &[STRING, LANG],
+        SearchedTerms::Iris => &[IRI],
     };
     let ranges = tags.iter().map(|&tag| dictionary.tag_range(tag));
     let all: u64 = ranges.clone().map(|r| r.len() as u64).sum();
     let mut judge = Judge::new(asked, kind);
     // A look at each label is a jump; terms in their order are read one after the other, some ten times as fast.
-    if kind == Kind::Literals && label_keys(sight) < (all / 8).min(MOST_LISTED) {
+    if kind == SearchedTerms::Literals && label_keys(sight) < (all / 8).min(MOST_LISTED) {
         let mut ids = Vec::new();
         labels_of(sight, &mut ids);
         let mut canonical = Vec::new();

@@ -11,7 +11,7 @@ const MOST_PREDICATES: usize = 32;
 /// Classes of one resource that are looked at.
 const MOST_CLASSES: usize = 64;
 
-pub(super) struct Sight<'a> {
+pub(super) struct LabelSight<'a> {
     pub snapshot: &'a Snapshot,
     pub graphs: DefaultGraph,
     /// Label properties that the data has, with their place in the list.
@@ -27,7 +27,7 @@ pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     snapshot.lookup(&canonical)
 }
 
-impl<'a> Sight<'a> {
+impl<'a> LabelSight<'a> {
     pub fn new(
         snapshot: &'a Snapshot,
         options: &LabelOptions,

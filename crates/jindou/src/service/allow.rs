@@ -84,14 +84,14 @@ pub enum NotAllowed {
 
 /// Scheme, host and port of a URL that could be contacted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct UrlTarget {
     pub host: String,
     pub port: u16,
     /// True if the port is the scheme's usual one.
     usual: bool,
 }
 
-impl Target {
+impl UrlTarget {
     pub fn from_url(url: &Uri) -> Result<Self, NotAllowed> {
         let usual = match url.scheme_str() {
             Some("http") => 80,
@@ -117,15 +117,15 @@ impl Target {
 }
 
 impl AllowList {
-    fn has(&self, host: &str, target: &Target) -> bool {
+    fn has(&self, host: &str, target: &UrlTarget) -> bool {
         self.0
             .iter()
             .any(|a| a.host == host && a.port.map_or(target.usual, |p| p == target.port))
     }
 
     /// Checks that the list has the URL's host and port.
-    pub(crate) fn check(&self, url: &Uri) -> Result<Target, NotAllowed> {
-        let target = Target::from_url(url)?;
+    pub(crate) fn check(&self, url: &Uri) -> Result<UrlTarget, NotAllowed> {
+        let target = UrlTarget::from_url(url)?;
         if self.has(&target.host, &target) {
             return Ok(target);
         }
@@ -133,7 +133,11 @@ impl AllowList {
     }
 
     /// Checks that an address to which the target's name resolves may be contacted.
-    pub(crate) fn check_address(&self, target: &Target, at: &SocketAddr) -> Result<(), NotAllowed> {
+    pub(crate) fn check_address(
+        &self,
+        target: &UrlTarget,
+        at: &SocketAddr,
+    ) -> Result<(), NotAllowed> {
         let ip = at.ip();
         let named = || self.has(&ip.to_string(), target);
         // The one name that states where it leads.
@@ -192,7 +196,7 @@ mod tests {
             .collect()
     }
 
-    fn check(entries: &[&str], url: &str) -> Result<Target, NotAllowed> {
+    fn check(entries: &[&str], url: &str) -> Result<UrlTarget, NotAllowed> {
         list(entries).check(&url.parse().unwrap())
     }
 

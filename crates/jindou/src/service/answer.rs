@@ -4,7 +4,7 @@
 use super::labels;
 use super::wide::{MOST_VARIABLES, WideAnswer};
 use jindou_model::term;
-use jindou_xml::{Event, Options, Reader, Start};
+use jindou_xml::{Event, Reader, ReaderOptions, Start};
 use oxrdf::{Literal, NamedNodeRef};
 use std::collections::HashMap;
 use std::io::Read;
@@ -46,7 +46,7 @@ pub struct XmlAnswer<'r> {
 #[derive(Default)]
 struct ReaderState {
     /// Open elements.
-    open: Vec<Element>,
+    open: Vec<ResultsElement>,
     /// Prefix for the label of each blank node.
     own: String,
     /// Text of the element being read.
@@ -66,7 +66,7 @@ struct ReaderState {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Element {
+enum ResultsElement {
     Sparql,
     Head,
     Variable,
@@ -99,7 +99,7 @@ impl<'r> XmlAnswer<'r> {
     /// # Errors
     /// If the document is not such an answer.
     pub fn open(body: impl Read + 'r, own: &str, charset: Option<String>) -> Result<Self> {
-        let mut options = Options::default();
+        let mut options = ReaderOptions::default();
         options.markup = MARKUP;
         options.attributes = ATTRIBUTES;
         options.encoding = charset;
@@ -188,22 +188,22 @@ impl ReaderState {
     fn start(&mut self, start: &Start<'_>, numbers: &HashMap<String, usize>) -> ReadStep {
         let name = start.name().local;
         let inner = match (self.open.last(), name) {
-            (None, "sparql") => Element::Sparql,
+            (None, "sparql") => ResultsElement::Sparql,
             (None, _) => {
                 return wrong(format!(
                     "`{name}` is not a SPARQL result, expected `<sparql>`"
                 ));
             }
-            (Some(Element::Other), _) => Element::Other,
-            (Some(Element::Sparql), "head") => Element::Head,
-            (Some(Element::Sparql), "results" | "boolean")
+            (Some(ResultsElement::Other), _) => ResultsElement::Other,
+            (Some(ResultsElement::Sparql), "head") => ResultsElement::Head,
+            (Some(ResultsElement::Sparql), "results" | "boolean")
                 if self.has_results || self.boolean.is_some() =>
             {
                 return wrong("it has two results, expected one");
             }
-            (Some(Element::Sparql), "results") => Element::Results,
-            (Some(Element::Sparql), "boolean") => Element::Boolean,
-            (Some(Element::Head), "variable") => {
+            (Some(ResultsElement::Sparql), "results") => ResultsElement::Results,
+            (Some(ResultsElement::Sparql), "boolean") => ResultsElement::Boolean,
+            (Some(ResultsElement::Head), "variable") => {
                 if self.has_results {
                     return wrong("its head follows its results, expected it before them");
                 }
@@ -214,12 +214,12 @@ impl ReaderState {
                     return ReadStep::Wide(WideAnswer::Variables);
                 }
                 self.variables.push(name.to_owned());
-                Element::Variable
+                ResultsElement::Variable
             }
             // Links and other information that endpoints add.
-            (Some(Element::Head | Element::Variable), _) => Element::Other,
-            (Some(Element::Results), "result") => Element::Result,
-            (Some(Element::Result), "binding") => {
+            (Some(ResultsElement::Head | ResultsElement::Variable), _) => ResultsElement::Other,
+            (Some(ResultsElement::Results), "result") => ResultsElement::Result,
+            (Some(ResultsElement::Result), "binding") => {
                 let Some(name) = attribute(start, "", "name") else {
                     return wrong("a binding has no variable, expected `name=\"…\"`");
                 };
@@ -232,34 +232,37 @@ impl ReaderState {
                     return wrong(format!("a row has two values for `{name}`, expected one"));
                 }
                 self.column = column;
-                Element::Binding
+                ResultsElement::Binding
             }
-            (Some(Element::Binding | Element::Part(_)), "uri" | "bnode" | "literal" | "triple") => {
+            (
+                Some(ResultsElement::Binding | ResultsElement::Part(_)),
+                "uri" | "bnode" | "literal" | "triple",
+            ) => {
                 if self.term.is_some() {
                     return wrong("a second term in one place, expected the end of the first");
                 }
                 self.text.clear();
                 match name {
-                    "uri" => Element::Uri,
-                    "bnode" => Element::Blank,
+                    "uri" => ResultsElement::Uri,
+                    "bnode" => ResultsElement::Blank,
                     "literal" => {
                         if let Err(message) = self.literal_attributes(start) {
                             return wrong(message);
                         }
-                        Element::Literal
+                        ResultsElement::Literal
                     }
                     _ => {
                         if self.triples.len() >= DEEPEST {
                             return ReadStep::Wide(WideAnswer::Depth);
                         }
                         self.triples.push([None, None, None]);
-                        Element::Triple
+                        ResultsElement::Triple
                     }
                 }
             }
-            (Some(Element::Triple), "subject") => Element::Part(0),
-            (Some(Element::Triple), "predicate") => Element::Part(1),
-            (Some(Element::Triple), "object") => Element::Part(2),
+            (Some(ResultsElement::Triple), "subject") => ResultsElement::Part(0),
+            (Some(ResultsElement::Triple), "predicate") => ResultsElement::Part(1),
+            (Some(ResultsElement::Triple), "object") => ResultsElement::Part(2),
             (Some(outer), _) => {
                 return wrong(
                     format!("`<{name}>` is not allowed in {outer:?}, expected a SPARQL result")
@@ -267,10 +270,10 @@ impl ReaderState {
                 );
             }
         };
-        if inner == Element::Results {
+        if inner == ResultsElement::Results {
             self.has_results = true;
         }
-        if inner == Element::Boolean {
+        if inner == ResultsElement::Boolean {
             self.text.clear();
         }
         self.open.push(inner);
@@ -319,11 +322,16 @@ impl ReaderState {
 
     fn text(&mut self, text: &str) -> ReadStep {
         match self.open.last() {
-            Some(Element::Uri | Element::Blank | Element::Literal | Element::Boolean) => {
+            Some(
+                ResultsElement::Uri
+                | ResultsElement::Blank
+                | ResultsElement::Literal
+                | ResultsElement::Boolean,
+            ) => {
                 self.text.push_str(text);
                 ReadStep::Nothing
             }
-            Some(Element::Other) => ReadStep::Nothing,
+            Some(ResultsElement::Other) => ReadStep::Nothing,
             _ if text.trim_ascii().is_empty() => ReadStep::Nothing,
             _ => wrong("text between elements, expected only white space"),
         }
@@ -335,7 +343,7 @@ impl ReaderState {
         };
         let mut bytes = Vec::new();
         match element {
-            Element::Uri => {
+            ResultsElement::Uri => {
                 let iri = self.text.trim_ascii();
                 if let Err(e) = NamedNodeRef::new(iri) {
                     return wrong(format!(
@@ -346,7 +354,7 @@ impl ReaderState {
                 term::push_iri(iri, &mut bytes);
                 self.term = Some(bytes);
             }
-            Element::Blank => {
+            ResultsElement::Blank => {
                 let label = labels::allowed(self.text.trim_ascii());
                 if label.is_empty() {
                     return wrong("a blank node has no label, expected one");
@@ -356,7 +364,7 @@ impl ReaderState {
                 bytes.extend_from_slice(label.as_bytes());
                 self.term = Some(bytes);
             }
-            Element::Literal => {
+            ResultsElement::Literal => {
                 match (self.language.as_str(), self.datatype.as_str()) {
                     ("", "") => {
                         bytes.push(term::STRING);
@@ -367,7 +375,7 @@ impl ReaderState {
                 }
                 self.term = Some(bytes);
             }
-            Element::Part(part) => {
+            ResultsElement::Part(part) => {
                 let Some(term) = self.term.take() else {
                     return wrong("a part of a triple has no term, expected one");
                 };
@@ -386,7 +394,7 @@ impl ReaderState {
                     return wrong("a part of a triple is given twice, expected it once");
                 }
             }
-            Element::Triple => {
+            ResultsElement::Triple => {
                 let Some([Some(s), Some(p), Some(o)]) = self.triples.pop() else {
                     return wrong(
                         "a part of a triple is missing, expected subject, predicate and object",
@@ -402,7 +410,7 @@ impl ReaderState {
                 }
                 self.term = Some(bytes);
             }
-            Element::Binding => {
+            ResultsElement::Binding => {
                 let Some(term) = self.term.take() else {
                     return wrong("a binding has no term, expected one");
                 };
@@ -410,7 +418,7 @@ impl ReaderState {
                     *cell = Some(term);
                 }
             }
-            Element::Boolean => {
+            ResultsElement::Boolean => {
                 self.boolean = match self.text.trim_ascii() {
                     "true" => Some(true),
                     "false" => Some(false),
@@ -421,9 +429,12 @@ impl ReaderState {
                     }
                 };
             }
-            Element::Sparql => self.has_results |= self.boolean.is_some(),
-            Element::Result => return ReadStep::Row,
-            Element::Head | Element::Variable | Element::Results | Element::Other => {}
+            ResultsElement::Sparql => self.has_results |= self.boolean.is_some(),
+            ResultsElement::Result => return ReadStep::Row,
+            ResultsElement::Head
+            | ResultsElement::Variable
+            | ResultsElement::Results
+            | ResultsElement::Other => {}
         }
         ReadStep::Nothing
     }

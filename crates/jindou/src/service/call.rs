@@ -4,7 +4,7 @@
 //! while it waits; between them are a few pieces of the body. If the query goes away, the thread ends at its next
 //! piece.
 
-use super::allow::{AllowList, NotAllowed, Target};
+use super::allow::{AllowList, NotAllowed, UrlTarget};
 use super::answer::{AnswerError, XmlAnswer};
 use super::labels::Labels;
 use super::tls::tls_config;
@@ -68,7 +68,7 @@ impl HttpCaller {
             .timeout_recv_response(None)
             .user_agent(concat!("jindou/", env!("CARGO_PKG_VERSION")))
             .build();
-        let resolver = Inside {
+        let resolver = AllowedResolver {
             list: Arc::clone(&list),
             names: DefaultResolver::default(),
         };
@@ -80,12 +80,12 @@ impl HttpCaller {
 /// Resolves names and keeps the addresses that may be contacted. The connection uses one of those, so that a second
 /// resolution cannot lead elsewhere.
 #[derive(Debug)]
-struct Inside {
+struct AllowedResolver {
     list: Arc<AllowList>,
     names: DefaultResolver,
 }
 
-impl Resolver for Inside {
+impl Resolver for AllowedResolver {
     fn resolve(
         &self,
         uri: &Uri,
@@ -115,17 +115,17 @@ pub(crate) enum ReplyPiece {
     Head(String),
     /// Empty at the end.
     Bytes(Vec<u8>),
-    Failed(Failure),
+    Failed(EndpointFailure),
 }
 
 /// Reason why an endpoint gave no answer.
-pub(crate) struct Failure {
+pub(crate) struct EndpointFailure {
     pub message: String,
     /// False if the endpoint may not be contacted at all.
     pub allowed: bool,
 }
 
-impl From<String> for Failure {
+impl From<String> for EndpointFailure {
     fn from(message: String) -> Self {
         Self {
             message,
@@ -134,13 +134,13 @@ impl From<String> for Failure {
     }
 }
 
-impl From<&str> for Failure {
+impl From<&str> for EndpointFailure {
     fn from(message: &str) -> Self {
         message.to_owned().into()
     }
 }
 
-impl From<NotAllowed> for Failure {
+impl From<NotAllowed> for EndpointFailure {
     fn from(e: NotAllowed) -> Self {
         Self {
             message: e.to_string(),
@@ -149,7 +149,7 @@ impl From<NotAllowed> for Failure {
     }
 }
 
-impl Failure {
+impl EndpointFailure {
     fn into_error(self, endpoint: &str) -> Error {
         Error::Service {
             endpoint: endpoint.to_owned(),
@@ -168,7 +168,7 @@ impl ServiceCaller for HttpCaller {
         cancel: &CancelToken,
         row: TakeRow<'_>,
     ) -> Result<()> {
-        let failed = |failure: Failure| failure.into_error(endpoint);
+        let failed = |failure: EndpointFailure| failure.into_error(endpoint);
         let url: Uri = endpoint
             .parse()
             .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
@@ -340,7 +340,7 @@ impl HttpCaller {
         ask: &Ask,
         limit: Option<Duration>,
         send: &SyncSender<ReplyPiece>,
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<(), EndpointFailure> {
         let accept = match ask {
             Ask::Query(_) => ACCEPT,
             Ask::Document(types) => types,
@@ -371,7 +371,7 @@ impl HttpCaller {
             };
             let mut answer = answer.map_err(|e| match e {
                 ureq::Error::Other(e) => match e.downcast::<NotAllowed>() {
-                    Ok(e) => Failure::from(*e),
+                    Ok(e) => EndpointFailure::from(*e),
                     Err(e) => e.to_string().into(),
                 },
                 e => e.to_string().into(),
@@ -387,7 +387,7 @@ impl HttpCaller {
                         .ok_or("it redirects without naming a destination")?;
                     let next = resolve(&url, to)
                         .ok_or_else(|| format!("it redirects to {to}, which is not a URL"))?;
-                    self.list.check(&next).map_err(|e| Failure {
+                    self.list.check(&next).map_err(|e| EndpointFailure {
                         message: format!("it redirects to {next}: {e}"),
                         allowed: false,
                     })?;
@@ -421,7 +421,10 @@ impl HttpCaller {
     }
 }
 
-fn pass_on(mut from: impl Read, send: &SyncSender<ReplyPiece>) -> std::result::Result<(), Failure> {
+fn pass_on(
+    mut from: impl Read,
+    send: &SyncSender<ReplyPiece>,
+) -> std::result::Result<(), EndpointFailure> {
     loop {
         let mut piece = vec![0; PIECE];
         let n = from.read(&mut piece).map_err(|e| e.to_string())?;
@@ -437,7 +440,7 @@ fn pass_on(mut from: impl Read, send: &SyncSender<ReplyPiece>) -> std::result::R
 fn resolve(from: &Uri, to: &str) -> Option<Uri> {
     let next: Uri = to.parse().ok()?;
     if next.scheme().is_some() {
-        return Target::from_url(&next).is_ok().then_some(next);
+        return UrlTarget::from_url(&next).is_ok().then_some(next);
     }
     if next.authority().is_some() || !to.starts_with('/') {
         return None;
@@ -453,7 +456,7 @@ fn resolve(from: &Uri, to: &str) -> Option<Uri> {
 /// Reason why a body ended early.
 enum Why {
     Own(Error),
-    Said(Failure),
+    Said(EndpointFailure),
 }
 
 impl Why {

@@ -1,7 +1,7 @@
 //! Documents for LOAD over HTTP, from hosts on the same kind of list as SERVICE's endpoints.
 
 use super::NotAllowed;
-use super::call::{Ask, Failure, HttpCaller, ReplyPiece};
+use super::call::{Ask, EndpointFailure, HttpCaller, ReplyPiece};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_parse::{Document, DocumentSource, Format};
 use ureq::http::Uri;
@@ -10,12 +10,12 @@ use ureq::http::Uri;
 const ACCEPT: &str = "application/n-triples, application/n-quads;q=0.9, text/turtle;q=0.8, application/trig;q=0.7, application/rdf+xml;q=0.6, application/ld+json;q=0.5";
 
 /// Charged bytes, which are released when the document is dropped or handed on.
-struct Charge<'b> {
+struct DocumentCharge<'b> {
     budget: &'b MemoryBudget,
     bytes: u64,
 }
 
-impl Drop for Charge<'_> {
+impl Drop for DocumentCharge<'_> {
     fn drop(&mut self) {
         self.budget.release(self.bytes);
     }
@@ -23,7 +23,7 @@ impl Drop for Charge<'_> {
 
 impl DocumentSource for HttpCaller {
     fn fetch(&self, iri: &str, cancel: &CancelToken, memory: &MemoryBudget) -> Result<Document> {
-        let failed = |failure: Failure| Error::Document {
+        let failed = |failure: EndpointFailure| Error::Document {
             iri: iri.to_owned(),
             message: failure.message,
             allowed: failure.allowed,
@@ -35,7 +35,7 @@ impl DocumentSource for HttpCaller {
             .map_err(|_| failed(NotAllowed::NoUrl.into()))?;
         self.list().check(&url).map_err(|e| failed(e.into()))?;
         let mut body = self.start(url, Ask::Document(ACCEPT), cancel)?;
-        let mut charge = Charge {
+        let mut charge = DocumentCharge {
             budget: memory,
             bytes: 0,
         };

@@ -22,15 +22,15 @@ const OTHERWISE: &str = "x.";
 pub struct Labels<R> {
     inner: R,
     width: Width,
-    scan: Scan,
+    scan: LabelScan,
     piece: Vec<u8>,
     out: Vec<u8>,
     at: usize,
     ended: bool,
 }
 
-enum Scan {
-    Json(Json),
+enum LabelScan {
+    Json(LabelPosition),
     Nothing,
 }
 
@@ -41,8 +41,8 @@ impl<R: Read> Labels<R> {
             inner,
             width: Width::for_format(format),
             scan: match format {
-                QueryResultsFormat::Json => Scan::Json(Json::default()),
-                _ => Scan::Nothing,
+                QueryResultsFormat::Json => LabelScan::Json(LabelPosition::default()),
+                _ => LabelScan::Nothing,
             },
             piece: Vec::new(),
             out: Vec::new(),
@@ -54,7 +54,7 @@ impl<R: Read> Labels<R> {
 
 impl<R: Read> Read for Labels<R> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        if matches!(self.scan, Scan::Nothing) {
+        if matches!(self.scan, LabelScan::Nothing) {
             let n = self.inner.read(to)?;
             let read = to.get(..n).unwrap_or_default();
             self.width.pass(read).map_err(io::Error::other)?;
@@ -72,9 +72,9 @@ impl<R: Read> Read for Labels<R> {
             let piece = self.piece.get(..n).unwrap_or_default();
             self.width.pass(piece).map_err(io::Error::other)?;
             match &mut self.scan {
-                Scan::Json(json) if self.ended => json.end(&mut self.out),
-                Scan::Json(json) => piece.iter().for_each(|b| json.byte(*b, &mut self.out)),
-                Scan::Nothing => {}
+                LabelScan::Json(json) if self.ended => json.end(&mut self.out),
+                LabelScan::Json(json) => piece.iter().for_each(|b| json.byte(*b, &mut self.out)),
+                LabelScan::Nothing => {}
             }
         }
         let rest = self.out.get(self.at..).unwrap_or_default();
@@ -88,7 +88,7 @@ impl<R: Read> Read for Labels<R> {
 /// The position in a JSON document, in as much detail as is needed to recognise the `value` of an object whose `type`
 /// came before and is `bnode`.
 #[derive(Default)]
-struct Json {
+struct LabelPosition {
     place: InJson,
     /// The current string, as far as it is short and may be relevant.
     string: Vec<u8>,
@@ -120,7 +120,7 @@ enum Key {
     Other,
 }
 
-impl Json {
+impl LabelPosition {
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
         match self.place {
             InJson::Between => {

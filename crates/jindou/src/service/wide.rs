@@ -34,7 +34,7 @@ pub enum WideAnswer {
 
 /// The position in an answer, in as much detail as the check of its width needs.
 pub enum Width {
-    Json(Json),
+    Json(VariablesPosition),
     Tsv {
         /// Tabs since the last line ended.
         tabs: usize,
@@ -49,7 +49,7 @@ impl Width {
     /// The position at the beginning of an answer in this format.
     pub fn for_format(format: QueryResultsFormat) -> Self {
         match format {
-            QueryResultsFormat::Json => Self::Json(Json::default()),
+            QueryResultsFormat::Json => Self::Json(VariablesPosition::default()),
             QueryResultsFormat::Tsv => Self::Tsv {
                 tabs: 0,
                 ended: false,
@@ -108,13 +108,13 @@ fn at_most(n: usize, most: usize, otherwise: WideAnswer) -> Result<(), WideAnswe
 /// The position in a JSON document. Variables are the strings of an array called `vars` in an object of the root
 /// object.
 #[derive(Default)]
-pub struct Json {
+pub struct VariablesPosition {
     depth: usize,
     in_string: bool,
     /// True if the last byte of a string was a backslash that escapes the next.
     escape: bool,
     /// The current or the last string, as far as it can be `vars`.
-    string: Name,
+    string: MemberName,
     /// True if a colon came after the last string.
     has_key: bool,
     in_variables: bool,
@@ -123,7 +123,7 @@ pub struct Json {
 
 /// A string, as far as it can be `vars`.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Name {
+enum MemberName {
     /// The beginning of `vars`, or all of it.
     Begun(usize),
     /// A string with an escape, which can be anything.
@@ -134,18 +134,20 @@ enum Name {
 
 const VARIABLES: &[u8] = b"vars";
 
-impl Json {
+impl VariablesPosition {
     fn byte(&mut self, byte: u8) -> Result<(), WideAnswer> {
         if self.in_string {
             match byte {
                 _ if self.escape => self.escape = false,
                 b'"' => self.in_string = false,
-                b'\\' => (self.escape, self.string) = (true, Name::Escaped),
+                b'\\' => (self.escape, self.string) = (true, MemberName::Escaped),
                 _ => {
                     self.string = match self.string {
-                        Name::Begun(n) if VARIABLES.get(n) == Some(&byte) => Name::Begun(n + 1),
-                        Name::Escaped => Name::Escaped,
-                        _ => Name::Other,
+                        MemberName::Begun(n) if VARIABLES.get(n) == Some(&byte) => {
+                            MemberName::Begun(n + 1)
+                        }
+                        MemberName::Escaped => MemberName::Escaped,
+                        _ => MemberName::Other,
                     }
                 }
             }
@@ -153,7 +155,7 @@ impl Json {
         }
         match byte {
             b'"' => {
-                (self.in_string, self.string) = (true, Name::Begun(0));
+                (self.in_string, self.string) = (true, MemberName::Begun(0));
                 if self.in_variables {
                     self.variables += 1;
                     return at_most(self.variables, MOST_VARIABLES, WideAnswer::Variables);
@@ -162,7 +164,8 @@ impl Json {
             b':' => self.has_key = true,
             b',' => self.has_key = false,
             b'{' | b'[' => {
-                let may_be = [Name::Begun(VARIABLES.len()), Name::Escaped].contains(&self.string);
+                let may_be = [MemberName::Begun(VARIABLES.len()), MemberName::Escaped]
+                    .contains(&self.string);
                 self.in_variables = byte == b'[' && self.depth == 2 && self.has_key && may_be;
                 self.has_key = false;
                 self.depth += 1;

@@ -128,7 +128,7 @@ pub(super) fn load(
     into: Option<&str>,
     options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
-) -> Result<Gathered> {
+) -> Result<GatheredQuads> {
     let Some(documents) = options.documents.as_deref() else {
         return Err(Error::Document {
             iri: iri.to_owned(),
@@ -163,14 +163,14 @@ pub(super) fn load(
 
 /// The quads of a source that are to be inserted. They are read before the writer's turn begins, so that a parser never
 /// holds up other writers.
-pub(super) struct Gathered {
+pub(super) struct GatheredQuads {
     changes: Changes,
     prefixes: DeclaredPrefixes,
     charge: Charge,
     cancel: CancelToken,
 }
 
-impl Gathered {
+impl GatheredQuads {
     /// Adds them to the changes of a transaction.
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
         let Self {
@@ -203,7 +203,7 @@ pub(super) fn gather(
     options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
     progress: &Progress,
-) -> Result<Gathered> {
+) -> Result<GatheredQuads> {
     let (workers, memory) = (options.threads, &options.memory);
     let only = match only {
         Some(GraphName::Named(iri)) => {
@@ -212,7 +212,7 @@ pub(super) fn gather(
         Some(GraphName::Default) => Some(Vec::new()),
         None => None,
     };
-    let shared = Mutex::new(Gathered {
+    let shared = Mutex::new(GatheredQuads {
         changes: Changes::new(),
         prefixes: DeclaredPrefixes::default(),
         charge: Charge::new(Holder::Rest, memory),
@@ -254,7 +254,7 @@ pub(super) fn gather(
 const WORK: usize = 8 << 20;
 
 struct IntoChanges<'a> {
-    gathered: &'a Mutex<Gathered>,
+    gathered: &'a Mutex<GatheredQuads>,
     only: Option<&'a [u8]>,
     pool: &'a dyn WorkerPool,
     cancel: &'a CancelToken,

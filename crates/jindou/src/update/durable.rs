@@ -7,7 +7,7 @@ use super::writer::Writer;
 use crate::runtime::Runtime;
 use jindou_dictionary::index::Indexes;
 use jindou_engine::Hub;
-use jindou_log::{Directory, Durability, Files, Log, Options, Recovery, StoreLock};
+use jindou_log::{Directory, Durability, Files, Log, LogOptions, Recovery, StoreLock};
 use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
@@ -77,11 +77,11 @@ impl OpenOptions {
 }
 
 /// A store directory that this process may change.
-pub(crate) struct Disk {
+pub(crate) struct WritableStore {
     dir: PathBuf,
     lock: StoreLock,
-    options: Options,
-    open: RwLock<Open>,
+    options: LogOptions,
+    open: RwLock<OpenBase>,
     /// Name of the current work on the files as a whole.
     work: Mutex<Option<&'static str>>,
     /// Time of the last record.
@@ -89,7 +89,7 @@ pub(crate) struct Disk {
 }
 
 /// The base in use, and its log.
-struct Open {
+struct OpenBase {
     place: BaseLocation,
     log: Arc<Log>,
     /// Reason why updates are no longer accepted.
@@ -97,7 +97,7 @@ struct Open {
 }
 
 /// The exclusive right to write or remove whole files of a store, until dropped.
-pub(crate) struct FilesPermit<'d>(&'d Disk);
+pub(crate) struct FilesPermit<'d>(&'d WritableStore);
 
 impl Drop for FilesPermit<'_> {
     fn drop(&mut self) {
@@ -105,7 +105,7 @@ impl Drop for FilesPermit<'_> {
     }
 }
 
-impl Disk {
+impl WritableStore {
     /// Begins work on the files as a whole. Until it ends, other such work is refused, and all of the log is kept.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Disk {
         self.open().place.clone()
     }
 
-    fn open(&self) -> std::sync::RwLockReadGuard<'_, Open> {
+    fn open(&self) -> std::sync::RwLockReadGuard<'_, OpenBase> {
         sync::read(&self.open)
     }
 
@@ -187,7 +187,7 @@ pub(crate) enum Switching {
     Uncertain(Error),
 }
 
-struct LogJournal(Arc<Disk>);
+struct LogJournal(Arc<WritableStore>);
 
 impl Journal for LogJournal {
     fn append(&self, number: u32, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
@@ -263,12 +263,12 @@ impl Ticket for jindou_log::Ticket {
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
     let found = match found_in_log(dir)? {
-        Found::None => return Ok(()),
-        Found::Gone(what) => {
+        FoundStore::None => return Ok(()),
+        FoundStore::Gone(what) => {
             report.damages.push(Damage::new(LOG, what));
             return Ok(());
         }
-        Found::Read(found) => found,
+        FoundStore::Read(found) => found,
     };
     report.files += found.files;
     report.bytes += found.bytes;
@@ -297,7 +297,7 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
 pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
-    let Found::Read(found) = found_in_log(dir)? else {
+    let FoundStore::Read(found) = found_in_log(dir)? else {
         return Ok([0; 2]);
     };
     let of_epoch = found.epochs.iter().filter(|e| e.0 == epoch);
@@ -308,23 +308,23 @@ pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
     Ok([count.sum(), found.bytes])
 }
 
-enum Found {
+enum FoundStore {
     /// No log exists, and none is needed.
     None,
     /// The whole log is missing; a description.
     Gone(String),
-    Read(jindou_log::Report),
+    Read(jindou_log::LogReport),
 }
 
 /// Reads the log of a store directory.
-fn found_in_log(dir: &Path) -> Result<Found> {
+fn found_in_log(dir: &Path) -> Result<FoundStore> {
     let mut tries = 0;
     loop {
         tries += 1;
         let place = match BaseLocation::find(dir) {
             Ok(place) => place,
             // Reported already.
-            Err(Error::Damaged { .. }) => return Ok(Found::None),
+            Err(Error::Damaged { .. }) => return Ok(FoundStore::None),
             Err(e) => return Err(e),
         };
         let manifest = Manifest::read(&place.folder())?;
@@ -336,14 +336,14 @@ fn found_in_log(dir: &Path) -> Result<Found> {
             )
         };
         match found {
-            Ok(Found::Read(ref report)) if report.is_sound() => return found,
+            Ok(FoundStore::Read(ref report)) if report.is_sound() => return found,
             found if tries == TRIES || !moved()? => return found,
             _ => {}
         }
     }
 }
 
-fn found_at(folder: &Path, manifest: &ManifestState) -> Result<Found> {
+fn found_at(folder: &Path, manifest: &ManifestState) -> Result<FoundStore> {
     let base = match manifest {
         ManifestState::Store(m) => Some((m.epoch, m.holds())),
         _ => None,
@@ -352,8 +352,10 @@ fn found_at(folder: &Path, manifest: &ManifestState) -> Result<Found> {
         Ok(files) => files,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             return Ok(match base {
-                Some((epoch, _)) if jindou_log::was_begun(folder, epoch)? => Found::Gone(gone()),
-                _ => Found::None,
+                Some((epoch, _)) if jindou_log::was_begun(folder, epoch)? => {
+                    FoundStore::Gone(gone())
+                }
+                _ => FoundStore::None,
             });
         }
         Err(e) => return Err(Error::io(folder, e)),
@@ -362,7 +364,7 @@ fn found_at(folder: &Path, manifest: &ManifestState) -> Result<Found> {
         Some((epoch, after)) => jindou_log::check_for(&files, epoch, after),
         None => jindou_log::check(&files),
     }
-    .map(Found::Read)
+    .map(FoundStore::Read)
 }
 
 /// The message that a log's whole folder is missing.
@@ -405,14 +407,14 @@ pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
 }
 
 /// An opened store directory.
-pub(crate) struct Opened {
+pub(crate) struct OpenedStore {
     pub writer: Writer,
     /// The findings in its log, if it has one.
     pub recovery: Option<Recovery>,
     /// `None` if it is only read.
-    pub disk: Option<Arc<Disk>>,
+    pub disk: Option<Arc<WritableStore>>,
     /// Set for a store that is only read.
-    pub reader: Option<Reader>,
+    pub reader: Option<ReadOnlyStore>,
     /// The state of the verification of its files.
     pub trust: Held,
     /// Runs parts of queries at the shards of a sharded store.
@@ -421,7 +423,7 @@ pub(crate) struct Opened {
 
 /// A store directory that is only read.
 #[derive(Clone, Debug)]
-pub(crate) struct Reader {
+pub(crate) struct ReadOnlyStore {
     pub dir: PathBuf,
     /// Commit time of the last replayed record.
     pub last: Option<u64>,
@@ -443,7 +445,7 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
 /// # Errors
 /// As [`current`]; [`Error::Damaged`] when the log is damaged, and for [`Access::Write`] [`Error::InUse`] when another process has the
 /// store; [`Error::Io`].
-pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
+pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     // Nothing must be written to a folder that is not a store.
     current(dir)?;
     let lock = match options.access {
@@ -458,7 +460,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
     }
 }
 
-fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
+fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedStore> {
     let (base, place) = open_at(dir, &options.indexes)?;
     if place.number() > 0
         && let Err(e) = place.confirm()
@@ -482,7 +484,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         // A full disk, for example: there is no log to read, and none can be created.
         Err(e) if options.access == Access::Any && !folder.exists() => {
             let why = format!("{}: {e}", folder.display());
-            return Ok(Opened {
+            return Ok(OpenedStore {
                 hub: None,
                 writer: Writer::new(head, Err(why)),
                 recovery: None,
@@ -493,9 +495,9 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         }
         Err(e) => return Err(Error::io(&folder, e)),
     };
-    let log_options = Options {
+    let log_options = LogOptions {
         durability: options.durability,
-        ..Options::default()
+        ..LogOptions::default()
     };
     let mut replay = |_: u32, record: &[u8]| -> Result<()> {
         head = head.replay(record)?;
@@ -506,11 +508,11 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
     if after > 0 {
         let _ = log.truncate(after);
     }
-    let disk = Arc::new(Disk {
+    let disk = Arc::new(WritableStore {
         dir: dir.to_owned(),
         lock,
         options: log_options,
-        open: RwLock::new(Open {
+        open: RwLock::new(OpenBase {
             place,
             log: Arc::new(log),
             refused: None,
@@ -518,7 +520,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
         work: Mutex::new(None),
         last: AtomicU64::new(0),
     });
-    Ok(Opened {
+    Ok(OpenedStore {
         hub: None,
         writer: Writer::new(head, Ok(Box::new(LogJournal(Arc::clone(&disk))))),
         recovery: Some(recovery),
@@ -529,14 +531,14 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<Opened> {
 }
 
 /// Opens a store in its present state, read-only for this reason.
-fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
+fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<OpenedStore> {
     let whole = read_whole(dir, options.verify, &options.indexes, None)?;
-    Ok(Opened {
+    Ok(OpenedStore {
         hub: None,
         writer: Writer::new(whole.head, Err(why)),
         recovery: whole.recovery,
         disk: None,
-        reader: Some(Reader {
+        reader: Some(ReadOnlyStore {
             dir: dir.to_owned(),
             last: whole.last,
             verify: options.verify,
@@ -547,7 +549,7 @@ fn read(dir: &Path, why: String, options: &OpenOptions) -> Result<Opened> {
 }
 
 /// A store that was read.
-pub(crate) struct Whole {
+pub(crate) struct StoreContents {
     pub head: Snapshot,
     recovery: Option<Recovery>,
     /// Commit time of the last record in the log.
@@ -562,7 +564,7 @@ pub(crate) fn read_whole(
     verify: Verify,
     indexes: &Indexes,
     before: Option<&Base>,
-) -> Result<Whole> {
+) -> Result<StoreContents> {
     let mut tries = 0;
     let mut failed = (0, String::new());
     loop {
@@ -591,7 +593,7 @@ fn read_once(
     verify: Verify,
     indexes: &Indexes,
     before: Option<&Base>,
-) -> Result<Whole> {
+) -> Result<StoreContents> {
     let (base, place) = open_after(dir, indexes, before)?;
     let trust = match (verify, before) {
         (Verify::Eager, Some(before)) => {
@@ -603,7 +605,7 @@ fn read_once(
         }
         _ => trust(verify, &place.folder(), &base)?,
     };
-    let mut whole = Whole {
+    let mut whole = StoreContents {
         head: Snapshot::of_base(base),
         recovery: None,
         last: None,

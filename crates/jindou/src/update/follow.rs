@@ -7,7 +7,7 @@
 //!   another base, or another history ─► the store is opened again ─► published
 //! ```
 
-use super::durable::{Reader, log_in, read_whole};
+use super::durable::{ReadOnlyStore, log_in, read_whole};
 use super::trust::Verify;
 use crate::database::{Database, guarded};
 use jindou_model::sync;
@@ -78,7 +78,7 @@ impl Seen {
 
 struct Follower {
     db: Database,
-    reader: Reader,
+    reader: ReadOnlyStore,
     seen: Seen,
     settled: bool,
 }

@@ -3,7 +3,7 @@
 
 use super::transaction::Transaction;
 use jindou_graph::Edges;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::{ChangeTerm, Snapshot};
@@ -13,7 +13,7 @@ const LOOK: usize = 1 << 12;
 
 /// The graphs to which an operation applies.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
+pub(super) enum TargetGraphs {
     Default,
     /// The graph of this name.
     Named(Canonical),
@@ -21,13 +21,13 @@ pub(super) enum Target {
     All,
 }
 
-impl Target {
+impl TargetGraphs {
     pub(super) fn named(name: &NamedNode) -> Self {
         Self::Named(name.canonical())
     }
 }
 
-impl From<&GraphTarget> for Target {
+impl From<&GraphTarget> for TargetGraphs {
     fn from(target: &GraphTarget) -> Self {
         match target {
             GraphTarget::NamedNode(n) => Self::named(n),
@@ -39,20 +39,26 @@ impl From<&GraphTarget> for Target {
 }
 
 /// Removes all quads of the graphs. O(quads in them), and for all graphs or the default graph O(keys of all predicates).
-pub(super) fn clear(tx: &mut Transaction, target: &Target) -> Result<()> {
+pub(super) fn clear(tx: &mut Transaction, target: &TargetGraphs) -> Result<()> {
     let snapshot = tx.current()?;
     let mut keys = Vec::new();
     let scope = match target {
-        Target::Default => Scope::Default,
-        Target::AllNamed => Scope::AnyNamed,
-        Target::All => Scope::Union,
-        Target::Named(name) => {
+        TargetGraphs::Default => GraphScope::Default,
+        TargetGraphs::AllNamed => GraphScope::AnyNamed,
+        TargetGraphs::All => GraphScope::Union,
+        TargetGraphs::Named(name) => {
             let Some(graph) = snapshot.lookup(name) else {
                 return Ok(());
             };
             for p in snapshot.graph_predicates(graph.0) {
                 snapshot.graph_subjects(graph.0, PredicateId(p), &mut keys);
-                remove(tx, &snapshot, PredicateId(p), &keys, Scope::Named(graph.0))?;
+                remove(
+                    tx,
+                    &snapshot,
+                    PredicateId(p),
+                    &keys,
+                    GraphScope::Named(graph.0),
+                )?;
             }
             return Ok(());
         }
@@ -72,7 +78,7 @@ fn remove(
     snapshot: &Snapshot,
     predicate: PredicateId,
     subjects: &[u32],
-    scope: Scope<'_>,
+    scope: GraphScope<'_>,
 ) -> Result<()> {
     let edges = snapshot.edges(predicate, Direction::Out);
     let p = ChangeTerm::Id(snapshot.vertex_of(predicate).0);
@@ -92,34 +98,35 @@ fn remove(
 }
 
 /// True if a graph has a quad; all graphs together always exist. O(its subjects) at worst.
-pub(super) fn is_there(snapshot: &Snapshot, target: &Target) -> bool {
+pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
     let graph = match target {
-        Target::Default => {
+        TargetGraphs::Default => {
             let mut keys = Vec::new();
             return (0..snapshot.predicate_count()).map(PredicateId).any(|p| {
                 keys.clear();
                 let edges = snapshot.edges(p, Direction::Out);
-                edges.candidate_keys(Scope::Default, &mut keys);
-                keys.iter().any(|&s| has_edge(&edges, s, Scope::Default))
+                edges.candidate_keys(GraphScope::Default, &mut keys);
+                keys.iter()
+                    .any(|&s| has_edge(&edges, s, GraphScope::Default))
             });
         }
-        Target::Named(name) => match snapshot.lookup(name) {
+        TargetGraphs::Named(name) => match snapshot.lookup(name) {
             Some(graph) => graph.0,
             None => return false,
         },
-        Target::AllNamed | Target::All => return true,
+        TargetGraphs::AllNamed | TargetGraphs::All => return true,
     };
     let mut subjects = Vec::new();
     snapshot.graph_predicates(graph).into_iter().any(|p| {
         let p = PredicateId(p);
         snapshot.graph_subjects(graph, p, &mut subjects);
         let edges = snapshot.edges(p, Direction::Out);
-        let scope = Scope::Named(graph);
+        let scope = GraphScope::Named(graph);
         subjects.iter().any(|&s| has_edge(&edges, s, scope))
     })
 }
 
-fn has_edge(edges: &Edges<'_>, key: u32, scope: Scope<'_>) -> bool {
+fn has_edge(edges: &Edges<'_>, key: u32, scope: GraphScope<'_>) -> bool {
     let mut any = false;
     edges.for_each(key, scope, |_, _| any = true);
     any

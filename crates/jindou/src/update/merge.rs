@@ -7,7 +7,7 @@
 //!                               ─► the log forgets what is merged, replaced files go
 //! ```
 
-use super::durable::Disk;
+use super::durable::WritableStore;
 use crate::database::Database;
 use jindou_log::{Directory, Files};
 use jindou_model::sync;
@@ -155,7 +155,7 @@ impl Database {
         result
     }
 
-    fn merge_place(&self) -> Result<&Disk> {
+    fn merge_place(&self) -> Result<&WritableStore> {
         self.inner.may_write()?;
         self.inner.disk.as_deref().ok_or_else(|| {
             Error::Usage("an in-memory database has no files to merge changes into".into())

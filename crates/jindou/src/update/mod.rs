@@ -41,7 +41,9 @@ mod writer;
 pub use batch::Batch;
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{Disk, Opened, Reader, alone, check_log, log_in, log_size, micros};
+pub(crate) use durable::{
+    OpenedStore, ReadOnlyStore, WritableStore, alone, check_log, log_in, log_size, micros,
+};
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
@@ -366,7 +368,7 @@ impl Database {
     /// random, so that a store never has a label with it already.
     #[must_use]
     pub fn document_number() -> u64 {
-        transaction::Labels::new().document()
+        transaction::LabelGenerator::new().document()
     }
 
     /// Ok if the database can be changed.
@@ -399,7 +401,7 @@ impl Database {
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
         progress: &Progress,
-    ) -> Result<documents::Gathered> {
+    ) -> Result<documents::GatheredQuads> {
         guarded(|| documents::gather(source, only, options, cancel, progress))
     }
 

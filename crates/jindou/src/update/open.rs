@@ -3,16 +3,16 @@
 
 use super::documents;
 use super::transaction::Transaction;
-use super::writer::{Turn, Writer};
+use super::writer::{Writer, WriterTurn};
 use super::{Batch, UpdateOptions, UpdateReport};
-use crate::database::{Database, Inner, guarded, watching};
+use crate::database::{Database, DatabaseState, guarded, watching};
 use jindou_model::{CancelToken, Progress, QuadSource, Result};
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The writer of a database, kept alive together with it.
-struct WriterOf(Arc<Inner>);
+struct WriterOf(Arc<DatabaseState>);
 
 impl Deref for WriterOf {
     type Target = Writer;
@@ -53,7 +53,7 @@ impl Deref for WriterOf {
 /// ```
 pub struct OpenTransaction {
     db: Database,
-    turn: Turn<WriterOf>,
+    turn: WriterTurn<WriterOf>,
     changes: Transaction,
     /// A read-only database over the changes so far, made on demand.
     view: Option<Database>,

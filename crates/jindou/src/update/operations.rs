@@ -1,9 +1,9 @@
 //! The operations of a request.
 
 use super::UpdateOptions;
-use super::documents::{self, Gathered};
-use super::graphs::{self, Target};
-use super::template::{self, Quads};
+use super::documents::{self, GatheredQuads};
+use super::graphs::{self, TargetGraphs};
+use super::template::{self, TemplateQuads};
 use super::transaction::Transaction;
 use crate::blank_nodes;
 use crate::runtime::{Computing, Settled};
@@ -13,7 +13,7 @@ use jindou_plan::sparql::{
     BlankNode, GraphName, GraphPattern, GraphUpdateOperation as Op, GroundQuad, GroundQuadPattern,
     Quad, QuadPattern, Query, QueryDataset, Term, Variable,
 };
-use jindou_plan::{Operation, Parsed, PlanOptions, Request, Weight};
+use jindou_plan::{Parsed, PlanOptions, UpdateOperation, UpdateRequest, Weight};
 use jindou_store::ChangeTerm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ const LOOK: usize = 1 << 12;
 const LOOK_BYTES: usize = 8 << 20;
 
 /// Documents of LOADs, by the numbers of their operations.
-pub(super) type Loaded = FxHashMap<usize, Result<Gathered>>;
+pub(super) type Loaded = FxHashMap<usize, Result<GatheredQuads>>;
 
 /// Reads the documents of a request's LOADs before the turn to write, so that a parser or another server never holds up
 /// other writers. A failure is reported when its operation's turn comes; unless that is SILENT, documents after it are
 /// not read.
 pub(super) fn read_documents(
-    request: &Request,
+    request: &UpdateRequest,
     options: &Settled<'_, UpdateOptions>,
     cancel: &CancelToken,
 ) -> Loaded {
@@ -63,7 +63,7 @@ pub(super) fn read_documents(
 /// # Errors
 /// The error of the first operation that fails, with its place in the request.
 pub(super) fn run(
-    request: &Request,
+    request: &UpdateRequest,
     mut loaded: Loaded,
     options: &Settled<'_, UpdateOptions>,
     tx: &mut Transaction,
@@ -112,7 +112,7 @@ fn placed(e: Error, (line, column): (usize, usize)) -> Error {
 }
 
 /// Adds a document that was read.
-fn load(silent: bool, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
+fn load(silent: bool, loaded: Option<Result<GatheredQuads>>, tx: &mut Transaction) -> Result<()> {
     let loaded =
         loaded.unwrap_or_else(|| Err(Error::Internal("a document was not read for LOAD".into())));
     match loaded {
@@ -129,17 +129,17 @@ fn load(silent: bool, loaded: Option<Result<Gathered>>, tx: &mut Transaction) ->
 }
 
 struct Evaluation<'a> {
-    operation: &'a Operation,
-    request: &'a Request,
+    operation: &'a UpdateOperation,
+    request: &'a UpdateRequest,
     options: &'a Settled<'a, UpdateOptions>,
     using: Option<&'a QueryDataset>,
 }
 
 impl Evaluation<'_> {
-    fn run(&self, loaded: Option<Result<Gathered>>, tx: &mut Transaction) -> Result<()> {
+    fn run(&self, loaded: Option<Result<GatheredQuads>>, tx: &mut Transaction) -> Result<()> {
         tx.cancel.check()?;
         if let Some(from) = &self.operation.copied_from
-            && !graphs::is_there(&tx.current()?, &Target::named(&from.graph))
+            && !graphs::is_there(&tx.current()?, &TargetGraphs::named(&from.graph))
         {
             // The standard allows a failure here (§3.2.3). Nothing is changed: a misspelt graph name must not empty
             // another graph.
@@ -165,7 +165,7 @@ impl Evaluation<'_> {
             // (§3.1.3).
             Op::Clear { graph, .. } | Op::Drop { graph, .. } => graphs::clear(tx, &graph.into()),
             Op::Create { silent, graph } => {
-                if !silent && graphs::is_there(&tx.current()?, &Target::named(graph)) {
+                if !silent && graphs::is_there(&tx.current()?, &TargetGraphs::named(graph)) {
                     return Err(Error::Conflict(format!(
                         "the graph {graph} already exists; CREATE SILENT ignores this"
                     )));
@@ -197,8 +197,8 @@ impl Evaluation<'_> {
         let scope = Scope::new(Holder::Text, &options.memory, &tx.cancel);
         let ((delete, insert, variables, plan), _charge) = scope.make(|| {
             let mut variables: Vec<Variable> = Vec::new();
-            let delete = Quads::to_delete(delete, &snapshot, &mut variables);
-            let insert = Quads::to_insert(insert, &snapshot, &mut variables);
+            let delete = TemplateQuads::to_delete(delete, &snapshot, &mut variables);
+            let insert = TemplateQuads::to_insert(insert, &snapshot, &mut variables);
             let mut query = Query::Select {
                 dataset: using.or(self.using.filter(|_| !whole)).cloned(),
                 pattern: Arc::new(GraphPattern::Project {
@@ -232,7 +232,7 @@ impl Evaluation<'_> {
             insert: &insert,
             variables: &variables,
         };
-        let mut rows = template::Rows::new(
+        let mut rows = template::TemplateRows::new(
             &templates,
             &plan.columns,
             &snapshot,

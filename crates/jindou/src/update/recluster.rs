@@ -7,14 +7,11 @@
 //! The new base gets its own log with the same transactions under the same numbers, so only the ids differ afterwards.
 //! Until `current.jd` is replaced the old base and log are authoritative; from then on the new ones are.
 
-use super::durable::{Disk, Switching};
+use super::durable::{Switching, WritableStore};
 use crate::database::{Database, guarded, watching};
 use jindou_dictionary::index::Indexes;
 use jindou_log::Log;
-use jindou_model::prefixes::PrefixPlace;
-use jindou_model::{
-    CancelToken, Error, Progress, QuadBatch, QuadSink, QuadSource, Result, setters,
-};
+use jindou_model::{CancelToken, CancellableSource, Error, Progress, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{BaseLocation, open_at};
 use jindou_store::{LoadOptions, PHASES, Snapshot, SnapshotQuads, Successor, load_successor};
@@ -130,7 +127,7 @@ impl Database {
 
     fn recluster_alone(
         &self,
-        disk: &Disk,
+        disk: &WritableStore,
         options: &ReclusterOptions,
         progress: &Progress,
     ) -> Result<ReclusterReport> {
@@ -154,10 +151,7 @@ impl Database {
             })
             .with_prefixes(Arc::clone(snapshot.prefixes()));
         let cancel = watching(options.cancel.clone(), &snapshot);
-        let source = Cancellable {
-            source: SnapshotQuads::new(snapshot.clone()),
-            cancel: &cancel,
-        };
+        let source = CancellableSource::new(SnapshotQuads::new(snapshot.clone()), &cancel);
         let of = Successor {
             snapshot: snapshot.number() - back,
             number: next.number(),
@@ -193,7 +187,7 @@ impl Database {
     /// Brings a new base up to date and puts it in the old one's place.
     fn take_over(
         &self,
-        disk: &Disk,
+        disk: &WritableStore,
         next: BaseLocation,
         back: u32,
         options: &ReclusterOptions,
@@ -251,7 +245,7 @@ impl Database {
 
 /// A new base that is being brought up to date.
 struct Successive<'d> {
-    disk: &'d Disk,
+    disk: &'d WritableStore,
     snapshot: Snapshot,
     log: Log,
     /// Difference by which its numbers are smaller than the old base's.
@@ -316,43 +310,5 @@ impl Successive<'_> {
             ticket.wait()?;
         }
         Ok(())
-    }
-}
-
-/// A source that ends with an error once the token is cancelled.
-struct Cancellable<'c, S> {
-    source: S,
-    cancel: &'c CancelToken,
-}
-
-impl<S: QuadSource> QuadSource for Cancellable<'_, S> {
-    fn run(
-        &self,
-        worker: usize,
-        workers: usize,
-        sink: &mut dyn QuadSink,
-        progress: &Progress,
-    ) -> Result<()> {
-        struct Checked<'b> {
-            sink: &'b mut dyn QuadSink,
-            cancel: &'b CancelToken,
-        }
-        impl QuadSink for Checked<'_> {
-            fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
-                self.cancel.check()?;
-                self.sink.batch(batch)
-            }
-
-            fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
-                self.sink.prefix(place, name, iri)
-            }
-        }
-        let cancel = self.cancel;
-        let checked = &mut Checked { sink, cancel };
-        self.source.run(worker, workers, checked, progress)
-    }
-
-    fn size_hint(&self) -> Option<u64> {
-        self.source.size_hint()
     }
 }

@@ -1,6 +1,6 @@
 //! Opening one server's shards of a store whose other shards are on other servers.
 
-use super::durable::{Access, OpenOptions, Opened};
+use super::durable::{Access, OpenOptions, OpenedStore};
 use super::shards::hub_of;
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
@@ -24,7 +24,7 @@ pub(crate) fn open_server(
     file: &ClusterFile,
     name: &str,
     options: &OpenOptions,
-) -> Result<Opened> {
+) -> Result<OpenedStore> {
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
@@ -60,7 +60,7 @@ pub(crate) fn open_server(
     let client: Arc<dyn ShardClient> = Arc::new(servers);
     hub.connect(&client);
     let snapshot = snapshot_of_shard(first, client)?;
-    Ok(Opened {
+    Ok(OpenedStore {
         hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,

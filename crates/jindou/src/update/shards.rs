@@ -1,9 +1,9 @@
 //! Opening a sharded store.
 
-use super::durable::{self, Access, OpenOptions, Opened};
+use super::durable::{self, Access, OpenOptions, OpenedStore};
 use super::trust::{Held, Trust, Verify, compare};
 use super::writer::Writer;
-use jindou_cluster::shards::{Near, ShardClient, snapshot_of_shard};
+use jindou_cluster::shards::{NearShards, ShardClient, snapshot_of_shard};
 use jindou_engine::{Hub, LocalShards};
 use jindou_graph::Graph;
 use jindou_graph::shard::Far;
@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock, Weak};
 ///
 /// # Errors
 /// As [`durable::open`]; [`Error::Damaged`] for a shard that is missing, damaged or of another load.
-pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
+pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     match Cluster::read(dir)? {
         Some(cluster) => open_shards_of(dir, &cluster, options),
         None => durable::open(dir, options),
@@ -26,12 +26,12 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<Opened> {
 
 /// The shards of this process, as parts of queries read them.
 #[derive(Clone)]
-struct Local {
+struct LocalParts {
     bases: Arc<Vec<Option<Arc<Base>>>>,
     client: Arc<OnceLock<Weak<dyn ShardClient>>>,
 }
 
-impl LocalShards for Local {
+impl LocalShards for LocalParts {
     fn open(&self, shard: u32, cancel: CancelToken) -> Result<(Arc<dyn Graph>, CancelToken)> {
         let gone = |message: &str| Error::Shard {
             shard,
@@ -49,7 +49,7 @@ impl LocalShards for Local {
 }
 
 /// A hub, and the local shards, which must be told how to reach the others once that is known.
-pub(crate) struct NewHub(pub Hub, Local);
+pub(crate) struct NewHub(pub Hub, LocalParts);
 
 impl NewHub {
     /// Sets the client through which other shards are reached.
@@ -62,7 +62,7 @@ impl NewHub {
 
 /// A hub over the shards of this process, with queries asked at shard `home`.
 pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOptions) -> NewHub {
-    let local = Local {
+    let local = LocalParts {
         bases: Arc::new(bases),
         client: Arc::default(),
     };
@@ -78,7 +78,7 @@ pub(crate) fn hub_of(bases: Vec<Option<Arc<Base>>>, home: u32, options: &OpenOpt
 }
 
 /// Opens all shards of a store in this process, to be read.
-fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Result<Opened> {
+fn open_shards_of(dir: &Path, cluster: &Cluster, options: &OpenOptions) -> Result<OpenedStore> {
     open_shards_at(dir, cluster, options, 0, |client| client)
 }
 
@@ -93,12 +93,12 @@ pub(crate) fn open_shards_at(
     options: &OpenOptions,
     home: u32,
     through: impl FnOnce(Arc<dyn ShardClient>) -> Arc<dyn ShardClient>,
-) -> Result<Opened> {
+) -> Result<OpenedStore> {
     const WHY: &str = "a sharded store cannot be updated yet";
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
-    let shards = Near::new(open_shards(dir, cluster)?);
+    let shards = NearShards::new(open_shards(dir, cluster)?);
     let mut verified = Held(Arc::default());
     // A later request then finds it done.
     if options.verify != Verify::Off {
@@ -120,7 +120,7 @@ pub(crate) fn open_shards_at(
     let client = through(Arc::new(shards.with_posts(Arc::new(hub.0.clone()))));
     hub.connect(&client);
     let snapshot = snapshot_of_shard(base, client)?;
-    Ok(Opened {
+    Ok(OpenedStore {
         hub: Some(hub.0),
         writer: Writer::new(snapshot, Err(WHY.into())),
         recovery: None,

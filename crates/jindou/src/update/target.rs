@@ -1,8 +1,8 @@
 //! Requests that may change one graph only (SPARQL 1.1 Graph Store HTTP Protocol, PATCH).
 
-use super::graphs::Target;
+use super::graphs::TargetGraphs;
 use jindou_model::{Error, Result};
-use jindou_plan::Request;
+use jindou_plan::UpdateRequest;
 use jindou_plan::sparql::{
     GraphName as Name, GraphNamePattern, GraphTarget, GraphUpdateOperation as Op, NamedNode,
     QueryDataset,
@@ -20,10 +20,12 @@ pub enum GraphName {
 impl GraphName {
     /// # Errors
     /// [`Error::Query`] when the name is not an IRI.
-    pub(super) fn target(&self) -> Result<Target> {
+    pub(super) fn target(&self) -> Result<TargetGraphs> {
         Ok(match self {
-            Self::Default => Target::Default,
-            Self::Named(_) => Target::named(&self.node()?.unwrap_or(NamedNode::new_unchecked(""))),
+            Self::Default => TargetGraphs::Default,
+            Self::Named(_) => {
+                TargetGraphs::named(&self.node()?.unwrap_or(NamedNode::new_unchecked("")))
+            }
         })
     }
 
@@ -41,7 +43,7 @@ impl GraphName {
 ///
 /// # Errors
 /// [`Error::Conflict`] with its place for an operation that could change another graph.
-pub(super) fn restrict(request: &mut Request, only: &GraphName) -> Result<()> {
+pub(super) fn restrict(request: &mut UpdateRequest, only: &GraphName) -> Result<()> {
     let node = only.node()?;
     for operation in &mut request.operations {
         let (line, column) = operation.at;

@@ -15,7 +15,7 @@ use rustc_hash::FxHashMap;
 use std::mem::swap;
 
 /// A template's term.
-enum TemplateTerm {
+enum CompiledTerm {
     /// An id of the store's.
     Id(u32),
     /// A term that the store does not have.
@@ -25,16 +25,16 @@ enum TemplateTerm {
     /// Number of a blank node, which is a new one in every row.
     Blank(usize),
     /// A triple term that contains variables or blank nodes.
-    Triple(Box<[TemplateTerm; 3]>),
+    Triple(Box<[CompiledTerm; 3]>),
 }
 
 /// The quads of a template: subject, predicate, object, graph.
-pub(super) struct Quads {
-    quads: Vec<([TemplateTerm; 3], Option<TemplateTerm>)>,
+pub(super) struct TemplateQuads {
+    quads: Vec<([CompiledTerm; 3], Option<CompiledTerm>)>,
     blanks: usize,
 }
 
-struct Compiler<'a> {
+struct TemplateCompiler<'a> {
     snapshot: &'a Snapshot,
     variables: &'a mut Vec<Variable>,
     /// Numbers of the variables.
@@ -43,7 +43,7 @@ struct Compiler<'a> {
     known: FxHashMap<Canonical, Option<u32>>,
 }
 
-impl<'a> Compiler<'a> {
+impl<'a> TemplateCompiler<'a> {
     fn new(snapshot: &'a Snapshot, variables: &'a mut Vec<Variable>) -> Self {
         Self {
             snapshot,
@@ -54,32 +54,32 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn known(&mut self, term: Canonical) -> TemplateTerm {
+    fn known(&mut self, term: Canonical) -> CompiledTerm {
         let snapshot = self.snapshot;
         let known = self.known.entry(term.clone());
         match known.or_insert_with(|| snapshot.lookup(&term).map(|id| id.0)) {
-            Some(id) => TemplateTerm::Id(*id),
-            None => TemplateTerm::New(term),
+            Some(id) => CompiledTerm::Id(*id),
+            None => CompiledTerm::New(term),
         }
     }
 
-    fn variable(&mut self, v: &Variable) -> TemplateTerm {
+    fn variable(&mut self, v: &Variable) -> CompiledTerm {
         let next = self.variables.len();
         let number = *self.numbers.entry(v.clone()).or_insert(next);
         if number == next {
             self.variables.push(v.clone());
         }
-        TemplateTerm::Variable(number)
+        CompiledTerm::Variable(number)
     }
 
-    fn predicate(&mut self, p: &NamedNodePattern) -> TemplateTerm {
+    fn predicate(&mut self, p: &NamedNodePattern) -> CompiledTerm {
         match p {
             NamedNodePattern::NamedNode(n) => self.known(n.canonical()),
             NamedNodePattern::Variable(v) => self.variable(v),
         }
     }
 
-    fn graph(&mut self, g: &GraphNamePattern) -> Option<TemplateTerm> {
+    fn graph(&mut self, g: &GraphNamePattern) -> Option<CompiledTerm> {
         match g {
             GraphNamePattern::DefaultGraph => None,
             GraphNamePattern::NamedNode(n) => Some(self.known(n.canonical())),
@@ -87,14 +87,14 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn term(&mut self, t: &TermPattern) -> TemplateTerm {
+    fn term(&mut self, t: &TermPattern) -> CompiledTerm {
         match t {
             TermPattern::NamedNode(n) => self.known(n.canonical()),
             TermPattern::Literal(l) => self.known(l.canonical().clone()),
             TermPattern::Variable(v) => self.variable(v),
             TermPattern::BlankNode(b) => {
                 let next = self.blanks.len();
-                TemplateTerm::Blank(*self.blanks.entry(b.clone()).or_insert(next))
+                CompiledTerm::Blank(*self.blanks.entry(b.clone()).or_insert(next))
             }
             TermPattern::Triple(t) => {
                 let TriplePattern {
@@ -102,7 +102,7 @@ impl<'a> Compiler<'a> {
                     predicate,
                     object,
                 } = &**t;
-                TemplateTerm::Triple(Box::new([
+                CompiledTerm::Triple(Box::new([
                     self.term(subject),
                     self.predicate(predicate),
                     self.term(object),
@@ -111,12 +111,12 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    fn ground(&mut self, t: &GroundTermPattern) -> TemplateTerm {
+    fn ground(&mut self, t: &GroundTermPattern) -> CompiledTerm {
         match t {
             GroundTermPattern::NamedNode(n) => self.known(n.canonical()),
             GroundTermPattern::Literal(l) => self.known(l.canonical().clone()),
             GroundTermPattern::Variable(v) => self.variable(v),
-            GroundTermPattern::Triple(t) => TemplateTerm::Triple(Box::new([
+            GroundTermPattern::Triple(t) => CompiledTerm::Triple(Box::new([
                 self.ground(&t.subject),
                 self.predicate(&t.predicate),
                 self.ground(&t.object),
@@ -125,14 +125,14 @@ impl<'a> Compiler<'a> {
     }
 }
 
-impl Quads {
+impl TemplateQuads {
     /// Compiles a DELETE template; its variables are added to the list.
     pub(super) fn to_delete(
         quads: &[GroundQuadPattern],
         snapshot: &Snapshot,
         variables: &mut Vec<Variable>,
     ) -> Self {
-        let mut c = Compiler::new(snapshot, variables);
+        let mut c = TemplateCompiler::new(snapshot, variables);
         let quads = quads
             .iter()
             .map(|q| {
@@ -153,7 +153,7 @@ impl Quads {
         snapshot: &Snapshot,
         variables: &mut Vec<Variable>,
     ) -> Self {
-        let mut c = Compiler::new(snapshot, variables);
+        let mut c = TemplateCompiler::new(snapshot, variables);
         let quads = quads
             .iter()
             .map(|q| {
@@ -172,33 +172,33 @@ impl Quads {
 
 /// Both templates of an operation, which refer to variables by number.
 pub(super) struct Templates<'a> {
-    pub(super) delete: &'a Quads,
-    pub(super) insert: &'a Quads,
+    pub(super) delete: &'a TemplateQuads,
+    pub(super) insert: &'a TemplateQuads,
     pub(super) variables: &'a [Variable],
 }
 
 /// Receives the rows of the pattern. All removals are recorded before the first insertion: for a quad with both, the
 /// insertion wins.
-pub(super) struct Rows<'a> {
-    delete: &'a Quads,
-    insert: &'a Quads,
+pub(super) struct TemplateRows<'a> {
+    delete: &'a TemplateQuads,
+    insert: &'a TemplateQuads,
     /// The column of each variable in the templates.
     columns: Vec<Option<usize>>,
     /// Rows that wait for the insertions, if there are removals as well.
-    kept: Kept,
-    maker: Maker<'a>,
+    kept: KeptRows,
+    maker: QuadMaker<'a>,
     tx: &'a mut Transaction,
 }
 
 /// Rows of ids, charged to the query's memory.
-struct Kept {
+struct KeptRows {
     ids: Vec<u32>,
     rows: usize,
     budget: MemoryBudget,
     charged: u64,
 }
 
-impl Kept {
+impl KeptRows {
     /// Keeps a row: the ids of its variables. Memory is charged first.
     fn push(&mut self, row: &[u32]) -> Result<()> {
         let want = self.ids.len() + row.len();
@@ -217,13 +217,13 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for KeptRows {
     fn drop(&mut self) {
         self.budget.release(self.charged);
     }
 }
 
-impl<'a> Rows<'a> {
+impl<'a> TemplateRows<'a> {
     pub(super) fn new(
         templates: &Templates<'a>,
         columns: &[String],
@@ -239,13 +239,13 @@ impl<'a> Rows<'a> {
             delete: templates.delete,
             insert: templates.insert,
             columns,
-            kept: Kept {
+            kept: KeptRows {
                 ids: vec![],
                 rows: 0,
                 budget: budget.clone(),
                 charged: 0,
             },
-            maker: Maker {
+            maker: QuadMaker {
                 snapshot,
                 decoder: TermDecoder::new(snapshot, terms),
                 row: vec![],
@@ -272,7 +272,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-impl Sink for Rows<'_> {
+impl Sink for TemplateRows<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         let both = !self.delete.quads.is_empty() && !self.insert.quads.is_empty();
         for r in 0..rows {
@@ -294,7 +294,7 @@ impl Sink for Rows<'_> {
 }
 
 /// Makes quads from one row after the other.
-struct Maker<'a> {
+struct QuadMaker<'a> {
     snapshot: &'a Snapshot,
     decoder: TermDecoder<'a>,
     /// The values of the templates' variables.
@@ -314,13 +314,13 @@ const BYTES_A_QUAD: usize = 256;
 
 /// A term of the quad being made.
 #[derive(Clone, Copy)]
-enum Made {
+enum TemplateValue {
     Id(u32),
-    /// Its bytes are in `Maker::made` at the term's position.
+    /// Its bytes are in `QuadMaker::made` at the term's position.
     Bytes,
 }
 
-impl Maker<'_> {
+impl QuadMaker<'_> {
     /// Checks clock and memory once every `QUADS` quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
@@ -331,7 +331,7 @@ impl Maker<'_> {
         tx.check()
     }
 
-    fn delete(&mut self, quads: &Quads, tx: &mut Transaction) -> Result<()> {
+    fn delete(&mut self, quads: &TemplateQuads, tx: &mut Transaction) -> Result<()> {
         for (parts, graph) in &quads.quads {
             if let Some(made) = self.quad(parts, graph.as_ref(), false, tx)? {
                 let ([s, p, o], g) = self.terms(&made);
@@ -342,7 +342,7 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, quads: &Quads, tx: &mut Transaction) -> Result<()> {
+    fn insert(&mut self, quads: &TemplateQuads, tx: &mut Transaction) -> Result<()> {
         self.blanks.iter_mut().for_each(Vec::clear);
         self.blanks.resize_with(quads.blanks, Vec::new);
         for (parts, graph) in &quads.quads {
@@ -355,9 +355,12 @@ impl Maker<'_> {
         Ok(())
     }
 
-    fn terms(&self, made: &[Option<Made>; 4]) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
+    fn terms(
+        &self,
+        made: &[Option<TemplateValue>; 4],
+    ) -> ([ChangeTerm<'_>; 3], Option<ChangeTerm<'_>>) {
         let term = |i: usize| match made[i] {
-            Some(Made::Id(id)) => ChangeTerm::Id(id),
+            Some(TemplateValue::Id(id)) => ChangeTerm::Id(id),
             _ => ChangeTerm::Bytes(&self.made[i]),
         };
         ([0, 1, 2].map(term), made[3].map(|_| term(3)))
@@ -367,11 +370,11 @@ impl Maker<'_> {
     /// allow its kind. Removals need not be checked, as such quads do not exist.
     fn quad(
         &mut self,
-        parts: &[TemplateTerm; 3],
-        graph: Option<&TemplateTerm>,
+        parts: &[CompiledTerm; 3],
+        graph: Option<&CompiledTerm>,
         check: bool,
         tx: &mut Transaction,
-    ) -> Result<Option<[Option<Made>; 4]>> {
+    ) -> Result<Option<[Option<TemplateValue>; 4]>> {
         let mut out = [None; 4];
         for (place, part) in parts.iter().chain(graph).enumerate() {
             let Some(made) = self.part(part, place, tx)? else {
@@ -386,10 +389,10 @@ impl Maker<'_> {
     }
 
     /// True if a term may be a subject (0), a predicate (1) or a graph's name (3).
-    fn fits(&mut self, made: Made, place: usize) -> Result<bool> {
+    fn fits(&mut self, made: TemplateValue, place: usize) -> Result<bool> {
         let tag = match made {
-            Made::Bytes => self.made[place].first().copied(),
-            Made::Id(id) => {
+            TemplateValue::Bytes => self.made[place].first().copied(),
+            TemplateValue::Id(id) => {
                 // A vertex already used in this position needs no look at its text.
                 let v = VertexId(id);
                 if self.snapshot.predicate_of(v).is_some()
@@ -409,15 +412,15 @@ impl Maker<'_> {
 
     fn part(
         &mut self,
-        part: &TemplateTerm,
+        part: &CompiledTerm,
         place: usize,
         tx: &mut Transaction,
-    ) -> Result<Option<Made>> {
+    ) -> Result<Option<TemplateValue>> {
         match part {
-            TemplateTerm::Id(id) => return Ok(Some(Made::Id(*id))),
-            TemplateTerm::Variable(n) => match self.row.get(*n).copied().unwrap_or(NO_VERTEX) {
+            CompiledTerm::Id(id) => return Ok(Some(TemplateValue::Id(*id))),
+            CompiledTerm::Variable(n) => match self.row.get(*n).copied().unwrap_or(NO_VERTEX) {
                 NO_VERTEX => return Ok(None),
-                id if id < FIRST_QUERY_ID => return Ok(Some(Made::Id(id))),
+                id if id < FIRST_QUERY_ID => return Ok(Some(TemplateValue::Id(id))),
                 _ => {}
             },
             _ => {}
@@ -426,27 +429,27 @@ impl Maker<'_> {
         bytes.clear();
         let pushed = self.push(part, &mut bytes, tx);
         swap(&mut self.made[place], &mut bytes);
-        Ok(pushed?.then_some(Made::Bytes))
+        Ok(pushed?.then_some(TemplateValue::Bytes))
     }
 
     /// Appends a term's canonical bytes; false if it has no value in this row.
     fn push(
         &mut self,
-        part: &TemplateTerm,
+        part: &CompiledTerm,
         out: &mut Vec<u8>,
         tx: &mut Transaction,
     ) -> Result<bool> {
         match part {
-            TemplateTerm::Id(id) => self.push_id(*id, out),
-            TemplateTerm::New(bytes) => {
+            CompiledTerm::Id(id) => self.push_id(*id, out),
+            CompiledTerm::New(bytes) => {
                 out.extend_from_slice(bytes);
                 Ok(true)
             }
-            TemplateTerm::Variable(n) => {
+            CompiledTerm::Variable(n) => {
                 let id = self.row.get(*n).copied().unwrap_or(NO_VERTEX);
                 self.push_id(id, out)
             }
-            TemplateTerm::Blank(n) => {
+            CompiledTerm::Blank(n) => {
                 let Some(blank) = self.blanks.get_mut(*n) else {
                     return Err(Error::Internal(
                         "a template's blank node is not counted".into(),
@@ -458,7 +461,7 @@ impl Maker<'_> {
                 out.extend_from_slice(blank);
                 Ok(true)
             }
-            TemplateTerm::Triple(parts) => {
+            CompiledTerm::Triple(parts) => {
                 out.push(term::TRIPLE);
                 for (place, part) in parts.iter().enumerate() {
                     let at = out.len();

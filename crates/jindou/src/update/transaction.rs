@@ -32,36 +32,36 @@ pub(crate) struct Transaction {
     pub(super) changes: Changes,
     /// Record of the difference between the current snapshot and the one with which the transaction began.
     record: Vec<u8>,
-    outcome: Outcome,
+    outcome: ChangeCounts,
     begun: bool,
-    pub(super) labels: Labels,
+    pub(super) labels: LabelGenerator,
     pub(super) threads: usize,
     pub(super) cancel: CancelToken,
-    charge: Charge,
+    charge: TransactionCharge,
 }
 
 /// A finished snapshot, and its record.
 type Made = (Snapshot, Vec<u8>);
 
 /// A state of a transaction in which all recorded changes are applied.
-pub(super) struct Mark {
+pub(super) struct Savepoint {
     snapshot: Snapshot,
     /// Length of the record at that time.
     record: usize,
-    outcome: Outcome,
+    outcome: ChangeCounts,
     begun: bool,
 }
 
-impl Mark {
+impl Savepoint {
     /// Numbers of quads up to this state.
-    pub(super) fn outcome(&self) -> Outcome {
+    pub(super) fn outcome(&self) -> ChangeCounts {
         self.outcome
     }
 }
 
 /// Numbers of quads that a transaction added and removed.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct ChangeCounts {
     pub(super) added: u64,
     pub(super) removed: u64,
 }
@@ -76,12 +76,12 @@ impl Transaction {
             snapshot: head.clone(),
             changes: Changes::new(),
             record: Vec::new(),
-            outcome: Outcome::default(),
+            outcome: ChangeCounts::default(),
             begun: false,
-            labels: Labels::new(),
+            labels: LabelGenerator::new(),
             threads: options.threads,
             cancel: cancel.clone(),
-            charge: Charge::new(&options.memory),
+            charge: TransactionCharge::new(&options.memory),
         }
     }
 
@@ -169,8 +169,8 @@ impl Transaction {
     }
 
     /// A point to which the transaction can go back. All recorded changes must have been applied.
-    pub(super) fn mark(&self) -> Mark {
-        Mark {
+    pub(super) fn mark(&self) -> Savepoint {
+        Savepoint {
             snapshot: self.snapshot.clone(),
             record: self.record.len(),
             outcome: self.outcome,
@@ -179,7 +179,7 @@ impl Transaction {
     }
 
     /// Undoes everything since a mark.
-    pub(super) fn back_to(&mut self, mark: Mark) {
+    pub(super) fn back_to(&mut self, mark: Savepoint) {
         self.changes = Changes::new();
         self.snapshot = mark.snapshot;
         self.record.truncate(mark.record);
@@ -189,14 +189,14 @@ impl Transaction {
     }
 
     /// Applies all recorded changes to the snapshot; returns the numbers so far.
-    pub(super) fn settled(&mut self) -> Result<Outcome> {
+    pub(super) fn settled(&mut self) -> Result<ChangeCounts> {
         self.settle()?;
         self.cancel.check()?;
         Ok(self.outcome)
     }
 
     /// The snapshot to publish and its record; `None` if nothing changed.
-    pub(super) fn finish(&mut self) -> Result<(Option<Made>, Outcome)> {
+    pub(super) fn finish(&mut self) -> Result<(Option<Made>, ChangeCounts)> {
         self.settle()?;
         self.cancel.check()?;
         let record = std::mem::take(&mut self.record);
@@ -206,13 +206,13 @@ impl Transaction {
 }
 
 /// Generator of unused labels for blank nodes.
-pub(super) struct Labels {
+pub(super) struct LabelGenerator {
     /// Random prefix, which no text written before contains.
     prefix: String,
     next: u64,
 }
 
-impl Labels {
+impl LabelGenerator {
     pub(super) fn new() -> Self {
         // A random number in hexadecimal digits that begins with a letter.
         let random = oxrdf::BlankNode::default();
@@ -251,12 +251,12 @@ impl Labels {
 }
 
 /// Bytes taken from a budget, released on drop.
-struct Charge {
+struct TransactionCharge {
     budget: MemoryBudget,
     held: u64,
 }
 
-impl Charge {
+impl TransactionCharge {
     fn new(budget: &MemoryBudget) -> Self {
         Self {
             budget: budget.clone(),
@@ -276,7 +276,7 @@ impl Charge {
     }
 }
 
-impl Drop for Charge {
+impl Drop for TransactionCharge {
     fn drop(&mut self) {
         self.budget.release(self.held);
     }

@@ -32,19 +32,19 @@ struct CommitState {
     busy: bool,
     head: Snapshot,
     /// Prepared snapshots not known to be durable, ascending.
-    waiting: VecDeque<Arc<Prepared>>,
+    waiting: VecDeque<Arc<PreparedSnapshot>>,
     /// Number of times that `head` went back.
     falls: u64,
 }
 
 /// A snapshot that waits for the journal.
-struct Prepared {
+struct PreparedSnapshot {
     snapshot: Snapshot,
     ticket: Mutex<Option<Box<dyn Ticket>>>,
     outcome: OnceLock<Result<(), Arc<Error>>>,
 }
 
-impl Prepared {
+impl PreparedSnapshot {
     /// Blocks until the journal has decided. Any number of threads may wait.
     fn wait(&self) -> Result<(), Arc<Error>> {
         let mut ticket = sync::lock(&self.ticket);
@@ -136,7 +136,7 @@ impl Writer {
     }
 
     /// Waits for this transaction's turn; until the turn ends there is no other.
-    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<Turn<&Self>> {
+    pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<WriterTurn<&Self>> {
         Self::turn_of(self, cancel)
     }
 
@@ -144,7 +144,7 @@ impl Writer {
     pub(crate) fn turn_of<W: Deref<Target = Self>>(
         writer: W,
         cancel: &CancelToken,
-    ) -> Result<Turn<W>> {
+    ) -> Result<WriterTurn<W>> {
         writer.is_writable()?;
         let mut state = writer.lock();
         while state.busy {
@@ -159,7 +159,7 @@ impl Writer {
         state.busy = true;
         let (head, falls) = (state.head.clone(), state.falls);
         drop(state);
-        Ok(Turn {
+        Ok(WriterTurn {
             writer,
             head,
             falls,
@@ -168,7 +168,7 @@ impl Writer {
     }
 
     /// Blocks until a prepared snapshot is durable, and publishes it.
-    fn settle(&self, prepared: &Arc<Prepared>) -> Result<u32> {
+    fn settle(&self, prepared: &Arc<PreparedSnapshot>) -> Result<u32> {
         let outcome = prepared.wait();
         let number = prepared.snapshot.number();
         match outcome {
@@ -204,7 +204,7 @@ impl Writer {
     }
 
     /// Moves `head` back to the last durable snapshot, once for all snapshots that failed together.
-    fn fall_back(&self, failed: &Arc<Prepared>) {
+    fn fall_back(&self, failed: &Arc<PreparedSnapshot>) {
         let mut state = self.lock();
         if !state.waiting.iter().any(|w| Arc::ptr_eq(w, failed)) {
             return;
@@ -232,14 +232,14 @@ fn same_epoch(a: &Snapshot, b: &Snapshot) -> bool {
 }
 
 /// The only transaction that is being evaluated. Dropped, it changes nothing.
-pub(crate) struct Turn<W: Deref<Target = Writer>> {
+pub(crate) struct WriterTurn<W: Deref<Target = Writer>> {
     writer: W,
     head: Snapshot,
     falls: u64,
     over: bool,
 }
 
-impl<W: Deref<Target = Writer>> Turn<W> {
+impl<W: Deref<Target = Writer>> WriterTurn<W> {
     /// The snapshot with which the transaction begins.
     pub(crate) fn head(&self) -> &Snapshot {
         &self.head
@@ -270,7 +270,7 @@ impl<W: Deref<Target = Writer>> Turn<W> {
                 return Err(e);
             }
         };
-        let prepared = Arc::new(Prepared {
+        let prepared = Arc::new(PreparedSnapshot {
             snapshot: snapshot.clone(),
             ticket: Mutex::new(Some(ticket)),
             outcome: OnceLock::new(),
@@ -323,7 +323,7 @@ impl<W: Deref<Target = Writer>> Turn<W> {
     }
 }
 
-impl<W: Deref<Target = Writer>> Drop for Turn<W> {
+impl<W: Deref<Target = Writer>> Drop for WriterTurn<W> {
     fn drop(&mut self) {
         self.end();
     }

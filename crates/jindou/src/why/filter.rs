@@ -1,8 +1,8 @@
 //! Reasons why a FILTER keeps no solution.
 
-use super::pattern::Role;
-use super::probe::{Sight, within};
-use super::walk::{Inside, Walk};
+use super::pattern::TermRole;
+use super::probe::{ProbedGraphs, within};
+use super::walk::{Inside, PatternWalk};
 use super::words::{constant, list, pattern_of, shortened};
 use super::{ReasonKind as K, Suggestion};
 use jindou_plan::expression_parts;
@@ -54,7 +54,7 @@ fn has_exists(e: &Expression) -> bool {
     { parts }.any(|p| matches!(p, Expression::Exists(_)))
 }
 
-impl Walk<'_, '_> {
+impl PatternWalk<'_, '_> {
     /// Finds the condition that keeps no solution of a pattern that has some.
     pub(super) fn filter(
         &mut self,
@@ -69,7 +69,7 @@ impl Walk<'_, '_> {
             let with = within(filtered(inner, Arc::clone(e)), graph);
             let keeps_some = match all.len() {
                 1 => Some(false),
-                _ => self.probe.has(&with, Sight::Own),
+                _ => self.probe.has(&with, ProbedGraphs::Own),
             };
             if keeps_some == Some(false) {
                 self.condition(e, inner, graph, depth);
@@ -168,11 +168,11 @@ impl Walk<'_, '_> {
         }
         let negated = Arc::new(Expression::Not(Arc::clone(e)));
         let never = within(filtered(inner, negated), graph);
-        let is_error = self.probe.has(&never, Sight::Own) == Some(false);
+        let is_error = self.probe.has(&never, ProbedGraphs::Own) == Some(false);
         let mut examples = Vec::new();
         for v in variables.iter().take(2) {
             let pattern = within(Arc::clone(inner), graph);
-            let Some(values) = self.probe.values(&pattern, v, SHOWN, Sight::Own) else {
+            let Some(values) = self.probe.values(&pattern, v, SHOWN, ProbedGraphs::Own) else {
                 continue;
             };
             let values: Vec<String> = values
@@ -234,7 +234,7 @@ impl Walk<'_, '_> {
         let pattern = within(filtered(inner, Arc::new(same)), graph);
         let part = TermPattern::from(l.clone());
         let at = self.text.recorded.term(&part, range);
-        let values = self.probe.values(&pattern, v, 2, Sight::Own);
+        let values = self.probe.values(&pattern, v, 2, ProbedGraphs::Own);
         let values = values
             .unwrap_or_default()
             .into_iter()
@@ -268,7 +268,7 @@ impl Walk<'_, '_> {
                 && !self.probe.knows(&t)
                 && !is_of_language(&t)
             {
-                self.unknown(&t, &part, Role::Anywhere, None, range);
+                self.unknown(&t, &part, TermRole::Anywhere, None, range);
             }
         }
     }

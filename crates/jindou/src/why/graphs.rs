@@ -1,7 +1,7 @@
 //! Graphs that are empty, or are not there.
 
-use super::probe::{Sight, within};
-use super::walk::{Inside, Walk};
+use super::probe::{ProbedGraphs, within};
+use super::walk::{Inside, PatternWalk};
 use super::words::{counted, list, number};
 use super::{ReasonKind as K, Suggestion};
 use jindou_graph::Graph;
@@ -16,7 +16,7 @@ const LISTED: usize = 3;
 /// Most graphs that a suggestion names in FROM.
 const NAMED: usize = 5;
 
-impl Walk<'_, '_> {
+impl PatternWalk<'_, '_> {
     /// True if the query's default graph is the store's own, and not the union of all graphs.
     fn sees_default_only(&self) -> bool {
         !self.probe.union
@@ -87,7 +87,7 @@ impl Walk<'_, '_> {
             || self.reasons.iter().any(|r| about_graphs.contains(&r.kind))
             || self.probe.snapshot.named_graphs().is_empty()
             || !looks_into_default(root)
-            || self.probe.has(&inner_of(root), Sight::All) != Some(true)
+            || self.probe.has(&inner_of(root), ProbedGraphs::All) != Some(true)
         {
             return;
         }
@@ -112,7 +112,7 @@ impl Walk<'_, '_> {
             // If the patterns only join across graphs, this form has no answer either.
             if self
                 .probe
-                .has(&within(inner_of(root), Some(&graph)), Sight::Own)
+                .has(&within(inner_of(root), Some(&graph)), ProbedGraphs::Own)
                 == Some(true)
             {
                 let words = format!("look into each graph: GRAPH ?{name} {{ … }}");
@@ -258,7 +258,10 @@ impl Walk<'_, '_> {
         let variable = Variable::new_unchecked("jindou_any_g");
         let any = NamedNodePattern::from(variable.clone());
         let found = within(Arc::clone(pattern), Some(&any));
-        let Some(found) = self.probe.values(&found, &variable, LISTED + 1, Sight::All) else {
+        let Some(found) = self
+            .probe
+            .values(&found, &variable, LISTED + 1, ProbedGraphs::All)
+        else {
             return;
         };
         let mut names: Vec<String> = found.iter().map(|g| self.text.term(g)).collect();

@@ -1,8 +1,8 @@
 //! Literals of the store that resemble the one in the query.
 
 use super::pattern::one;
-use super::probe::Sight;
-use super::walk::Walk;
+use super::probe::ProbedGraphs;
+use super::walk::PatternWalk;
 use super::words::{constant, list, pattern_of};
 use super::{ReasonKind as K, Suggestion};
 use jindou_plan::sparql::{NamedNodePattern, TermPattern, TriplePattern, Variable};
@@ -24,7 +24,7 @@ const FOUND: usize = 3;
 /// Most statements of a predicate whose values are searched.
 const LOOKED_THROUGH: u64 = 2_000_000;
 
-impl Walk<'_, '_> {
+impl PatternWalk<'_, '_> {
     /// Reports that the store has a similar literal, or none at all.
     pub(super) fn other_literal(
         &mut self,
@@ -97,7 +97,11 @@ impl Walk<'_, '_> {
     /// An example of a value of the predicate.
     fn example(&self, predicate: &str, not: &TermPattern) -> Option<String> {
         let text = format!("SELECT ?o {{ ?s <{predicate}> ?o }} LIMIT 1");
-        let row = self.probe.select(&text, Sight::All).into_iter().next()?;
+        let row = self
+            .probe
+            .select(&text, ProbedGraphs::All)
+            .into_iter()
+            .next()?;
         let value = row.into_iter().next().flatten()?;
         if constant(not).as_ref() == Some(&value) || matches!(value, Term::BlankNode(_)) {
             return None;
@@ -149,7 +153,7 @@ impl Walk<'_, '_> {
             },
             object,
         });
-        self.probe.has(&pattern, Sight::All) == Some(true)
+        self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
     /// Values of a predicate that are equal, or have the same text except for case.
@@ -158,7 +162,7 @@ impl Walk<'_, '_> {
         let query = format!(
             "SELECT ?o {{ ?s <{predicate}> ?o FILTER(COALESCE(?o = {l}, false) || LCASE(STR(?o)) = {text}) }} LIMIT 1"
         );
-        let rows = self.probe.select(&query, Sight::All).into_iter();
+        let rows = self.probe.select(&query, ProbedGraphs::All).into_iter();
         rows.filter_map(|row| row.into_iter().next().flatten())
             .collect()
     }
@@ -169,7 +173,7 @@ impl Walk<'_, '_> {
         let mut types: Vec<String> = Vec::new();
         if let Some(NamedNodePattern::NamedNode(p)) = predicate {
             let text = format!("SELECT ?o {{ ?s {p} ?o }} LIMIT 500");
-            for row in self.probe.select(&text, Sight::All) {
+            for row in self.probe.select(&text, ProbedGraphs::All) {
                 let Some(Some(Term::Literal(value))) = row.into_iter().next() else {
                     continue;
                 };

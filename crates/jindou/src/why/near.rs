@@ -1,6 +1,6 @@
 //! Names in the store that resemble another: misspelt by a letter, in another namespace, `http` for `https`.
 
-use super::probe::{Prober, Sight};
+use super::probe::{ProbedGraphs, Prober};
 use jindou_graph::Graph;
 use jindou_model::{PredicateId, VertexId, term};
 use jindou_syntax::distance;
@@ -18,19 +18,19 @@ const LONGEST: usize = 48;
 const SUGGESTED: usize = 2;
 
 /// A name of the store.
-pub(super) struct Near {
+pub(super) struct SimilarName {
     pub iri: String,
     /// Statements of a predicate, or instances of a class; 0 if these are not counted.
     pub count: u64,
 }
 
 /// The most similar names found so far.
-struct Search<'s> {
+struct NameSearch<'s> {
     wanted: &'s str,
-    found: Vec<(u32, Near)>,
+    found: Vec<(u32, SimilarName)>,
 }
 
-impl Search<'_> {
+impl NameSearch<'_> {
     fn look_at(&mut self, iri: &str, count: u64) {
         let Some(rank) = rank(self.wanted, iri) else {
             return;
@@ -39,14 +39,14 @@ impl Search<'_> {
             return;
         }
         let iri = iri.to_owned();
-        self.found.push((rank, Near { iri, count }));
-        let order = |f: &(u32, Near)| (f.0, std::cmp::Reverse(f.1.count));
+        self.found.push((rank, SimilarName { iri, count }));
+        let order = |f: &(u32, SimilarName)| (f.0, std::cmp::Reverse(f.1.count));
         self.found
             .sort_by(|a, b| order(a).cmp(&order(b)).then_with(|| a.1.iri.cmp(&b.1.iri)));
         self.found.truncate(SUGGESTED);
     }
 
-    fn done(self) -> Vec<Near> {
+    fn done(self) -> Vec<SimilarName> {
         let best = self.found.first().map_or(0, |f| f.0);
         // A second suggestion that is much less similar would confuse.
         let close = self.found.into_iter().filter(|f| f.0 <= best + 1);
@@ -194,8 +194,8 @@ impl Prober<'_> {
     }
 
     /// Similar predicates that have statements. O(predicates), at most the first 20,000.
-    pub(super) fn predicates_like(&self, wanted: &str) -> Vec<Near> {
-        let mut search = Search {
+    pub(super) fn predicates_like(&self, wanted: &str) -> Vec<SimilarName> {
+        let mut search = NameSearch {
             wanted,
             found: vec![],
         };
@@ -217,8 +217,8 @@ impl Prober<'_> {
 
     /// Similar classes that have instances. O(classes), at most the first 20,000; classes added by updates are found by
     /// a query.
-    pub(super) fn classes_like(&self, wanted: &str) -> Vec<Near> {
-        let mut search = Search {
+    pub(super) fn classes_like(&self, wanted: &str) -> Vec<SimilarName> {
+        let mut search = NameSearch {
             wanted,
             found: vec![],
         };
@@ -249,7 +249,7 @@ impl Prober<'_> {
             "SELECT ?c (COUNT(*) AS ?n) {{ ?s <{}> ?c }} GROUP BY ?c LIMIT {MOST}",
             rdf::TYPE.as_str()
         );
-        let rows = self.select(&text, Sight::All);
+        let rows = self.select(&text, ProbedGraphs::All);
         let class = |row: Vec<Option<Term>>| match &row[..] {
             [Some(Term::NamedNode(c)), Some(Term::Literal(n))] => {
                 Some((c.as_str().to_owned(), n.value().parse().ok()?))
@@ -270,8 +270,8 @@ impl Prober<'_> {
     }
 
     /// Similar names of named graphs.
-    pub(super) fn graphs_like(&self, wanted: &str) -> Vec<Near> {
-        let mut search = Search {
+    pub(super) fn graphs_like(&self, wanted: &str) -> Vec<SimilarName> {
+        let mut search = NameSearch {
             wanted,
             found: vec![],
         };

@@ -1,8 +1,8 @@
 //! Reasons why a triple pattern or a path has no match.
 
 use super::near::variants;
-use super::probe::{Sight, within};
-use super::walk::{Inside, Verdict, Walk};
+use super::probe::{ProbedGraphs, within};
+use super::walk::{Inside, PartVerdict, PatternWalk};
 use super::words::{constant, counted, list, pattern_of};
 use super::{ReasonKind as K, Suggestion};
 use jindou_model::{PredicateId, VertexId, term};
@@ -19,7 +19,7 @@ const LISTED: usize = 3;
 
 /// Position of a term in a pattern.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Role {
+pub(super) enum TermRole {
     Subject,
     Predicate,
     Object,
@@ -55,19 +55,19 @@ fn is_type(p: &TermPattern) -> bool {
     matches!(p, TermPattern::NamedNode(n) if n.as_str() == rdf::TYPE.as_str())
 }
 
-impl Walk<'_, '_> {
+impl PatternWalk<'_, '_> {
     /// Finds out if a triple pattern has a match; if not, reports why.
-    pub(super) fn triple(&mut self, t: &TriplePattern, graph: Inside<'_>) -> Verdict {
+    pub(super) fn triple(&mut self, t: &TriplePattern, graph: Inside<'_>) -> PartVerdict {
         let range = self.text.recorded.triple(t);
         let predicate = TermPattern::from(t.predicate.clone());
         let object = if is_type(&predicate) {
-            Role::Class
+            TermRole::Class
         } else {
-            Role::Object
+            TermRole::Object
         };
         let parts = [
-            (&predicate, Role::Predicate),
-            (&t.subject, Role::Subject),
+            (&predicate, TermRole::Predicate),
+            (&t.subject, TermRole::Subject),
             (&t.object, object),
         ];
         let mut unknown = false;
@@ -80,23 +80,23 @@ impl Walk<'_, '_> {
             }
         }
         if unknown {
-            return Verdict::Empty;
+            return PartVerdict::Empty;
         }
         let pattern = one(t.clone());
         match self
             .probe
-            .has(&within(Arc::clone(&pattern), graph), Sight::Own)
+            .has(&within(Arc::clone(&pattern), graph), ProbedGraphs::Own)
         {
-            Some(true) => return Verdict::Some,
-            None => return Verdict::Unknown,
+            Some(true) => return PartVerdict::Some,
+            None => return PartVerdict::Unknown,
             Some(false) => {}
         }
-        match self.probe.has(&pattern, Sight::All) {
+        match self.probe.has(&pattern, ProbedGraphs::All) {
             Some(true) => self.other_graphs(&pattern, graph, range.as_ref()),
             Some(false) => self.no_match(t, &predicate, object, range.as_ref()),
             None => {}
         }
-        Verdict::Empty
+        PartVerdict::Empty
     }
 
     /// Reports that no quad has a term, and lists similar ones.
@@ -104,7 +104,7 @@ impl Walk<'_, '_> {
         &mut self,
         t: &Term,
         part: &TermPattern,
-        role: Role,
+        role: TermRole,
         of: Option<&TriplePattern>,
         near: Option<&Range<usize>>,
     ) {
@@ -126,21 +126,21 @@ impl Walk<'_, '_> {
     fn like(
         &self,
         iri: &str,
-        role: Role,
+        role: TermRole,
         of: Option<&TriplePattern>,
         range: Option<&Range<usize>>,
     ) -> Vec<Suggestion> {
         let mut found = match role {
-            Role::Predicate => self.probe.predicates_like(iri),
-            Role::Class => self.probe.classes_like(iri),
-            Role::Subject | Role::Object | Role::Anywhere => Vec::new(),
+            TermRole::Predicate => self.probe.predicates_like(iri),
+            TermRole::Class => self.probe.classes_like(iri),
+            TermRole::Subject | TermRole::Object | TermRole::Anywhere => Vec::new(),
         };
-        let unit = if role == Role::Predicate {
+        let unit = if role == TermRole::Predicate {
             "use"
         } else {
             "instance"
         };
-        if role == Role::Anywhere {
+        if role == TermRole::Anywhere {
             found = self.probe.classes_like(iri);
         }
         let mut all: Vec<(String, Option<String>)> = found
@@ -165,7 +165,7 @@ impl Walk<'_, '_> {
     }
 
     /// True if an IRI occurs in the position of another.
-    fn occurs_like(&self, iri: &str, role: Role, of: Option<&TriplePattern>) -> bool {
+    fn occurs_like(&self, iri: &str, role: TermRole, of: Option<&TriplePattern>) -> bool {
         let t = Term::from(NamedNode::new_unchecked(iri));
         if !self.probe.knows(&t) {
             return false;
@@ -175,18 +175,18 @@ impl Walk<'_, '_> {
         };
         let predicate = of.map_or(any(1), |t| t.predicate.clone().into());
         let pattern = match role {
-            Role::Predicate => with_predicate(any(0), &part, any(2)),
-            Role::Subject => with_predicate(part, &predicate, any(2)),
-            Role::Object | Role::Class => with_predicate(any(0), &predicate, part),
-            Role::Anywhere => return self.positions(&part).is_some_and(|p| p.contains(&true)),
+            TermRole::Predicate => with_predicate(any(0), &part, any(2)),
+            TermRole::Subject => with_predicate(part, &predicate, any(2)),
+            TermRole::Object | TermRole::Class => with_predicate(any(0), &predicate, part),
+            TermRole::Anywhere => return self.positions(&part).is_some_and(|p| p.contains(&true)),
         };
-        self.probe.has(&pattern, Sight::All) == Some(true)
+        self.probe.has(&pattern, ProbedGraphs::All) == Some(true)
     }
 
     /// True for subject, predicate and object if some quad has the term there; `None` if that could not be found out in
     /// time.
     pub(super) fn positions(&self, part: &TermPattern) -> Option<[bool; 3]> {
-        let has = |p| self.probe.has(&p, Sight::All);
+        let has = |p| self.probe.has(&p, ProbedGraphs::All);
         let is_object = has(with_predicate(any(0), &any(1), part.clone()))?;
         if !matches!(part, TermPattern::NamedNode(_)) {
             return Some([false, false, is_object]);
@@ -216,14 +216,14 @@ impl Walk<'_, '_> {
         &mut self,
         t: &TriplePattern,
         predicate: &TermPattern,
-        object_role: Role,
+        object_role: TermRole,
         range: Option<&Range<usize>>,
     ) {
-        let none = |p: &Arc<GraphPattern>| self.probe.has(p, Sight::All) == Some(false);
+        let none = |p: &Arc<GraphPattern>| self.probe.has(p, ProbedGraphs::All) == Some(false);
         if matches!(predicate, TermPattern::NamedNode(_))
             && none(&with_predicate(any(0), predicate, any(2)))
         {
-            self.misplaced(predicate, Role::Predicate, t, range);
+            self.misplaced(predicate, TermRole::Predicate, t, range);
             return;
         }
         let subject_given = constant(&t.subject).is_some();
@@ -233,7 +233,7 @@ impl Walk<'_, '_> {
         let object_fails =
             object_given && none(&with_predicate(any(0), predicate, t.object.clone()));
         if subject_fails {
-            self.misplaced(&t.subject, Role::Subject, t, range);
+            self.misplaced(&t.subject, TermRole::Subject, t, range);
         }
         if object_fails {
             self.misplaced(&t.object, object_role, t, range);
@@ -251,7 +251,7 @@ impl Walk<'_, '_> {
     fn misplaced(
         &mut self,
         part: &TermPattern,
-        role: Role,
+        role: TermRole,
         of: &TriplePattern,
         near: Option<&Range<usize>>,
     ) {
@@ -275,14 +275,14 @@ impl Walk<'_, '_> {
         let predicate_told = self.text.part(&predicate);
         let is_any = constant(&predicate).is_none();
         let message = match role {
-            Role::Predicate => {
+            TermRole::Predicate => {
                 format!("{told} is not a predicate in this store: it occurs {elsewhere}")
             }
-            Role::Class => {
+            TermRole::Class => {
                 format!("{told} is not a class in this store: nothing has it as rdf:type")
             }
             _ if is_any => format!("{told} occurs {elsewhere}"),
-            Role::Subject => {
+            TermRole::Subject => {
                 let has = self.predicates_beside(&of.subject, true);
                 let has = match has.is_empty() {
                     true => format!("; it occurs {elsewhere}"),
@@ -290,7 +290,7 @@ impl Walk<'_, '_> {
                 };
                 format!("{told} has no {predicate_told}{has}")
             }
-            Role::Object | Role::Anywhere => {
+            TermRole::Object | TermRole::Anywhere => {
                 let has = self.predicates_beside(&of.object, false);
                 let has = match has.is_empty() {
                     true => format!("; it occurs {elsewhere}"),
@@ -305,7 +305,7 @@ impl Walk<'_, '_> {
         let at = self.text.recorded.term(&predicate, near);
         if !is_any
             && !matches!(of.object, TermPattern::Literal(_))
-            && self.probe.has(&reversed, Sight::All) == Some(true)
+            && self.probe.has(&reversed, ProbedGraphs::All) == Some(true)
         {
             let mut turned = Suggestion::new(format!(
                 "it has matches the other way round: ^{predicate_told}"
@@ -354,7 +354,7 @@ impl Walk<'_, '_> {
                 true => with_predicate(part.clone(), &predicate, any(2)),
                 false => with_predicate(any(0), &predicate, part.clone()),
             };
-            if self.probe.has(&pattern, Sight::All) == Some(true) {
+            if self.probe.has(&pattern, ProbedGraphs::All) == Some(true) {
                 out.push(self.text.iri(&iri));
             }
         }
@@ -377,22 +377,22 @@ impl Walk<'_, '_> {
     }
 
     /// Finds out if a path has a match; if not, reports why.
-    pub(super) fn path(&mut self, pattern: &Arc<GraphPattern>, graph: Inside<'_>) -> Verdict {
+    pub(super) fn path(&mut self, pattern: &Arc<GraphPattern>, graph: Inside<'_>) -> PartVerdict {
         let GraphPattern::Path {
             subject,
             path,
             object,
         } = &**pattern
         else {
-            return Verdict::Unknown;
+            return PartVerdict::Unknown;
         };
         let range = self.text.recorded.path(subject, path, object);
         match self
             .probe
-            .has(&within(Arc::clone(pattern), graph), Sight::Own)
+            .has(&within(Arc::clone(pattern), graph), ProbedGraphs::Own)
         {
-            Some(true) => return Verdict::Some,
-            None => return Verdict::Unknown,
+            Some(true) => return PartVerdict::Some,
+            None => return PartVerdict::Unknown,
             Some(false) => {}
         }
         let before = self.reasons.len();
@@ -408,10 +408,11 @@ impl Walk<'_, '_> {
                     let told = self.text.told(&t, at.as_ref());
                     let message = format!("{told} is not a predicate in this store");
                     let mut reason = self.text.reason(K::OtherPosition, message, at.as_ref());
-                    reason.suggestions = self.like(n.as_str(), Role::Predicate, None, at.as_ref());
+                    reason.suggestions =
+                        self.like(n.as_str(), TermRole::Predicate, None, at.as_ref());
                     self.push(reason);
                 } else {
-                    self.unknown(&t, &part, Role::Predicate, None, range.as_ref());
+                    self.unknown(&t, &part, TermRole::Predicate, None, range.as_ref());
                 }
             }
         }
@@ -419,11 +420,11 @@ impl Walk<'_, '_> {
             if let Some(t) = constant(end)
                 && !self.probe.knows(&t)
             {
-                self.unknown(&t, end, Role::Anywhere, None, range.as_ref());
+                self.unknown(&t, end, TermRole::Anywhere, None, range.as_ref());
             }
         }
         if self.reasons.len() == before {
-            match self.probe.has(pattern, Sight::All) {
+            match self.probe.has(pattern, ProbedGraphs::All) {
                 Some(true) => self.other_graphs(pattern, graph, range.as_ref()),
                 None => {}
                 Some(false) => {
@@ -433,7 +434,7 @@ impl Walk<'_, '_> {
                 }
             }
         }
-        Verdict::Empty
+        PartVerdict::Empty
     }
 }
 

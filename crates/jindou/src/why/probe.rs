@@ -11,14 +11,14 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time of one query, so that a hard one leaves time for others.
-const ONE: Duration = Duration::from_millis(60);
+/// Most of the time for all queries that one may take, in percent, so that a hard one leaves time for others.
+const ONE: u32 = 30;
 /// Most queries in total.
 const MOST: usize = 400;
 
 /// The graphs that a probing query reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+pub(super) enum ProbedGraphs {
     /// The graphs that the explained query reads.
     Own,
     /// All graphs of the store, including the default graph.
@@ -35,6 +35,8 @@ pub(super) struct Prober<'a> {
     options: QueryOptions,
     base: Option<BaseIri>,
     end: Instant,
+    /// Longest time of one query.
+    one: Duration,
     asked: Cell<usize>,
     /// An error other than the end of time or memory: it ends the explanation.
     pub failed: RefCell<Option<Error>>,
@@ -47,8 +49,9 @@ impl<'a> Prober<'a> {
         snapshot: Snapshot,
         options: &QueryOptions,
         query: &Query,
-        end: Instant,
+        patience: Duration,
     ) -> Self {
+        let limit = options.timeout.map_or(patience, |left| left.min(patience));
         let mut own = options.clone().with_threads(1).with_profile(false);
         own.watch = None;
         // Endpoints must not be contacted for an explanation.
@@ -63,7 +66,8 @@ impl<'a> Prober<'a> {
             cancel: options.token(),
             options: own.with_memory(memory),
             base: query.base_iri().cloned(),
-            end,
+            end: Instant::now() + limit,
+            one: patience * ONE / 100,
             asked: Cell::new(0),
             failed: RefCell::new(None),
         }
@@ -75,13 +79,14 @@ impl<'a> Prober<'a> {
     }
 
     /// Runs a query; `None` if it could not be answered in time.
-    fn run(&self, query: &Query, sight: Sight) -> Option<Collector> {
+    fn run(&self, query: &Query, sight: ProbedGraphs) -> Option<Collector> {
         if !self.goes_on() {
             return None;
         }
         self.asked.set(self.asked.get() + 1);
-        let left = self.end.saturating_duration_since(Instant::now()).min(ONE);
-        let union = self.union || sight == Sight::All;
+        let left = self.end.saturating_duration_since(Instant::now());
+        let left = left.min(self.one);
+        let union = self.union || sight == ProbedGraphs::All;
         let options = self
             .options
             .clone()
@@ -113,15 +118,15 @@ impl<'a> Prober<'a> {
         run()
     }
 
-    fn dataset(&self, sight: Sight) -> Option<QueryDataset> {
+    fn dataset(&self, sight: ProbedGraphs) -> Option<QueryDataset> {
         match sight {
-            Sight::Own => self.dataset.clone(),
-            Sight::All => None,
+            ProbedGraphs::Own => self.dataset.clone(),
+            ProbedGraphs::All => None,
         }
     }
 
     /// True if a pattern has a solution; `None` if that could not be found out in time.
-    pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: Sight) -> Option<bool> {
+    pub(super) fn has(&self, pattern: &Arc<GraphPattern>, sight: ProbedGraphs) -> Option<bool> {
         let query = Query::Ask {
             dataset: self.dataset(sight),
             pattern: Arc::clone(pattern),
@@ -144,7 +149,9 @@ impl<'a> Prober<'a> {
             pattern: Arc::clone(pattern),
             base_iri: self.base.clone(),
         };
-        let answer = self.run(&query, Sight::Own).map(Collector::into_answer);
+        let answer = self
+            .run(&query, ProbedGraphs::Own)
+            .map(Collector::into_answer);
         answer == Some(crate::Answer::Boolean(true))
     }
 
@@ -154,7 +161,7 @@ impl<'a> Prober<'a> {
         pattern: &Arc<GraphPattern>,
         variable: &Variable,
         most: usize,
-        sight: Sight,
+        sight: ProbedGraphs,
     ) -> Option<Vec<Term>> {
         let inner = GraphPattern::Project {
             inner: Arc::clone(pattern),
@@ -179,7 +186,7 @@ impl<'a> Prober<'a> {
     pub(super) fn rows(
         &self,
         pattern: Arc<GraphPattern>,
-        sight: Sight,
+        sight: ProbedGraphs,
     ) -> Option<Vec<Vec<Option<Term>>>> {
         let query = Query::Select {
             dataset: self.dataset(sight),
@@ -193,7 +200,7 @@ impl<'a> Prober<'a> {
     }
 
     /// The rows of a query given as text; empty if they could not be found out in time.
-    pub(super) fn select(&self, text: &str, sight: Sight) -> Vec<Vec<Option<Term>>> {
+    pub(super) fn select(&self, text: &str, sight: ProbedGraphs) -> Vec<Vec<Option<Term>>> {
         match jindou_plan::parse(text) {
             Ok(query) => self
                 .rows(Arc::clone(query.pattern()), sight)

@@ -1,9 +1,9 @@
 //! Walk through the algebra that finds the part without solutions.
 
-use super::pattern::{Role, one};
-use super::probe::{Prober, Sight, within};
+use super::pattern::{TermRole, one};
+use super::probe::{ProbedGraphs, Prober, within};
 use super::words::list;
-use super::{MOST, Reason, ReasonKind as K, Text};
+use super::{MOST, QueryText, Reason, ReasonKind as K};
 use jindou_model::term;
 use jindou_plan::sparql::{
     Expression, GraphPattern, NamedNodePattern, Query, TermPattern, TriplePattern, Variable,
@@ -23,7 +23,7 @@ pub(super) type Inside<'g> = Option<&'g NamedNodePattern>;
 
 /// Knowledge about the solutions of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum PartVerdict {
     /// No solution exists.
     Empty,
     /// A solution exists.
@@ -33,12 +33,12 @@ pub(super) enum Verdict {
 }
 
 /// A part of a join.
-enum Part {
+enum JoinOperand {
     Triple(TriplePattern),
     Other(Arc<GraphPattern>),
 }
 
-impl Part {
+impl JoinOperand {
     fn pattern(&self) -> Arc<GraphPattern> {
         match self {
             Self::Triple(t) => one(t.clone()),
@@ -47,9 +47,9 @@ impl Part {
     }
 }
 
-pub(super) struct Walk<'w, 't> {
+pub(super) struct PatternWalk<'w, 't> {
     pub probe: &'w Prober<'w>,
-    pub text: &'w Text<'t>,
+    pub text: &'w QueryText<'t>,
     pub reasons: Vec<Reason>,
     /// True once an empty default graph has been reported.
     pub default_told: bool,
@@ -59,8 +59,8 @@ pub(super) struct Walk<'w, 't> {
     pub root: Option<Arc<GraphPattern>>,
 }
 
-impl<'w, 't> Walk<'w, 't> {
-    pub(super) fn new(probe: &'w Prober<'w>, text: &'w Text<'t>) -> Self {
+impl<'w, 't> PatternWalk<'w, 't> {
+    pub(super) fn new(probe: &'w Prober<'w>, text: &'w QueryText<'t>) -> Self {
         Self {
             probe,
             text,
@@ -79,21 +79,21 @@ impl<'w, 't> Walk<'w, 't> {
     }
 
     /// Explains a query.
-    pub(super) fn query(&mut self, query: &Query) -> Verdict {
+    pub(super) fn query(&mut self, query: &Query) -> PartVerdict {
         let verdict = self.parts(query);
-        if verdict == Verdict::Empty {
+        if verdict == PartVerdict::Empty {
             self.over_all_graphs(query.pattern());
         }
         verdict
     }
 
-    fn parts(&mut self, query: &Query) -> Verdict {
+    fn parts(&mut self, query: &Query) -> PartVerdict {
         let root = query.pattern();
         self.root = Some(Arc::clone(root));
         self.from();
         self.empty_default(root);
         if self.default_told && self.probe.snapshot.quads() == 0 {
-            return Verdict::Unknown;
+            return PartVerdict::Unknown;
         }
         if let Query::Describe { .. } = query
             && let Some(verdict) = self.described(root)
@@ -118,7 +118,7 @@ impl<'w, 't> Walk<'w, 't> {
     }
 
     /// Reports the IRIs in DESCRIBE that are not the subject of any triple; `None` if DESCRIBE names variables.
-    fn described(&mut self, root: &Arc<GraphPattern>) -> Option<Verdict> {
+    fn described(&mut self, root: &Arc<GraphPattern>) -> Option<PartVerdict> {
         let mut named = Vec::new();
         let mut p = root;
         loop {
@@ -143,14 +143,14 @@ impl<'w, 't> Walk<'w, 't> {
                 predicate: Variable::new_unchecked("jindou_any_p").into(),
                 object: object.into(),
             };
-            if self.triple(&triple, None) != Verdict::Empty {
-                return Some(Verdict::Some);
+            if self.triple(&triple, None) != PartVerdict::Empty {
+                return Some(PartVerdict::Some);
             }
         }
         Some(match named.len() {
-            0 => Verdict::Unknown,
-            n if n > MOST => Verdict::Unknown,
-            _ => Verdict::Empty,
+            0 => PartVerdict::Unknown,
+            n if n > MOST => PartVerdict::Unknown,
+            _ => PartVerdict::Empty,
         })
     }
 
@@ -160,20 +160,23 @@ impl<'w, 't> Walk<'w, 't> {
         p: &Arc<GraphPattern>,
         graph: Inside<'_>,
         depth: usize,
-    ) -> Verdict {
+    ) -> PartVerdict {
         if depth > DEPTH {
-            return Verdict::Unknown;
+            return PartVerdict::Unknown;
         }
         let before = self.reasons.len();
         let verdict = self.look_at(p, graph, depth);
-        if verdict == Verdict::Some {
+        if verdict == PartVerdict::Some {
             self.reasons.truncate(before);
         }
         verdict
     }
 
-    fn look_at(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
-        let empty = |w: &Self| w.probe.has(&within(Arc::clone(p), graph), Sight::Own);
+    fn look_at(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
+        let empty = |w: &Self| {
+            w.probe
+                .has(&within(Arc::clone(p), graph), ProbedGraphs::Own)
+        };
         match &**p {
             GraphPattern::Bgp { .. }
             | GraphPattern::Join { .. }
@@ -187,7 +190,7 @@ impl<'w, 't> Walk<'w, 't> {
             GraphPattern::Group {
                 inner, variables, ..
             } => match variables.is_empty() {
-                true => Verdict::Some,
+                true => PartVerdict::Some,
                 false => self.explain(inner, graph, depth + 1),
             },
             GraphPattern::Slice {
@@ -200,10 +203,10 @@ impl<'w, 't> Walk<'w, 't> {
                         self.text
                             .reason(K::NothingAsked, "LIMIT 0 asks for no row".into(), None);
                     self.push(reason);
-                    return Verdict::Empty;
+                    return PartVerdict::Empty;
                 }
                 let verdict = self.explain(inner, graph, depth + 1);
-                if verdict == Verdict::Empty || *start == 0 {
+                if verdict == PartVerdict::Empty || *start == 0 {
                     return verdict;
                 }
                 let has = empty(self);
@@ -216,7 +219,7 @@ impl<'w, 't> Walk<'w, 't> {
             }
             GraphPattern::Filter { expr, inner } => {
                 let verdict = self.explain(inner, graph, depth + 1);
-                if verdict == Verdict::Empty {
+                if verdict == PartVerdict::Empty {
                     return verdict;
                 }
                 let has = empty(self);
@@ -230,8 +233,8 @@ impl<'w, 't> Walk<'w, 't> {
                 let before = self.reasons.len();
                 if self.no_graph(name) {
                     // A part that requires no triple has a solution anyway.
-                    let verdict = told(self.probe.has(p, Sight::Own));
-                    if verdict == Verdict::Some {
+                    let verdict = told(self.probe.has(p, ProbedGraphs::Own));
+                    if verdict == PartVerdict::Some {
                         self.reasons.truncate(before);
                     }
                     return verdict;
@@ -240,7 +243,7 @@ impl<'w, 't> Walk<'w, 't> {
             }
             GraphPattern::Minus { left, .. } => {
                 let verdict = self.explain(left, graph, depth + 1);
-                if verdict == Verdict::Empty {
+                if verdict == PartVerdict::Empty {
                     return verdict;
                 }
                 let has = empty(self);
@@ -254,25 +257,25 @@ impl<'w, 't> Walk<'w, 't> {
             GraphPattern::Lateral { left, .. } => {
                 let verdict = self.explain(left, graph, depth + 1);
                 match verdict {
-                    Verdict::Empty => verdict,
+                    PartVerdict::Empty => verdict,
                     _ => told(empty(self)),
                 }
             }
             GraphPattern::Values { bindings, .. } => {
                 if !bindings.is_empty() {
-                    return Verdict::Some;
+                    return PartVerdict::Some;
                 }
                 let message = "VALUES has no row".to_owned();
                 let reason = self.text.reason(K::NothingAsked, message, None);
                 self.push(reason);
-                Verdict::Empty
+                PartVerdict::Empty
             }
-            GraphPattern::Service { .. } => Verdict::Unknown,
+            GraphPattern::Service { .. } => PartVerdict::Unknown,
         }
     }
 
     /// Explains a UNION: all branches must be empty.
-    fn union(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
+    fn union(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
         let mut open = vec![p];
         let mut branches = Vec::new();
         while let Some(p) = open.pop() {
@@ -285,56 +288,67 @@ impl<'w, 't> Walk<'w, 't> {
             }
         }
         let mut verdict = match branches.len() > PARTS {
-            true => Verdict::Unknown,
-            false => Verdict::Empty,
+            true => PartVerdict::Unknown,
+            false => PartVerdict::Empty,
         };
         for branch in branches.into_iter().take(PARTS) {
             match self.explain(branch, graph, depth + 1) {
-                Verdict::Empty => {}
-                Verdict::Unknown => verdict = Verdict::Unknown,
-                Verdict::Some => return Verdict::Some,
+                PartVerdict::Empty => {}
+                PartVerdict::Unknown => verdict = PartVerdict::Unknown,
+                PartVerdict::Some => return PartVerdict::Some,
             }
         }
         verdict
     }
 
     /// Explains a join: one part must be empty, or some must have no common solution.
-    fn join(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> Verdict {
+    fn join(&mut self, p: &Arc<GraphPattern>, graph: Inside<'_>, depth: usize) -> PartVerdict {
         let (parts, whole) = parts_of(p);
-        let mut verdict = Verdict::Some;
+        let mut verdict = PartVerdict::Some;
         for part in &parts {
             let of_part = match part {
-                Part::Triple(t) => self.triple(t, graph),
-                Part::Other(p) => self.explain(p, graph, depth + 1),
+                JoinOperand::Triple(t) => self.triple(t, graph),
+                JoinOperand::Other(p) => self.explain(p, graph, depth + 1),
             };
             verdict = match (verdict, of_part) {
-                (Verdict::Empty, _) | (_, Verdict::Empty) => Verdict::Empty,
-                (Verdict::Unknown, _) | (_, Verdict::Unknown) => Verdict::Unknown,
-                _ => Verdict::Some,
+                (PartVerdict::Empty, _) | (_, PartVerdict::Empty) => PartVerdict::Empty,
+                (PartVerdict::Unknown, _) | (_, PartVerdict::Unknown) => PartVerdict::Unknown,
+                _ => PartVerdict::Some,
             };
-            if verdict == Verdict::Empty && (self.reasons.len() >= MOST || !self.probe.goes_on()) {
+            if verdict == PartVerdict::Empty
+                && (self.reasons.len() >= MOST || !self.probe.goes_on())
+            {
                 break;
             }
         }
-        if verdict == Verdict::Empty || parts.is_empty() && whole {
+        if verdict == PartVerdict::Empty || parts.is_empty() && whole {
             return verdict;
         }
         if parts.len() == 1 && whole {
             return verdict;
         }
-        let has = self.probe.has(&within(Arc::clone(p), graph), Sight::Own);
+        let has = self
+            .probe
+            .has(&within(Arc::clone(p), graph), ProbedGraphs::Own);
         if has != Some(true) && parts.len() > 1 && self.nothing_together(&parts, graph, verdict) {
-            return Verdict::Empty;
+            return PartVerdict::Empty;
         }
         told(has)
     }
 
     /// Reports parts that have no common solution; `each` is the knowledge about them one by one. False if it was not
     /// established that there are such parts.
-    fn nothing_together(&mut self, parts: &[Part], graph: Inside<'_>, each: Verdict) -> bool {
-        let all: Vec<&Part> = parts.iter().collect();
-        let is_empty = |list: &[&Part]| {
-            self.probe.has(&within(joined(list), graph), Sight::Own) == Some(false)
+    fn nothing_together(
+        &mut self,
+        parts: &[JoinOperand],
+        graph: Inside<'_>,
+        each: PartVerdict,
+    ) -> bool {
+        let all: Vec<&JoinOperand> = parts.iter().collect();
+        let is_empty = |list: &[&JoinOperand]| {
+            self.probe
+                .has(&within(joined(list), graph), ProbedGraphs::Own)
+                == Some(false)
         };
         // More parts mean fewer solutions: find the shortest prefix that has none.
         let (mut some, mut none) = (1, all.len());
@@ -353,7 +367,7 @@ impl<'w, 't> Walk<'w, 't> {
                 some = middle;
             }
         }
-        let mut kept: Vec<&Part> = all[..none].to_vec();
+        let mut kept: Vec<&JoinOperand> = all[..none].to_vec();
         if kept.len() <= FEW {
             let mut at = 0;
             while kept.len() > 2 && at + 1 < kept.len() {
@@ -366,13 +380,13 @@ impl<'w, 't> Walk<'w, 't> {
                 }
             }
         }
-        self.say_apart(&kept, each == Verdict::Some);
+        self.say_apart(&kept, each == PartVerdict::Some);
         true
     }
 
     /// Reports that these parts have no common solution. With `each_matches`, each of them is known to have some on its
     /// own.
-    fn say_apart(&mut self, kept: &[&Part], each_matches: bool) {
+    fn say_apart(&mut self, kept: &[&JoinOperand], each_matches: bool) {
         let patterns: Vec<Arc<GraphPattern>> = kept.iter().map(|p| p.pattern()).collect();
         let told: Vec<String> = patterns.iter().map(|p| self.text.pattern(p)).collect();
         let message = match (told.as_slice(), &patterns[..]) {
@@ -418,15 +432,15 @@ impl<'w, 't> Walk<'w, 't> {
             if let Some(t) = super::words::constant(&part)
                 && self.probe.snapshot.lookup(&term::encode(&t)).is_none()
             {
-                self.unknown(&t, &part, Role::Anywhere, None, None);
+                self.unknown(&t, &part, TermRole::Anywhere, None, None);
             }
         }
     }
 
-    fn place(&self, part: &Part) -> Option<Range<usize>> {
+    fn place(&self, part: &JoinOperand) -> Option<Range<usize>> {
         match part {
-            Part::Triple(t) => self.text.recorded.triple(t),
-            Part::Other(p) => match &**p {
+            JoinOperand::Triple(t) => self.text.recorded.triple(t),
+            JoinOperand::Other(p) => match &**p {
                 GraphPattern::Path {
                     subject,
                     path,
@@ -438,16 +452,16 @@ impl<'w, 't> Walk<'w, 't> {
     }
 }
 
-fn told(has: Option<bool>) -> Verdict {
+fn told(has: Option<bool>) -> PartVerdict {
     match has {
-        Some(true) => Verdict::Some,
-        Some(false) => Verdict::Empty,
-        None => Verdict::Unknown,
+        Some(true) => PartVerdict::Some,
+        Some(false) => PartVerdict::Empty,
+        None => PartVerdict::Unknown,
     }
 }
 
 /// The first required parts of a join in their order, and true if they are all of the pattern.
-fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
+fn parts_of(p: &Arc<GraphPattern>) -> (Vec<JoinOperand>, bool) {
     let mut open = vec![p];
     let mut whole = true;
     let mut parts = Vec::new();
@@ -460,9 +474,9 @@ fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
             }
             GraphPattern::Bgp { patterns } => {
                 let room = (PARTS + 1).saturating_sub(parts.len());
-                parts.extend(patterns.iter().take(room).cloned().map(Part::Triple));
+                parts.extend(patterns.iter().take(room).cloned().map(JoinOperand::Triple));
             }
-            _ => parts.push(Part::Other(Arc::clone(p))),
+            _ => parts.push(JoinOperand::Other(Arc::clone(p))),
         }
         if parts.len() > PARTS {
             whole = false;
@@ -474,13 +488,13 @@ fn parts_of(p: &Arc<GraphPattern>) -> (Vec<Part>, bool) {
 }
 
 /// The join of parts, with their triples in one group of patterns.
-fn joined(parts: &[&Part]) -> Arc<GraphPattern> {
+fn joined(parts: &[&JoinOperand]) -> Arc<GraphPattern> {
     let mut patterns = Vec::new();
     let mut others = Vec::new();
     for part in parts {
         match part {
-            Part::Triple(t) => patterns.push(t.clone()),
-            Part::Other(p) => others.push(Arc::clone(p)),
+            JoinOperand::Triple(t) => patterns.push(t.clone()),
+            JoinOperand::Other(p) => others.push(Arc::clone(p)),
         }
     }
     let mut out: Option<Arc<GraphPattern>> = None;

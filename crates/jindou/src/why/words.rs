@@ -1,6 +1,6 @@
 //! Text of terms and patterns, as a person would write them.
 
-use super::Text;
+use super::QueryText;
 use jindou_model::term;
 use jindou_plan::sparql::{
     GraphPattern, NamedNodePattern, PropertyPathExpression, TermPattern, TriplePattern,
@@ -81,7 +81,7 @@ pub(super) fn pattern_of(t: &Term) -> Option<TermPattern> {
     }
 }
 
-impl Text<'_> {
+impl QueryText<'_> {
     /// An IRI in the shortest form that the query may use.
     pub(super) fn iri(&self, iri: &str) -> String {
         match self.names.short(iri) {

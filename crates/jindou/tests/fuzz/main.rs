@@ -118,7 +118,8 @@ fn watch(asked: Arc<AtomicU64>, place: std::path::PathBuf) {
 fn fuzz(seconds: u64, seed: u64, most: u64) {
     let ground = ground();
     let mut rng = Rng::new(seed);
-    let mut mutator = Mutator::new(seeds::all(&mut rng), seeds::WORDS);
+    let words = seeds::words();
+    let mut mutator = Mutator::new(seeds::all(&mut rng), &words);
     let place = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz-query.txt");
     let progress = Arc::new(AtomicU64::new(0));
     watch(Arc::clone(&progress), place.clone());

@@ -1,11 +1,18 @@
 //! Texts to begin with.
 
 use crate::shared::shared;
+use jindou_syntax::algebra::Function;
 use jindou_testing::{Rng, quads, query};
 use std::path::Path;
 
-/// Words of SPARQL, and names of the data.
-pub const WORDS: &[&str] = &[
+/// Words of SPARQL with its functions, and names of the data.
+pub fn words() -> Vec<&'static str> {
+    let functions = Function::all().iter().flat_map(|d| d.names);
+    WORDS.iter().chain(functions).copied().collect()
+}
+
+/// Words that are not names of functions.
+const WORDS: &[&str] = &[
     "SELECT",
     "CONSTRUCT",
     "DESCRIBE",
@@ -50,66 +57,11 @@ pub const WORDS: &[&str] = &[
     "SAMPLE",
     "GROUP_CONCAT",
     "SEPARATOR",
-    "STR",
-    "LANG",
-    "LANGMATCHES",
-    "DATATYPE",
     "BOUND",
-    "IRI",
-    "URI",
-    "BNODE",
-    "RAND",
-    "ABS",
-    "CEIL",
-    "FLOOR",
-    "ROUND",
-    "CONCAT",
-    "STRLEN",
-    "UCASE",
-    "LCASE",
-    "ENCODE_FOR_URI",
-    "CONTAINS",
-    "STRSTARTS",
-    "STRENDS",
-    "STRBEFORE",
-    "STRAFTER",
-    "YEAR",
-    "MONTH",
-    "DAY",
-    "HOURS",
-    "MINUTES",
-    "SECONDS",
-    "TIMEZONE",
-    "TZ",
-    "NOW",
-    "UUID",
-    "STRUUID",
-    "MD5",
-    "SHA1",
-    "SHA256",
-    "SHA384",
-    "SHA512",
     "COALESCE",
     "IF",
-    "STRLANG",
-    "STRDT",
     "sameTerm",
-    "isIRI",
-    "isBLANK",
-    "isLITERAL",
-    "isNUMERIC",
-    "REGEX",
-    "SUBSTR",
-    "REPLACE",
-    "TRIPLE",
-    "SUBJECT",
-    "PREDICATE",
-    "OBJECT",
-    "isTRIPLE",
     "LATERAL",
-    "LANGDIR",
-    "STRLANGDIR",
-    "hasLANG",
     "<<(",
     ")>>",
     "{",

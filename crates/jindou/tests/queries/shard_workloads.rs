@@ -12,7 +12,7 @@ use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::{bsbm, lubm, sp2b, watdiv};
 use jindou_workloads::sp2b::Sp2b;
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxrdf::Term;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -173,8 +173,9 @@ fn mixes_over_any_shards_are_one_store_s() {
 #[test]
 #[ignore = "long: loads eleven stores of 1.1 million triples"]
 fn watdiv_over_any_shards_is_one_store_s() {
-    let data =
-        || -> Box<dyn QuadSource> { Box::new(Watdiv::new(&Model::standard(), 10, 0).unwrap()) };
+    let data = || -> Box<dyn QuadSource> {
+        Box::new(Watdiv::new(&WatdivModel::standard(), 10, 0).unwrap())
+    };
     let rows = agree("WatDiv", &data, &all_cuts(), |_| {
         let all = watdiv::instances(10, 1, 2).unwrap();
         all.into_iter().map(|i| (i.name, i.text)).collect()

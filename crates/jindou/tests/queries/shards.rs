@@ -9,7 +9,9 @@ use jindou::results::Collector;
 use jindou::{
     CancelToken, Database, Error, Placement, QueryOptions, ShardMode, Sharding, parse_query,
 };
-use jindou_cluster::shards::{Near, Reply, Request, ShardClient, post, snapshot_of_shard};
+use jindou_cluster::shards::{
+    NearShards, Reply, ShardClient, ShardRequest, post, snapshot_of_shard,
+};
 use jindou_graph::shard::{Blocks, Far};
 use jindou_parse::{Format, Sources};
 use jindou_store::shard::{Cluster, open_shards};
@@ -209,7 +211,7 @@ fn full(text: &str) -> String {
 
 /// Shards of which one request fails, or is answered with something else.
 struct Flaky {
-    near: Near,
+    near: NearShards,
     /// Requests until then.
     left: AtomicUsize,
     nonsense: bool,
@@ -228,7 +230,11 @@ impl Far for Flaky {
 }
 
 impl ShardClient for Flaky {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
+    fn ask(
+        &self,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Reply>> {
         let left = |n: usize| n.checked_sub(1);
         if self
             .left
@@ -248,8 +254,8 @@ impl ShardClient for Flaky {
                 ends: vec![1],
                 runs: vec![[1, u32::MAX]],
             };
-            let of = |(_, request): &(u32, Request)| match request {
-                Request::Lists { merged: true, .. } => {
+            let of = |(_, request): &(u32, ShardRequest)| match request {
+                ShardRequest::Lists { merged: true, .. } => {
                     self.endless.fetch_add(1, Ordering::SeqCst);
                     endless.clone()
                 }
@@ -272,7 +278,7 @@ fn a_shard_that_fails_fails_the_query() {
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
     let store = stores::load_cut(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = Near::new(open_shards(&store.dir, &cluster).unwrap());
+    let near = NearShards::new(open_shards(&store.dir, &cluster).unwrap());
     let mut failures = 0;
     for nonsense in [false, true] {
         let flaky = Arc::new(Flaky {
@@ -318,7 +324,7 @@ fn a_shard_that_fails_fails_the_query() {
 
 /// Shards that count the rounds in which numbers of edges are asked for.
 struct Counting {
-    near: Near,
+    near: NearShards,
     rounds: AtomicUsize,
 }
 
@@ -333,8 +339,12 @@ impl Far for Counting {
 }
 
 impl ShardClient for Counting {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
-        let degrees = |r: &(u32, Request)| matches!(r.1, Request::Degrees { .. });
+    fn ask(
+        &self,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Reply>> {
+        let degrees = |r: &(u32, ShardRequest)| matches!(r.1, ShardRequest::Degrees { .. });
         if requests.iter().any(degrees) {
             self.rounds.fetch_add(1, Ordering::SeqCst);
         }
@@ -353,7 +363,7 @@ fn a_plan_asks_for_all_lengths_in_one_round() {
     );
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
     let far = Arc::new(Counting {
-        near: Near::new(open_shards(&store.dir, &cluster).unwrap()),
+        near: NearShards::new(open_shards(&store.dir, &cluster).unwrap()),
         rounds: AtomicUsize::new(0),
     });
     let base = Arc::clone(&far.near.shards()[0]);
@@ -405,7 +415,7 @@ fn every_way_of_reading_is_right_over_shards() {
 
 /// Shards of which two requests of three are read, and need no message.
 struct Readable {
-    near: Near,
+    near: NearShards,
     requests: AtomicUsize,
 }
 
@@ -420,7 +430,11 @@ impl Far for Readable {
 }
 
 impl ShardClient for Readable {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
+    fn ask(
+        &self,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Reply>> {
         self.near.ask(requests, cancel)
     }
 
@@ -428,7 +442,7 @@ impl ShardClient for Readable {
         &self,
         _: &Blocks,
         shard: u32,
-        request: &Request,
+        request: &ShardRequest,
         cancel: &CancelToken,
     ) -> Option<Reply> {
         let number = self.requests.fetch_add(1, Ordering::SeqCst);
@@ -452,7 +466,7 @@ fn what_is_read_and_what_is_asked_for_come_together() {
         let store = stores::load_cut(&sources(), Some(sharding(shards, Placement::Hash)));
         let cluster = Cluster::read(&store.dir).unwrap().unwrap();
         let far = Arc::new(Readable {
-            near: Near::new(open_shards(&store.dir, &cluster).unwrap()),
+            near: NearShards::new(open_shards(&store.dir, &cluster).unwrap()),
             requests: AtomicUsize::new(0),
         });
         let base = Arc::clone(&far.near.shards()[0]);
@@ -478,7 +492,7 @@ fn what_is_read_and_what_is_asked_for_come_together() {
 
 /// Shards that answer nothing until the query's token ends the wait.
 struct Silent {
-    near: Near,
+    near: NearShards,
     silent: AtomicBool,
 }
 
@@ -493,7 +507,11 @@ impl Far for Silent {
 }
 
 impl ShardClient for Silent {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> jindou::Result<Vec<Reply>> {
+    fn ask(
+        &self,
+        requests: &[(u32, ShardRequest)],
+        cancel: &CancelToken,
+    ) -> jindou::Result<Vec<Reply>> {
         while self.silent.load(Ordering::SeqCst) {
             cancel.park_unless(|| false);
             cancel.check()?;
@@ -510,7 +528,7 @@ fn a_wait_for_a_shard_ends_with_its_query() {
     let sources = Sources::builder().text("v.trig", text.into_bytes(), Format::TriG);
     let store = stores::load_cut(&sources.build().unwrap(), cut);
     let cluster = Cluster::read(&store.dir).unwrap().unwrap();
-    let near = Near::new(open_shards(&store.dir, &cluster).unwrap());
+    let near = NearShards::new(open_shards(&store.dir, &cluster).unwrap());
     let base = Arc::clone(&near.shards()[1]);
     let silent = Arc::new(Silent {
         near,

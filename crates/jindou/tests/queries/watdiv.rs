@@ -5,7 +5,7 @@ use crate::shared;
 use crate::stores;
 use jindou::QueryOptions;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use shared::shared;
 use std::collections::BTreeMap;
 use stores::Store;
@@ -48,7 +48,7 @@ fn templates_find_as_much_in_our_data_as_in_the_originals() {
     };
     let queries = instances(10, 1, EACH).unwrap();
     let given = sizes(&stores::of_files(&[file]), &queries);
-    let model = Model::standard();
+    let model = WatdivModel::standard();
     let ours: Vec<_> = (0..SEEDS)
         .map(|seed| {
             sizes(

@@ -2,11 +2,11 @@
 //! runs or dense), memberships (one to many), sparse keys; anchors in key order and shuffled.
 
 use crate::{median, say, seconds_between};
-use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, Operand, TILE};
-use jindou_gpu::reference::Random;
+use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, OperandParams, TILE};
+use jindou_gpu::reference::XorShift;
 use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
 use jindou_graph::segment::{
-    EdgeView, KeyFinder, NamedSegment, Scope, SegmentArrays, SegmentBuilder,
+    EdgeView, GraphScope, KeyFinder, NamedSegment, SegmentArrays, SegmentBuilder,
 };
 use jindou_model::Result;
 use serde_json::json;
@@ -54,7 +54,7 @@ impl Bench<'_> {
 }
 
 /// `keys` keys with steps of up to `gap` ids and up to `degree` neighbours each.
-fn segment(r: &mut Random, keys: u32, gap: u32, degree: u32) -> Result<SegmentArrays> {
+fn segment(r: &mut XorShift, keys: u32, gap: u32, degree: u32) -> Result<SegmentArrays> {
     let mut b = SegmentBuilder::new(false);
     let mut key = 1;
     for _ in 0..keys {
@@ -72,14 +72,14 @@ fn view<'a>(a: &'a SegmentArrays) -> EdgeView<'a> {
     EdgeView::new(a.view(), NamedSegment::EMPTY, None)
 }
 
-fn shuffle(r: &mut Random, v: &mut [u32]) {
+fn shuffle(r: &mut XorShift, v: &mut [u32]) {
     for i in (1..v.len()).rev() {
         v.swap(i, r.below(i as u32 + 1) as usize);
     }
 }
 
 pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -> Result<()> {
-    let r = &mut Random::new(17);
+    let r = &mut XorShift::new(17);
     let scratch = DeviceBuffer::new(device, 64 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
     let b = Bench {
         device,
@@ -103,7 +103,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
     // Streaming: starts, filters, checksum.
     let intervals = DeviceBuffer::with(device, &[[5u32, 5 + rows]])?;
     let before = DeviceBuffer::with(device, &[0u64])?;
-    let p = params::StartIntervals {
+    let p = params::StartIntervalsParams {
         intervals: intervals.at(),
         before: before.at(),
         out: out.at(),
@@ -128,9 +128,9 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         start: 0,
         end: 1 << 31,
     };
-    let p = params::Restrict {
+    let p = params::RestrictParams {
         compact,
-        operand: Operand::column(column.at()),
+        operand: OperandParams::column(column.at()),
         within,
     };
     b.time(
@@ -141,10 +141,10 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         8.0 * n,
         8.0 * n,
     )?;
-    let p = params::Same {
+    let p = params::SameParams {
         compact,
-        left: Operand::column(column.at()),
-        right: Operand::column(column.at()),
+        left: OperandParams::column(column.at()),
+        right: OperandParams::column(column.at()),
         negate: 0,
         pad: 0,
     };
@@ -156,7 +156,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         16.0 * n,
         16.0 * n,
     )?;
-    let mut p: params::Checksum = bytemuck::Zeroable::zeroed();
+    let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
     (p.sum, p.rows, p.count) = (b.scratch.at(), rows, 2);
     (p.columns[0], p.columns[1]) = (column.at(), carried_from.at());
     b.time(
@@ -177,13 +177,13 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
     ] {
         let arrays = segment(r, rows, gap, degree)?;
         let v = view(&arrays);
-        let resident = ResidentSegment::bring(device, &v.into(), Scope::Default)?;
+        let resident = ResidentSegment::bring(device, &v.into(), GraphScope::Default)?;
         let mut keys = vec![];
         v.default.keys_into(0, rows, &mut keys);
         if let KeyFinder::Bitmap { blocks, .. } = v.default.finder
             && degree == 1
         {
-            let p = params::StartKeys {
+            let p = params::StartKeysParams {
                 segment: resident.params,
                 out: out.at(),
                 begin: 0,
@@ -218,10 +218,10 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             let random = order == "shuffled";
             let lookup = resident.lookup_bytes();
             if degree == 1 {
-                let p = params::ExpandOne {
+                let p = params::ExpandOneParams {
                     compact,
                     segment: resident.params,
-                    anchor: Operand::column(anchors.at()),
+                    anchor: OperandParams::column(anchors.at()),
                     within: bytemuck::Zeroable::zeroed(),
                     out: out.at(),
                 };
@@ -241,11 +241,11 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 continue;
             }
             let (starts, prefix) = (buffer(u64::from(rows))?, buffer(u64::from(rows) + 1)?);
-            let p = params::Measure {
+            let p = params::MeasureParams {
                 rows,
                 lists: 1,
                 segment: resident.params,
-                anchor: Operand::column(anchors.at()),
+                anchor: OperandParams::column(anchors.at()),
                 starts: starts.at(),
                 prefix: prefix.at(),
                 total: b.scratch.at(),
@@ -268,7 +268,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             let units = u64::from(rows) + total;
             let bounds = buffer(2)?;
             let (wide, new) = (buffer(total)?, buffer(total)?);
-            let mut p: params::Expand = bytemuck::Zeroable::zeroed();
+            let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
             p.columns = compact.columns;
             p.columns.to[0] = wide.at();
             (p.prefix, p.bounds, p.starts) = (prefix.at(), bounds.at(), starts.at());
@@ -299,11 +299,11 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 .map(|&k| v.default.neighbours_of(k).first().copied().unwrap_or(0))
                 .collect();
             let others = DeviceBuffer::with(device, &others)?;
-            let p2 = params::Check {
+            let p2 = params::CheckParams {
                 compact,
                 segment: resident.params,
-                anchor: Operand::column(anchors.at()),
-                other: Operand::column(others.at()),
+                anchor: OperandParams::column(anchors.at()),
+                other: OperandParams::column(others.at()),
             };
             let bytes = (8.0 + 8.0 + 12.0) * n + finder;
             let moved = if random {
@@ -316,7 +316,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             let heads = vec![resident.params.head; 64];
             let heads = DeviceBuffer::with(device, &heads)?;
             let terms = DeviceBuffer::with(device, &(1..=64u32).collect::<Vec<_>>())?;
-            let catalog = params::Catalog {
+            let catalog = params::CatalogParams {
                 heads: heads.at(),
                 terms: terms.at(),
                 count: 64,
@@ -325,10 +325,10 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             let predicates: Vec<u32> = (0..rows).map(|_| 1 + r.below(64)).collect();
             let predicates = DeviceBuffer::with(device, &predicates)?;
             let (anchor, predicate) = (
-                Operand::column(anchors.at()),
-                Operand::column(predicates.at()),
+                OperandParams::column(anchors.at()),
+                OperandParams::column(predicates.at()),
             );
-            let p3 = params::CheckAny {
+            let p3 = params::CheckAnyParams {
                 compact,
                 catalog,
                 anchor,
@@ -345,7 +345,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 more_moved,
             )?;
             let lists = buffer(2 * u64::from(rows))?;
-            let p3 = params::MeasureAny {
+            let p3 = params::MeasureAnyParams {
                 rows,
                 pad: 0,
                 catalog,
@@ -371,7 +371,7 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 bytes,
                 moved,
             )?;
-            let p3 = params::ExpandAny {
+            let p3 = params::ExpandAnyParams {
                 columns: p.columns,
                 prefix: prefix.at(),
                 bounds: bounds.at(),
@@ -395,12 +395,12 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
                 buffer(u64::from(rows))?,
                 buffer(u64::from(rows))?,
             );
-            let mut m: params::MeasureMany = bytemuck::Zeroable::zeroed();
+            let mut m: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
             (m.rows, m.lists, m.prefix) = (rows, 2, prefix.at());
             (m.total, m.ticket, m.state) =
                 (b.scratch.at(), b.scratch.at() + 8, b.scratch.at() + 16);
             for (i, (s, l)) in [(&s0, &l0), (&s1, &l1)].into_iter().enumerate() {
-                m.anchors[i] = Operand::column(anchors.at());
+                m.anchors[i] = OperandParams::column(anchors.at());
                 m.segments[i] = resident.params;
                 m.ranges[i] = ListRange {
                     neighbours: resident.params.neighbours,

@@ -2,7 +2,7 @@
 
 use crate::{Options, median, say};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, Output};
+use jindou_gpu::{Backend, GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
@@ -67,7 +67,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
         let (_, many) = here(&plan, &snapshot, o.threads, o.repeat.min(5))?;
         let predicted = gpu.predict(&plan, &snapshot, o.threads);
         let plain = GpuOptions::default();
-        let first = match gpu.execute(&plan, &snapshot, Output::Checksum, &plain) {
+        let first = match gpu.execute(&plan, &snapshot, ResultUse::Checksum, &plain) {
             Ok(r) => r,
             Err(Error::Unsupported(why)) => {
                 wrong(q.name, format!("refused: {why}"));
@@ -101,9 +101,9 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
                     Ok(())
                 };
                 let output = match i {
-                    0 => Output::Count,
-                    1 => Output::Checksum,
-                    _ => Output::Rows(&mut sink),
+                    0 => ResultUse::Count,
+                    1 => ResultUse::Checksum,
+                    _ => ResultUse::Rows(&mut sink),
                 };
                 let t = Instant::now();
                 gpu.execute(&plan, &snapshot, output, &plain)?;
@@ -118,7 +118,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 ..GpuOptions::default()
             };
             let t = Instant::now();
-            match gpu.execute(&plan, &snapshot, Output::Checksum, &options) {
+            match gpu.execute(&plan, &snapshot, ResultUse::Checksum, &options) {
                 Ok(r) if (r.rows, r.checksum) != (sum.rows, Some(sum.checksum)) => {
                     wrong(q.name, format!("{} rows in {part} of its memory", r.rows));
                 }
@@ -132,7 +132,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
             ..GpuOptions::default()
         };
         let profile = gpu
-            .execute(&plan, &snapshot, Output::Checksum, &timed)?
+            .execute(&plan, &snapshot, ResultUse::Checksum, &timed)?
             .profile;
         let kernels: f64 = profile.steps.iter().map(|s| s.seconds()).sum();
         let [count, sums, rows] = &mut times;

@@ -1,6 +1,6 @@
 //! Shards in this process, whose traffic is counted.
 
-use jindou::cluster::shards::{Reply, Request, ShardClient, post};
+use jindou::cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou::{CancelToken, Database, OpenOptions, Result};
 use jindou_graph::shard::Far;
 use std::path::Path;
@@ -43,7 +43,7 @@ impl Counting {
 }
 
 impl ShardClient for Counting {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         match self.latency.load(Ordering::Relaxed) {
             0 => {}
             time => std::thread::sleep(Duration::from_nanos(time)),

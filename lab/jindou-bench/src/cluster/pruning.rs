@@ -14,7 +14,7 @@ use jindou::{
     Runtime, ShardMode, Sharding,
 };
 use jindou_graph::Graph;
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::Blocks;
 use jindou_plan::{
     EdgeList, Exploration, GraphRef, Intervals, Operand, Slot, StartSource, StepKind,
@@ -287,7 +287,7 @@ impl<'a> Model<'a> {
     }
 }
 
-fn scope(graph: &GraphRef) -> Result<Scope<'_>> {
+fn scope(graph: &GraphRef) -> Result<GraphScope<'_>> {
     graph.scope().ok_or_else(|| wrong("graphs in variables"))
 }
 

@@ -7,7 +7,7 @@ use super::outcome::{MOST_SAMPLES, Outcome, SAMPLE, STEP, STEPS, Stats, step_of}
 use super::threads::{Sender, client};
 use crate::measure::{cpu_time, resident_memory};
 use crate::obliger::{
-    Class as Weight, Drawn, Dropped, Job, Options, Ran, Refused, Scheduler, Submit, TaskSource,
+    Drawn, Dropped, Job, Options, Ran, Refusal, Scheduler, Submit, TaskSource, WorkClass as Weight,
 };
 use jindou::{
     Database, Error, PlannedQuery, QueryOptions, Resource, Result, Session, Value, WorkerPool,
@@ -219,7 +219,7 @@ impl Emulator {
     }
 
     /// Counts a query that was not let in.
-    pub fn count_refused(&self, worker: usize, arrived: Instant, why: Refused) {
+    pub fn count_refused(&self, worker: usize, arrived: Instant, why: Refusal) {
         let mut s = self.stats(worker);
         if self.recording.load(Ordering::Relaxed) {
             s.refused += 1;
@@ -337,7 +337,7 @@ impl TaskSource for Emulator {
         }
     }
 
-    fn refused(&self, local: &mut Local, job: Job<Task>, why: Refused) {
+    fn refused(&self, local: &mut Local, job: Job<Task>, why: Refusal) {
         self.count_refused(local.worker, job.arrived, why);
     }
 }

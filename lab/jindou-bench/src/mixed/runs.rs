@@ -7,13 +7,13 @@ use super::outcome::Outcome;
 use super::report::{header, print, print_ratios};
 use super::{Named, http};
 use crate::args::mixed::{BenchMixed, ClientsOn, Rate, Scheduling};
-use crate::obliger::{Limits, Options};
+use crate::obliger::{AdmissionLimits, Options};
 use jindou::Result;
 use std::sync::Arc;
 use std::time::Duration;
 
 fn options(a: &BenchMixed, s: Scheduling, workers: usize, threads: usize, open: bool) -> Options {
-    let limits = Limits {
+    let limits = AdmissionLimits {
         light: a.queue,
         heavy: 256,
         // In a closed loop the clients bound what waits.

@@ -1,6 +1,6 @@
 //! Jobs, and what runs them.
 
-use super::{Class, Refused};
+use super::{Refusal, WorkClass};
 use jindou::WorkerPool;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,7 +34,7 @@ pub trait TaskSource: Send + Sync + 'static {
     }
 
     /// A job that was drawn is not let in.
-    fn refused(&self, _local: &mut Self::Local, job: Job<Self::Task>, why: Refused) {
+    fn refused(&self, _local: &mut Self::Local, job: Job<Self::Task>, why: Refusal) {
         self.dropped(job, Dropped::Refused(why));
     }
 }
@@ -56,7 +56,7 @@ pub struct Job<T> {
     /// The task to be done.
     pub task: T,
     /// How much it is.
-    pub class: Class,
+    pub class: WorkClass,
     /// Number of the client that it comes from.
     pub client: u64,
     /// The worker in whose queue it waits, counted round; `None`: each in turn.
@@ -72,7 +72,7 @@ pub struct Job<T> {
 impl<T> Job<T> {
     /// A job that comes now.
     #[cfg(test)]
-    pub fn new(task: T, class: Class, client: u64) -> Self {
+    pub fn new(task: T, class: WorkClass, client: u64) -> Self {
         Self {
             task,
             class,
@@ -105,7 +105,7 @@ pub enum Dropped {
     /// Its deadline passed while it waited.
     Late,
     /// The job turned out heavy, or came by itself, and is not let in.
-    Refused(Refused),
+    Refused(Refusal),
     /// The scheduler ends.
     Closed,
 }

@@ -26,7 +26,7 @@ mod tests;
 mod worker;
 
 pub use counts::Counts;
-pub use jindou_server::{Class, Limits, Refused};
+pub use jindou_server::{AdmissionLimits, Refusal, WorkClass};
 pub use job::{Drawn, Dropped, Job, Ran, Submit, TaskSource};
 pub use options::{Options, Policy};
 pub use scheduler::Scheduler;

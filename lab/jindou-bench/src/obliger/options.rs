@@ -1,6 +1,6 @@
 //! How to schedule.
 
-use super::Limits;
+use super::AdmissionLimits;
 use std::time::Duration;
 
 /// Rule for choosing the worker that takes a light query that waits in a worker's queue. All but [`Policy::Oblige`] are there to be compared with it.
@@ -38,7 +38,7 @@ pub struct Options {
     /// §6.6).
     pub isolate: bool,
     /// Bounds on the queries that are let in.
-    pub limits: Limits,
+    pub limits: AdmissionLimits,
 }
 
 impl Default for Options {
@@ -53,10 +53,10 @@ impl Default for Options {
             heavy_threads: heavy,
             heavy_workers: heavy,
             isolate: false,
-            limits: Limits {
+            limits: AdmissionLimits {
                 light_workers: workers,
                 heavy_workers: heavy,
-                ..Limits::default()
+                ..AdmissionLimits::default()
             },
         }
     }

@@ -3,10 +3,10 @@
 use super::counts::Counters;
 use super::pool::Heavy;
 use super::queue::Queue;
-use super::{Class, Counts, Dropped, Job, Options, Policy, Refused, Submit, TaskSource};
+use super::{Counts, Dropped, Job, Options, Policy, Refusal, Submit, TaskSource, WorkClass};
 use jindou::WorkerPool;
 use jindou_engine::HELPERS_STACK;
-use jindou_server::{Admission, Reason};
+use jindou_server::{Admission, RefusalReason};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use std::thread::JoinHandle;
@@ -87,8 +87,8 @@ impl<W: TaskSource> Scheduler<W> {
     /// Lets a job in and gives it to a worker.
     ///
     /// # Errors
-    /// [`Refused`], and the job.
-    pub fn submit(&self, job: Job<W::Task>) -> Result<(), (Refused, Job<W::Task>)> {
+    /// [`Refusal`], and the job.
+    pub fn submit(&self, job: Job<W::Task>) -> Result<(), (Refusal, Job<W::Task>)> {
         self.inner.submit(job)
     }
 
@@ -160,7 +160,7 @@ impl<W: TaskSource> Drop for Scheduler<W> {
 }
 
 impl<W: TaskSource> SchedulerState<W> {
-    fn submit(&self, job: Job<W::Task>) -> Result<(), (Refused, Job<W::Task>)> {
+    fn submit(&self, job: Job<W::Task>) -> Result<(), (Refusal, Job<W::Task>)> {
         if let Err(refused) = self.enter_late(&job, job.arrived.elapsed()) {
             return Err((refused, job));
         }
@@ -169,18 +169,18 @@ impl<W: TaskSource> SchedulerState<W> {
     }
 
     /// Lets a job in that has `waited` since it came: that counts.
-    pub(crate) fn enter_late(&self, job: &Job<W::Task>, waited: Duration) -> Result<(), Refused> {
+    pub(crate) fn enter_late(&self, job: &Job<W::Task>, waited: Duration) -> Result<(), Refusal> {
         let longest = match job.class {
-            Class::Light => self.options.limits.light_wait,
-            Class::Heavy => self.options.limits.heavy_wait,
+            WorkClass::Light => self.options.limits.light_wait,
+            WorkClass::Heavy => self.options.limits.heavy_wait,
         };
         if longest == Duration::MAX {
             return self.admission.enter(job.class, job.client);
         }
         match longest.checked_sub(waited) {
             Some(left) => self.admission.enter_within(job.class, job.client, left),
-            None => Err(Refused {
-                reason: Reason::Slow,
+            None => Err(Refusal {
+                reason: RefusalReason::Slow,
                 retry_after: self
                     .admission
                     .expected_wait(job.class)
@@ -196,7 +196,7 @@ impl<W: TaskSource> SchedulerState<W> {
 
     /// Gives a job that was let in to a worker, or to its class.
     pub(crate) fn enqueue(&self, job: Job<W::Task>) {
-        if job.class == Class::Heavy {
+        if job.class == WorkClass::Heavy {
             self.heavy_queue.push(job);
             if self.heavy.has_place() {
                 self.wake_for_heavy(1);

@@ -2,7 +2,7 @@
 
 use super::*;
 use jindou::WorkerPool;
-use jindou_server::Reason;
+use jindou_server::RefusalReason;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -97,7 +97,7 @@ impl TaskSource for Sayer {
                 self.say(*n);
             }
             Task::Long(n) => {
-                if job.class == Class::Light {
+                if job.class == WorkClass::Light {
                     return Ran::TooLong(job);
                 }
                 self.say(*n);
@@ -180,13 +180,13 @@ impl Started {
         }
     }
 
-    fn submit(&self, task: Task, class: Class) {
+    fn submit(&self, task: Task, class: WorkClass) {
         let job = Job::new(task, class, 0);
         assert!(self.scheduler.submit(job).is_ok());
     }
 
     fn light(&self, task: Task) {
-        self.submit(task, Class::Light);
+        self.submit(task, WorkClass::Light);
     }
 
     fn heard(&self) -> usize {
@@ -218,11 +218,11 @@ fn options(workers: usize, policy: Policy) -> Options {
         heavy_threads: 1,
         heavy_workers: 1,
         isolate: false,
-        limits: Limits {
+        limits: AdmissionLimits {
             light_workers: workers,
             light_wait: Duration::MAX,
             heavy_wait: Duration::MAX,
-            ..Limits::default()
+            ..AdmissionLimits::default()
         },
     }
 }
@@ -242,9 +242,9 @@ fn every_job_is_run_once_whoever_has_the_turn() {
             });
             for n in 0..3000 {
                 let class = if n % 100 == 7 {
-                    Class::Heavy
+                    WorkClass::Heavy
                 } else {
-                    Class::Light
+                    WorkClass::Light
                 };
                 s.submit(Task::Say(n), class);
             }
@@ -303,7 +303,7 @@ fn heavy_queries_are_held_to_few_workers() {
     let s = Started::new(options(3, Policy::Oblige));
     let gate = Arc::new(Gate::default());
     for n in 0..6 {
-        s.submit(Task::Wait(Arc::clone(&gate), 100 + n), Class::Heavy);
+        s.submit(Task::Wait(Arc::clone(&gate), 100 + n), WorkClass::Heavy);
     }
     for n in 0..100 {
         s.light(Task::Say(n));
@@ -328,7 +328,7 @@ fn workers_help_as_far_as_they_are_let() {
         for round in 0..20 {
             let count = Arc::new(AtomicUsize::new(0));
             let task = Task::Help(helpers, Arc::clone(&count), round);
-            s.submit(task, Class::Heavy);
+            s.submit(task, WorkClass::Heavy);
             assert_eq!(s.heard(), round);
             assert_eq!(count.load(Ordering::SeqCst), helpers + 1);
         }
@@ -350,7 +350,7 @@ fn a_light_query_that_is_none_is_moved() {
     s.light(Task::Long(5));
     let (n, why) = s.dropped.recv_timeout(SOON).unwrap();
     assert_eq!(n, 5);
-    assert!(matches!(why, Dropped::Refused(r) if r.reason == Reason::Full));
+    assert!(matches!(why, Dropped::Refused(r) if r.reason == RefusalReason::Full));
 }
 
 #[test]
@@ -360,16 +360,16 @@ fn what_is_late_is_not_run_and_what_is_too_much_not_let_in() {
     let s = Started::new(o);
     let gate = Arc::new(Gate::default());
     s.light(Task::Wait(Arc::clone(&gate), 1));
-    let mut late = Job::new(Task::Say(2), Class::Light, 0);
+    let mut late = Job::new(Task::Say(2), WorkClass::Light, 0);
     late.deadline = Some(late.arrived);
     assert!(s.scheduler.submit(late).is_ok());
     s.light(Task::Say(3));
     let (refused, job) = s
         .scheduler
-        .submit(Job::new(Task::Say(4), Class::Light, 0))
+        .submit(Job::new(Task::Say(4), WorkClass::Light, 0))
         .map_err(|(refused, job)| (refused, number(&job.task)))
         .expect_err("the fourth of three");
-    assert_eq!((refused.reason, job), (Reason::Full, 4));
+    assert_eq!((refused.reason, job), (RefusalReason::Full, 4));
     assert!(refused.retry_after > Duration::ZERO);
     gate.open();
     assert_eq!(s.heard(), 1);
@@ -383,7 +383,7 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
     s.light(Task::Panic);
     s.light(Task::Say(1));
     assert_eq!(s.heard(), 1);
-    until(|| s.scheduler.admission().within(Class::Light) == 0);
+    until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
     let gate = Arc::new(Gate::default());
     s.light(Task::Wait(Arc::clone(&gate), 2));
     s.light(Task::Say(3));
@@ -397,10 +397,10 @@ fn a_panic_ends_its_task_only_and_closing_drops_what_waits() {
     let submit = scheduler.submitter();
     let closing = std::thread::spawn(move || {
         scheduler.close();
-        scheduler.admission().within(Class::Light)
+        scheduler.admission().within(WorkClass::Light)
     });
     // What it let in until it began to close waits behind.
-    until(|| !submit(Job::new(Task::Say(9), Class::Heavy, 0)));
+    until(|| !submit(Job::new(Task::Say(9), WorkClass::Heavy, 0)));
     gate.open();
     assert_eq!(closing.join().unwrap(), 0);
     assert_eq!(said.recv_timeout(SOON).unwrap().0, 2);
@@ -422,10 +422,10 @@ fn overload_is_refused_at_once_and_leaves_nothing_behind() {
     // As fast as can be: some hundred times what two workers do.
     while Instant::now() < end {
         let begin = Instant::now();
-        match s.scheduler.submit(Job::new(spin(1), Class::Light, 0)) {
+        match s.scheduler.submit(Job::new(spin(1), WorkClass::Light, 0)) {
             Ok(()) => accepted += 1,
             Err((r, _)) => {
-                assert_eq!(r.reason, Reason::Slow);
+                assert_eq!(r.reason, RefusalReason::Slow);
                 assert!(r.retry_after >= Duration::from_millis(1));
                 refused += 1;
                 longest_refusal = longest_refusal.max(begin.elapsed());
@@ -460,7 +460,7 @@ fn arrivals(n: usize, begin: Instant, task: impl Fn(usize) -> Task) -> VecDeque<
         .map(|i| Job {
             home: Some(i),
             arrived: begin + Duration::from_micros(20) * i as u32,
-            ..Job::new(task(i), Class::Light, i as u64 % 3)
+            ..Job::new(task(i), WorkClass::Light, i as u64 % 3)
         })
         .collect()
 }
@@ -479,14 +479,14 @@ fn what_comes_by_itself_is_run_once_and_not_before_its_time() {
                 coming,
             );
             let gate = Arc::new(Gate::default());
-            s.submit(Task::Wait(Arc::clone(&gate), 5000), Class::Heavy);
+            s.submit(Task::Wait(Arc::clone(&gate), 5000), WorkClass::Heavy);
             let mut heard: Vec<usize> = (0..2000).map(|_| s.heard()).collect();
             assert!(begin.elapsed() >= Duration::from_micros(20) * 1999);
             heard.sort_unstable();
             assert_eq!(heard, (0..2000).collect::<Vec<_>>(), "{policy:?}");
             gate.open();
             assert_eq!(s.heard(), 5000);
-            until(|| s.scheduler.admission().within(Class::Light) == 0);
+            until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
         }
     }
 }
@@ -508,13 +508,13 @@ fn too_much_of_what_comes_by_itself_is_refused() {
             ran += 1;
         }
         while let Ok((n, why)) = s.dropped.try_recv() {
-            assert!(matches!(why, Dropped::Refused(r) if r.reason != Reason::Full));
+            assert!(matches!(why, Dropped::Refused(r) if r.reason != RefusalReason::Full));
             assert!(!std::mem::replace(&mut all[n], true), "{n} twice");
             refused += 1;
         }
     }
     assert!(ran > 500 && refused > 2000, "{ran} ran, {refused} did not");
-    until(|| s.scheduler.admission().within(Class::Light) == 0);
+    until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
 }
 
 #[test]
@@ -525,7 +525,7 @@ fn a_clients_next_query_takes_the_place_of_its_last() {
     s.light(Task::Chain(0, 5000));
     let heard: Vec<usize> = (0..=5000).map(|_| s.heard()).collect();
     assert_eq!(heard, (0..=5000).collect::<Vec<_>>());
-    until(|| s.scheduler.admission().within(Class::Light) == 0);
+    until(|| s.scheduler.admission().within(WorkClass::Light) == 0);
     assert_eq!(s.counts().light, 5001);
 }
 
@@ -535,7 +535,7 @@ fn a_worker_at_a_heavy_query_is_obliged_at_once() {
     o.stuck_after = SOON * 10;
     let s = Started::new(o);
     let gate = Arc::new(Gate::default());
-    s.submit(Task::Wait(Arc::clone(&gate), 1000), Class::Heavy);
+    s.submit(Task::Wait(Arc::clone(&gate), 1000), WorkClass::Heavy);
     until(|| s.scheduler.waiting().1 == 0);
     for n in 0..100 {
         s.light(Task::Say(n));
@@ -555,7 +555,7 @@ fn who_is_idle_helps_one_that_is_slow_and_not_stuck() {
         let task = Task::Spin(Duration::from_micros(200), n);
         let job = Job {
             home: Some(0),
-            ..Job::new(task, Class::Light, 0)
+            ..Job::new(task, WorkClass::Light, 0)
         };
         assert!(s.scheduler.submit(job).is_ok());
     }

@@ -2,7 +2,7 @@
 
 use super::counts::one;
 use super::scheduler::SchedulerState;
-use super::{Class, Drawn, Dropped, Job, Policy, Ran, TaskSource};
+use super::{Drawn, Dropped, Job, Policy, Ran, TaskSource, WorkClass};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -250,8 +250,8 @@ impl<W: TaskSource> SchedulerState<W> {
         }
         let (class, client) = (job.class, job.client);
         let (threads, counter) = match class {
-            Class::Light => (1, &counters.light),
-            Class::Heavy => (self.options.heavy_threads.max(1), &counters.heavy),
+            WorkClass::Light => (1, &counters.light),
+            WorkClass::Heavy => (self.options.heavy_threads.max(1), &counters.heavy),
         };
         one(counter);
         let ran = catch_unwind(AssertUnwindSafe(|| {
@@ -261,11 +261,11 @@ impl<W: TaskSource> SchedulerState<W> {
         let time = end.saturating_duration_since(turn.since);
         turn.since = end;
         match class {
-            Class::Light => turn.untold = (turn.untold.0 + 1, turn.untold.1 + time),
-            Class::Heavy => self.admission.served(class, time),
+            WorkClass::Light => turn.untold = (turn.untold.0 + 1, turn.untold.1 + time),
+            WorkClass::Heavy => self.admission.served(class, time),
         }
         match ran {
-            Ok(Ran::Done) if class == Class::Light => {
+            Ok(Ran::Done) if class == WorkClass::Light => {
                 self.admission.gone(class, client);
                 turn.left += 1;
             }
@@ -279,7 +279,7 @@ impl<W: TaskSource> SchedulerState<W> {
             Ok(Ran::TooLong(mut job)) => {
                 self.admission.leave(class, client, None);
                 one(&counters.moved);
-                (job.class, job.moved) = (Class::Heavy, true);
+                (job.class, job.moved) = (WorkClass::Heavy, true);
                 self.enter(job);
             }
             // A panic's message is on standard error; its task is lost, the worker is not.
@@ -303,11 +303,11 @@ impl<W: TaskSource> SchedulerState<W> {
     fn tell(&self, turn: &mut Turn) {
         let (n, time) = std::mem::take(&mut turn.untold);
         if n > 0 {
-            self.admission.served_many(Class::Light, time, n);
+            self.admission.served_many(WorkClass::Light, time, n);
         }
         match std::mem::take(&mut turn.left) {
             0 => {}
-            left => self.admission.left(Class::Light, left),
+            left => self.admission.left(WorkClass::Light, left),
         }
     }
 }

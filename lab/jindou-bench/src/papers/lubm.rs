@@ -8,12 +8,12 @@ use super::sheet::{Cell, Sheet, geometric_mean};
 use super::stores::Stores;
 use jindou::{Database, QueryOptions, Result};
 use jindou_graph::segment::FinderKind;
-use jindou_workloads::queries::lubm::{QUERIES, Query};
+use jindou_workloads::queries::lubm::{LubmQuery, QUERIES};
 use std::path::Path;
 use std::time::Instant;
 
 /// The seven that the paper runs.
-fn queries() -> &'static [Query] {
+fn queries() -> &'static [LubmQuery] {
     &QUERIES[..7]
 }
 
@@ -27,7 +27,7 @@ fn options(threads: usize) -> QueryOptions {
 }
 
 /// A complaint, if the count is known and another.
-fn checked(sheet: &mut Sheet, q: &Query, universities: u32, rows: u64) {
+fn checked(sheet: &mut Sheet, q: &LubmQuery, universities: u32, rows: u64) {
     match q.rows(universities) {
         Some(want) if want != rows => sheet.wrong.push(format!(
             "{} on LUBM-{universities}: {rows} rows, {want} are right",

@@ -5,7 +5,7 @@ use jindou::{Database, Error, LoadOptions, Progress, QuadSource, Result};
 use jindou_parse::Sources;
 use jindou_workloads::lubm::{Lubm, known};
 use jindou_workloads::queries::{lubm, lubm_official, watdiv};
-use jindou_workloads::watdiv::{Model, Watdiv};
+use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,7 @@ pub fn workload(a: &BenchParallel, work: &Path) -> Result<Workload> {
         } else if let Some(n) = a.lubm {
             load(&Lubm::new(n, 0))?;
         } else if let Some(n) = a.watdiv {
-            load(&Watdiv::new(&Model::standard(), n, a.seed)?)?;
+            load(&Watdiv::new(&WatdivModel::standard(), n, a.seed)?)?;
         } else {
             return Err(Error::external(format!(
                 "{} is not a store; pass --files to load one",

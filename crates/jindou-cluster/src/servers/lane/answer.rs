@@ -19,7 +19,7 @@ const MAX_PARTIAL: usize = 2 * MAX_REQUEST;
 const MAX_BEGUN: usize = 4;
 
 /// The lane of a connection on which a peer sends requests.
-pub struct Answering {
+pub struct RequestLane {
     own: Own,
     /// The way back over TLS.
     out: Sender<frame::FramePart>,
@@ -102,7 +102,7 @@ pub struct AnsweringLane {
     end: Arc<LaneEnd>,
     /// Number that precedes requests.
     pub number: u64,
-    lane: Arc<Answering>,
+    lane: Arc<RequestLane>,
 }
 
 impl Drop for AnsweringLane {
@@ -112,7 +112,7 @@ impl Drop for AnsweringLane {
     }
 }
 
-impl Answering {
+impl RequestLane {
     /// Opens a lane to a peer that expects its number before replies. Its requests are charged to `memory`.
     pub fn open(
         end: &Arc<LaneEnd>,

@@ -14,7 +14,7 @@ mod answer;
 mod ask;
 mod parts;
 
-pub use answer::{Answering, AnsweringLane};
+pub use answer::{AnsweringLane, RequestLane};
 pub use ask::{LOST, Lane, keep};
 
 use super::file::{ClusterFile, Fabric};
@@ -55,7 +55,7 @@ pub struct LaneEnd {
 #[derive(Default)]
 struct Tables {
     asking: Mutex<FxHashMap<u64, Arc<Lane>>>,
-    answering: Mutex<FxHashMap<u64, Arc<Answering>>>,
+    answering: Mutex<FxHashMap<u64, Arc<RequestLane>>>,
 }
 
 impl LaneEnd {

@@ -1,7 +1,7 @@
 //! Bare reads as a baseline for measurements.
 
 use super::core::Core;
-use super::operation::Operation;
+use super::operation::UcxOperation;
 use super::worker::{LANDING, RemoteRead};
 use crate::transport::{ByteRange, Result, TransportError};
 use std::sync::atomic::Ordering;
@@ -21,7 +21,7 @@ pub(super) fn reads(
     // A pooled operation if that is enough: making and clearing a large one would empty the caches just before the
     // clock starts.
     let longest = ranges.iter().map(|r| (r.len as usize).min(LANDING)).max();
-    let operation: std::sync::Arc<Operation> = worker.operation(longest.unwrap_or(0));
+    let operation: std::sync::Arc<UcxOperation> = worker.operation(longest.unwrap_or(0));
     core.spinning.fetch_add(1, Ordering::Relaxed);
     let mut result = Ok(());
     'ranges: for r in ranges {

@@ -18,14 +18,14 @@ const MAGIC: &[u8; 8] = b"JDCTRL1\n";
 const MAX_ADDRESS: u32 = 64 << 10;
 
 /// The first message of each end.
-pub(super) struct Hello {
+pub(super) struct UcxHello {
     pub fabric: u32,
     pub connection: u32,
     pub epoch: Epoch,
     pub address: Vec<u8>,
 }
 
-impl Hello {
+impl UcxHello {
     pub(super) fn write(&self, mut to: &TcpStream) -> std::io::Result<()> {
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(&self.fabric.to_le_bytes());

@@ -6,7 +6,7 @@
 use super::UcxOptions;
 use super::frame::Incoming;
 use super::library::load;
-use super::operation::Operation;
+use super::operation::UcxOperation;
 use super::worker::{MemoryHandle, Worker};
 use crate::transport::{Moment, Result, TransportError};
 use jindou_model::sync::lock;
@@ -158,7 +158,7 @@ impl Core {
     pub(super) fn finish<'a>(
         &'a self,
         mut worker: MutexGuard<'a, Worker>,
-        operation: &Operation,
+        operation: &UcxOperation,
         deadline: Moment,
         hindered: impl Fn() -> Option<TransportError>,
         late: impl Fn() -> TransportError,

@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// It owns the memory that UCX writes to, and every part that UCX still works on holds a reference count, so its
 /// starter may abandon it at a deadline.
-pub(super) struct Operation {
+pub(super) struct UcxOperation {
     lib: &'static LibUcp,
     /// Parts that UCX is still working on.
     parts: PendingParts,
@@ -28,11 +28,11 @@ pub(super) struct Operation {
 
 // SAFETY: `landing` is written by UCX only while there are parts and read by the operation's owner only once there are none
 // (`PendingParts::done` acquires what `PendingParts::end` releases); everything else is atomic or behind a lock.
-unsafe impl Sync for Operation {}
+unsafe impl Sync for UcxOperation {}
 // SAFETY: nothing in it belongs to a thread.
-unsafe impl Send for Operation {}
+unsafe impl Send for UcxOperation {}
 
-impl Operation {
+impl UcxOperation {
     /// An operation with room for `bytes` of data.
     pub(super) fn new(lib: &'static LibUcp, bytes: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -103,7 +103,7 @@ pub(super) struct Sending {
 #[derive(Default)]
 pub(super) struct Callbacks {
     /// Requests whose replies are awaited.
-    pub awaited: FxHashMap<u64, Arc<Operation>>,
+    pub awaited: FxHashMap<u64, Arc<UcxOperation>>,
     /// Messages from others that are not replies.
     pub arrived: Vec<Incoming>,
     /// Endpoints that UCX found broken.
@@ -123,7 +123,7 @@ pub(super) unsafe extern "C" fn on_part(
     user: *mut c_void,
 ) {
     // SAFETY: `user` is the count of the operation that was leaked for this part.
-    let operation = unsafe { Arc::from_raw(user.cast::<Operation>()) };
+    let operation = unsafe { Arc::from_raw(user.cast::<UcxOperation>()) };
     // SAFETY: the request is complete and freed nowhere else; UCX allows that inside the callback.
     unsafe { operation.lib.ucp_request_free(request) };
     operation.end_part(status);

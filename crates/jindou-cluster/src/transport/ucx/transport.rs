@@ -1,6 +1,6 @@
 //! One end of the transport over UCX.
 
-use super::control::{Hello, beat, unreachable, watch};
+use super::control::{UcxHello, beat, unreachable, watch};
 use super::core::Core;
 use super::frame::what;
 use super::link::UcxLink;
@@ -106,7 +106,7 @@ impl TransportState {
             links.len() as u32 - 1
         };
         let address = self.core.worker().address().map_err(|e| e.to_string())?;
-        let hello = Hello {
+        let hello = UcxHello {
             fabric: self.core.options.fabric.code(),
             connection: here,
             epoch: self.epoch(),
@@ -115,7 +115,7 @@ impl TransportState {
         if first {
             hello.write(&stream).map_err(io)?;
         }
-        let theirs = Hello::read(&stream, &self.core.options, || {
+        let theirs = UcxHello::read(&stream, &self.core.options, || {
             if self.core.is_closed() {
                 return Some("this end is closed".to_owned());
             }

@@ -5,7 +5,7 @@ use super::bindings::*;
 use super::frame::{Incoming, UcxFrame};
 use super::library::{Started, check, started, text};
 use super::operation::{
-    Callbacks, EndpointContext, Operation, Sending, on_broken, on_closed, on_message, on_part,
+    Callbacks, EndpointContext, Sending, UcxOperation, on_broken, on_closed, on_message, on_part,
     on_sent,
 };
 use super::{Fabric, UcxOptions};
@@ -24,7 +24,7 @@ const SPARE: usize = 16;
 /// The active-message id of all our messages.
 const MESSAGE_ID: u32 = 1;
 
-struct Endpoint {
+struct UcxEndpoint {
     handle: ucp_ep_h,
     /// True if UCX can close it without asking the peer.
     closable: bool,
@@ -72,11 +72,11 @@ pub(super) struct Worker {
     /// True if a pointer of [`Self::pointer`] may be in use: keys and worker stay until the worker is dropped.
     mapped: bool,
     callbacks: NonNull<Callbacks>,
-    endpoints: Vec<Option<Endpoint>>,
+    endpoints: Vec<Option<UcxEndpoint>>,
     /// Closed endpoints: their keys are destroyed with the worker, when no operation is in progress any more.
-    graveyard: Vec<Endpoint>,
+    graveyard: Vec<UcxEndpoint>,
     /// Pooled operations, each with [`SMALL_LANDING`].
-    spare: Vec<Arc<Operation>>,
+    spare: Vec<Arc<UcxOperation>>,
     next_request: u64,
 }
 
@@ -317,7 +317,7 @@ impl Worker {
             status,
             "connecting (do both ends use the same transport?)",
         )?;
-        self.endpoints.push(Some(Endpoint {
+        self.endpoints.push(Some(UcxEndpoint {
             handle,
             closable: fabric.reports_death(),
             keys: Vec::new(),
@@ -326,7 +326,7 @@ impl Worker {
         Ok(number)
     }
 
-    fn endpoint(&mut self, number: u32) -> Result<&mut Endpoint> {
+    fn endpoint(&mut self, number: u32) -> Result<&mut UcxEndpoint> {
         let slot = self.endpoints.get_mut(number as usize);
         slot.and_then(Option::as_mut).ok_or(TransportError::Closed)
     }
@@ -367,18 +367,18 @@ impl Worker {
     }
 
     /// An operation with room for `bytes`, pooled if small.
-    pub(super) fn operation(&mut self, bytes: usize) -> Arc<Operation> {
+    pub(super) fn operation(&mut self, bytes: usize) -> Arc<UcxOperation> {
         if bytes <= SMALL_LANDING {
             self.spare
                 .pop()
-                .unwrap_or_else(|| Operation::new(self.lib, SMALL_LANDING))
+                .unwrap_or_else(|| UcxOperation::new(self.lib, SMALL_LANDING))
         } else {
-            Operation::new(self.lib, bytes)
+            UcxOperation::new(self.lib, bytes)
         }
     }
 
     /// Takes an operation back into the pool if nothing else holds it.
-    pub(super) fn recycle(&mut self, operation: Arc<Operation>) {
+    pub(super) fn recycle(&mut self, operation: Arc<UcxOperation>) {
         if self.spare.len() < SPARE
             && operation.capacity() == SMALL_LANDING
             && operation.failure().is_none()
@@ -394,7 +394,7 @@ impl Worker {
         number: u32,
         slot: u32,
         parts: &[RemoteRead],
-        operation: &Arc<Operation>,
+        operation: &Arc<UcxOperation>,
     ) -> Result<()> {
         let lib = self.lib;
         let endpoint = self.endpoint(number)?;
@@ -491,7 +491,7 @@ impl Worker {
     }
 
     /// Numbers a request and lets its reply end `operation`.
-    pub(super) fn await_reply(&mut self, operation: &Arc<Operation>) -> u64 {
+    pub(super) fn await_reply(&mut self, operation: &Arc<UcxOperation>) -> u64 {
         let request = self.next_request;
         self.next_request += 1;
         operation.begin_part();

@@ -1,6 +1,6 @@
 //! Arithmetic on numbers of any length, dates, times and durations; casts.
 
-use super::{Machine, Maybe, instant_of_id, number_of_bytes};
+use super::{Interpreter, Maybe, instant_of_id, number_of_bytes};
 use crate::eval::EvalContext;
 use crate::values::code::Cast;
 use crate::values::val::{ArenaSpan, ArenaText, Val};
@@ -11,25 +11,25 @@ use jindou_values::{
 };
 
 /// A value for which arithmetic is defined.
-enum Scalar {
+enum ArithmeticValue {
     Number(Number),
     Time(Temporal),
     Duration(Duration),
 }
 
-impl Machine {
-    fn scalar(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<Scalar> {
+impl Interpreter {
+    fn scalar(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<ArithmeticValue> {
         match v {
-            Val::Num(n) => return Some(Scalar::Number(n.into())),
-            Val::Time(t) => return Some(Scalar::Time(t)),
-            Val::Duration(d) => return Some(Scalar::Duration(d)),
+            Val::Num(n) => return Some(ArithmeticValue::Number(n.into())),
+            Val::Time(t) => return Some(ArithmeticValue::Time(t)),
+            Val::Duration(d) => return Some(ArithmeticValue::Duration(d)),
             Val::Bool(_) | Val::Text(_) => return None,
             Val::Id(_) | Val::Term(_) => self.canonical(ctx, v),
         }
         Some(match value(&self.term)? {
-            Value::Number(n) => Scalar::Number(n),
-            Value::Temporal(t) => Scalar::Time(t),
-            Value::Duration(d) => Scalar::Duration(d),
+            Value::Number(n) => ArithmeticValue::Number(n),
+            Value::Temporal(t) => ArithmeticValue::Time(t),
+            Value::Duration(d) => ArithmeticValue::Duration(d),
             _ => return None,
         })
     }
@@ -51,7 +51,7 @@ impl Machine {
         match v {
             Val::Time(t) => Some(t),
             _ => match self.scalar(ctx, v)? {
-                Scalar::Time(t) => Some(t),
+                ArithmeticValue::Time(t) => Some(t),
                 _ => None,
             },
         }
@@ -64,7 +64,7 @@ impl Machine {
         v: Val,
     ) -> Option<Duration> {
         match self.scalar(ctx, v)? {
-            Scalar::Duration(d) => Some(d),
+            ArithmeticValue::Duration(d) => Some(d),
             _ => None,
         }
     }
@@ -106,7 +106,7 @@ impl Machine {
             return (x.0 == y.0 && x.0 <= TemporalKind::Time)
                 .then(|| Duration::of_units(x.1 - y.1).map(Val::Duration))?;
         }
-        use Scalar::{Duration as D, Number as N, Time as T};
+        use ArithmeticValue::{Duration as D, Number as N, Time as T};
         let (a, b) = (self.scalar(ctx, a)?, self.scalar(ctx, b)?);
         match (a, b, op) {
             (N(a), N(b), op) => {
@@ -139,7 +139,7 @@ impl Machine {
             return Some(Val::Num(n));
         }
         match self.scalar(ctx, v)? {
-            Scalar::Number(n) => {
+            ArithmeticValue::Number(n) => {
                 let n = any(&n)?;
                 Some(self.of_number(n))
             }
@@ -154,8 +154,8 @@ impl Machine {
             Some(_) => None,
             // Beyond 64 bits it is beyond the end of any string as well.
             None => match self.scalar(ctx, v)? {
-                Scalar::Number(Number::Integer(e)) if e.is_negative() => Some(i64::MIN),
-                Scalar::Number(Number::Integer(_)) => Some(i64::MAX),
+                ArithmeticValue::Number(Number::Integer(e)) if e.is_negative() => Some(i64::MIN),
+                ArithmeticValue::Number(Number::Integer(_)) => Some(i64::MAX),
                 _ => None,
             },
         }

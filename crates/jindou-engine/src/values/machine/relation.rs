@@ -1,16 +1,16 @@
 //! Comparisons of values, and kinds of terms.
 
-use super::Machine;
+use super::Interpreter;
 use crate::eval::EvalContext;
 use crate::values::val::{ArenaSpan, Val};
-use jindou_dictionary::{Dictionary, Group, NO_RANK};
+use jindou_dictionary::{Dictionary, NO_RANK, ValueGroup};
 use jindou_model::VertexId;
 use jindou_model::term;
 use jindou_plan::{Relation, TermTest};
 use jindou_values::{order, value};
 use std::cmp::Ordering;
 
-impl Machine {
+impl Interpreter {
     pub(super) fn kind(&mut self, ctx: &EvalContext<'_>, v: Val, test: TermTest) -> bool {
         let tag = self.tag_of(ctx, v);
         match test {
@@ -159,7 +159,9 @@ fn ranks(d: &Dictionary, a: u32, b: u32) -> Option<(u32, u32)> {
     let (x, y) = (d.lex(VertexId(a))?, d.lex(VertexId(b))?);
     let tags = d.tag_ranges();
     let tag = tags.tag_of(x)?;
-    if !matches!(Group::of_tag(tag), Some(Group::Temporal(_))) || tags.tag_of(y) != Some(tag) {
+    if !matches!(ValueGroup::of_tag(tag), Some(ValueGroup::Temporal(_)))
+        || tags.tag_of(y) != Some(tag)
+    {
         return None;
     }
     let (x, y) = (d.value_rank(x), d.value_rank(y));

@@ -8,7 +8,7 @@ use crate::batch::View;
 use crate::eval::EvalContext;
 use crate::explore::QueryContext;
 use crate::terms::{QueryTerms, TermDecoder};
-use crate::tree::Layout;
+use crate::tree::SlotLayout;
 use jindou_model::{CancelToken, FIRST_TAIL_ID, MemoryBudget, term};
 use jindou_plan::GeneralExpression;
 use jindou_store::Snapshot;
@@ -475,7 +475,7 @@ fn agree_with_spareval(
         per_row: false,
         asked: None,
     };
-    let evaluator = || Evaluator::new(&g, &Layout::new(&[0, 1, 2]), ctx).unwrap();
+    let evaluator = || Evaluator::new(&g, &SlotLayout::new(&[0, 1, 2]), ctx).unwrap();
     let view = View { columns, rows };
     let mut out = vec![0; rows];
     evaluator().column(ctx, view, &mut out).unwrap();
@@ -601,7 +601,7 @@ fn casts_agree_with_spareval() {
                 rows: ids.len(),
             };
             let mut out = vec![0; ids.len()];
-            let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), ctx).unwrap();
+            let mut evaluator = Evaluator::new(&g, &SlotLayout::new(&[0]), ctx).unwrap();
             evaluator.column(ctx, view, &mut out).unwrap();
             for (&id, &got) in ids.iter().zip(&out) {
                 let input = read(ctx, id);
@@ -661,7 +661,7 @@ fn growing_string_hits_the_budget(call: &str) {
             per_row: false,
             asked: None,
         };
-        let mut evaluator = Evaluator::new(&g, &Layout::new(&[0]), &small).unwrap();
+        let mut evaluator = Evaluator::new(&g, &SlotLayout::new(&[0]), &small).unwrap();
         let mut id = ids[1];
         for _ in 0..40 {
             let columns = [vec![id]];

@@ -2,14 +2,14 @@
 
 mod words;
 
-use super::path::Path;
+use super::path::PartialPath;
 use super::{CursorPlace, Pattern, Slot};
 use crate::keyword::Keyword;
 use crate::lexer::{Token, TokenKind};
 
 /// The bracket that opened a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sign {
+enum OpeningBracket {
     /// No bracket: the text itself.
     Top,
     Brace,
@@ -43,10 +43,10 @@ enum GroupPart {
 
 #[derive(Debug)]
 struct OpenGroup {
-    sign: Sign,
+    sign: OpeningBracket,
     part: GroupPart,
     subject: Option<String>,
-    path: Path,
+    path: PartialPath,
     /// True if the predicate has no object yet.
     fresh: bool,
     /// True if the last object is a string, to which a language or a datatype may be added.
@@ -66,7 +66,7 @@ struct OpenGroup {
 }
 
 /// The text read so far.
-pub(super) struct Walk<'t> {
+pub(super) struct PlaceWalk<'t> {
     text: &'t str,
     stack: Vec<OpenGroup>,
     /// Patterns of groups around the cursor that ended after it, the outermost first.
@@ -87,7 +87,7 @@ pub(super) struct Walk<'t> {
     terms: usize,
 }
 
-impl<'t> Walk<'t> {
+impl<'t> PlaceWalk<'t> {
     pub(super) fn new(text: &'t str, hidden: String) -> Self {
         let mut walk = Self {
             text,
@@ -106,19 +106,19 @@ impl<'t> Walk<'t> {
             values: false,
             terms: 0,
         };
-        walk.open(Sign::Top, GroupPart::Word, None);
+        walk.open(OpeningBracket::Top, GroupPart::Word, None);
         walk
     }
 
-    fn open(&mut self, sign: Sign, part: GroupPart, subject: Option<String>) {
+    fn open(&mut self, sign: OpeningBracket, part: GroupPart, subject: Option<String>) {
         let around = self.stack.last();
-        let brace = sign == Sign::Brace;
+        let brace = sign == OpeningBracket::Brace;
         let graph = if brace { self.graph.take() } else { None };
         let group = OpenGroup {
             sign,
             part,
             subject,
-            path: Path::default(),
+            path: PartialPath::default(),
             fresh: false,
             literal: false,
             datatype: false,
@@ -150,11 +150,10 @@ impl<'t> Walk<'t> {
     }
 
     /// Leaves all groups up to the innermost one with this sign, if there is one within the same braces.
-    fn close(&mut self, sign: Sign) -> bool {
-        let found = self
-            .stack
-            .iter()
-            .rposition(|g| g.sign == sign || g.sign == Sign::Brace || g.sign == Sign::Top);
+    fn close(&mut self, sign: OpeningBracket) -> bool {
+        let found = self.stack.iter().rposition(|g| {
+            g.sign == sign || g.sign == OpeningBracket::Brace || g.sign == OpeningBracket::Top
+        });
         let Some(at) = found.filter(|&at| self.stack[at].sign == sign && at > 0) else {
             return false;
         };
@@ -171,7 +170,7 @@ impl<'t> Walk<'t> {
 
     fn top(&mut self) -> &mut OpenGroup {
         if self.stack.is_empty() {
-            self.open(Sign::Top, GroupPart::Word, None);
+            self.open(OpeningBracket::Top, GroupPart::Word, None);
         }
         let last = self.stack.len() - 1;
         &mut self.stack[last]
@@ -185,18 +184,20 @@ impl<'t> Walk<'t> {
         match token.kind {
             TokenKind::OpenBrace => self.brace(),
             TokenKind::CloseBrace => {
-                if self.close(Sign::Brace) {
+                if self.close(OpeningBracket::Brace) {
                     let group = self.top();
                     group.part = match group.sign {
-                        Sign::Top => GroupPart::Word,
-                        Sign::Paren => GroupPart::Expression,
+                        OpeningBracket::Top => GroupPart::Word,
+                        OpeningBracket::Paren => GroupPart::Expression,
                         _ => GroupPart::Subject,
                     };
                 }
             }
-            TokenKind::OpenAnnotation => self.open(Sign::Annotation, GroupPart::Predicate, None),
+            TokenKind::OpenAnnotation => {
+                self.open(OpeningBracket::Annotation, GroupPart::Predicate, None)
+            }
             TokenKind::CloseAnnotation => {
-                self.close(Sign::Annotation);
+                self.close(OpeningBracket::Annotation);
             }
             TokenKind::OpenReified | TokenKind::OpenTriple => self.terms = 1,
             _ => self.within(token, text),
@@ -230,7 +231,7 @@ impl<'t> Walk<'t> {
         } else {
             GroupPart::Subject
         };
-        self.open(Sign::Brace, part, None);
+        self.open(OpeningBracket::Brace, part, None);
     }
 
     fn within(&mut self, token: Token, text: &str) {
@@ -288,26 +289,26 @@ impl<'t> Walk<'t> {
                     GroupPart::Columns | GroupPart::Data => part,
                     _ => GroupPart::Expression,
                 };
-                self.open(Sign::Paren, inner, None);
+                self.open(OpeningBracket::Paren, inner, None);
             }
-            TokenKind::CloseParen if self.close(Sign::Paren) => {
+            TokenKind::CloseParen if self.close(OpeningBracket::Paren) => {
                 let group = self.top();
                 // A FILTER or a BIND is over; any other bracket in an expression is not.
-                if group.sign == Sign::Brace && group.part == GroupPart::Expression {
+                if group.sign == OpeningBracket::Brace && group.part == GroupPart::Expression {
                     group.part = GroupPart::Subject;
                 }
             }
             TokenKind::Dot => {
                 let group = self.top();
-                if group.sign == Sign::Brace && group.part != GroupPart::Data {
+                if group.sign == OpeningBracket::Brace && group.part != GroupPart::Data {
                     group.part = GroupPart::Subject;
                 }
             }
-            TokenKind::Semicolon if self.top().sign == Sign::Top => {
+            TokenKind::Semicolon if self.top().sign == OpeningBracket::Top => {
                 self.top().part = GroupPart::Word
             }
             TokenKind::CloseBracket => {
-                self.close(Sign::Bracket);
+                self.close(OpeningBracket::Bracket);
             }
             _ => {}
         }
@@ -343,17 +344,17 @@ impl<'t> Walk<'t> {
             TokenKind::Dot => {
                 self.close_open_brackets();
                 let group = self.top();
-                if matches!(group.sign, Sign::Brace | Sign::Top) {
+                if matches!(group.sign, OpeningBracket::Brace | OpeningBracket::Top) {
                     group.part = GroupPart::Subject;
                 }
             }
             TokenKind::Semicolon => {
-                if sign == Sign::Paren {
+                if sign == OpeningBracket::Paren {
                     return;
                 }
                 let group = self.top();
                 group.part = GroupPart::Predicate;
-                group.path = Path::default();
+                group.path = PartialPath::default();
                 group.fresh = false;
             }
             TokenKind::Comma => {
@@ -365,18 +366,18 @@ impl<'t> Walk<'t> {
             TokenKind::OpenBracket => {
                 let node = self.invent();
                 self.term(TokenKind::Blank, &node);
-                self.open(Sign::Bracket, GroupPart::Predicate, Some(node));
+                self.open(OpeningBracket::Bracket, GroupPart::Predicate, Some(node));
             }
             TokenKind::CloseBracket => {
-                self.close(Sign::Bracket);
+                self.close(OpeningBracket::Bracket);
             }
             TokenKind::OpenParen => {
                 let node = self.invent();
                 self.term(TokenKind::Blank, &node);
-                self.open(Sign::Paren, GroupPart::Object, None);
+                self.open(OpeningBracket::Paren, GroupPart::Object, None);
             }
             TokenKind::CloseParen => {
-                self.close(Sign::Paren);
+                self.close(OpeningBracket::Paren);
             }
             TokenKind::DoubleCaret => {
                 let group = self.top();
@@ -416,7 +417,7 @@ impl<'t> Walk<'t> {
         while self.stack.len() > 1
             && matches!(
                 self.top().sign,
-                Sign::Bracket | Sign::Paren | Sign::Annotation
+                OpeningBracket::Bracket | OpeningBracket::Paren | OpeningBracket::Annotation
             )
         {
             self.leave();
@@ -438,7 +439,7 @@ impl<'t> Walk<'t> {
         match group.part {
             GroupPart::Subject => {
                 group.subject = Some(text.to_owned());
-                group.path = Path::default();
+                group.path = PartialPath::default();
                 group.part = GroupPart::Predicate;
             }
             GroupPart::Predicate => {
@@ -448,7 +449,7 @@ impl<'t> Walk<'t> {
                     group.fresh = true;
                 }
             }
-            GroupPart::Object if group.sign != Sign::Paren => {
+            GroupPart::Object if group.sign != OpeningBracket::Paren => {
                 group.fresh = false;
                 if let Some(subject) = &group.subject
                     && group.path.is_done()
@@ -491,9 +492,13 @@ impl<'t> Walk<'t> {
         if foreign || in_term {
             slot = Slot::Nothing;
         }
-        let mut subject = group.subject.clone().filter(|_| group.sign != Sign::Paren);
-        let predicate = (slot == Slot::Object && group.sign != Sign::Paren && subject.is_some())
-            .then(|| group.path.text());
+        let mut subject = group
+            .subject
+            .clone()
+            .filter(|_| group.sign != OpeningBracket::Paren);
+        let predicate =
+            (slot == Slot::Object && group.sign != OpeningBracket::Paren && subject.is_some())
+                .then(|| group.path.text());
         let graph = group.graph.clone();
         let (steps, inverse) = match slot {
             Slot::Predicate => group.path.so_far(),

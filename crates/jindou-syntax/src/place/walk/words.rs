@@ -1,9 +1,9 @@
 //! Keywords, and the terms expected after each.
 
-use super::{GroupPart, Sign, Walk};
+use super::{GroupPart, OpeningBracket, PlaceWalk};
 use crate::keyword::Keyword;
 
-impl Walk<'_> {
+impl PlaceWalk<'_> {
     /// Processes a keyword. False if it is a term here.
     pub(super) fn word(&mut self, word: Keyword) -> bool {
         use Keyword as K;
@@ -20,7 +20,7 @@ impl Walk<'_> {
             K::Prefix => GroupPart::PrefixName,
             K::Base => GroupPart::BaseIri,
             K::Select => {
-                if group.sign != Sign::Top {
+                if group.sign != OpeningBracket::Top {
                     group.own = true;
                 }
                 GroupPart::Projection
@@ -78,7 +78,7 @@ impl Walk<'_> {
                     group.part,
                     GroupPart::Subject | GroupPart::Predicate | GroupPart::Object
                 );
-                if triple && group.sign == Sign::Brace && word != K::Unknown {
+                if triple && group.sign == OpeningBracket::Brace && word != K::Unknown {
                     group.part = GroupPart::Expression;
                 }
                 return true;
@@ -86,13 +86,16 @@ impl Walk<'_> {
         };
         let group = self.top();
         // Only the beginnings of queries may occur in any bracket.
-        if matches!(group.sign, Sign::Bracket | Sign::Annotation) {
+        if matches!(
+            group.sign,
+            OpeningBracket::Bracket | OpeningBracket::Annotation
+        ) {
             return true;
         }
-        if group.sign == Sign::Paren && group.part == GroupPart::Object {
+        if group.sign == OpeningBracket::Paren && group.part == GroupPart::Object {
             return true;
         }
-        if group.sign == Sign::Paren && next == GroupPart::Word {
+        if group.sign == OpeningBracket::Paren && next == GroupPart::Word {
             return true;
         }
         group.part = next;

@@ -3,7 +3,7 @@
 use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
 use jindou::cluster::servers::{ClusterFile, Servers};
-use jindou::cluster::shards::{Graphs, Reply, Request, ShardClient, answer};
+use jindou::cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest, answer};
 use jindou::{CancelToken, Error, MemoryBudget, Result};
 use jindou_model::Direction;
 use jindou_store::Base;
@@ -63,19 +63,19 @@ impl Joined {
     }
 
     /// A request for this many bytes of ids: subjects of the predicate that has most.
-    fn keys(&self, bytes: u32) -> Request {
+    fn keys(&self, bytes: u32) -> ShardRequest {
         let known = &self.base.statistics().predicates;
         let predicate = (0..).zip(known).max_by_key(|p| p.1.subjects);
-        Request::Keys {
+        ShardRequest::Keys {
             predicate: predicate.map_or(0, |p| p.0),
             direction: Direction::Out,
-            graphs: Graphs::Default,
+            graphs: RequestGraphs::Default,
             from: 0,
             most: bytes / 4,
         }
     }
 
-    fn measure(&self, request: &Request) -> Result<Seen> {
+    fn measure(&self, request: &ShardRequest) -> Result<Seen> {
         let mut turns = Vec::new();
         for _ in 0..TURNS {
             turns.push(self.turn(request)?);
@@ -95,7 +95,7 @@ impl Joined {
         })
     }
 
-    fn turn(&self, request: &Request) -> Result<Seen> {
+    fn turn(&self, request: &ShardRequest) -> Result<Seen> {
         let begun = process_time();
         let mut reply: Option<Reply> = None;
         for _ in 0..REPEAT / 10 {
@@ -128,8 +128,8 @@ impl Joined {
 }
 
 /// A request of this many bytes, to which the answer is short: for the id of one term that does not exist.
-fn long(bytes: u32) -> Request {
-    Request::Lookup {
+fn long(bytes: u32) -> ShardRequest {
+    ShardRequest::Lookup {
         ends: vec![bytes],
         bytes: vec![b'-'; bytes as usize],
     }

@@ -3,7 +3,7 @@
 
 use super::clock::thread_time;
 use super::trace::{Job, Message, Op, PartTrace, Trace, TraceKind};
-use jindou::cluster::shards::{Reply, Request, ShardClient, post};
+use jindou::cluster::shards::{Reply, ShardClient, ShardRequest, post};
 use jindou::{
     CancelToken, Database, OpenOptions, PlannedQuery, QueryOptions, Result, Runtime, ShardMode,
 };
@@ -282,7 +282,7 @@ impl Recorder {
     /// Asks one shard, as the work of that shard.
     fn ask_one(
         &self,
-        requests: &[(u32, Request)],
+        requests: &[(u32, ShardRequest)],
         tells: Vec<u32>,
         cancel: &CancelToken,
     ) -> Result<(Vec<Reply>, Message)> {
@@ -315,7 +315,7 @@ impl Recorder {
     /// Asks the shards of a round one after the other.
     fn ask_each(
         &self,
-        requests: &[(u32, Request)],
+        requests: &[(u32, ShardRequest)],
         tells: &[Option<u32>],
         cancel: &CancelToken,
     ) -> Result<(Vec<Reply>, Vec<Message>)> {
@@ -330,7 +330,7 @@ impl Recorder {
         }
         // Requests for one shard are one message.
         for shard in shards {
-            let (places, of_it): (Vec<usize>, Vec<(u32, Request)>) = (0..)
+            let (places, of_it): (Vec<usize>, Vec<(u32, ShardRequest)>) = (0..)
                 .zip(requests)
                 .filter(|(_, r)| r.0 == shard)
                 .map(|(i, r)| (i, r.clone()))
@@ -347,13 +347,13 @@ impl Recorder {
 }
 
 impl ShardClient for Recorder {
-    fn ask(&self, requests: &[(u32, Request)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+    fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
         // The number that each request tells, of a thread that is recorded.
         let tells = self.with(|state, id| {
             let thread = state.threads.get_mut(&id).filter(|_| state.running)?;
             thread.look();
-            let mut of = |r: &(u32, Request)| match r.1 {
-                Request::Post(_) => thread.tells.pop_front().flatten(),
+            let mut of = |r: &(u32, ShardRequest)| match r.1 {
+                ShardRequest::Post(_) => thread.tells.pop_front().flatten(),
                 _ => None,
             };
             let tells: Vec<Option<u32>> = requests.iter().map(&mut of).collect();

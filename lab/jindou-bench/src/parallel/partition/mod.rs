@@ -11,7 +11,7 @@ mod star;
 
 use crate::args::parallel::Partition;
 use jindou::{Error, Result, VertexId};
-use jindou_graph::segment::Scope;
+use jindou_graph::segment::GraphScope;
 use jindou_model::term::{BLANK, IRI};
 use jindou_model::{Direction, PredicateId};
 use jindou_store::Snapshot;
@@ -24,7 +24,7 @@ pub const NOBODY: u8 = u8::MAX;
 /// The graph of a snapshot by ids.
 pub struct Graph<'a> {
     pub snapshot: &'a Snapshot,
-    scope: Scope<'a>,
+    scope: GraphScope<'a>,
 }
 
 impl<'a> Graph<'a> {
@@ -39,9 +39,9 @@ impl<'a> Graph<'a> {
             ));
         }
         let scope = if snapshot.base().union_default() {
-            Scope::Union
+            GraphScope::Union
         } else {
-            Scope::Default
+            GraphScope::Default
         };
         Ok(Self { snapshot, scope })
     }

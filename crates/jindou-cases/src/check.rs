@@ -8,6 +8,10 @@ use oxrdf::{BlankNode, Dataset, GraphName, NamedOrBlankNode, Quad, Term};
 use oxrdfio::RdfParser;
 use std::collections::BTreeMap;
 use std::str::FromStr;
+use std::time::Duration;
+
+/// Time for the search for reasons: enough for a busy machine and code that is not optimised.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How the data of a case came into its store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,7 +156,9 @@ fn query(db: &jindou::Database, text: &str, expected: &Expected) -> Result<(), S
 /// The reasons why a query has no answer; a line for each, as they are printed, with the texts that the remedies write.
 fn reasons(db: &jindou::Database, text: &str, expected: &[String]) -> Result<(), String> {
     let options = QueryOptions::default();
-    let found = db.why_empty(text, &options).map_err(|e| e.to_string())?;
+    let found = db
+        .why_empty_within(text, &options, PATIENCE)
+        .map_err(|e| e.to_string())?;
     let mut told = Vec::new();
     for reason in &found {
         told.push(reason.to_string());

@@ -70,7 +70,7 @@ impl Section<'_> {
             if line.contains('\t') {
                 return line.split('\t').map(|c| c.trim().to_owned()).collect();
             }
-            // Editors cut the blank behind a last cell that is empty.
+            // Editors strip the space after a last cell that is empty.
             let cells = format!("{} ", line.trim_end());
             cells.split(" | ").map(|c| c.trim().to_owned()).collect()
         };

@@ -1,4 +1,4 @@
-//! Long texts: within memory and time, and with the answers of short ones.
+//! Long query texts: within memory and time, and with the answers of short ones.
 
 #[path = "common/stores.rs"]
 mod stores;
