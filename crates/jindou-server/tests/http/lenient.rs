@@ -117,7 +117,12 @@ fn every_format_and_way_can_skip() {
             text.as_bytes(),
         );
         let skipped = skipped(&done);
-        assert_eq!(skipped["statements"], 1, "{media}: {skipped}");
+        let n = skipped["statements"].as_u64().unwrap();
+        // A JSON-LD parser may say more than one thing of a value.
+        assert!(
+            n == 1 || n > 1 && media.ends_with("json"),
+            "{media}: {skipped}"
+        );
         let there = format!("ASK {{ GRAPH <http://e/g> {{ <http://e/{name}> ?p ?o }} }}");
         let answer = ask(&server, &there, &[("accept", "text/csv")]);
         assert_eq!(answer.text().trim(), "true", "{media}");
@@ -203,12 +208,12 @@ fn limits_hold_for_what_is_skipped() {
     let store = data();
     let server = serve(&store, writable().with_query_memory(32 << 20));
     let lenient = "/store?default&lenient=true";
-    // Text of 64 MiB that is never held where it need not start again, and has no room where it must.
-    let long = gz(&b"<http://e/z> <http://e/p> 1 .\n".repeat(2 << 20));
-    assert_eq!(
-        send(&server, "POST", "/store?default", "text/turtle", &long).status,
-        200
-    );
+    // Text of 24 MB that is never held as a whole, unless reading may have to start again.
+    let comments = format!("# {}\n", "x".repeat(1000)).repeat(800);
+    let long = format!("{comments}<http://e/z> <http://e/p> 1 .\n").repeat(30);
+    let long = gz(long.as_bytes());
+    let done = send(&server, "POST", "/store?default", "text/turtle", &long);
+    assert_eq!(done.status, 200, "{}", done.text());
     let refused = send(&server, "POST", lenient, "text/turtle", &long);
     assert_eq!(
         (refused.status, &*refused.problem()),

@@ -16,7 +16,7 @@ const DATA: &str = r#"
         :Q5 rdfs:label "human"@en . :Q11424 rdfs:label "film"@en . :Q36180 rdfs:label "writer"@en, "Schriftsteller"@de .
         :Q7 rdfs:label "human writer" .
         :C1 rdfs:label "scientist" . :C2 rdfs:label "scientific article" .
-        GRAPH :g1 { :q1 :note "in a graph" . :g1 rdfs:label "catalogue" }
+        GRAPH :g1 { :q1 :note "from elsewhere" . :g1 rdfs:label "catalogue" }
     }"#;
 
 /// What is offered for its label, as `name (label)`.
@@ -83,12 +83,18 @@ fn compare(db: &Database) {
     let none = |r: &mut Request<'_>| r.labels = Arc::default();
     assert_eq!(offered(&completer, "?x instance", none), [""; 0]);
     let notes = |r: &mut Request<'_>| r.labels = vec!["http://e/note".to_owned()].into();
-    assert_eq!(offered(&completer, "graph", notes), [":q1 (in a graph)"; 0]);
+    assert_eq!(
+        offered(&completer, "elsewhere", notes),
+        [":q1 (from elsewhere)"; 0]
+    );
     let notes = |r: &mut Request<'_>| {
         r.labels = vec!["http://e/note".to_owned()].into();
         r.options = QueryOptions::default().with_union_default(true);
     };
-    assert_eq!(offered(&completer, "graph", notes), [":q1 (in a graph)"]);
+    assert_eq!(
+        offered(&completer, "elsewhere", notes),
+        [":q1 (from elsewhere)"]
+    );
     // Without time nothing fails.
     let hasty = |r: &mut Request<'_>| r.patience = Duration::ZERO;
     assert!(offered(&completer, "?x instance", hasty).len() <= 1);
