@@ -32,7 +32,7 @@ fn gz(text: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// What was skipped, of an answer that is good.
+/// The report of skipped statements in an answer, which must be a good one.
 fn skipped(answer: &Answer) -> Value {
     assert!(answer.status < 300, "{}", answer.text());
     answer.json()["skipped"].clone()
@@ -221,7 +221,7 @@ fn limits_hold_for_what_is_skipped() {
         "{}",
         refused.text()
     );
-    // Statements that are bad one after the other are no long statement.
+    // Bad statements one after the other do not count as a long one.
     let bad = "no .\n".repeat(20_000) + "<http://e/last> <http://e/p> 1 .";
     let done = send(&server, "POST", lenient, "text/turtle", bad.as_bytes());
     assert_eq!(skipped(&done)["statements"], 20_000);

@@ -19,7 +19,7 @@ const DATA: &str = r#"
         GRAPH :g1 { :q1 :note "from elsewhere" . :g1 rdfs:label "catalogue" }
     }"#;
 
-/// What is offered for its label, as `name (label)`.
+/// Items that are offered for their labels, as `name (label)`.
 fn offered(completer: &Completer, text: &str, more: impl FnOnce(&mut Request<'_>)) -> Vec<String> {
     let text = format!("PREFIX : <http://e/> SELECT * {{ {text}");
     let mut request = Request {
@@ -60,7 +60,7 @@ fn compare(db: &Database) {
     );
     assert_eq!(of("human"), [":Q5 (human)", ":Q7 (human writer)"]);
     assert_eq!(of("GRAPH catal"), [":g1 (catalogue)"]);
-    // What is no word of a label, and a word of SPARQL.
+    // Texts that are not a word of a label, and a word of SPARQL.
     for other in [
         "?x in",
         "?x <instance",

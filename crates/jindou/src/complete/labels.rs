@@ -1,5 +1,5 @@
-//! What has the word so far in its label: predicates, classes, objects and graphs among the candidates, and resources that
-//! a search finds.
+//! Labels that have the word so far: of predicates, classes, objects and graphs among the candidates, and of resources
+//! that a search finds.
 
 use super::data::{Candidate, Look};
 use super::offer::GROUP_WORDS;
@@ -118,7 +118,7 @@ impl LabelFinder<'_> {
             .with_query(query)
     }
 
-    /// Those of these IRIs that have the word in a label.
+    /// IRIs of these that have the word in a label, the best first.
     fn among<'c>(
         &self,
         iris: impl Iterator<Item = (&'c str, u64)>,
