@@ -103,6 +103,7 @@ test("an empty store begins with a drop, a text or an address, and then shows wh
   await page.keyboard.press("Escape");
   // What nothing has merged yet is counted, too.
   await page.goto(`${own}#/query`);
+  await page.getByLabel("Graphs that are read").selectOption("all");
   await page.locator(".fact", { hasText: "3 classes" }).waitFor();
   await page.locator(".panel", { hasText: "Largest classes" }).getByRole("link", { name: "Other" }).waitFor();
   await page.locator(".store-name", { hasText: /^s$/ }).waitFor();

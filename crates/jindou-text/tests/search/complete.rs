@@ -67,7 +67,7 @@ fn compare(db: &Database) {
         "?x :instance",
         "?x :P31 \"human",
         "?x :P31 ?hum",
-        "?x :P31 5hum",
+        "?x :P31 'hum",
         "fil",
         "FILTER(human",
         "?x rdfs:lab",
