@@ -129,7 +129,7 @@ test("each state has words of its own", () => {
 
 test("a refused upload says how the rest is loaded, unless that was chosen", () => {
   const problem = { status: 400, kind: "syntax", detail: "<body>:2:5: no\n    in: x\nhelp: the parameter lenient=true skips malformed statements and lists them" };
-  assert.equal(refusal(problem, false), "<body>:2:5: no\n    in: x\nTo load the rest, choose “skip statements that are malformed” below.");
+  assert.equal(refusal(problem, false), "<body>:2:5: no\n    in: x\nTo load the rest, choose “skip statements that are malformed” and load it again.");
   assert.equal(refusal(problem, true), problem.detail);
   const other = { status: 507, kind: "limit", detail: "too much" };
   assert.equal(refusal(other, false), "too much");

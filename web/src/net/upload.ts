@@ -70,7 +70,7 @@ export async function sendFile(file: File, { graph, replace, lenient }: Target, 
 export function refusal(problem: Problem, lenient: boolean): string {
   if (problem.kind !== "syntax" || lenient) return problem.detail;
   const lines = problem.detail.split("\n").filter((line) => !line.startsWith("help: "));
-  return [...lines, `To load the rest, choose “${SKIP}” below.`].join("\n");
+  return [...lines, `To load the rest, choose “${SKIP}” and load it again.`].join("\n");
 }
 
 /** What the choice to skip is called. */

@@ -30,7 +30,7 @@ function skips({ statements, first, rest }: Skipped): HTMLElement {
   const shown = first.length < statements ? `The first ${count(first.length)}:` : "";
   return h(
     "div", { class: "skipped" }, h("p", {}, h("strong", {}, `${counted(statements, "malformed statement")} skipped${behind}.`), " ", shown),
-    h("ol", {}, ...first.map(({ line, column, message, text }) => h("li", {}, line > 0 ? `Line ${count(line)}, column ${count(column)}: ` : "", message, text === null ? null : h("code", {}, h("bdi", {}, text))))),
+    h("ol", {}, ...first.map(({ line, column, message, text }) => h("li", {}, line > 0 ? `Line ${count(line)}, column ${count(column)}: ` : "", message, ...(text === null ? [] : [h("br"), h("code", {}, h("bdi", {}, text))])))),
   );
 }
 
