@@ -85,6 +85,9 @@ test("an empty store begins with a drop, a text or an address, and then shows wh
   await page.getByRole("heading", { name: /This store is empty/ }).waitFor();
   // It is the first thing below the navigation.
   assert.ok((await page.locator(".drop-zone").boundingBox()).y < (await page.locator(".editor").boundingBox()).y);
+  // It is called as its folder.
+  await page.locator(".store-name", { hasText: /^s$/ }).waitFor();
+  await page.waitForFunction(() => document.title === "Query · s · Jindou");
   assert.deepEqual(await audit(page), []);
   await shot(page, "empty-store");
   await drop(page, [["shop.trig", TRIG]]);
@@ -97,6 +100,46 @@ test("an empty store begins with a drop, a text or an address, and then shows wh
   await page.goto(`${own}#/server`);
   await drop(page, [["more.ttl", "<http://example.org/x> a <http://example.org/Other> ."]]);
   await page.locator("dialog", { hasText: "1 quad added" }).waitFor();
+  await page.keyboard.press("Escape");
+  // What nothing has merged yet is counted, too.
+  await page.goto(`${own}#/query`);
+  await page.getByLabel("Graphs that are read").selectOption("all");
+  await page.locator(".fact", { hasText: "3 classes" }).waitFor();
+  await page.locator(".panel", { hasText: "Largest classes" }).getByRole("link", { name: "Other" }).waitFor();
+  await page.locator(".store-name", { hasText: /^s$/ }).waitFor();
+  await page.goto(`${own}#/data`);
+  await page.locator(".facts > div", { hasText: "Subjects" }).getByText("7", { exact: true }).waitFor();
+  assert.equal(await page.title(), "Data · s · Jindou");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a malformed statement is refused with its place, or skipped where that is chosen", async () => {
+  const own = await serve({ empty: true });
+  const { page, faults, close } = await visit(own);
+  const text = "<http://e/a> <http://e/p> \"x\" .\n<http://e/a> oops .\n<http://e/b> a <http://e/C> .\n";
+  await page.getByText("Paste a text").click();
+  await page.getByLabel("RDF text").fill(text);
+  await page.getByRole("button", { name: "Load text" }).click();
+  const error = page.locator(".uploading .error", { hasText: "pasted text:2:" });
+  await error.waitFor();
+  assert.match(await error.textContent(), /skip statements that are malformed/);
+  await shot(page, "load-refused");
+  await page.getByLabel("skip statements that are malformed").check();
+  await page.getByRole("button", { name: "Load text" }).click();
+  const report = page.locator("dialog", { hasText: "1 malformed statement skipped" });
+  await report.locator("li", { hasText: "Line 2, column" }).waitFor();
+  assert.match(await report.locator("li code").textContent(), /oops/);
+  assert.match(await report.textContent(), /2 quads added/);
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "load-skipped");
+  await page.keyboard.press("Escape");
+  await page.locator(".fact-line", { hasText: "2 triples" }).waitFor();
+  // The same where it stays on the screen.
+  await page.goto(`${own}#/data`);
+  await page.getByLabel("skip statements that are malformed").check();
+  await drop(page, [["good.ttl", "<http://e/c> a <http://e/C> ."]]);
+  await page.locator(".loaded", { hasText: "No statement is malformed" }).waitFor();
   assert.deepEqual(faults, []);
   await close();
 });

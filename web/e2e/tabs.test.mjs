@@ -121,3 +121,26 @@ test("a browser that keeps nothing loses nothing else", async () => {
   assert.deepEqual(faults, []);
   await close();
 });
+
+test("a long text comes back as a whole, and one that is too long is said to be", async () => {
+  const { page, faults, close } = await visit(address);
+  // Longer than what was once cut.
+  const long = `ASK { } # ${"x".repeat(300_000)} END`;
+  await write(page, long);
+  await page.waitForFunction(() => (sessionStorage.getItem("jindou-sheets") ?? "").includes("END"));
+  await page.reload();
+  await tabs(page).first().waitFor();
+  assert.equal(await page.evaluate(() => JSON.parse(sessionStorage.getItem("jindou-sheets")).texts[0].length), long.length);
+  await page.getByRole("button", { name: "New query" }).click();
+  await write(page, `SELECT ?endless { } # ${"y".repeat(2_100_000)}`);
+  await page.getByText(/“SELECT \?endless.*” is too long for this browser to keep: save it/).waitFor();
+  await page.reload();
+  await page.getByText(/“SELECT \?endless.*” is too long for this browser to keep, and did not come back/).waitFor();
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "text-too-long");
+  assert.equal(await tabs(page).count(), 1);
+  await page.getByRole("button", { name: "Dismiss" }).click();
+  assert.equal(await page.getByText("did not come back").isVisible(), false);
+  assert.deepEqual(faults, []);
+  await close();
+});

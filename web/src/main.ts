@@ -8,6 +8,7 @@ import { listen } from "./events.ts";
 import { forgetLabels } from "./labels.ts";
 import { dialog, labelsChanged, queryHash } from "./show.ts";
 import { data, stale } from "./state.ts";
+import { entitle, ofStore } from "./title.ts";
 import { DataView } from "./views/data.ts";
 import { dropAnywhere } from "./views/load.ts";
 import { QueryView } from "./views/query.ts";
@@ -36,7 +37,7 @@ function route(): void {
     shown = view;
   }
   view.show(new URLSearchParams(search));
-  document.title = `${view.title} · Jindou`;
+  entitle(view.title);
   for (const link of document.querySelectorAll<HTMLAnchorElement>("nav a")) {
     if (link.hash === `#/${name}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
@@ -91,6 +92,12 @@ function choices(): void {
   byId("switch-place").replaceChildren(switches());
 }
 
+/** The choice of graphs and the store's name, which come with the first answer. */
+async function described(): Promise<void> {
+  ofStore((await data())?.name ?? "");
+  choices();
+}
+
 askForTokenBy(askForToken);
 byId("main").replaceChildren();
 byId("nav").hidden = false;
@@ -104,7 +111,7 @@ listen("graphs", () => {
 });
 listen("data", () => {
   forgetLabels();
-  void data().then(choices);
+  void described();
   shown?.refresh?.();
 });
 listen("labels", labelsChanged);
@@ -114,5 +121,5 @@ choices();
 const brought = new URLSearchParams(location.search).get("query");
 if (brought !== null) history.replaceState(null, "", `./${queryHash(brought)}`);
 // Short names for the data's own vocabulary, and which graphs are read, are known when the first answer comes.
-void data().then(choices);
+void described();
 route();

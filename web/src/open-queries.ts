@@ -4,13 +4,19 @@ export interface Open {
   names: string[];
   texts: string[];
   current: number;
+  /** What those are called that were too long to be kept. */
+  lost?: string[];
 }
 
 const KEY = "jindou-sheets";
 /** Queries that are kept open. */
 export const MOST = 20;
-/** Characters of a text that the tab keeps. */
-const LONGEST = 200_000;
+/** Characters of all texts that the tab keeps, of each the whole text or nothing: it has room for some five million. */
+const ALL_WHOLE = 2_000_000;
+/** Less room than this is not tried. */
+const LEAST = 10_000;
+/** Characters of the beginning of a text by which it is called. */
+const CALLED = 40;
 /** Characters of a text, and of all of them, that the browser keeps: its few million are also for what is saved and what ran. */
 const LONGEST_KEPT = 100_000;
 const ALL_KEPT = 500_000;
@@ -28,15 +34,11 @@ export function begin(open: Open): void {
   kept = written(open);
 }
 
-/** Keeps what is open. */
-export function keepOpen(open: Open): void {
-  try {
-    sessionStorage.setItem(KEY, JSON.stringify({ ...open, texts: open.texts.map((t) => t.slice(0, LONGEST)) }));
-  } catch {
-    // A browser that keeps nothing is fine.
-  }
+/** Keeps what is open. Gives what those are called that the tab cannot keep. */
+export function keepOpen(open: Open): string[] {
+  const lost = keepWhole(open);
   const now = written(open);
-  if (now === kept) return;
+  if (now === kept) return lost;
   kept = now;
   try {
     if (now === "") localStorage.removeItem(KEY);
@@ -44,6 +46,47 @@ export function keepOpen(open: Open): void {
   } catch {
     // It is full, or forbidden: what it had stays.
   }
+  return lost;
+}
+
+/** Keeps whole texts in the tab, in as much room as it has. */
+function keepWhole(open: Open): string[] {
+  for (let room = ALL_WHOLE; room >= LEAST; room /= 2) {
+    const set = whole(open, room);
+    try {
+      sessionStorage.setItem(KEY, JSON.stringify(set));
+      return set.lost ?? [];
+    } catch {
+      // It is full, or forbidden.
+    }
+  }
+  return [];
+}
+
+/** A set without the texts that have no room; the one that is shown comes first. */
+export function whole(open: Open, room = ALL_WHOLE): Open {
+  const { names, texts } = open;
+  const chosen = fitting(open, room, room);
+  const all = texts.flatMap((text, i) => (chosen.has(i) || text.trim() === "" ? [i] : []));
+  const lost = texts.flatMap((text, i) => (all.includes(i) ? [] : [names[i] || text.trim().slice(0, CALLED)]));
+  return { ...part(open, all), ...(lost.length > 0 ? { lost } : {}) };
+}
+
+/** Which texts are chosen where there is room for so many characters. */
+function fitting({ texts, current }: Open, longest: number, room: number): Set<number> {
+  const chosen = new Set<number>();
+  let left = room;
+  for (const i of [current, ...texts.keys()]) {
+    const text = texts[i] ?? "";
+    if (chosen.has(i) || text.trim() === "" || text.length > Math.min(left, longest)) continue;
+    chosen.add(i);
+    left -= text.length;
+  }
+  return chosen;
+}
+
+function part({ names, texts, current }: Open, all: number[]): Open {
+  return { names: all.map((i) => names[i] ?? ""), texts: all.map((i) => texts[i] ?? ""), current: Math.max(0, all.indexOf(current)) };
 }
 
 /** A set without which query is shown: looking at another one changes nothing that is worth keeping. */
@@ -53,17 +96,8 @@ function written(open: Open): string {
 }
 
 /** What the browser keeps of a set: texts that are not too long, the one that is shown first while there is room. */
-export function portion({ names, texts, current }: Open): Open {
-  const chosen = new Set<number>();
-  let left = ALL_KEPT;
-  for (const i of [current, ...texts.keys()]) {
-    const text = texts[i] ?? "";
-    if (chosen.has(i) || text.trim() === "" || text.length > Math.min(left, LONGEST_KEPT)) continue;
-    chosen.add(i);
-    left -= text.length;
-  }
-  const all = [...chosen].sort((a, b) => a - b);
-  return { names: all.map((i) => names[i] ?? ""), texts: all.map((i) => texts[i] ?? ""), current: Math.max(0, all.indexOf(current)) };
+export function portion(open: Open): Open {
+  return part(open, [...fitting(open, LONGEST_KEPT, ALL_KEPT)].sort((a, b) => a - b));
 }
 
 function read(storage: () => Storage): Open | undefined {
@@ -76,8 +110,13 @@ function read(storage: () => Storage): Open | undefined {
 
 /** A set that was kept, unless it is none. */
 export function openOf(found: unknown): Open | undefined {
-  const { names, texts, current } = (found ?? {}) as Partial<Record<keyof Open, unknown>>;
-  if (!Array.isArray(names) || !Array.isArray(texts) || texts.length === 0 || !texts.every((t) => typeof t === "string")) return undefined;
-  const some = texts.slice(0, MOST) as string[];
-  return { names: some.map((_, i) => String(names[i] ?? "")), texts: some, current: Number.isInteger(current) ? Math.max(0, Math.min(current as number, some.length - 1)) : 0 };
+  const { names, texts, current, lost } = (found ?? {}) as Partial<Record<keyof Open, unknown>>;
+  if (!Array.isArray(names) || !Array.isArray(texts) || !texts.every((t) => typeof t === "string")) return undefined;
+  const called = Array.isArray(lost) ? lost.slice(0, MOST).map((name) => String(name).slice(0, 100)) : [];
+  if (texts.length === 0 && called.length === 0) return undefined;
+  const some = texts.length > 0 ? (texts.slice(0, MOST) as string[]) : [""];
+  return {
+    names: some.map((_, i) => String(names[i] ?? "")), texts: some, current: Number.isInteger(current) ? Math.max(0, Math.min(current as number, some.length - 1)) : 0,
+    ...(called.length > 0 ? { lost: called } : {}),
+  };
 }

@@ -5,7 +5,6 @@ import { send } from "./net/http.ts";
 import { loadPrefixes } from "./net/prefixes.ts";
 import { select } from "./net/select.ts";
 import { description, type Counted, type Description } from "./rdf/description.ts";
-import { RDF_TYPE } from "./rdf/term.ts";
 import { prefixes } from "./show.ts";
 
 let described: Promise<Description | undefined> | undefined;
@@ -79,12 +78,7 @@ async function count(): Promise<Counts | undefined> {
     triples: about.triples, classes: about.classList, predicates: about.predicates, classCount: about.classes, predicateCount: about.properties, ofAll: false,
   };
   // The description counts all graphs; the default graph is counted where it is something else.
-  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) {
-    // Classes that came since the store was merged last are not in the description.
-    if (about.classList.length > 0 || !about.predicates.some((p) => p.iri === RDF_TYPE)) return all;
-    const classes = await listed("?s a ?k", graphs()).catch(() => []);
-    return { ...all, classes, classCount: classes.length };
-  }
+  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) return all;
   if (about.defaultTriples === 0) return { ...all, triples: 0, classes: [], predicates: [], classCount: 0, predicateCount: 0 };
   try {
     const [classes, predicates] = await Promise.all([listed("?s a ?k", "default"), listed("?s ?k ?o", "default")]);

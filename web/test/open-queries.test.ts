@@ -1,7 +1,7 @@
 // What a browser keeps of the queries that are open.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { begin, keepOpen, openBefore, openOf, portion } from "../src/open-queries.ts";
+import { begin, keepOpen, openBefore, openOf, portion, whole } from "../src/open-queries.ts";
 
 const set = (texts: string[], current = 0) => ({ names: texts.map((_, i) => `n${i}`), texts, current });
 
@@ -23,13 +23,37 @@ test("what is no set is not taken for one", () => {
 /** A storage that may be full, or forbidden. */
 class Store extends Map<string, string> {
   room = true;
+  most = Number.POSITIVE_INFINITY;
   getItem = (key: string) => this.get(key) ?? null;
   setItem = (key: string, value: string) => {
-    if (!this.room) throw new DOMException("full", "QuotaExceededError");
+    if (!this.room || value.length > this.most) throw new DOMException("full", "QuotaExceededError");
     this.set(key, value);
   };
   removeItem = (key: string) => void this.delete(key);
 }
+
+test("a tab keeps whole texts or none", () => {
+  const long = "x".repeat(300_000);
+  assert.deepEqual(whole(set([long, " ", "c"], 2)), set([long, " ", "c"], 2));
+  const over = "SELECT".padEnd(2_000_001, "y");
+  assert.deepEqual(whole(set(["a", over, "c"], 2)), { names: ["n0", "n2"], texts: ["a", "c"], current: 1, lost: ["n1"] });
+  const browser = new Store();
+  const session = new Store();
+  Object.assign(globalThis, { sessionStorage: session, localStorage: browser });
+  begin(set(["a"]));
+  assert.deepEqual(keepOpen(set([long])), []);
+  assert.deepEqual(openBefore(), set([long]));
+  // Nothing is left of the set but that it was there.
+  assert.deepEqual(keepOpen({ names: [""], texts: [over], current: 0 }), [over.slice(0, 40)]);
+  assert.deepEqual(openBefore(), { names: [""], texts: [""], current: 0, lost: [over.slice(0, 40)] });
+  // A tab with less room keeps what fits.
+  session.most = 400_000;
+  assert.deepEqual(keepOpen(set(["small", long, long], 0)), ["n2"]);
+  assert.deepEqual(openBefore()?.texts, ["small", long]);
+  session.most = 1000;
+  keepOpen(set([long]));
+  assert.deepEqual(openBefore(), { names: [""], texts: [""], current: 0, lost: ["n0"] });
+});
 
 test("two tabs: each keeps its own; what changed last is what a new one begins with", () => {
   const browser = new Store();

@@ -6,7 +6,7 @@ import { statistics } from "../src/answer/statistics.ts";
 import { formatted } from "../src/editor/format.ts";
 import { summary } from "../src/history.ts";
 import { choose } from "../src/labels.ts";
-import { guess } from "../src/net/upload.ts";
+import { guess, refusal } from "../src/net/upload.ts";
 import { lines, off, type Step } from "../src/views/estimate.ts";
 import { markdown } from "../src/views/markdown.ts";
 import { wordsFor } from "../src/views/trouble.ts";
@@ -125,4 +125,12 @@ test("each state has words of its own", () => {
   assert.equal(title("read-only", "this server is read-only; restart it"), "The server is read-only");
   assert.equal(title("read-only", "this token may read only"), undefined);
   assert.equal(title("syntax"), undefined);
+});
+
+test("a refused upload says how the rest is loaded, unless that was chosen", () => {
+  const problem = { status: 400, kind: "syntax", detail: "<body>:2:5: no\n    in: x\nhelp: the parameter lenient=true skips malformed statements and lists them" };
+  assert.equal(refusal(problem, false), "<body>:2:5: no\n    in: x\nTo load the rest, choose “skip statements that are malformed” and load it again.");
+  assert.equal(refusal(problem, true), problem.detail);
+  const other = { status: 507, kind: "limit", detail: "too much" };
+  assert.equal(refusal(other, false), "too much");
 });

@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Number of consecutive errors after which a JSON-LD document is given up.
 const MAX_ERRORS_IN_A_ROW: u32 = 1000;
+/// Prefixes that are passed on between two looks at the time.
+const LOOK: usize = 4096;
 
 /// State and limits shared by all documents of a run.
 pub(crate) struct ReadContext<'a> {
@@ -137,6 +139,7 @@ impl DocumentReading<'_> {
                     reader,
                     plain: opened.plain,
                 },
+                self.run.limits,
             )?;
             reader = restart.from(0)?;
             source = Some(restart);
@@ -170,11 +173,27 @@ impl DocumentReading<'_> {
             let Some(restart) = &mut source else {
                 return Ok(());
             };
-            self.out.prefixes(reading.prefixes())?;
+            // The next text has a measure of its own.
+            self.meter.statement();
+            let at_end = error.message() == "Unexpected end of file";
+            let to = match restart.after_open_string(at, at_end)? {
+                Some(to) => Some(to),
+                None => restart.after_statement(at)?,
+            };
+            let Some(to) = to else {
+                return self.out.prefixes(reading.prefixes());
+            };
+            if self.out.declared.is_due(reading.prefixes().size_hint().0) {
+                self.out.prefixes(reading.prefixes())?;
+            }
             let mut next = TurtleParser::new();
-            for (name, iri) in reading.prefixes() {
-                if let Ok(with) = next.clone().with_prefix(name, iri) {
-                    next = with;
+            for (i, (name, iri)) in reading.prefixes().enumerate() {
+                if i.is_multiple_of(LOOK) {
+                    self.run.limits.cancel.check()?;
+                }
+                if oxiri::Iri::parse(iri).is_ok() {
+                    let with = next.with_prefix(name, iri);
+                    next = with.map_err(|e| Error::Internal(e.to_string()))?;
                 }
             }
             if let Some(base) = reading.base_iri()
@@ -183,19 +202,9 @@ impl DocumentReading<'_> {
                 next = with;
             }
             parser = next;
-            let at_end = error.message() == "Unexpected end of file";
-            let to = match restart.after_open_string(at, at_end)? {
-                Some(to) => Some(to),
-                None => restart.after_statement(at)?,
-            };
-            match to {
-                Some(to) => {
-                    restart.count_lines(offset, to, &mut lines)?;
-                    offset = to;
-                    reader = restart.from(to)?;
-                }
-                None => return Ok(()),
-            }
+            restart.count_lines(offset, to, &mut lines)?;
+            offset = to;
+            reader = restart.from(to)?;
         }
     }
 
@@ -412,6 +421,7 @@ impl DocumentReading<'_> {
             if n == 0 || self.run.stop.load(Ordering::Relaxed) {
                 break;
             }
+            self.run.limits.cancel.check()?;
             let skip = offset.saturating_sub(at).min(n as u64) as usize;
             let rest = &piece[skip..];
             bytes += rest.len() as u64;

@@ -48,5 +48,5 @@ mod sources;
 pub use fetch::{Document, DocumentSource};
 pub use format::Format;
 pub use limits::Limits;
-pub use report::{BadStatement, Rest};
+pub use report::{BadStatement, Rest, SkipReport};
 pub use sources::{Input, Sources, SourcesBuilder};

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Number of skipped statements that are remembered.
 const REMEMBERED: usize = 10;
+/// Characters of a message that is remembered: it may quote a term of megabytes.
+const LONGEST: usize = 1000;
 /// Characters of an excerpt on each side of the place.
 const AROUND: usize = 60;
 
@@ -111,6 +113,30 @@ pub struct Rest {
     pub elements: u64,
 }
 
+/// Report on the statements that a lenient load skipped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SkipReport {
+    /// Number of bad statements.
+    pub statements: u64,
+    /// The first of them, up to ten, in the order of the input.
+    pub first: Vec<BadStatement>,
+    /// The rest of the documents that were given up.
+    pub rest: Rest,
+}
+
+impl SkipReport {
+    /// Adds what was skipped later.
+    pub fn add(&mut self, later: Self) {
+        self.statements += later.statements;
+        self.first.extend(later.first);
+        self.first.truncate(REMEMBERED);
+        self.rest.documents += later.rest.documents;
+        self.rest.bytes += later.rest.bytes;
+        self.rest.elements += later.rest.elements;
+    }
+}
+
 /// Statements skipped so far: their number, and the first ones in the order of the input.
 #[derive(Default)]
 pub(crate) struct Skipped {
@@ -154,7 +180,13 @@ impl Skipped {
         let mut first = sync::lock(&self.first);
         let at = first.partition_point(|(d, o, _)| (*d, *o) <= (document, offset));
         if at < REMEMBERED {
-            first.insert(at, (document, offset, describe(LineNumbers::Wanted)?));
+            let mut bad = describe(LineNumbers::Wanted)?;
+            if let Some((end, _)) = bad.message.char_indices().nth(LONGEST) {
+                bad.message.truncate(end);
+                bad.message.push('…');
+                bad.message.shrink_to_fit();
+            }
+            first.insert(at, (document, offset, bad));
             first.truncate(REMEMBERED);
         }
         Ok(())

@@ -1,40 +1,73 @@
 //! Continuing after a bad Turtle statement.
 
 use crate::input::{self, LineCounter, OpenedDocument, Origin};
-use jindou_model::{Error, Result};
+use crate::limits::{Limits, unwrapped};
+use jindou_model::{Charge, Error, Holder, Result};
 use std::io::{Cursor, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 /// Lets a lenient Turtle load start again in the middle of its document. Input that does not support seeking
 /// (compressed, standard input) is held in memory as a whole.
-pub(crate) enum Restart {
+pub(crate) struct Restart {
+    document: Whole,
+    limits: Limits,
+    /// The charge for a document that is held here.
+    _held: Charge,
+}
+
+enum Whole {
     File(std::path::PathBuf),
     Memory(Arc<[u8]>),
 }
 
+/// Bytes that are read at a time.
+const PIECE: usize = 1 << 16;
+/// Factor for the bytes of a document while it is read: a vector doubles, and is copied once.
+const COPIES: u64 = 3;
+
 impl Restart {
-    pub(crate) fn new(origin: &Origin, opened: OpenedDocument) -> Result<Self> {
-        Ok(match origin {
-            Origin::File(path) if opened.plain => Self::File(path.clone()),
-            Origin::Memory(_, text) if opened.plain => Self::Memory(Arc::clone(text)),
+    /// # Errors
+    /// The limits' own, and those of reading.
+    pub(crate) fn new(origin: &Origin, opened: OpenedDocument, limits: &Limits) -> Result<Self> {
+        let mut held = Charge::new(Holder::Text, &limits.memory);
+        let document = match origin {
+            Origin::File(path) if opened.plain => Whole::File(path.clone()),
+            Origin::Memory(_, text) if opened.plain => Whole::Memory(Arc::clone(text)),
             _ => {
-                let mut text = Vec::new();
-                let mut reader = opened.reader;
-                reader.read_to_end(&mut text).map_err(|e| origin.error(e))?;
-                Self::Memory(text.into())
+                let (mut text, mut reader) = (Vec::new(), opened.reader);
+                loop {
+                    limits.cancel.check()?;
+                    held.set(COPIES * (text.len() + PIECE) as u64)?;
+                    let read = input::read_more(&mut reader, &mut text, PIECE);
+                    let failed = |e| match unwrapped(e) {
+                        Ok(limit) => limit,
+                        Err(e) => origin.error(e),
+                    };
+                    if read.map_err(failed)? == 0 {
+                        break;
+                    }
+                }
+                let text: Arc<[u8]> = text.into();
+                held.set(text.len() as u64)?;
+                Whole::Memory(text)
             }
+        };
+        Ok(Self {
+            document,
+            limits: limits.clone(),
+            _held: held,
         })
     }
 
     pub(crate) fn from(&mut self, offset: u64) -> Result<Box<dyn Read + Send>> {
-        Ok(match self {
-            Self::File(path) => {
+        Ok(match &self.document {
+            Whole::File(path) => {
                 let mut file = input::open_file(path)?;
                 file.seek(SeekFrom::Start(offset))
-                    .map_err(|e| Error::io(&*path, e))?;
+                    .map_err(|e| Error::io(path, e))?;
                 Box::new(file)
             }
-            Self::Memory(text) => {
+            Whole::Memory(text) => {
                 let mut cursor = Cursor::new(Arc::clone(text));
                 cursor.set_position(offset);
                 Box::new(cursor)
@@ -102,13 +135,26 @@ impl Restart {
 
     /// Passes the bytes of a range to `each`, piece by piece, until it has seen enough.
     fn scan(&mut self, from: u64, to: u64, each: &mut dyn FnMut(&[u8]) -> bool) -> Result<()> {
+        if let Whole::Memory(text) = &self.document {
+            let place = |at: u64| usize::try_from(at).map_or(text.len(), |at| at.min(text.len()));
+            let range = text.get(place(from)..place(to)).unwrap_or_default();
+            for piece in range.chunks(PIECE) {
+                self.limits.cancel.check()?;
+                if !each(piece) {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         let mut reader = self.from(from)?.take(to - from);
-        let mut piece = Vec::with_capacity(1 << 16);
+        let mut piece = Vec::with_capacity(PIECE);
         loop {
+            self.limits.cancel.check()?;
             piece.clear();
-            let n = input::read_more(&mut reader, &mut piece, 1 << 16).map_err(|e| match self {
-                Self::File(path) => Error::io(&*path, e),
-                Self::Memory(_) => Error::Internal(e.to_string()),
+            let read = input::read_more(&mut reader, &mut piece, PIECE);
+            let n = read.map_err(|e| match &self.document {
+                Whole::File(path) => Error::io(path, e),
+                Whole::Memory(_) => Error::Internal(e.to_string()),
             })?;
             if n == 0 || !each(&piece) {
                 return Ok(());

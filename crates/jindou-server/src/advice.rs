@@ -13,6 +13,10 @@ pub(crate) fn for_clients(error: &Error) -> Option<&'static str> {
         Error::Document { allowed: false, .. } => Some(
             "the server allows folders and hosts to load from with its options --load-from and --load-allow",
         ),
+        // Of a document; texts of queries and updates have errors of their own.
+        Error::Syntax { at, .. } if at.line > 0 => {
+            Some("the parameter lenient=true skips malformed statements and lists them")
+        }
         _ => None,
     }
 }

@@ -75,6 +75,8 @@ pub struct ServerOptions {
     /// True if queries and updates may use the store's prefixes without declaring them, and Turtle answers are written with them. True by
     /// default.
     pub store_prefixes: bool,
+    /// The store's name, which the service description and the page show to readers.
+    pub store_name: Option<String>,
     /// The properties whose objects are labels, the best first; none: [`jindou::search::LABEL_PROPERTIES`].
     pub label_properties: Vec<String>,
     /// Functions that queries may call by IRI, besides the casts.
@@ -167,6 +169,7 @@ impl ServerOptions {
         with_union_default: union_default = impl Into<Option<bool>>;
         with_common_prefixes: common_prefixes = bool;
         with_store_prefixes: store_prefixes = bool;
+        with_store_name: store_name = impl Into<Option<String>>;
         with_label_properties: label_properties = Vec<String>;
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
@@ -235,6 +238,7 @@ impl ServerOptions {
             union_default: None,
             common_prefixes: true,
             store_prefixes: true,
+            store_name: None,
             label_properties: Vec::new(),
             functions: Functions::new(),
             gpu: GpuChoice::Off,

@@ -115,7 +115,13 @@ impl Problem {
     pub(crate) fn from_error(error: &Error) -> Self {
         let mut detail = paths::told(error);
         if let Some(advice) = advice::for_clients(error) {
-            detail = Cow::Owned(format!("{detail}; {advice}"));
+            // The excerpt of a document has a line of its own.
+            let between = if detail.contains('\n') {
+                "\nhelp: "
+            } else {
+                "; "
+            };
+            detail = Cow::Owned(format!("{detail}{between}{advice}"));
         }
         let (status, kind) = match error {
             Error::Query(_) | Error::Sparql(_) | Error::Syntax { .. } => {

@@ -7,10 +7,15 @@ use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
 use jindou_graph::statistics::{PredicateStatistics, Statistics};
 use jindou_graph::{Edges, ObjectTerms, Predicates, Vocabulary};
 use jindou_model::prefixes::PrefixTable;
-use jindou_model::{CancelToken, Direction, Error, PredicateId, Result, VertexId, Watch};
+use jindou_model::{
+    CancelToken, Direction, Error, FIRST_TAIL_ID, PredicateId, Result, VertexId, Watch, term,
+};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
+
+/// Members of a list that are read in the time in which one is looked up.
+const LOOKUP: u64 = 32;
 
 /// The quads of one named graph, grouped: the graph's index vertex.
 #[derive(Clone, Copy, Debug)]
@@ -295,23 +300,113 @@ impl Snapshot {
         self.base.vertices() + self.delta.tail.len()
     }
 
-    /// Number of members of a class, including patches; one that is a member in several graphs may count more than
-    /// once. O(log edits).
+    /// Number of members of a class in all graphs, each counted once; `None` for a term that is not a class. O(log edits); for
+    /// a class with members in named graphs, O(its edits log members).
     #[must_use]
     pub fn class_members(&self, class: VertexId) -> Option<u64> {
-        let statistics = &self.base.statistics;
-        let base = statistics.classes.get(&class.0).copied();
-        let Some(patch) = statistics
-            .rdf_type
-            .and_then(|p| self.patch(p, Direction::In))
-        else {
+        let base = self.base.statistics.classes.get(&class.0).copied();
+        let Some(typing) = self.typing() else {
             return base;
         };
-        let (added, removed) = patch.degree_change(class.0);
-        let (named_added, named_removed) = patch.named_degree_change(class.0);
-        let count = base.unwrap_or(0) + added + named_added;
-        let count = count.saturating_sub(removed + named_removed);
+        let count = self.members(class.0, base.unwrap_or(0), typing, &mut Vec::new());
         (base.is_some() || count > 0).then_some(count)
+    }
+
+    /// The classes that have members, each with their number as by [`Self::class_members`], in no particular order.
+    #[must_use]
+    pub fn classes(&self) -> Vec<(u32, u64)> {
+        let known = &self.base.statistics.classes;
+        let mut all: Vec<(u32, u64)> = known.iter().map(|(&c, &n)| (c, n)).collect();
+        if let Some(typing) = self.typing() {
+            let mut next = typing.1.next_added_key_of_all(0);
+            while let Some(class) = next {
+                if !known.contains_key(&class) {
+                    all.push((class, 0));
+                }
+                let after = class.checked_add(1);
+                next = after.and_then(|from| typing.1.next_added_key_of_all(from));
+            }
+            let mut scratch = Vec::new();
+            for (class, n) in &mut all {
+                *n = self.members(*class, *n, typing, &mut scratch);
+            }
+        }
+        all.retain(|(_, n)| *n > 0);
+        all
+    }
+
+    /// The predicate `rdf:type` and its patch from objects to subjects, if it has one.
+    fn typing(&self) -> Option<(PredicateId, &Patch)> {
+        if !self.is_patched() {
+            return None;
+        }
+        let loaded = self.base.statistics.rdf_type.map(PredicateId);
+        let p = loaded.or_else(|| self.predicate_of(self.lookup(&term::rdf_type())?))?;
+        Some((p, self.patch(p.0, Direction::In)?))
+    }
+
+    /// Number of members of a class that has `base` of them without the patch.
+    fn members(
+        &self,
+        class: u32,
+        base: u64,
+        (p, patch): (PredicateId, &Patch),
+        scratch: &mut Vec<u32>,
+    ) -> u64 {
+        if !patch.is_dirty(class) {
+            return base;
+        }
+        let now = self.edges_here(p, Direction::In);
+        if now.named_degree(class) == 0 {
+            return now.default_degree(class);
+        }
+        let (added, removed) = patch.edits_of(class);
+        let (named_added, named_removed) = patch.named_edits_of(class);
+        scratch.clear();
+        scratch.extend(added.chain(removed).flatten().map(|&e| e as u32));
+        scratch.extend(named_added.chain(named_removed).flatten().map(|e| e[1]));
+        scratch.sort_unstable();
+        scratch.dedup();
+        // Looking a member up takes longer than reading one.
+        if scratch.len() as u64 > base / LOOKUP {
+            return now.read(class, GraphScope::Union, scratch).len() as u64;
+        }
+        let before = EdgeView::new(
+            self.base.default_segment(p.0, Direction::In as usize),
+            self.base.named_segment(p.0, Direction::In as usize),
+            None,
+        );
+        let counted = |view: &EdgeView<'_>| {
+            let is_member = |&&v: &&u32| view.contains(class, v, GraphScope::Union);
+            scratch.iter().filter(is_member).count() as u64
+        };
+        (base + counted(&now)).saturating_sub(counted(&before))
+    }
+
+    /// Number of subjects in all graphs. Those of the base that lost all of their edges since the last merge are still
+    /// counted. O(sets), plus the vertices that edits gave predicates since then.
+    #[must_use]
+    pub fn subjects(&self) -> u64 {
+        let sets = self.base.statistics.sets.iter();
+        let known = sets.fold(0u64, |n, set| n.saturating_add(set.subjects));
+        let merged = &self.base.merged;
+        let fresh = FIRST_TAIL_ID.saturating_add(merged.tail.len());
+        let (mut last, mut more) = (None, 0u64);
+        let then = merged.touched.more(Direction::Out);
+        let now = self.delta.touched.more(Direction::Out);
+        now.for_each_beyond(then, |pair| {
+            let v = (pair >> 32) as u32;
+            if last != Some(v) {
+                last = Some(v);
+                let had = || {
+                    let sets = self.sets_of_base();
+                    let list = merged.touched.predicates_of(sets, v, Direction::Out);
+                    !list.is_empty()
+                };
+                more += u64::from(v >= fresh || !had());
+            }
+        });
+        known.saturating_add(more).min(self.quads())
     }
 
     pub(crate) fn sets_of_base(&self) -> BaseSets<'_> {

@@ -9,7 +9,7 @@ use oxrdf::Term;
 use std::collections::HashMap;
 use std::fmt;
 
-/// Counts of one snapshot, including updates; distinct subjects as of the last merge.
+/// Counts of one snapshot, including updates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Summary {
@@ -19,11 +19,12 @@ pub struct Summary {
     pub named_quads: u64,
     /// Named graphs.
     pub graphs: u64,
-    /// Distinct subjects in all graphs.
+    /// Distinct subjects in all graphs; also those that lost all of their statements since the last merge.
     pub subjects: u64,
     /// Terms that occur as subject, predicate or object.
     pub terms: u64,
-    /// Predicate IRIs with the number of their statements (in all graphs), the most frequent first.
+    /// Predicate IRIs with the number of their statements (in all graphs), the most frequent first. Predicates without
+    /// statements are left out.
     pub predicates: Vec<(String, u64)>,
     /// Class IRIs with the number of their instances, the most frequent first. Classes that are blank nodes are left
     /// out.
@@ -93,7 +94,6 @@ impl Summary {
     /// O(predicates + classes + characteristic sets).
     pub(crate) fn from_snapshot(snapshot: &Snapshot) -> Self {
         let base = snapshot.base();
-        let s = base.statistics();
         let iri = |v: u32| {
             let mut bytes = Vec::new();
             match snapshot
@@ -117,17 +117,20 @@ impl Summary {
             triples: predicates().fold(0, |n, p| add(n, p.edges)),
             named_quads: predicates().fold(0, |n, p| add(n, p.named_edges)),
             graphs: snapshot.named_graphs().len() as u64,
-            subjects: s.sets.iter().fold(0, |n, set| add(n, set.subjects)),
+            subjects: snapshot.subjects(),
             terms: u64::from(snapshot.vertices()),
             predicates: sorted(
                 predicates()
-                    .filter_map(|p| Some((iri(p.vertex)?, add(p.edges, p.named_edges))))
+                    .map(|p| (p.vertex, add(p.edges, p.named_edges)))
+                    .filter(|(_, n)| *n > 0)
+                    .filter_map(|(v, n)| Some((iri(v)?, n)))
                     .collect(),
             ),
             classes: sorted(
-                s.classes
-                    .iter()
-                    .filter_map(|(&c, _)| Some((iri(c)?, snapshot.class_members(VertexId(c))?)))
+                snapshot
+                    .classes()
+                    .into_iter()
+                    .filter_map(|(c, n)| Some((iri(c)?, n)))
                     .collect(),
             ),
             union_default: base.union_default(),
@@ -188,10 +191,8 @@ pub(crate) fn add_log(snapshot: &Snapshot, report: &mut InfoReport) {
     report
         .predicates
         .sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
-    let classes = snapshot.base().statistics().classes.keys();
-    report.classes = classes
-        .filter_map(|&c| Some((term(c), snapshot.class_members(VertexId(c))?)))
-        .collect();
+    let classes = snapshot.classes().into_iter();
+    report.classes = classes.map(|(c, n)| (term(c), n)).collect();
     report
         .classes
         .sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

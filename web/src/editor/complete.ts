@@ -7,10 +7,8 @@ import { FUNCTIONS } from "jindou:functions";
 import { inGraphs } from "../graphs.ts";
 import { label, labelsOn } from "../labels.ts";
 import { dressed, token } from "../net/http.ts";
-import { search } from "../net/search.ts";
 import { declaration, declared, Prefixes } from "../rdf/prefixes.ts";
 import { prefixes } from "../show.ts";
-import { data } from "../state.ts";
 import { isCode, tokens } from "./tokens.ts";
 
 /** Words of the grammar. Functions with a name are not among them: those come from their reference. */
@@ -25,6 +23,8 @@ const WORDS = [...KEYWORDS, ...FUNCTIONS].map((label): Completion => ({ label, t
 const MOST = 60;
 /** Longer texts are completed from themselves alone. */
 const LONGEST = 200_000;
+/** Characters of a label that are shown. */
+const LONGEST_LABEL = 60;
 
 interface Item {
   text: string;
@@ -32,6 +32,8 @@ interface Item {
   iri?: string;
   count?: number;
   prefix?: { name: string; iri: string };
+  /** The label that has the word, of what is offered for it. */
+  label?: string;
 }
 
 export interface Answer {
@@ -53,7 +55,7 @@ export function coined(before: string, names: Prefixes, own: [string, string][])
 
 async function ask(before: string, after: string, signal: AbortSignal): Promise<Answer | undefined> {
   try {
-    const body = new URLSearchParams({ text: before, after, limit: String(MOST) });
+    const body = new URLSearchParams({ text: before, after, limit: String(MOST), labels: String(labelsOn()) });
     const response = await fetch(inGraphs("complete"), dressed({ method: "POST", body, signal }, token()));
     return response.ok ? ((await response.json()) as Answer) : undefined;
   } catch {
@@ -73,10 +75,8 @@ function detail(item: Item, { counts, sampled }: Answer): string {
 
 const TYPES: Record<string, string> = { predicate: "property", class: "class", literal: "constant", object: "constant", graph: "namespace", prefix: "namespace" };
 
-/** Milliseconds that labels, and resources that are found by them, may keep completion waiting. */
+/** Milliseconds that labels may keep completion waiting. */
 const PATIENCE = 250;
-/** More data than this is searched by an index or not at all while someone types. */
-const SMALL = 3_000_000;
 
 function soon<T>(promise: Promise<T>, otherwise: T): Promise<T> {
   return Promise.race([promise.catch(() => otherwise), new Promise<T>((resolve) => setTimeout(() => resolve(otherwise), PATIENCE))]);
@@ -88,23 +88,9 @@ async function labelsOf(items: Item[]): Promise<Map<string, string>> {
   const made = new Map<string, string>();
   await soon(Promise.all(items.map(async ({ iri }) => {
     const found = iri === undefined ? null : await label(iri);
-    if (iri !== undefined && found) made.set(iri, found.text.slice(0, 60));
+    if (iri !== undefined && found) made.set(iri, found.text.slice(0, LONGEST_LABEL));
   })), []);
   return made;
-}
-
-/** Resources whose label has the word: `instance` finds P31, which is called "instance of". */
-async function byLabel(word: string, { slot, items }: Answer, signal: AbortSignal): Promise<Item[]> {
-  if (!labelsOn() || !/^\p{L}[\p{L}\p{N}_-]{2,}$/u.test(word) || !["predicate", "object"].includes(slot)) return [];
-  const about = await data();
-  if (!about || about.triples > SMALL) return [];
-  const predicates = slot === "predicate" ? new Map(about.predicates.map((p) => [p.iri, p.count])) : undefined;
-  const found = await soon(search(word, signal), { results: [], complete: false });
-  const known = new Set(items.map(({ iri, text }) => iri ?? text.slice(1, -1)));
-  return found.results
-    .filter(({ iri }) => !known.has(iri) && (!predicates || predicates.has(iri)))
-    .slice(0, 10)
-    .map(({ iri }): Item => ({ text: `<${iri}>`, kind: slot, iri, ...(predicates ? { count: predicates.get(iri) ?? 0 } : {}) }));
 }
 
 /** Offers an item as short as the prefixes allow; choosing it declares its prefix. */
@@ -150,13 +136,11 @@ export async function complete(c: CompletionContext): Promise<CompletionResult |
   if (c.aborted) return null;
   if (!answer) return alone(c, text, names);
   const word = made ? before.slice(made.from) : answer.word;
-  answer.items.push(...(await byLabel(word, answer, control.signal)));
-  if (c.aborted) return null;
   const wanted = c.explicit || word !== "" || answer.slot === "predicate" || (answer.slot === "object" && answer.items.some((i) => i.count !== undefined));
   if (!wanted || answer.items.length === 0) return null;
   const labels = await labelsOf(answer.items);
   if (c.aborted) return null;
-  const options = answer.items.map((item, rank) => option(item, answer, rank, names, item.iri === undefined ? undefined : labels.get(item.iri)));
+  const options = answer.items.map((item, rank) => option(item, answer, rank, names, (item.iri === undefined ? undefined : labels.get(item.iri)) ?? item.label?.slice(0, LONGEST_LABEL)));
   const stem = word.toLowerCase();
   if (/^[a-z][\w-]*$/i.test(word) && ["subject", "predicate", "object", "graph"].includes(answer.slot)) {
     for (const [name, iri] of names.all) {

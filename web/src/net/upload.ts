@@ -13,16 +13,29 @@ export interface Report {
   operations: number;
   snapshot: number;
   ms: Record<string, number>;
+  /** What was skipped, where that was asked for. */
+  skipped?: Skipped;
+}
+
+export interface Skipped {
+  /** Malformed statements. */
+  statements: number;
+  /** The first of them. */
+  first: { document: string; line: number; column: number; message: string; text: string | null }[];
+  /** Documents that were given up at one of them, and how much of them was not read. */
+  rest?: { documents: number; bytes: number };
 }
 
 export interface Target {
   /** The graph's IRI; empty: the default graph, or those that the file names. */
   graph: string;
   replace: boolean;
+  /** Malformed statements are skipped. */
+  lenient: boolean;
 }
 
 /** Sends a file and shows how far it is; the report, or `undefined` if it was not taken. */
-export async function sendFile(file: File, { graph, replace }: Target, line: HTMLElement, started: (x: XMLHttpRequest) => void, view: (r: Report) => HTMLElement): Promise<Report | undefined> {
+export async function sendFile(file: File, { graph, replace, lenient }: Target, line: HTMLElement, started: (x: XMLHttpRequest) => void, view: (r: Report) => HTMLElement): Promise<Report | undefined> {
   const media = file.type.includes("/") && isRdf(file.type) ? file.type : mediaOf(file.name);
   if (!media) {
     line.append(failure(`${file.name}: cannot tell the RDF format from the name; use .ttl, .nt, .rdf, .jsonld, .nq or .trig`));
@@ -32,13 +45,13 @@ export async function sendFile(file: File, { graph, replace }: Target, line: HTM
     line.append(failure(`${file.name} contains named graphs: name the one graph to replace`));
     return undefined;
   }
-  const target = graph !== "" ? `?graph=${encodeURIComponent(graph)}` : isDataset(media) ? "" : "?default";
+  const target = new URLSearchParams({ ...(graph !== "" ? { graph } : isDataset(media) ? {} : { default: "" }), ...(lenient ? { lenient: "true" } : {}) });
   for (;;) {
     const bar = h("progress", { attrs: { max: file.size || 1, value: 0, "aria-label": file.name } });
     const said = h("span");
     line.replaceChildren(`${file.name} `, bar, " ", said);
     try {
-      const report = await post(file, media, `store${target}`, replace ? "PUT" : "POST", (n) => {
+      const report = await post(file, media, `store${target.size > 0 ? `?${target}` : ""}`, replace ? "PUT" : "POST", (n) => {
         bar.value = n;
         said.textContent = n < file.size ? `${bytes(n)} of ${bytes(file.size)}` : "uploaded; the server is reading it…";
       }, started);
@@ -47,16 +60,26 @@ export async function sendFile(file: File, { graph, replace }: Target, line: HTM
     } catch (error) {
       const problem = problemIn(error);
       if (wantsToken(problem) && (await offerToken(problem))) continue;
-      line.replaceChildren(h("strong", {}, file.name), h("pre", { class: "error", attrs: { role: "alert" } }, problem.detail.replaceAll("<body>", file.name)));
+      line.replaceChildren(h("strong", {}, file.name), h("pre", { class: "error", attrs: { role: "alert" } }, refusal(problem, lenient).replaceAll("<body>", file.name)));
       return undefined;
     }
   }
 }
 
+/** What is said of a document that was refused; where skipping would help, how to do that here. */
+export function refusal(problem: Problem, lenient: boolean): string {
+  if (problem.kind !== "syntax" || lenient) return problem.detail;
+  const lines = problem.detail.split("\n").filter((line) => !line.startsWith("help: "));
+  return [...lines, `To load the rest, choose “${SKIP}” and load it again.`].join("\n");
+}
+
+/** What the choice to skip is called. */
+export const SKIP = "skip statements that are malformed";
+
 /** Lets the server fetch a document: by LOAD, which it allows or not. */
-export async function loadAddress(address: string, graph: string): Promise<Report> {
+export async function loadAddress(address: string, { graph, lenient }: Target): Promise<Report> {
   const body = `LOAD ${iriText(address)}${graph === "" ? "" : ` INTO GRAPH ${iriText(graph)}`}`;
-  return json<Report>("update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body });
+  return json<Report>(lenient ? "update?lenient=true" : "update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body });
 }
 
 export function problemIn(error: unknown): Problem {

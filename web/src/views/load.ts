@@ -2,8 +2,8 @@
 
 import { button, failure, h } from "../dom.ts";
 import { tell } from "../events.ts";
-import { count, counted, milliseconds } from "../format.ts";
-import { guess, loadAddress, problemIn, type Report, sendFile } from "../net/upload.ts";
+import { bytes, count, counted, milliseconds } from "../format.ts";
+import { guess, loadAddress, problemIn, refusal, type Report, sendFile, SKIP, type Skipped, type Target } from "../net/upload.ts";
 import { dialog } from "../show.ts";
 import { data, stale } from "../state.ts";
 
@@ -20,7 +20,22 @@ export const HOW_TO_WRITE = "restart it with --writable (programs on its own mac
 export function reportView(report: Report): HTMLElement {
   const changed = `${counted(report.added, "quad")} added, ${counted(report.removed, "quad")} removed by ${counted(report.operations, "operation")}.`;
   const times = Object.entries(report.ms).map(([name, ms]) => `${name} ${milliseconds(ms)}`).join(", ");
-  return h("div", { class: "report", attrs: { role: "status" } }, h("p", {}, h("strong", {}, changed)), h("p", {}, `Snapshot ${report.snapshot} shows it (${times}).`));
+  return h("div", { class: "report", attrs: { role: "status" } }, h("p", {}, h("strong", {}, changed)), h("p", {}, `Snapshot ${report.snapshot} shows it (${times}).`), report.skipped ? skips(report.skipped) : null);
+}
+
+/** Says what was skipped: how much, and the first of it with its place. */
+function skips({ statements, first, rest }: Skipped): HTMLElement {
+  if (statements === 0) return h("p", {}, "No statement is malformed.");
+  const behind = rest ? `, and the rest of ${counted(rest.documents, "document")} after one of them (${bytes(rest.bytes)})` : "";
+  const shown = first.length < statements ? `The first ${count(first.length)}:` : "";
+  return h(
+    "div", { class: "skipped" }, h("p", {}, h("strong", {}, `${counted(statements, "malformed statement")} skipped${behind}.`), " ", shown),
+    h("ol", {}, ...first.map(({ line, column, message, text }) => h("li", {}, line > 0 ? `Line ${count(line)}, column ${count(column)}: ` : "", message, ...(text === null ? [] : [h("br"), h("code", {}, h("bdi", {}, text))])))),
+  );
+}
+
+function hasSkips(report: Report): boolean {
+  return (report.skipped?.statements ?? 0) > 0;
 }
 
 /** The page's ways to load something. */
@@ -29,6 +44,7 @@ export class Loader {
   private files = h("input", { attrs: { type: "file", multiple: true, "aria-label": "RDF files" } });
   private graph = h("input", { attrs: { type: "text", placeholder: "the default graph, or the graphs in the file", spellcheck: "false" } });
   private replace = h("input", { attrs: { type: "checkbox" } });
+  private lenient = h("input", { attrs: { type: "checkbox" } });
   private text = h("textarea", { attrs: { rows: 6, "aria-label": "RDF text", spellcheck: "false", placeholder: "<http://example.org/me> <http://xmlns.com/foaf/0.1/name> \"Ann\" ." } });
   private format = h("select", { attrs: { "aria-label": "Format of the text" } }, ...FORMATS.map(([value, name]) => h("option", { attrs: { value } }, name)));
   private address = h("input", { attrs: { type: "url", "aria-label": "Address of a document", placeholder: "https://…/data.ttl", spellcheck: "false" } });
@@ -66,12 +82,12 @@ export class Loader {
     );
     this.element = h(
       "div", { class: "upload" }, h("h2", {}, title), zone, paste, url,
-      h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents")), this.log,
+      h("p", { class: "target" }, h("label", {}, "Into graph ", this.graph), " ", h("label", {}, this.replace, " replace the graph's contents"), " ", h("label", {}, this.lenient, ` ${SKIP}`)), this.log,
     );
   }
 
-  private get target() {
-    return { graph: this.graph.value.trim(), replace: this.replace.checked };
+  private get target(): Target {
+    return { graph: this.graph.value.trim(), replace: this.replace.checked, lenient: this.lenient.checked };
   }
 
   /** Loads files one after the other; one that is refused keeps no other out. */
@@ -82,6 +98,7 @@ export class Loader {
     const total = h("p", { attrs: { role: "status" } });
     this.log.replaceChildren(total);
     const refused: HTMLElement[] = [];
+    const reduced: HTMLElement[] = [];
     let quads = 0;
     let taken = 0;
     for (const [i, file] of files.entries()) {
@@ -96,8 +113,9 @@ export class Loader {
       }
       taken++;
       quads += report.added;
-      // Of many files only those that were refused stay in sight.
-      if (files.length > MANY) line.remove();
+      // Of many files only those that were refused, or lost something, stay in sight.
+      if (hasSkips(report)) reduced.push(line);
+      else if (files.length > MANY) line.remove();
     }
     this.go.disabled = false;
     this.stopButton.hidden = true;
@@ -105,7 +123,7 @@ export class Loader {
     if (files.length > 1) total.textContent = said;
     if (taken > 0) this.changed();
     // The first screen takes the place of an empty store's, and with it of what is said there.
-    if (refused.length > 0 && files.length > 1) dialog("Loaded in part", h("p", {}, said), ...refused);
+    if (reduced.length > 0 || (refused.length > 0 && files.length > 1)) dialog("Loaded in part", h("p", {}, said), ...refused, ...reduced);
   }
 
   private changed(): void {
@@ -130,13 +148,16 @@ export class Loader {
       this.log.replaceChildren(failure("Give an address that begins with http:// or https://."));
       return;
     }
+    const { target } = this;
     const line = h("div", { class: "uploading" }, `${address}: the server fetches and reads it…`);
     this.log.replaceChildren(line);
     try {
-      line.replaceChildren(h("strong", {}, address), reportView(await loadAddress(address, this.target.graph)));
+      const report = await loadAddress(address, target);
+      line.replaceChildren(h("strong", {}, address), reportView(report));
       this.changed();
+      if (hasSkips(report)) dialog("Loaded in part", line);
     } catch (error) {
-      line.replaceChildren(failure(problemIn(error).detail));
+      line.replaceChildren(failure(refusal(problemIn(error), target.lenient)));
     }
   }
 }

@@ -35,6 +35,9 @@ export class QueryView implements View {
   private current = 0;
   private bar = h("div", { class: "sheet-tabs", attrs: { role: "tablist", "aria-label": "Queries" } });
   private place = h("div", { class: "sheet-place", id: "sheet", attrs: { role: "tabpanel" } });
+  /** Says what did not come back, and what will not. */
+  private gone = h("p", { class: "soft", attrs: { role: "status", hidden: true } });
+  private long = h("p", { class: "soft", attrs: { role: "status", hidden: true } });
   private recent = menu("Recent", () => this.recent.fill(this.recentItems()));
   private kept = menu("Saved", () => this.kept.fill(this.savedItems()));
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -49,7 +52,11 @@ export class QueryView implements View {
     begin(this.all);
     // The pause after the last key may not be over when the browser is closed.
     addEventListener("pagehide", () => keepOpen(this.all));
-    this.element.append(h("h1", { class: "unseen" }, "Query"), h("div", { class: "sheet-line" }, this.bar), this.place);
+    if (before?.lost) {
+      this.gone.hidden = false;
+      this.gone.replaceChildren(`${these(before.lost)} too long for this browser to keep, and did not come back. `, button("Dismiss", () => (this.gone.hidden = true)));
+    }
+    this.element.append(h("h1", { class: "unseen" }, "Query"), h("div", { class: "sheet-line" }, this.bar), this.gone, this.long, this.place);
     this.open(this.current);
   }
 
@@ -120,7 +127,13 @@ export class QueryView implements View {
     tab.sheet.tools.append(this.recent.element, this.kept.element);
     tab.sheet.shown();
     this.draw();
-    keepOpen(this.all);
+    this.keepAll();
+  }
+
+  private keepAll(): void {
+    const lost = keepOpen(this.all);
+    this.long.textContent = lost.length > 0 ? `${these(lost)} too long for this browser to keep: save it elsewhere before you leave or reload the page.` : "";
+    this.long.hidden = lost.length === 0;
   }
 
   /** Does what someone chose at the tabs. The address then names the query that is seen, so that the page comes back with it. */
@@ -161,7 +174,7 @@ export class QueryView implements View {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
       this.draw();
-      keepOpen(this.all);
+      this.keepAll();
     }, 300);
   }
 
@@ -203,7 +216,7 @@ export class QueryView implements View {
     ask("Name of this query", tab.name, (name) => {
       tab.name = name;
       this.draw();
-      keepOpen(this.all);
+      this.keepAll();
     });
   }
 
@@ -226,7 +239,7 @@ export class QueryView implements View {
         tab.name = name;
         tab.clean = tab.sheet?.text ?? "";
         this.draw();
-        keepOpen(this.all);
+        this.keepAll();
       })],
       ...all.map((q): Item => {
         const line = h("div", { class: "saved" });
@@ -255,6 +268,12 @@ export class QueryView implements View {
   private get all(): Open {
     return { names: this.tabs.map((t) => t.name), texts: this.tabs.map(textOf), current: this.current };
   }
+}
+
+/** Names queries, as the beginning of a sentence. */
+function these(names: string[]): string {
+  const quoted = names.map((name) => `“${name}”`).join(", ");
+  return names.length === 1 ? `The query ${quoted} is` : `The queries ${quoted} are`;
 }
 
 /** When something was, as people say it. */

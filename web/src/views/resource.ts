@@ -9,6 +9,7 @@ import { ProblemError } from "../net/http.ts";
 import { type Row, select } from "../net/select.ts";
 import { iriText, isWeb, RDF_TYPE, type Term, visible } from "../rdf/term.ts";
 import { copyText, iriLink, prefixes, queryHash, showValue, termNode } from "../show.ts";
+import { entitle } from "../title.ts";
 import { Pictures } from "./pictures.ts";
 import type { View } from "./view.ts";
 
@@ -108,7 +109,7 @@ export class ResourceView implements View {
         h("section", {}, h("h2", {}, "Referenced by"), into),
       ),
     );
-    document.title = `${prefixes.shown(iri)} · Jindou`;
+    entitle(this.title);
     void labelFor(iri).then((found) => {
       if (!found || signal.aborted) return;
       const text = found.text.slice(0, LONGEST);
@@ -116,7 +117,7 @@ export class ResourceView implements View {
       short.textContent = prefixes.short(iri) ?? "";
       this.heading.replaceChildren(h("bdi", { class: "label", attrs: { dir: "auto", ...(found.lang ? { lang: found.lang } : {}) } }, text));
       this.title = text;
-      document.title = `${text} · Jindou`;
+      entitle(text);
     });
     await Promise.all([this.groups("out", name, out, signal), this.groups("in", name, into, signal), this.graphsOf(name, also, signal), this.around(name, classes, signal)]);
   }

@@ -6,6 +6,7 @@ import { type Example, examples, telling } from "../examples.ts";
 import { count, counted } from "../format.ts";
 import { graphs, isFitted } from "../graphs.ts";
 import { bar } from "../pieces.ts";
+import type { Description } from "../rdf/description.ts";
 import { iriLink } from "../show.ts";
 import { type Counts, counts, data } from "../state.ts";
 import { HOW_TO_WRITE, type Loader, loader } from "./load.ts";
@@ -39,12 +40,12 @@ export class Start {
     const isEmpty = about.triples === 0;
     this.empty(isEmpty);
     if (isEmpty) {
-      this.element.replaceChildren(about.writable ? this.begin() : closed(), h("div", { class: "panels" }, keys()));
+      this.element.replaceChildren(h("header", { class: "store" }, name(about)), about.writable ? this.begin() : closed(), h("div", { class: "panels" }, keys()));
       return;
     }
     const offered = h("ul", { class: "examples", attrs: { "aria-busy": true } });
     this.element.replaceChildren(
-      h("header", { class: "store" }, h("h2", { class: "store-name" }, about.name || location.host), facts(found, about.graphs), h("p", { class: "soft" }, which(about.namedQuads, about.defaultTriples), about.writable ? "" : `Read-only: to add data, ${HOW_TO_WRITE}.`)),
+      h("header", { class: "store" }, name(about), facts(found, about.graphs), h("p", { class: "soft" }, which(about.namedQuads, about.defaultTriples), about.writable ? "" : `Read-only: to add data, ${HOW_TO_WRITE}.`)),
       h(
         "div", { class: "panels" },
         h("section", { class: "panel" }, h("h3", {}, "Examples from this data"), offered),
@@ -66,6 +67,11 @@ export class Start {
     this.loader ??= loader("This store is empty. Load something into it");
     return this.loader.element;
   }
+}
+
+/** A store without a name, as one in a program's memory, goes by its server's address. */
+function name(about: Description): HTMLElement {
+  return h("h2", { class: "store-name" }, about.name || location.host);
 }
 
 function closed(): HTMLElement {

@@ -11,6 +11,7 @@ use jindou::{
 };
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 use tracing_subscriber::EnvFilter;
@@ -143,6 +144,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_union_default(a.graphs.union_default())
         .with_common_prefixes(!a.no_prefixes)
         .with_store_prefixes(!a.no_prefixes)
+        .with_store_name(name_of(store))
         .with_gpu(a.gpu)
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));
@@ -199,6 +201,13 @@ fn unmade(e: Error, writes: bool) -> Error {
     }
 }
 
+/// The name of a store for its readers: that of its folder, without those above, which say something of the machine.
+fn name_of(store: &Path) -> Option<String> {
+    let named = |path: &Path| Some(path.file_name()?.to_string_lossy().into_owned());
+    // `.` and `..` name no folder by themselves.
+    named(store).or_else(|| named(&store.canonicalize().ok()?))
+}
+
 /// Refuses a port that is taken, before a store is opened in vain.
 fn check_port(a: &Serve) -> Result<()> {
     if a.port == 0 {
@@ -242,5 +251,28 @@ fn raise_descriptor_limit() {
                 libc::setrlimit(libc::RLIMIT_NOFILE, &limit);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::name_of;
+    use std::path::Path;
+
+    #[test]
+    fn a_store_is_named_as_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("my.store");
+        std::fs::create_dir(&store).unwrap();
+        for path in [
+            store.clone(),
+            store.join(""),
+            store.join("."),
+            store.join("inner/.."),
+        ] {
+            std::fs::create_dir_all(store.join("inner")).unwrap();
+            assert_eq!(name_of(&path).as_deref(), Some("my.store"), "{path:?}");
+        }
+        assert_eq!(name_of(Path::new("/")), None);
     }
 }

@@ -13,11 +13,38 @@ use rustyline::{Context, Helper};
 /// Most proposals for one word: as many as the terminal lists without asking first.
 const MOST: usize = 100;
 
+/// Characters of a label that are shown.
+const LONGEST: usize = 40;
+
 /// Completes and validates the input line.
 pub struct Assistant {
     engine: engine::Completer,
     /// Prefixes and default graph of the session's statements.
     options: QueryOptions,
+}
+
+/// A text that may take the place of the word before the cursor.
+struct Proposal {
+    text: String,
+    /// The label for which it is proposed.
+    label: Option<String>,
+}
+
+impl Proposal {
+    /// The text in the list of several.
+    fn display(&self) -> String {
+        match &self.label {
+            Some(label) => {
+                let mut label = label.replace(|c: char| c.is_control(), " ");
+                if let Some((end, _)) = label.char_indices().nth(LONGEST) {
+                    label.truncate(end);
+                    label.push('…');
+                }
+                format!("{} ({label})", self.text)
+            }
+            None => self.text.clone(),
+        }
+    }
 }
 
 impl Assistant {
@@ -39,7 +66,7 @@ impl Assistant {
     }
 
     /// The beginning of the word before the cursor, and its possible completions.
-    fn proposals(&self, line: &str, at: usize) -> (usize, Vec<String>) {
+    fn proposals(&self, line: &str, at: usize) -> (usize, Vec<Proposal>) {
         let (before, after) = line.split_at(at);
         let mut begin = 0;
         if before.trim_start().starts_with('.') {
@@ -60,11 +87,16 @@ impl Assistant {
         };
         let word = text.get(found.from..).unwrap_or_default();
         let all = found.items.into_iter();
-        let all: Vec<String> = all.filter_map(|item| self.written(item, word)).collect();
+        let proposal = |mut item: Item| {
+            let label = item.label.take();
+            let text = self.written(item, word)?;
+            Some(Proposal { text, label })
+        };
+        let all = all.filter_map(proposal);
         // The terminal completes the common beginning of all proposals. Proposals that only contain the word would
         // prevent that.
-        let begins = |p: &String| {
-            let beginning = p.get(..word.len());
+        let begins = |p: &Proposal| {
+            let beginning = p.text.get(..word.len());
             beginning.is_some_and(|b| b.eq_ignore_ascii_case(word))
         };
         let (near, far): (Vec<_>, Vec<_>) = all.into_iter().partition(begins);
@@ -88,11 +120,14 @@ impl Assistant {
 }
 
 /// The beginning of a dot command, and the names that it may become.
-fn commands(before: &str) -> (usize, Vec<String>) {
+fn commands(before: &str) -> (usize, Vec<Proposal>) {
     let word = before.trim_start();
     let all = dot::NAMES.iter().filter(|n| n.starts_with(word));
-    let all = all.map(|n| format!("{n} ")).collect();
-    (before.len() - word.len(), all)
+    let proposal = |n: &&str| Proposal {
+        text: format!("{n} "),
+        label: None,
+    };
+    (before.len() - word.len(), all.map(proposal).collect())
 }
 
 impl Completer for Assistant {
@@ -105,9 +140,9 @@ impl Completer for Assistant {
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let (start, found) = self.proposals(line, at);
-        let pairs = found.into_iter().map(|word| Pair {
-            display: word.clone(),
-            replacement: word,
+        let pairs = found.into_iter().map(|p| Pair {
+            display: p.display(),
+            replacement: p.text,
         });
         Ok((start, pairs.collect()))
     }
@@ -153,6 +188,30 @@ mod tests {
         }
     }
 
+    /// The place of the word at the end of a line, and how its completions are listed.
+    fn proposals(a: &Assistant, line: &str) -> (usize, Vec<String>) {
+        let (at, found) = a.proposals(line, line.len());
+        (at, found.iter().map(Proposal::display).collect())
+    }
+
+    #[test]
+    fn words_are_completed_by_labels() {
+        let db = Database::in_memory();
+        let data = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> PREFIX wdt: <http://www.wikidata.org/prop/direct/> \
+            INSERT DATA { <http://e/s> wdt:P31 <http://e/o> . wdt:P31 rdfs:label 'instance of'@en }";
+        db.update(data, &UpdateOptions::default()).unwrap();
+        let a = Assistant {
+            engine: engine::Completer::new(db),
+            options: QueryOptions::default(),
+        };
+        let line = "SELECT * { ?x instance";
+        assert_eq!(
+            proposals(&a, line),
+            (14, vec!["wdt:P31 (instance of)".into()])
+        );
+        assert_eq!(a.proposals(line, line.len()).1[0].text, "wdt:P31");
+    }
+
     #[test]
     fn words_are_completed_by_their_place() {
         let a = assistant(QueryOptions::default().with_common_prefixes(true));
@@ -181,11 +240,11 @@ mod tests {
             (".explain SELECT * { ?s foaf:ni", 23, vec!["foaf:nick"]),
             (".read foaf:ni", 0, vec![]),
         ] {
-            let (at, found) = a.proposals(line, line.len());
+            let (at, found) = proposals(&a, line);
             assert_eq!(at, start, "{line}");
             assert_eq!(found, some, "{line}");
         }
-        let (at, mut found) = a.proposals("SELECT * { ?s foaf:name 'n' ; ", 30);
+        let (at, mut found) = proposals(&a, "SELECT * { ?s foaf:name 'n' ; ");
         found.sort();
         assert_eq!(at, 30);
         assert_eq!(found, ["<http://e/p>", "foaf:name", "foaf:nick"]);
@@ -202,7 +261,7 @@ mod tests {
                 .with_common_prefixes(false)
                 .with_store_prefixes(false),
         );
-        let of = |line: &str| a.proposals(line, line.len()).1;
+        let of = |line: &str| proposals(&a, line).1;
         assert_eq!(of("SELECT * { ?s ex:"), ["ex:p"]);
         assert_eq!(of("SELECT * { ?s e"), ["ex:p", "ex:"]);
         assert_eq!(of("SELECT * { ?s ni"), ["<http://xmlns.com/foaf/0.1/nick>"]);

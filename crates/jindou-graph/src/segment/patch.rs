@@ -234,6 +234,13 @@ impl Patch {
         Some((first >> 32) as u32)
     }
 
+    /// The smallest key from `from` on with an edge of any graph that the base lacks. O(log edits).
+    #[must_use]
+    pub fn next_added_key_of_all(&self, from: u32) -> Option<u32> {
+        let named = self.named_added.first_from(&[from, 0, 0]).map(|e| e[0]);
+        self.next_added_key(from).into_iter().chain(named).min()
+    }
+
     /// Approximate number of touched keys. O(1).
     pub(super) fn touched_keys(&self) -> u64 {
         self.dirty.count()

@@ -337,18 +337,24 @@ impl<T: Copy + Ord> CowTree<T> {
     /// leaves that only this tree has.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Vec<T> {
+        let mut out = Vec::new();
+        self.for_each_beyond(other, |x| out.push(x));
+        out
+    }
+
+    /// Calls `f` with the values of [`Self::difference`], ascending.
+    pub fn for_each_beyond(&self, other: &Self, mut f: impl FnMut(T)) {
         let mut theirs: rustc_hash::FxHashSet<*const T> = rustc_hash::FxHashSet::default();
         other.each_leaf(&mut |leaf| {
             theirs.insert(leaf.as_ptr());
         });
-        let mut out = Vec::new();
         self.each_leaf(&mut |leaf| {
             // Both trees are alive, so a leaf at the same address is the same leaf.
             if !theirs.contains(&leaf.as_ptr()) {
-                out.extend(leaf.iter().copied().filter(|x| !other.contains(x)));
+                let beyond = leaf.iter().copied().filter(|x| !other.contains(x));
+                beyond.for_each(&mut f);
             }
         });
-        out
     }
 
     fn each_leaf<'a>(&'a self, f: &mut impl FnMut(&'a [T])) {

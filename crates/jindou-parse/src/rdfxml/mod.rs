@@ -30,6 +30,8 @@ const MAX_DEPTH: usize = 1000;
 const MAX_ATTRIBUTES: usize = 1000;
 /// Bytes of text and terms that may be held without a charge.
 const FREE: usize = 1 << 20;
+/// Bytes of something invalid with its place and its line.
+const BAD: usize = 1 << 10;
 
 /// The way in which a document ended.
 pub(crate) enum DocumentEnd {
@@ -285,6 +287,7 @@ impl StatementState<'_, '_> {
             + self.literal.held()
             + self.ids.held()
             + self.frames.len() * size_of::<ElementFrame>()
+            + self.bads.len() * BAD
     }
 
     /// Records something invalid; its place is found once the event has been processed.

@@ -11,7 +11,7 @@ use crate::input::{self, LineCounter, OpenedDocument, Origin};
 use crate::labels::{KeptLabels, LabelScope};
 use crate::limits::{Limits, unwrapped};
 use crate::line::{LineError, LineParser};
-use crate::report::{BadStatement, LineNumbers, Rest, Skipped};
+use crate::report::{BadStatement, LineNumbers, Rest, SkipReport, Skipped};
 use jindou_model::sync;
 use jindou_model::{Charge, Error, Holder, Progress, QuadBatch, QuadSink, QuadSource, Result};
 use std::io::Read;
@@ -126,6 +126,16 @@ impl Sources {
     #[must_use]
     pub fn first_skipped(&self) -> Vec<BadStatement> {
         self.skipped.first()
+    }
+
+    /// All that a lenient run has skipped so far.
+    #[must_use]
+    pub fn skip_report(&self) -> SkipReport {
+        SkipReport {
+            statements: self.skipped(),
+            first: self.first_skipped(),
+            rest: self.rest(),
+        }
     }
 
     fn enter(&self, workers: usize) -> Arc<SharedQueue> {

@@ -21,8 +21,22 @@ const MOST_DOCUMENTS: usize = 1 << 16;
 /// Bytes that a document takes in addition to its text, while it waits and while it is read.
 const DOCUMENT: u64 = 1 << 10;
 
-/// Documents of a body: their bytes, formats, and the encodings declared with them.
-type Documents = Vec<(Vec<u8>, Format, Option<String>)>;
+/// One document of a body.
+struct BodyDocument {
+    /// The name in messages.
+    name: String,
+    text: Vec<u8>,
+    format: Format,
+    /// The encoding declared with it.
+    charset: Option<String>,
+}
+
+type Documents = Vec<BodyDocument>;
+
+/// Characters of a file's name that messages show.
+const LONGEST_NAME: usize = 200;
+/// The name of a document without one.
+const NAMELESS: &str = "<body>";
 
 /// Changes a graph. Without one (POST to the store itself) the body's statements form a new graph, or, in a dataset
 /// format, go to the graphs that they name. `base` is the address of the request, against which relative IRIs are
@@ -76,14 +90,16 @@ pub(super) async fn answer(
         return Ok(done(StatusCode::OK, &report));
     }
     let read = BodyReading::from_headers(declared, &parts.headers)?;
+    let lenient = parameters.switch("lenient")?;
     if parts.method == Method::PUT {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;
         let documents = read.documents(&update, content, &parts.headers).await?;
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &graph, &base, db, &options)?;
-                db.replace_graph(&graph, &source, &options, &Progress::default())
+                let source = sources(documents, &graph, &base, lenient, db, &options)?;
+                let report = db.replace_graph(&graph, &source, &options, &Progress::default());
+                Ok(with_skips(report?, &source, lenient))
             })
             .await?;
         return Ok(made(&report, None));
@@ -91,11 +107,13 @@ pub(super) async fn answer(
     let update = admit()?;
     let documents = read.documents(&update, content, &parts.headers).await?;
     let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
-    if graph.is_none() && documents.iter().all(|(_, f, _)| dataset(f)) {
+    if graph.is_none() && documents.iter().all(|d| dataset(&d.format)) {
         let report = update
             .run(move |db, options| {
-                let source = sources(documents, &GraphName::Default, &base, db, &options)?;
-                db.insert(&source, &options, &Progress::default())
+                let graph = GraphName::Default;
+                let source = sources(documents, &graph, &base, lenient, db, &options)?;
+                let report = db.insert(&source, &options, &Progress::default());
+                Ok(with_skips(report?, &source, lenient))
             })
             .await?;
         return Ok(done(StatusCode::OK, &report));
@@ -111,12 +129,19 @@ pub(super) async fn answer(
     };
     let report = update
         .run(move |db, mut options| {
-            let source = sources(documents, &graph, &base, db, &options)?;
+            let source = sources(documents, &graph, &base, lenient, db, &options)?;
             options.only = Some(graph);
-            db.insert(&source, &options, &Progress::default())
+            let report = db.insert(&source, &options, &Progress::default());
+            Ok(with_skips(report?, &source, lenient))
         })
         .await?;
     Ok(made(&report, location))
+}
+
+/// The report with what was skipped, where that was allowed.
+fn with_skips(mut report: UpdateReport, source: &Sources, lenient: bool) -> UpdateReport {
+    report.skipped = lenient.then(|| source.skip_report());
+    report
 }
 
 fn nameless() -> Problem {
@@ -195,7 +220,12 @@ impl BodyReading {
         let boundary = match self {
             Self::One(format, charset) => {
                 let text = update.document(body, headers).await?;
-                return Ok(vec![(text, *format, charset.clone())]);
+                return Ok(vec![BodyDocument {
+                    name: NAMELESS.into(),
+                    text,
+                    format: *format,
+                    charset: charset.clone(),
+                }]);
             }
             Self::Multipart(boundary) => boundary,
         };
@@ -216,8 +246,14 @@ impl BodyReading {
                         ),
                     ));
                 }
-                update.hold(part.content.len() as u64 + DOCUMENT)?;
-                documents.push((part.content.to_vec(), format, charset));
+                let name = name_of(part.file_name.take());
+                update.hold((part.content.len() + name.len()) as u64 + DOCUMENT)?;
+                documents.push(BodyDocument {
+                    name,
+                    text: part.content.to_vec(),
+                    format,
+                    charset,
+                });
             }
             Ok(documents)
         })
@@ -243,6 +279,19 @@ impl BodyReading {
     }
 }
 
+/// The name of a document whose file has this one; of a long name the beginning.
+fn name_of(file: Option<String>) -> String {
+    match file {
+        Some(mut name) if !name.is_empty() => {
+            if let Some((end, _)) = name.char_indices().nth(LONGEST_NAME) {
+                name.truncate(end);
+            }
+            name
+        }
+        _ => NAMELESS.into(),
+    }
+}
+
 /// The encoding that a document was declared with, if its format allows any: XML does.
 fn charset_of(format: Format, charset: Option<String>) -> Result<Option<String>, Problem> {
     if format == Format::RdfXml {
@@ -265,6 +314,7 @@ fn sources(
     documents: Documents,
     graph: &GraphName,
     base: &str,
+    lenient: bool,
     db: &Database,
     options: &UpdateOptions,
 ) -> jindou::Result<Sources> {
@@ -275,6 +325,7 @@ fn sources(
     let mut builder = Sources::builder()
         .base_iri(Some(base.to_owned()))
         .graph(into)
+        .lenient(lenient)
         .limits(Limits {
             cancel: options.token(),
             memory: match &options.memory {
@@ -283,8 +334,14 @@ fn sources(
             },
         })
         .documents_from(Database::document_number());
-    for (text, format, charset) in documents {
-        builder = builder.text("<body>", text, format).charset(charset);
+    for BodyDocument {
+        name,
+        text,
+        format,
+        charset,
+    } in documents
+    {
+        builder = builder.text(name, text, format).charset(charset);
     }
     builder.build()
 }

@@ -75,7 +75,13 @@ async fn answer(
     };
     let patience = parameters.timeout()?.unwrap_or(PATIENCE);
     let patience = patience.min(LONGEST_PATIENCE);
+    let labels = match parameters.one("labels")? {
+        Some(_) if !parameters.switch("labels")? => Some(Arc::default()),
+        _ if shared.options.label_properties.is_empty() => None,
+        _ => Some(shared.options.label_properties.clone().into()),
+    };
     let asked = Wish {
+        labels,
         before,
         after,
         limit: limit.min(ITEMS[1]),
@@ -114,6 +120,8 @@ async fn answer(
 
 /// A parsed completion request.
 struct Wish {
+    /// The properties whose objects are labels, if they are not the usual ones.
+    labels: Option<Arc<[String]>>,
     before: String,
     after: String,
     limit: usize,
@@ -125,11 +133,13 @@ impl Wish {
     fn found(self, admitted: &Admitted) -> jindou::Result<Value> {
         let (memory, cancel) = (admitted.query.memory.clone(), admitted.query.token());
         let begin = Instant::now();
+        let usual = Unfinished::new(&self.before, &self.after);
         let asked = Unfinished {
+            labels: self.labels.unwrap_or_else(|| usual.labels.clone()),
             limit: self.limit,
             patience: self.patience,
             options: self.options.with_memory(memory).with_cancel(cancel),
-            ..Unfinished::new(&self.before, &self.after)
+            ..usual
         };
         let found = admitted.complete(&asked)?;
         Ok(document(&self.before, &found, begin.elapsed()))
@@ -170,6 +180,9 @@ fn item(item: &Item) -> Value {
     }
     if let Some(count) = item.count {
         made["count"] = json!(count);
+    }
+    if let Some(label) = &item.label {
+        made["label"] = json!(label);
     }
     if let Some((name, iri)) = &item.declare {
         made["prefix"] = json!({ "name": name, "iri": iri });

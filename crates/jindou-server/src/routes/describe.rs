@@ -19,9 +19,12 @@ use std::sync::Arc;
 
 const SD: &str = "http://www.w3.org/ns/sparql-service-description#";
 const VOID: &str = "http://rdfs.org/ns/void#";
+const TITLE: &str = "http://purl.org/dc/terms/title";
 const FORMATS: &str = "http://www.w3.org/ns/formats/";
 /// Beginning of the IRIs of features that no standard names.
 const FEATURES: &str = "urn:jindou:feature:";
+/// Label of the node that stands for the dataset.
+const DATASET: &str = "dataset";
 /// Predicates and classes that are listed one by one; DBpedia has tens of thousands.
 const LISTED: usize = 1000;
 
@@ -49,8 +52,15 @@ pub(super) async fn answer(
             summary.union_default = own;
         }
         let searchable = !admitted.db().is_sharded();
-        let triples = describe(endpoint, &summary, writable, searchable);
-        written(&triples, format).map_err(|e| AnswerFailure::running(Error::Internal(e)))
+        let mut triples = describe(endpoint, &summary, writable, searchable);
+        if let Some(name) = &shared.options.store_name {
+            triples.add(
+                &BlankNode::new_unchecked(DATASET),
+                NamedNode::new_unchecked(TITLE),
+                Literal::new_simple_literal(name),
+            );
+        }
+        written(&triples.0, format).map_err(|e| AnswerFailure::running(Error::Internal(e)))
     });
     Ok(text(content_type, body.await?))
 }
@@ -102,7 +112,7 @@ impl TripleSet {
     }
 }
 
-fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: bool) -> Vec<Triple> {
+fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: bool) -> TripleSet {
     let mut g = TripleSet::default();
     let service = g.node("service", sd("Service"));
     g.add(&service, sd("endpoint"), endpoint);
@@ -143,7 +153,7 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: boo
         let feature = NamedNode::new_unchecked(format!("{FEATURES}{route}"));
         g.add(&service, sd("feature"), feature);
     }
-    let dataset = g.node("dataset", sd("Dataset"));
+    let dataset = g.node(DATASET, sd("Dataset"));
     g.add(&service, sd("defaultDataset"), dataset.clone());
     g.add(&dataset, rdf::TYPE.into_owned(), void("Dataset"));
     let statements = data.triples.saturating_add(data.named_quads);
@@ -182,5 +192,5 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: boo
         g.add(&part, void("class"), NamedNode::new_unchecked(iri));
         g.add(&part, void("entities"), number(*n));
     }
-    g.0
+    g
 }

@@ -13,8 +13,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
 use jindou::UpdateReport;
+use jindou::parse::SkipReport;
+use serde_json::{Value, json};
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Characters of a message on a skipped statement.
+const LONGEST: usize = 500;
 
 pub(super) async fn handle(
     State(shared): State<Arc<AppState>>,
@@ -74,11 +80,13 @@ pub(super) async fn answer(
     let request = unmarked(request);
     update.show(&request);
     let (using, union_default) = (parameters.using(), parameters.union_default()?);
+    let lenient = parameters.switch("lenient")?;
     let base = address(shared, &parts.headers, parts.uri.path()).map(|a| a.into_string());
     let report = update
         .run(move |db, mut options| {
             (options.using, options.base) = (using, base);
             options.union_default = union_default.or(options.union_default);
+            options.lenient = lenient;
             db.update(&request, &options)
         })
         .await?;
@@ -88,7 +96,7 @@ pub(super) async fn answer(
 /// The report on an update, as JSON.
 pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
     let ms = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e3;
-    let document = serde_json::json!({
+    let mut document = serde_json::json!({
         "snapshot": report.snapshot,
         "operations": report.operations,
         "added": report.added,
@@ -98,5 +106,30 @@ pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
             "run": ms(report.run_time), "commit": ms(report.commit_time),
         },
     });
+    if let Some(skipped) = &report.skipped {
+        document["skipped"] = skips(skipped);
+    }
     text("application/json", document.to_string() + "\n")
+}
+
+/// Statements that were skipped: their number, and the first ones with their places.
+fn skips(skipped: &SkipReport) -> Value {
+    let first = skipped.first.iter().map(|bad| {
+        json!({
+            "document": shortened(&bad.at.file), "line": bad.at.line, "column": bad.at.column,
+            "message": shortened(&bad.message), "text": bad.text,
+        })
+    });
+    let mut made = json!({ "statements": skipped.statements, "first": first.collect::<Vec<_>>() });
+    if skipped.rest.documents > 0 {
+        made["rest"] = json!({ "documents": skipped.rest.documents, "bytes": skipped.rest.bytes });
+    }
+    made
+}
+
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
 }

@@ -81,6 +81,23 @@ fn a_token_is_also_the_password_of_basic() {
 }
 
 #[test]
+fn only_readers_see_the_stores_name() {
+    let (_file, options) = with_tokens(options().with_store_name("secret.store".to_owned()));
+    let server = serve(thousand(), options);
+    let html = [("accept", "text/html")];
+    for target in ["/", "/query", "/sparql", "/page.js", "/health", "/ready"] {
+        for headers in [&[][..], &html] {
+            let answer = send(&server, "GET", target, headers);
+            assert!(!answer.text().contains("secret.store"), "{target}");
+        }
+    }
+    let bearer = format!("Bearer {READ}");
+    let reader = [("authorization", bearer.as_str())];
+    let answer = send(&server, "GET", "/query", &reader);
+    assert!(answer.text().contains("secret.store"), "{}", answer.text());
+}
+
+#[test]
 fn failed_attempts_are_counted_and_logged_without_their_token() {
     let log = crate::log::captured();
     let (_file, options) = with_tokens(options());

@@ -142,3 +142,47 @@ fn heavy_queries_do_not_keep_it_waiting() {
         }
     });
 }
+
+#[test]
+fn words_of_labels_find_predicates_and_resources() {
+    let data = store(
+        "@prefix l: <http://www.w3.org/2000/01/rdf-schema#> . @prefix wdt: <http://www.wikidata.org/prop/direct/> . @prefix : <http://e/> .
+        :x wdt:P31 :Q5 . wdt:P31 l:label \"instance of\"@en ; :title \"kind\" . :Q5 l:label \"human\"@en .",
+    );
+    let server = serve(&data, options());
+    let answer = complete(&server, "SELECT * { ?x instance", "");
+    let first = &answer.json()["items"][0];
+    assert_eq!(
+        (
+            &first["text"],
+            &first["kind"],
+            &first["label"],
+            &first["count"]
+        ),
+        (
+            &"wdt:P31".into(),
+            &"predicate".into(),
+            &"instance of".into(),
+            &1.into()
+        )
+    );
+    let answer = complete(&server, "SELECT * { ?x wdt:P31 hum", "");
+    assert_eq!(answer.json()["items"][0]["label"], "human");
+    assert_eq!(answer.json()["items"][0]["iri"], "http://e/Q5");
+    // Names have no label here, and labels can be left out.
+    let answer = complete(&server, "SELECT * { ?x P3", "");
+    assert!(answer.json()["items"][0].get("label").is_none());
+    let none = complete(&server, "SELECT * { ?x instance", "&labels=false");
+    assert!(texts(&none).is_empty(), "{}", none.text());
+    let bad = complete(&server, "SELECT * { ?x instance", "&labels=some");
+    assert_eq!(bad.status, 400);
+    // Labels are what the server was started with.
+    let titles = options().with_label_properties(vec!["http://e/title".to_owned()]);
+    let server = serve(&data, titles);
+    assert_eq!(
+        texts(&complete(&server, "SELECT * { ?x kind", "")),
+        ["wdt:P31"]
+    );
+    assert!(texts(&complete(&server, "SELECT * { ?x instance", "")).is_empty());
+    until("nothing is left", || server.live_queries() == 0);
+}

@@ -2,6 +2,7 @@
 
 use crate::client::{Answer, escape, request};
 use crate::{options, serve, store};
+use jindou::Database;
 use jindou_server::Server;
 
 const CSV: (&str, &str) = ("accept", "text/csv");
@@ -88,22 +89,27 @@ fn an_updates_patterns_read_the_chosen_graph() {
     }
 }
 
+/// The service description as N-Triples.
+fn described(server: &Server) -> String {
+    let accept = [("accept", "application/n-triples")];
+    let answer = request(server.address(), "GET", "/query", &accept, b"");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.text().to_owned()
+}
+
+/// Checks that a description has a number of VoID.
+fn assert_says(text: &str, node: &str, name: &str, n: u64) {
+    let line = format!(
+        "_:{node} <http://rdfs.org/ns/void#{name}> \"{n}\"^^<http://www.w3.org/2001/XMLSchema#integer> ."
+    );
+    assert!(text.contains(&line), "{line}\n{text}");
+}
+
 #[test]
 fn the_description_says_where_quads_are() {
     let data = store(
         "<http://e/c> <http://e/p> 0 . <http://e/g> { <http://e/a> <http://e/p> 1 . } <http://e/h> { <http://e/b> <http://e/p> 2, 3 . }",
     );
-    let described = |server: &Server| {
-        request(
-            server.address(),
-            "GET",
-            "/query",
-            &[("accept", "application/n-triples")],
-            b"",
-        )
-        .text()
-        .to_owned()
-    };
     let text = described(&serve(&data, options()));
     for (node, name, n) in [
         ("dataset", "triples", 4),
@@ -111,12 +117,66 @@ fn the_description_says_where_quads_are() {
         ("named", "triples", 3),
         ("named", "documents", 2),
     ] {
-        let line = format!(
-            "_:{node} <http://rdfs.org/ns/void#{name}> \"{n}\"^^<http://www.w3.org/2001/XMLSchema#integer> ."
-        );
-        assert!(text.contains(&line), "{line}\n{text}");
+        assert_says(&text, node, name, n);
     }
     assert!(!text.contains("UnionDefaultGraph"), "{text}");
     let text = described(&serve(&data, options().with_union_default(true)));
     assert!(text.contains("UnionDefaultGraph"), "{text}");
+}
+
+#[test]
+fn the_description_counts_what_came_since_the_last_merge() {
+    let database = Database::in_memory();
+    let server = Server::start(database, options().with_writable(true)).unwrap();
+    let send = |method: &str, target: &str, media: &str, body: &str| {
+        let headers = [("content-type", media)];
+        let done = request(server.address(), method, target, &headers, body.as_bytes());
+        assert!(done.status < 300, "{}", done.text());
+    };
+    assert_says(&described(&server), "dataset", "classes", 0);
+    send(
+        "POST",
+        "/store",
+        "application/trig",
+        "@prefix : <http://e/> . :a a :C ; :p 1 . :b a :C , :D . :g { :b a :C . :c a :C , :E ; :q :d . } :h { :c a :E }",
+    );
+    let text = described(&server);
+    for (name, n) in [
+        ("triples", 9),
+        ("distinctSubjects", 3),
+        ("properties", 3),
+        ("classes", 3),
+    ] {
+        assert_says(&text, "dataset", name, n);
+    }
+    // Who is a member in two graphs is one member.
+    for (i, (class, n)) in [("C", 3), ("D", 1), ("E", 1)].into_iter().enumerate() {
+        let node = format!("c{i}");
+        let line = format!("_:{node} <http://rdfs.org/ns/void#class> <http://e/{class}> .");
+        assert!(text.contains(&line), "{line}\n{text}");
+        assert_says(&text, &node, "entities", n);
+    }
+    send(
+        "POST",
+        "/update",
+        "application/sparql-update",
+        "PREFIX : <http://e/> DELETE DATA { :b a :D . :a :p 1 . GRAPH :g { :b a :C } }",
+    );
+    let text = described(&server);
+    assert_says(&text, "dataset", "classes", 2);
+    assert_says(&text, "dataset", "properties", 2);
+    assert_says(&text, "c0", "entities", 3);
+    assert!(!text.contains("http://e/D"), "{text}");
+}
+
+#[test]
+fn the_description_has_the_stores_name() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let title = "_:dataset <http://purl.org/dc/terms/title>";
+    let text = described(&serve(&data, options()));
+    assert!(!text.contains(title), "{text}");
+    let named = options().with_store_name("my \"own\"\n.store".to_owned());
+    let text = described(&serve(&data, named));
+    let line = format!("{title} \"my \\\"own\\\"\\n.store\" .");
+    assert!(text.contains(&line), "{text}");
 }

@@ -10,6 +10,7 @@ mod endpoint;
 mod fuzz;
 mod graphs;
 mod jobs;
+mod lenient;
 mod limits;
 mod log;
 mod negotiation;

@@ -53,6 +53,8 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
         assert_eq!([counts.edges, counts.named_edges], want);
         assert_eq!(counts.vertex, s.vertex_of(PredicateId(p)).0);
     }
+    let subjects: BTreeSet<&Vec<u8>> = truth.iter().map(|q| &q[0]).collect();
+    assert!(s.subjects() >= subjects.len() as u64);
     let Some(rdf_type) = s.lookup(&term::rdf_type()).and_then(|v| s.predicate_of(v)) else {
         return;
     };
@@ -62,14 +64,12 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     let mut classes = vec![];
     view.candidate_keys(GraphScope::Union, &mut classes);
     let mut scratch = vec![];
+    let mut counted: BTreeMap<u32, u64> = s.classes().into_iter().collect();
     for class in classes {
         let members = view.read(class, GraphScope::Union, &mut scratch).to_vec();
-        if untouched {
-            assert_eq!(
-                s.class_members(VertexId(class)).unwrap_or(0),
-                members.len() as u64
-            );
-        }
+        let count = members.len() as u64;
+        assert_eq!(s.class_members(VertexId(class)).unwrap_or(0), count);
+        assert_eq!(counted.remove(&class).unwrap_or(0), count);
         if let Some(runs) = s.class_intervals(VertexId(class)).filter(|_| untouched) {
             assert!(
                 runs.iter()
@@ -94,6 +94,7 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
             );
         }
     }
+    assert_eq!(counted, BTreeMap::new());
 }
 
 proptest! {

@@ -1,6 +1,7 @@
 //! Searches and labels of whole stores: against a model that knows which words it put where, through updates, merges, reclusterings,
 //! backups and followers; over damaged files; with little memory.
 
+mod complete;
 mod files;
 mod growth;
 mod measure;

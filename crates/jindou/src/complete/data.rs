@@ -162,7 +162,7 @@ impl<'a> Look<'a> {
     }
 
     /// The dense id of the predicate with this name in the text.
-    fn predicate(&self, name: &str) -> Option<PredicateId> {
+    pub(crate) fn predicate(&self, name: &str) -> Option<PredicateId> {
         let v = self.vertex_of_name(name)?;
         Graph::predicate_of(self.snapshot, VertexId(v))
     }

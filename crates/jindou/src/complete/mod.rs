@@ -12,9 +12,15 @@
 //! | `star` | counts of what a subject with these predicates and classes has |
 //! | `sample` | subjects that the patterns so far find, within the time |
 //! | `data` | candidates from all of these |
+//! | `labels` | what has the word in its label (`no_labels` without the feature `text`) |
 //! | `offer` | candidates and words of SPARQL, filtered by the word so far and ranked |
 
 mod data;
+#[cfg(feature = "text")]
+mod labels;
+#[cfg(not(feature = "text"))]
+#[path = "no_labels.rs"]
+mod labels;
 mod lists;
 pub(crate) mod names;
 mod offer;
@@ -51,10 +57,13 @@ pub struct Request<'t> {
     pub patience: Duration,
     /// The memory, default graph, dataset and undeclared prefixes of that query.
     pub options: QueryOptions,
+    /// The properties whose objects are labels in which words are looked for, the best first. Without any, and without
+    /// the feature `text`, only names are.
+    pub labels: Arc<[String]>,
 }
 
 impl<'t> Request<'t> {
-    /// A request with 50 items at most and the usual patience.
+    /// A request with 50 items at most, the usual patience and the usual labels.
     #[must_use]
     pub fn new(before: &'t str, after: &'t str) -> Self {
         Self {
@@ -63,6 +72,10 @@ impl<'t> Request<'t> {
             limit: 50,
             patience: PATIENCE,
             options: QueryOptions::default(),
+            #[cfg(feature = "text")]
+            labels: crate::search::LabelOptions::default().properties,
+            #[cfg(not(feature = "text"))]
+            labels: Arc::default(),
         }
     }
 }
@@ -74,7 +87,7 @@ pub enum Kind {
     Predicate,
     /// A class, as the object of `rdf:type`.
     Class,
-    /// Another IRI as an object.
+    /// Another IRI, as an object or a subject.
     Object,
     /// A literal as an object.
     Literal,
@@ -121,6 +134,8 @@ pub struct Item {
     pub count: Option<u64>,
     /// An undeclared common prefix that the text uses, and its IRI.
     pub declare: Option<(String, String)>,
+    /// The label that has the word, of what is offered for it.
+    pub label: Option<String>,
 }
 
 /// The meaning of items' counts.
@@ -170,7 +185,7 @@ impl Completer {
         }
     }
 
-    /// Finds texts that may stand at the cursor. Never takes longer than twice the patience plus some milliseconds: if
+    /// Finds texts that may stand at the cursor. Never takes longer than three times the patience plus some milliseconds: if
     /// no answer arrives in time, it offers the words of SPARQL, and predicates and classes of the whole data.
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! Items: candidates and words of SPARQL, filtered by the word so far, best first.
 
 use super::data::{Candidate, FoundCandidates, Look};
+use super::labels;
 use super::names::Names;
 use super::{Completion, Counts, Item, Kind};
 use jindou_syntax::algebra::Function;
@@ -16,7 +17,7 @@ const WORDS: &[&str] = &[
     "WITH", "USING", "USING NAMED", "LOAD", "CLEAR", "DROP", "CREATE", "COPY", "MOVE", "ADD",
 ];
 #[rustfmt::skip]
-const GROUP_WORDS: &[&str] = &[
+pub(crate) const GROUP_WORDS: &[&str] = &[
     "OPTIONAL", "FILTER", "BIND", "UNION", "MINUS", "VALUES", "GRAPH", "SERVICE", "FILTER EXISTS", "FILTER NOT EXISTS", "SELECT",
 ];
 #[rustfmt::skip]
@@ -80,6 +81,28 @@ pub(crate) fn completion(
         .into_iter()
         .filter_map(|(_, c)| item(c, place.slot, is_type, found.counts, names));
     let mut items: Vec<Item> = data.take(limit).collect();
+    let mut labelled = Vec::new();
+    if items.len() < limit {
+        let by_name = |term: &Term| wanted.fit(term).is_some();
+        let more = labels::found(look, word, is_type, &found.all, by_name);
+        labelled = more
+            .into_iter()
+            .filter_map(|l| {
+                let counts = match l.is_counted {
+                    true => found.counts,
+                    false => Counts::Nothing,
+                };
+                let item = item(&l.candidate, place.slot, is_type, counts, names)?;
+                Some(Item {
+                    label: l.label,
+                    ..item
+                })
+            })
+            .collect();
+        if place.slot != Slot::Subject {
+            items.append(&mut labelled);
+        }
+    }
     let variables = variables(place, word);
     match place.slot {
         Slot::Object => {
@@ -100,6 +123,8 @@ pub(crate) fn completion(
     }
     words(place.slot, word, &mut items);
     prefixes(place.slot, word, names, &mut items);
+    // Few triples begin with a constant.
+    items.append(&mut labelled);
     items.truncate(limit);
     let counted = items.iter().any(|i| i.count.is_some());
     Completion {
@@ -249,6 +274,7 @@ fn item(
                 iri: Some(iri.to_owned()),
                 count,
                 declare,
+                label: None,
             })
         }
         Term::Literal(l) if l.value().len() <= LONGEST_LITERAL => {
@@ -259,6 +285,7 @@ fn item(
                 iri: None,
                 count,
                 declare,
+                label: None,
             })
         }
         _ => None,
@@ -320,6 +347,7 @@ fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
         iri: None,
         count: None,
         declare: None,
+        label: None,
     };
     let mut all: Vec<&String> = place.variables.iter().filter(fits).collect();
     if matches!(place.slot, Slot::Subject | Slot::Object) {
@@ -362,6 +390,7 @@ fn words(slot: Slot, word: &str, items: &mut Vec<Item>) {
                 iri: None,
                 count: None,
                 declare: None,
+                label: None,
             }),
     );
 }
@@ -399,5 +428,6 @@ fn prefixes(slot: Slot, word: &str, names: &Names<'_>, items: &mut Vec<Item>) {
         iri: Some(iri.to_owned()),
         count: None,
         declare: (!own && !at_prefix).then(|| (name.to_owned(), iri.to_owned())),
+        label: None,
     }));
 }

@@ -5,6 +5,8 @@ use super::{Label, LabelOptions};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Charge, Direction, Holder, MemoryBudget, NO_VERTEX, Result, VertexId};
+use jindou_text::{Fit, Folder, SearchedTerms, WordQuery, count, folded};
+use std::time::Instant;
 
 /// Labels of one resource by one property that are compared.
 const MOST_EACH: usize = 1000;
@@ -116,6 +118,69 @@ pub(super) fn of(
     Ok(best
         .into_iter()
         .map(|b| b.map(|(_, label)| label))
+        .collect())
+}
+
+/// Vertices between two looks at the clock.
+const LOOK: usize = 64;
+
+/// Of each vertex the label, in any language, that has the words best, as far as the time goes.
+///
+/// # Errors
+/// As [`of_iris`].
+pub(super) fn with(
+    sight: &LabelSight<'_>,
+    ids: &[u32],
+    asked: &WordQuery,
+    end: Instant,
+    memory: &MemoryBudget,
+) -> Result<Vec<Option<(Fit, String)>>> {
+    let scope = sight.graphs.scope();
+    let mut charge = Charge::new(Holder::Rest, memory);
+    charge.set((40 * ids.len()) as u64)?;
+    // Of the best so far: how it fits, the number of its words.
+    let mut best: Vec<Option<((Fit, usize), String)>> = vec![None; ids.len()];
+    let (mut scratch, mut text, mut folder) = (Vec::new(), String::new(), Folder::default());
+    let vocabulary = Graph::vocabulary(sight.snapshot);
+    let mut decoding = vocabulary.decoding();
+    for &(_, p) in &sight.labels {
+        let edges = sight.edges(p, Direction::Out);
+        for (ids, best) in ids.chunks(LOOK).zip(best.chunks_mut(LOOK)) {
+            if Instant::now() >= end {
+                break;
+            }
+            sight.cancel.check()?;
+            edges.fetch(ids.iter().map(|&id| (id, scope)));
+            for (&id, best) in ids.iter().zip(best) {
+                let objects = edges.read(id, scope, &mut scratch);
+                for &o in &objects[..objects.len().min(MOST_EACH)] {
+                    let Some(canonical) = decoding.term(VertexId(o)) else {
+                        continue;
+                    };
+                    let kind = folded(canonical, &mut folder, &mut text);
+                    let Some(fit) = asked
+                        .fit(&text)
+                        .filter(|_| kind == Some(SearchedTerms::Literals))
+                    else {
+                        continue;
+                    };
+                    let label = match term::parts(canonical) {
+                        Some(Parts::String(label) | Parts::Lang(label, _)) => label,
+                        _ => continue,
+                    };
+                    let rank = (fit, count(&text));
+                    let there = best.as_ref().map(|(rank, label)| (*rank, label.as_str()));
+                    if there.is_none_or(|there| (rank, label) < there) {
+                        charge.add(label.len() as u64)?;
+                        *best = Some((rank, label.to_owned()));
+                    }
+                }
+            }
+        }
+    }
+    let found = best.into_iter();
+    Ok(found
+        .map(|b| b.map(|((fit, _), label)| (fit, label)))
         .collect())
 }
 

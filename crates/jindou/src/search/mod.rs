@@ -20,12 +20,14 @@ mod sight;
 mod tail;
 
 pub use jindou_text::Text;
+pub(crate) use sight::id_of;
 pub(crate) use tail::TailTexts;
 
 use crate::database::watching;
-use crate::{Database, Error, QueryOptions, Result};
+use crate::{Database, Error, QueryOptions, Result, Snapshot};
+use jindou_graph::Graph;
 use jindou_model::setters;
-use jindou_text::WordQuery;
+use jindou_text::{Fit, WordQuery};
 use sight::LabelSight;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -146,6 +148,28 @@ pub struct Searched {
     /// True if everything was looked at that may have the words. False where time was up, where very many have them, and where terms of
     /// updates are not indexed yet: then there may be more resources, and better ones.
     pub complete: bool,
+}
+
+/// True if the data has one of these properties.
+pub(crate) fn has_labels(snapshot: &Snapshot, properties: &[String]) -> bool {
+    let predicate = |iri: &String| Graph::predicate_of(snapshot, id_of(snapshot, iri)?);
+    properties.iter().any(|iri| predicate(iri).is_some())
+}
+
+/// Of each of these vertices the label, in any language, that has the words best. Those that the time does not suffice
+/// for have none.
+pub(crate) fn labels_with(
+    db: &Database,
+    snapshot: &Snapshot,
+    ids: &[u32],
+    asked: &WordQuery,
+    options: &LabelOptions,
+    end: Instant,
+) -> Result<Vec<Option<(Fit, String)>>> {
+    let cancel = watching(options.query.token(), snapshot);
+    let settled = db.settle(&options.query);
+    let sight = LabelSight::new(snapshot, options, cancel)?;
+    labels::with(&sight, ids, asked, end, &settled.memory)
 }
 
 impl Database {

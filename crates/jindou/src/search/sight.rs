@@ -21,7 +21,7 @@ pub(super) struct LabelSight<'a> {
 }
 
 /// The id of an IRI.
-pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
+pub(crate) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     let mut canonical = Vec::with_capacity(iri.len() + 1);
     term::push_iri(iri, &mut canonical);
     snapshot.lookup(&canonical)

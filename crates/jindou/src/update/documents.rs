@@ -12,7 +12,7 @@ use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, Span, term,
 };
-use jindou_parse::{Document, DocumentSource, Input, Limits, Sources};
+use jindou_parse::{Document, DocumentSource, Input, Limits, SkipReport, Sources};
 use jindou_store::{ChangeTerm, Changes};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -141,6 +141,7 @@ pub(super) fn load(
     let graph = into.map(str::to_owned);
     let builder = Sources::builder()
         .base_iri(Some(iri.to_owned()))
+        .lenient(options.lenient)
         .documents_from(Database::document_number());
     let builder = match document {
         Document::File(path) => builder.input(Input {
@@ -158,7 +159,9 @@ pub(super) fn load(
         memory: memory.clone(),
     };
     let source = builder.limits(limits).build()?;
-    gather(&source, None, options, cancel, &Progress::default())
+    let mut gathered = gather(&source, None, options, cancel, &Progress::default())?;
+    gathered.skipped = source.skip_report();
+    Ok(gathered)
 }
 
 /// The quads of a source that are to be inserted. They are read before the writer's turn begins, so that a parser never
@@ -166,6 +169,8 @@ pub(super) fn load(
 pub(super) struct GatheredQuads {
     changes: Changes,
     prefixes: DeclaredPrefixes,
+    /// Statements of a document of LOAD that were skipped.
+    pub(super) skipped: SkipReport,
     charge: Charge,
     cancel: CancelToken,
 }
@@ -215,6 +220,7 @@ pub(super) fn gather(
     let shared = Mutex::new(GatheredQuads {
         changes: Changes::new(),
         prefixes: DeclaredPrefixes::default(),
+        skipped: SkipReport::default(),
         charge: Charge::new(Holder::Rest, memory),
         cancel: cancel.clone(),
     });

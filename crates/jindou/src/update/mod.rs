@@ -64,7 +64,7 @@ use crate::runtime::Settled;
 use jindou_engine::ServiceCaller;
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
-use jindou_parse::DocumentSource;
+use jindou_parse::{DocumentSource, SkipReport};
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,6 +101,8 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Source of the documents for `LOAD`. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
+    /// True if LOAD skips the bad statements of its documents: [`UpdateReport::skipped`] says which.
+    pub lenient: bool,
     /// True if the common prefixes are known where a request does not declare them. They are by default.
     pub common_prefixes: bool,
     /// True if the store's prefixes ([`Database::prefixes`]) are known where a request does not declare them. They are by default, and come
@@ -124,6 +126,7 @@ impl Default for UpdateOptions {
             service: None,
             functions: Functions::default(),
             documents: None,
+            lenient: false,
             common_prefixes: true,
             store_prefixes: true,
             prefixes: Vec::new(),
@@ -143,6 +146,7 @@ impl UpdateOptions {
         with_service: service = Arc<dyn ServiceCaller>;
         with_functions: functions = Functions;
         with_documents: documents = Arc<dyn DocumentSource>;
+        with_lenient: lenient = bool;
         with_common_prefixes: common_prefixes = bool;
         with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
@@ -179,6 +183,9 @@ pub struct UpdateReport {
     pub removed: u64,
     /// True if the graph had a quad before; set by calls that change one graph by name.
     pub graph_was_there: Option<bool>,
+    /// Statements of LOAD's documents that were skipped, with [`UpdateOptions::lenient`]. (Other sources know it themselves:
+    /// [`jindou_parse::Sources::skip_report`].)
+    pub skipped: Option<SkipReport>,
     /// Time for parsing the request.
     pub parse_time: Duration,
     /// Time spent waiting for other updates.
@@ -201,6 +208,17 @@ struct ReadRequest {
 impl ReadRequest {
     fn operations(&self) -> usize {
         self.parsed.request.operations.len()
+    }
+
+    /// Statements of the documents that were skipped, in the order of the operations.
+    fn skipped(&self) -> SkipReport {
+        let mut all = SkipReport::default();
+        for operation in 0..self.operations() {
+            if let Some(Ok(read)) = self.documents.get(&operation) {
+                all.add(read.skipped.clone());
+            }
+        }
+        all
     }
 
     fn run(self, options: &Settled<'_, UpdateOptions>, tx: &mut Transaction) -> Result<()> {
@@ -245,8 +263,10 @@ impl Database {
         let prefixes = self.prefixes();
         let read = Self::read_request(text, options, &prefixes, &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
+        let skipped = options.lenient.then(|| read.skipped());
         let mut report = self.transact(options, &cancel, |tx| read.run(options, tx))?;
         (report.parse_time, report.operations) = (parse_time, operations);
+        report.skipped = skipped;
         Ok(report)
     }
 

@@ -1,0 +1,118 @@
+//! Completion by words of labels.
+
+use crate::support::{World, opened};
+use jindou::complete::{Completer, Item, Request};
+use jindou::{Database, QueryOptions, UpdateOptions};
+use std::sync::Arc;
+use std::time::Duration;
+
+const DATA: &str = r#"
+    PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+    PREFIX : <http://e/>
+    INSERT DATA {
+        :q1 :P31 :Q5 ; :P106 :Q36180 ; a :C1 . :q2 :P31 :Q5 . :q3 :P31 :Q11424 ; a :C2 .
+        :P31 rdfs:label "ist ein(e)"@de, "instance of"@en . :P106 rdfs:label "occupation"@en .
+        :P279 rdfs:label "instance set" .
+        :Q5 rdfs:label "human"@en . :Q11424 rdfs:label "film"@en . :Q36180 rdfs:label "writer"@en, "Schriftsteller"@de .
+        :Q7 rdfs:label "human writer" .
+        :C1 rdfs:label "scientist" . :C2 rdfs:label "scientific article" .
+        GRAPH :g1 { :q1 :note "from elsewhere" . :g1 rdfs:label "catalogue" }
+    }"#;
+
+/// Items that are offered for their labels, as `name (label)`.
+fn offered(completer: &Completer, text: &str, more: impl FnOnce(&mut Request<'_>)) -> Vec<String> {
+    let text = format!("PREFIX : <http://e/> SELECT * {{ {text}");
+    let mut request = Request {
+        patience: Duration::from_secs(20),
+        ..Request::new(&text, "")
+    };
+    more(&mut request);
+    let found = completer.complete(&request).unwrap();
+    let labelled = |item: &Item| Some(format!("{} ({})", item.text, item.label.as_ref()?));
+    found.items.iter().filter_map(labelled).collect()
+}
+
+fn compare(db: &Database) {
+    let completer = Completer::new(db.clone());
+    let of = |text: &str| offered(&completer, text, |_| {});
+    // A predicate that the data has, in any language, with or without a known subject.
+    for subject in ["?x", "?x :P106 ?y ; ", ":q1"] {
+        let found = of(&format!("{subject} instance"));
+        assert_eq!(found, [":P31 (instance of)"], "{subject}");
+        assert_eq!(
+            of(&format!("{subject} ein")),
+            [":P31 (ist ein(e))"],
+            "{subject}"
+        );
+    }
+    // One that this subject lacks is better than none.
+    assert_eq!(of(":q2 occup"), [":P106 (occupation)"]);
+    assert_eq!(of("?x instance_of"), [":P31 (instance of)"]);
+    // Objects of the predicate, also those that a sample missed; Q7 is none.
+    assert_eq!(of("?x :P31 human"), [":Q5 (human)"]);
+    assert_eq!(of("?x :P106 schrift"), [":Q36180 (Schriftsteller)"]);
+    assert_eq!(of("?x :P106 human"), [""; 0]);
+    assert_eq!(of("?x ?p writ").len(), 2);
+    // Classes, subjects, graphs.
+    assert_eq!(
+        of("?x a scient"),
+        [":C1 (scientist)", ":C2 (scientific article)"]
+    );
+    assert_eq!(of("human"), [":Q5 (human)", ":Q7 (human writer)"]);
+    assert_eq!(of("GRAPH catal"), [":g1 (catalogue)"]);
+    // Texts that are not a word of a label, and a word of SPARQL.
+    for other in [
+        "?x in",
+        "?x <instance",
+        "?x :instance",
+        "?x :P31 \"human",
+        "?x :P31 ?hum",
+        "?x :P31 'hum",
+        "fil",
+        "FILTER(human",
+        "?x rdfs:lab",
+    ] {
+        assert_eq!(of(other), [""; 0], "{other}");
+    }
+    // The counts are those of the other items.
+    let text = "PREFIX : <http://e/> SELECT * { ?x instance";
+    let found = completer.complete(&Request::new(text, "")).unwrap();
+    let first = &found.items[0];
+    assert_eq!((&*first.text, first.count), (":P31", Some(3)));
+    // Other properties, or none.
+    let none = |r: &mut Request<'_>| r.labels = Arc::default();
+    assert_eq!(offered(&completer, "?x instance", none), [""; 0]);
+    let notes = |r: &mut Request<'_>| r.labels = vec!["http://e/note".to_owned()].into();
+    assert_eq!(
+        offered(&completer, "elsewhere", notes),
+        [":q1 (from elsewhere)"; 0]
+    );
+    let notes = |r: &mut Request<'_>| {
+        r.labels = vec!["http://e/note".to_owned()].into();
+        r.options = QueryOptions::default().with_union_default(true);
+    };
+    assert_eq!(
+        offered(&completer, "elsewhere", notes),
+        [":q1 (from elsewhere)"]
+    );
+    // Without time nothing fails.
+    let hasty = |r: &mut Request<'_>| r.patience = Duration::ZERO;
+    assert!(offered(&completer, "?x instance", hasty).len() <= 1);
+}
+
+#[test]
+fn words_of_labels_find_what_may_stand_at_the_cursor() {
+    let db = Database::in_memory();
+    db.update(DATA, &UpdateOptions::default()).unwrap();
+    compare(&db);
+    // The same from a store's files, with the index of words and without it.
+    let trig = {
+        let body = DATA.split_once("INSERT DATA {").unwrap();
+        let data = body.1.trim_end().trim_end_matches('}');
+        format!("{}{data}", body.0.replace("PREFIX", "PREFIX "))
+    };
+    for indexed in [false, true] {
+        let world = World::new(&trig, indexed);
+        compare(&opened(&world.store()));
+    }
+}

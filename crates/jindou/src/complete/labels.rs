@@ -1,0 +1,211 @@
+//! Labels that have the word so far: of predicates, classes, objects and graphs among the candidates, and of resources
+//! that a search finds.
+
+use super::data::{Candidate, Look};
+use super::offer::GROUP_WORDS;
+use crate::Result;
+use crate::search::{self, LabelOptions, MOST_FOUND, Search};
+use jindou_graph::Graph;
+use jindou_model::Direction;
+use jindou_syntax::place::Slot;
+use jindou_text::{Fit, WordQuery};
+use oxrdf::{NamedNode, Term};
+use rustc_hash::FxHashSet;
+use std::cmp::Reverse;
+use std::time::Instant;
+
+/// Characters from which on a word is looked for: many labels have two letters.
+const LEAST: usize = 3;
+/// Most candidates whose labels are read, the most frequent ones.
+const MOST_READ: usize = 20_000;
+/// Most resources that a search adds.
+const MOST_SEARCHED: usize = 20;
+
+/// An IRI that is offered for its label.
+pub(crate) struct Labelled {
+    pub candidate: Candidate,
+    /// True if the candidate's count means what those of the other candidates do.
+    pub is_counted: bool,
+    pub label: Option<String>,
+}
+
+/// IRIs that fit the slot and have the word in a label, the best first. `by_name` is true for terms that are offered
+/// anyway. Reads labels of all graphs, within the rest of the time; what fails or takes longer is left out.
+pub(crate) fn found(
+    look: &Look<'_>,
+    word: &str,
+    is_type: bool,
+    known: &[Candidate],
+    by_name: impl Fn(&Term) -> bool,
+) -> Vec<Labelled> {
+    let takes = matches!(
+        look.place.slot,
+        Slot::Subject | Slot::Predicate | Slot::Object | Slot::Graph
+    );
+    if !takes || !is_word(word) || !search::has_labels(look.snapshot, &look.request.labels) {
+        return Vec::new();
+    }
+    let Some(asked) = WordQuery::new(word) else {
+        return Vec::new();
+    };
+    let finder = LabelFinder {
+        look,
+        asked: &asked,
+        end: Instant::now() + look.left().max(look.request.patience / 2),
+    };
+    let candidates = known.iter().filter(|c| !by_name(&c.term));
+    let candidates = candidates.filter_map(|c| match &c.term {
+        Term::NamedNode(n) => Some((n.as_str(), c.count)),
+        _ => None,
+    });
+    let mut made = finder.among(candidates, true).unwrap_or_default();
+    if made.is_empty() && !known.iter().any(|c| by_name(&c.term)) {
+        // Better one that other subjects have than none.
+        let list = match look.place.slot {
+            Slot::Predicate => &look.lists.predicates[..],
+            Slot::Object if is_type => &look.lists.classes[..],
+            _ => &[],
+        };
+        let others = list.iter().map(|c| (c.iri.as_str(), c.count));
+        made = finder.among(others, false).unwrap_or_default();
+    }
+    let searched = match look.place.slot {
+        // While one of SPARQL's own words is being typed, nothing is searched.
+        Slot::Subject => !GROUP_WORDS.iter().any(|w| begins(w, word)),
+        Slot::Object => !is_type,
+        _ => false,
+    };
+    if searched {
+        let offered = made.iter().map(|l| &l.candidate);
+        let offered = offered.chain(known.iter().filter(|c| by_name(&c.term)));
+        let offered: FxHashSet<Term> = offered.map(|c| c.term.clone()).collect();
+        let more = finder.searched(word, &offered).unwrap_or_default();
+        made.extend(more);
+    }
+    made
+}
+
+/// True for a word that may be part of a label: not an IRI, a prefixed name, a literal or a variable.
+fn is_word(word: &str) -> bool {
+    let inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+    word.starts_with(char::is_alphabetic)
+        && word.chars().all(inside)
+        && word.chars().count() >= LEAST
+}
+
+fn begins(text: &str, beginning: &str) -> bool {
+    let start = text.get(..beginning.len());
+    start.is_some_and(|s| s.eq_ignore_ascii_case(beginning))
+}
+
+struct LabelFinder<'a> {
+    look: &'a Look<'a>,
+    asked: &'a WordQuery,
+    end: Instant,
+}
+
+impl LabelFinder<'_> {
+    /// Labels of all graphs, or of those that the query reads.
+    fn options(&self, all_graphs: bool) -> LabelOptions {
+        let request = self.look.request;
+        let mut query = request.options.clone();
+        if all_graphs {
+            query.dataset = None;
+            query.union_default = Some(true);
+        }
+        LabelOptions::default()
+            .with_properties(request.labels.clone())
+            .with_query(query)
+    }
+
+    /// IRIs of these that have the word in a label, the best first.
+    fn among<'c>(
+        &self,
+        iris: impl Iterator<Item = (&'c str, u64)>,
+        is_counted: bool,
+    ) -> Result<Vec<Labelled>> {
+        let snapshot = self.look.snapshot;
+        let mut ids = Vec::new();
+        let mut counts = Vec::new();
+        for (iri, count) in iris.take(MOST_READ) {
+            if let Some(id) = search::id_of(snapshot, iri) {
+                ids.push(id.0);
+                counts.push((iri, count));
+            }
+        }
+        let options = self.options(true);
+        let labels =
+            search::labels_with(self.look.db, snapshot, &ids, self.asked, &options, self.end)?;
+        let mut made: Vec<(Fit, Reverse<u64>, &str, String)> = Vec::new();
+        for ((iri, count), label) in counts.into_iter().zip(labels) {
+            if let Some((fit, text)) = label {
+                made.push((fit, Reverse(count), iri, text));
+            }
+        }
+        made.sort_unstable();
+        let labelled = |(_, Reverse(count), iri, label): (Fit, Reverse<u64>, &str, String)| {
+            let term = NamedNode::new(iri).ok()?.into();
+            Some(Labelled {
+                candidate: Candidate { term, count },
+                is_counted,
+                label: Some(label),
+            })
+        };
+        Ok(made.into_iter().filter_map(labelled).collect())
+    }
+
+    /// Resources that have the word and may stand at the cursor, without those that are offered already.
+    fn searched(&self, word: &str, offered: &FxHashSet<Term>) -> Result<Vec<Labelled>> {
+        let look = self.look;
+        let elsewhere = look.place.slot == Slot::Object || look.place.graph.is_some();
+        let asked = Search::new(word)
+            .with_limit(MOST_FOUND)
+            .with_patience(self.end.saturating_duration_since(Instant::now()))
+            .with_labels(self.options(elsewhere));
+        let answer = look.db.search(&asked)?;
+        let mut made = Vec::new();
+        for found in answer.found {
+            if made.len() >= MOST_SEARCHED {
+                break;
+            }
+            let Ok(node) = NamedNode::new(&found.iri) else {
+                continue;
+            };
+            let term = Term::from(node);
+            if offered.contains(&term) || !self.may_be_object(&found.iri) {
+                continue;
+            }
+            let by_name = found.matched == jindou_text::local_name(&found.iri);
+            made.push(Labelled {
+                candidate: Candidate { term, count: 0 },
+                is_counted: false,
+                label: match by_name {
+                    true => found.label.map(|label| label.text),
+                    false => Some(found.matched),
+                },
+            });
+        }
+        Ok(made)
+    }
+
+    /// False for what the predicate at the cursor, if it is a known one, never has as its object in these graphs.
+    fn may_be_object(&self, iri: &str) -> bool {
+        let look = self.look;
+        let path = match (&look.place.predicate, look.place.slot) {
+            (Some(path), Slot::Object) => path,
+            _ => return true,
+        };
+        let (name, direction) = match path.strip_prefix('^') {
+            Some(name) => (name, Direction::Out),
+            None => (path.as_str(), Direction::In),
+        };
+        let (Some(p), Some(v)) = (look.predicate(name), search::id_of(look.snapshot, iri)) else {
+            return true;
+        };
+        let edges = Graph::edges(look.snapshot, p, direction);
+        let mut scratch = Vec::new();
+        !edges
+            .read(v.0, look.graphs.scope(), &mut scratch)
+            .is_empty()
+    }
+}
