@@ -471,7 +471,7 @@ test("files are loaded with the loader's errors, updates say what they changed",
   await choose(good);
   await page.getByRole("button", { name: "Load", exact: true }).click();
   await page.getByText("5,000 quads added").waitFor();
-  await page.locator(".facts dd", { hasText: "5,001" }).waitFor();
+  await page.locator(".facts dd", { hasText: "5,001" }).first().waitFor();
   await choose(bad);
   await page.getByRole("button", { name: "Load", exact: true }).click();
   await page.locator(".uploading .error").waitFor();
