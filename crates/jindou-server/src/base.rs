@@ -63,7 +63,9 @@ fn told(without: Error, with: Error, text: &str, based: &str) -> Error {
         (Error::Sparql(without), Error::Sparql(with)) if lacks_base(&without) => {
             Error::Sparql(Box::new(with.moved(text, based)))
         }
-        (without, _) => without,
+        (without, Error::Query(_) | Error::Sparql(_)) => without,
+        // Whether the base mends the text is unknown: time, memory or the client ended it.
+        (_, with) => with,
     }
 }
 
@@ -87,6 +89,26 @@ pub(crate) fn unmarked(mut text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_no_fault_of_the_text() {
+        let db = jindou::Database::in_memory();
+        let lacks = |text: &str| db.plan(text, &jindou::QueryOptions::default()).map(|_| ());
+        let base = Some("http://e/");
+        let plan = |text: &str| match text.starts_with("BASE") {
+            true => Err(Error::Cancelled),
+            false => lacks(text),
+        };
+        let ended = under("ASK { <s> <p> 1 }", base, plan);
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        let mut texts = 0;
+        let wrong = under("ASK { ?s ?p }", base, |text| {
+            texts += 1;
+            lacks(text)
+        });
+        assert!(matches!(wrong, Err(Error::Sparql(_))) && texts == 1);
+        assert!(under("ASK { <s> <p> 1 }", base, lacks).is_ok());
+    }
 
     #[test]
     fn calls_are_seen_in_any_spelling() {
