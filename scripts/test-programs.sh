@@ -28,7 +28,8 @@ if [ "${1:-}" = --run ]; then
   code=0
   TIMEFORMAT='%R %U %S'
   { time bash "$note" >"$note.out" 2>&1 || code=$?; } 2>"$note.time"
-  read -r real user system <"$note.time"
+  # A signal that ended the program is named above.
+  read -r real user system < <(tail -n 1 "$note.time")
   (
     flock 9
     echo "--- ${name%@*}: ${real%.*} s, $(((10#${user/./} + 10#${system/./}) / 1000)) s of processor time$([ "$code" = 0 ] || echo ", FAILED with $code")"
