@@ -50,17 +50,20 @@ const LISTED = 1000;
 /** Seconds that counting may take. */
 const PATIENCE = 5;
 
-const counted = new Map<string, Promise<Counts | undefined>>();
+const counted = new Map<Graphs, Promise<Counts>>();
 
-export function counts(): Promise<Counts | undefined> {
-  const key = graphs();
-  // Which graphs are read may be another after the description has come.
-  if (described === undefined) return data().then((about) => (about ? counts() : undefined));
-  let found = counted.get(key);
+export async function counts(): Promise<Counts | undefined> {
+  const asked = data();
+  const about = await asked;
+  if (!about) return undefined;
+  // The data has changed meanwhile.
+  if (asked !== described) return counts();
+  // Which graphs are read may be another since the description came.
+  const which = graphs();
+  let found = counted.get(which);
   if (!found) {
-    found = count();
-    counted.set(key, found);
-    void found.then((made) => made ?? counted.delete(key));
+    found = count(about, which);
+    counted.set(which, found);
   }
   return found;
 }
@@ -71,14 +74,12 @@ async function listed(pattern: string, which: Graphs): Promise<Counted[]> {
   return rows.flatMap(([k, n]) => (k?.type === "iri" ? [{ iri: k.value, count: Number(n?.value ?? 0) }] : []));
 }
 
-async function count(): Promise<Counts | undefined> {
-  const about = await data();
-  if (!about) return undefined;
+async function count(about: Description, which: Graphs): Promise<Counts> {
   const all: Counts = {
     triples: about.triples, classes: about.classList, predicates: about.predicates, classCount: about.classes, predicateCount: about.properties, ofAll: false,
   };
   // The description counts all graphs; the default graph is counted where it is something else.
-  if (graphs() === "all" || about.namedQuads === 0 || about.unionDefault) return all;
+  if (which === "all" || about.namedQuads === 0 || about.unionDefault) return all;
   if (about.defaultTriples === 0) return { ...all, triples: 0, classes: [], predicates: [], classCount: 0, predicateCount: 0 };
   try {
     const [classes, predicates] = await Promise.all([listed("?s a ?k", "default"), listed("?s ?k ?o", "default")]);

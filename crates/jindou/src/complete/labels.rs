@@ -165,9 +165,11 @@ impl LabelFinder<'_> {
         let answer = look.db.search(&asked)?;
         let mut made = Vec::new();
         for found in answer.found {
-            if made.len() >= MOST_SEARCHED {
+            // Each is tried against the predicate's list, which may be long.
+            if made.len() >= MOST_SEARCHED || Instant::now() >= self.end {
                 break;
             }
+            look.request.options.token().check()?;
             let Ok(node) = NamedNode::new(&found.iri) else {
                 continue;
             };
