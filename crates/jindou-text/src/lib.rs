@@ -33,7 +33,7 @@ pub use words::{Fit, Folder, MAX_TEXT, WordQuery, count, local_name};
 
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Index, IndexFile, IndexWriter, OpenIndex, Terms};
-use jindou_model::term::{self, Parts};
+use jindou_model::term::{self, IRI, LANG, Parts, STRING};
 use jindou_model::{Error, Result};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -82,6 +82,47 @@ pub fn folded(canonical: &[u8], folder: &mut Folder, out: &mut String) -> Option
     (!out.is_empty()).then_some(kind)
 }
 
+/// The test of one term after the other for what is asked.
+pub struct TermJudge<'a> {
+    asked: &'a WordQuery,
+    kind: SearchedTerms,
+    folder: Folder,
+    text: String,
+}
+
+impl<'a> TermJudge<'a> {
+    /// A test of terms of a kind.
+    #[must_use]
+    pub fn new(asked: &'a WordQuery, kind: SearchedTerms) -> Self {
+        Self {
+            asked,
+            kind,
+            folder: Folder::default(),
+            text: String::new(),
+        }
+    }
+
+    /// The tags of the kind's terms.
+    #[must_use]
+    pub fn tags(&self) -> &'static [u8] {
+        match self.kind {
+            SearchedTerms::Literals => &[STRING, LANG],
+            SearchedTerms::Iris => &[IRI],
+        }
+    }
+
+    /// The way in which a term has the words, and the number of its own; `None` for terms that lack one or are of the
+    /// other kind.
+    pub fn fit(&mut self, canonical: &[u8]) -> Option<(Fit, usize)> {
+        let tag = canonical.first()?;
+        if !self.tags().contains(tag) {
+            return None;
+        }
+        folded(canonical, &mut self.folder, &mut self.text)?;
+        Some((self.asked.fit(&self.text)?, count(&self.text)))
+    }
+}
+
 /// Runs what calls tantivy: a panic in it is an error.
 pub(crate) fn caught<T>(f: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(f))
@@ -98,6 +139,10 @@ impl Index for Text {
     }
 
     fn on_demand(&self) -> bool {
+        true
+    }
+
+    fn in_shards(&self) -> bool {
         true
     }
 

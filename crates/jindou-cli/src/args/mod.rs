@@ -223,7 +223,7 @@ pub struct LoadArgs {
     #[arg(long)]
     pub replace: bool,
     /// Also build the index of the words of labels and IRIs, which makes searches fast on large stores (docs/search.md).
-    #[arg(long, conflicts_with_all = ["into", "shards"])]
+    #[arg(long, conflicts_with = "into")]
     pub text: bool,
     /// Memory to use, e.g. 8G (default: two thirds of this machine's). Larger data goes through files, except for some 40 bytes
     /// of each term.

@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: [u8; 4] = *b"JDSV";
 /// The protocol's version: servers only accept their own.
-pub const VERSION: u16 = 6;
+pub const VERSION: u16 = 7;
 const HEADER: usize = 32;
 
 /// The kind of a message.

@@ -6,7 +6,7 @@ use super::gate::{Gate, PendingConnection};
 use super::lane::{self, RequestLane};
 use super::tls::Both;
 use super::{CHUNK, MAX_REQUEST, SILENCE, ServerEntry, ServerState};
-use crate::shards::{Reply, ShardRequest, answer, wire};
+use crate::shards::{Reply, SearchTurns, ShardRequest, answer, wire};
 use jindou_graph::shard::Posts;
 use jindou_model::invariant::guarded;
 use jindou_model::{Charge, Error, Holder, MemoryBudget, Result};
@@ -58,6 +58,12 @@ impl Own {
     pub fn all(&self) -> impl Iterator<Item = (u32, &Arc<Base>)> {
         let all = (0..).zip(&*self.bases);
         all.filter_map(|(shard, base)| Some((shard, base.as_ref()?)))
+    }
+
+    /// As [`ShardClient::prepare_search`](crate::shards::ShardClient::prepare_search).
+    #[cfg(feature = "text")]
+    pub fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        crate::shards::prepare(self.all().map(|s| s.1), stop)
     }
 
     /// The answer of one of the shards.
@@ -388,6 +394,7 @@ pub fn message_for(own: &Own, bytes: &[u8]) -> (FrameKind, Vec<u8>) {
 fn replies(own: &Own, bytes: &[u8]) -> Result<Vec<Reply>> {
     let requests =
         wire::requests(bytes).ok_or_else(|| Error::Usage("the request cannot be read".into()))?;
-    let one = |(shard, request): &(u32, ShardRequest)| own.answer(*shard, request);
+    let mut turns = SearchTurns::new(requests.iter().map(|r| &r.1));
+    let one = |(shard, request): &(u32, ShardRequest)| own.answer(*shard, &turns.next(request));
     requests.iter().map(one).collect()
 }

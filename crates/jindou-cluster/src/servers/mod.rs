@@ -27,7 +27,7 @@ mod tls;
 
 pub use file::{ClusterFile, Fabric, ServerEntry};
 
-use crate::shards::{Reply, ShardClient, ShardRequest, post, wire};
+use crate::shards::{Reply, SearchTurns, ShardClient, ShardRequest, post, wire};
 use frame::Hello;
 use jindou_graph::shard::{Blocks, Far, Posts};
 use jindou_model::sync::lock;
@@ -414,10 +414,11 @@ impl ShardClient for Servers {
                 waiting,
             });
         }
+        let mut turns = SearchTurns::new(here.iter().map(|&at| &requests[at].1));
         for at in here {
             cancel.check()?;
             let (shard, request) = &requests[at];
-            found[at] = Some(self.own.answer(*shard, request)?);
+            found[at] = Some(self.own.answer(*shard, &turns.next(request))?);
         }
         for Sent {
             peer,
@@ -434,5 +435,10 @@ impl ShardClient for Servers {
             }
         }
         Ok(found.into_iter().flatten().collect())
+    }
+
+    #[cfg(feature = "text")]
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        self.own.prepare_search(stop)
     }
 }

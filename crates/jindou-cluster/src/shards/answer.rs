@@ -1,5 +1,8 @@
 //! A shard's answers to the requests of other shards.
 
+use super::uses::uses_at;
+#[cfg(feature = "text")]
+use super::words::OwnSearch;
 use super::{Reply, ShardRequest};
 use jindou_graph::ObjectTerms;
 use jindou_graph::segment::{GraphScope, NO_KEY, prefetch};
@@ -7,9 +10,11 @@ use jindou_graph::shard::{LocalKey, OwnEdges, OwnLists};
 use jindou_model::{DEFAULT_GRAPH, Direction, Error, PredicateId, Result};
 use jindou_store::Base;
 use jindou_store::shard::OwnData;
+#[cfg(feature = "text")]
+use std::time::Duration;
 
 /// Answers a request from the base of one shard. O(size of the request), except for keys of selected named graphs:
-/// O(keys).
+/// O(keys), and for words: as long as the request allows.
 ///
 /// # Errors
 /// [`Error::Shard`] for ids that the shard does not own, and for a base that is not a shard; [`Error::Damaged`] if its files failed.
@@ -149,6 +154,44 @@ impl ShardAnswer<'_> {
                     ObjectTerms::Texts => 1,
                     ObjectTerms::Resources => 2,
                 })
+            }
+            #[cfg(feature = "text")]
+            ShardRequest::Words {
+                words,
+                iris,
+                graphs,
+                labels,
+                from,
+                micros,
+            } => {
+                let asked = OwnSearch {
+                    words,
+                    iris: *iris,
+                    scope: graphs.scope(),
+                    labels,
+                    from: *from,
+                    time: Duration::from_micros((*micros).into()),
+                };
+                super::words::find(self.base, self.own, &asked)?
+            }
+            #[cfg(not(feature = "text"))]
+            ShardRequest::Words { .. } => {
+                return Err(Error::Shard {
+                    shard: self.own.number(),
+                    message: "it was built without search by words".into(),
+                });
+            }
+            ShardRequest::Uses { graphs, vertices } => {
+                let (mut seen, mut uses) = (Vec::new(), Vec::new());
+                let mut scratch = Vec::new();
+                for &v in vertices {
+                    let key = (v, self.key(v)?);
+                    let all = (graphs.scope(), self.base.statistics());
+                    let found = uses_at(&self.own, key, all, &mut scratch);
+                    seen.push(u8::from(found.is_some()));
+                    uses.push(found.unwrap_or(0));
+                }
+                Reply::Uses { seen, uses }
             }
             ShardRequest::Post(_) => {
                 return Err(Error::Shard {

@@ -201,6 +201,22 @@ impl ShardSession {
         }
     }
 
+    /// Charges this many bytes to the query, for as long as the charge lives. Where there is no memory for them, the
+    /// query ends; nothing is charged as long as the budget is not known.
+    pub(super) fn charge_now(&self, bytes: u64) -> Option<Charge> {
+        let kept = lock(&self.kept);
+        let budget = kept.charge.as_ref()?.budget().clone();
+        drop(kept);
+        let mut charge = Charge::new(Holder::Shards, &budget);
+        match charge.set(bytes) {
+            Ok(()) => {}
+            Err(Error::Limit(limit)) => self.exceed(limit, false),
+            Err(Error::Busy(limit)) => self.exceed(limit, true),
+            Err(e) => self.fail(self.own().number(), e.to_string()),
+        }
+        Some(charge)
+    }
+
     pub(super) fn naming<'s>(&self) -> Naming<'_, 's> {
         Naming {
             session: self,

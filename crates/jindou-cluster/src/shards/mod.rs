@@ -12,10 +12,17 @@ mod kept;
 mod lay;
 mod near;
 mod request;
+mod search;
 mod session;
+mod uses;
 pub mod wire;
+#[cfg(feature = "text")]
+mod words;
 
 pub use answer::answer;
 pub use near::NearShards;
-pub use request::{Reply, RequestGraphs, ShardClient, ShardRequest, post};
+pub use request::{Reply, RequestGraphs, SearchTurns, ShardClient, ShardRequest, post};
 pub use session::{ShardSession, snapshot_of_shard};
+pub use uses::uses_of;
+#[cfg(all(feature = "servers", feature = "text"))]
+pub(crate) use words::prepare;

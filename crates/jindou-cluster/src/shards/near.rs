@@ -1,6 +1,6 @@
 //! All shards of a store in one process, answering each other directly.
 
-use super::{Reply, ShardClient, ShardRequest, answer, post};
+use super::{Reply, SearchTurns, ShardClient, ShardRequest, answer, post};
 use jindou_graph::shard::{Far, Posts};
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
@@ -56,8 +56,10 @@ impl Far for NearShards {
 
 impl ShardClient for NearShards {
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>> {
+        let mut turns = SearchTurns::new(requests.iter().map(|r| &r.1));
         let one = |(shard, request): &(u32, ShardRequest)| {
             cancel.check()?;
+            let request = &*turns.next(request);
             let base = self.shards.get(*shard as usize);
             let base = base.ok_or_else(|| Error::Shard {
                 shard: *shard,
@@ -78,5 +80,10 @@ impl ShardClient for NearShards {
             })
         };
         requests.iter().map(one).collect()
+    }
+
+    #[cfg(feature = "text")]
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        super::words::prepare(self.shards.iter(), stop)
     }
 }

@@ -4,6 +4,8 @@
 use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{Blocks, Far};
 use jindou_model::{CancelToken, Direction, Error, Result};
+use std::borrow::Cow;
+use std::time::Instant;
 
 /// The graphs of a request: a [`GraphScope`] that can be sent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,6 +148,28 @@ pub enum ShardRequest {
         /// Dense predicate id.
         predicate: u32,
     },
+    /// The shard's own terms that have words, those of few words first: [`Reply::Words`].
+    Words {
+        /// The words, as text.
+        words: Vec<u8>,
+        /// True for IRIs, false for strings.
+        iris: bool,
+        /// The graphs in which a resource has to occur, or a string has to be a label.
+        graphs: RequestGraphs,
+        /// Dense ids of the predicates whose objects are labels.
+        labels: Vec<u32>,
+        /// 0, or where the last answer ended.
+        from: u64,
+        /// Time that it may take.
+        micros: u32,
+    },
+    /// About how often vertices occur: [`Reply::Uses`].
+    Uses {
+        /// The graphs in which they have to occur.
+        graphs: RequestGraphs,
+        /// The vertices.
+        vertices: Vec<u32>,
+    },
     /// A message to the part of the shard that runs queries ([`Posts`](jindou_graph::shard::Posts)): [`Reply::Post`].
     Post(Vec<u8>),
 }
@@ -214,6 +238,32 @@ pub enum Reply {
     },
     /// 0: anything; 1: IRIs, blank nodes and plain texts; 2: IRIs and blank nodes.
     Objects(u8),
+    /// Terms that have the words.
+    Words {
+        /// The id of each term.
+        ids: Vec<u32>,
+        /// End of each term.
+        ends: Vec<u32>,
+        /// Canonical bytes, one term after the other.
+        bytes: Vec<u8>,
+        /// End of each term's subjects.
+        subject_ends: Vec<u32>,
+        /// The vertices that a string is a label of; none for an IRI.
+        subjects: Vec<u32>,
+        /// True if terms or subjects were left out.
+        cut: bool,
+        /// True if it ended before all terms were looked at, for others to have a turn.
+        more: bool,
+        /// Where to go on then.
+        next: u64,
+    },
+    /// How often vertices occur.
+    Uses {
+        /// 1 for each vertex that occurs in the graphs, else 0.
+        seen: Vec<u8>,
+        /// About how often each occurs in all graphs.
+        uses: Vec<u64>,
+    },
     /// The receiver's answer to a message.
     Post(Vec<u8>),
 }
@@ -233,6 +283,8 @@ impl ShardRequest {
             Self::Lookup { ends, bytes } | Self::Find { ends, bytes } => {
                 4 * ends.len() + bytes.len()
             }
+            Self::Words { words, labels, .. } => words.len() + 4 * labels.len(),
+            Self::Uses { vertices, .. } => 4 * vertices.len(),
             Self::Post(bytes) => bytes.len(),
             Self::Keys { .. }
             | Self::GraphSubjects { .. }
@@ -269,9 +321,54 @@ impl Reply {
             Self::Predicates { ends, predicates } => 4 * (ends.len() + predicates.len()),
             Self::Terms { ends, bytes } => 4 * ends.len() + bytes.len(),
             Self::Objects(_) => 1,
+            Self::Words {
+                ids,
+                ends,
+                bytes,
+                subject_ends,
+                subjects,
+                ..
+            } => {
+                4 * (ids.len() + ends.len() + subject_ends.len() + subjects.len())
+                    + bytes.len()
+                    + 10
+            }
+            Self::Uses { seen, uses } => seen.len() + 8 * uses.len(),
             Self::Post(bytes) => bytes.len(),
         };
         columns as u64
+    }
+}
+
+/// The time of one message's searches, which are made one after the other: each has its part of what is left.
+pub struct SearchTurns {
+    begun: Instant,
+    left: u32,
+}
+
+impl SearchTurns {
+    /// The turns of a message's requests, from now on.
+    pub fn new<'r>(requests: impl Iterator<Item = &'r ShardRequest>) -> Self {
+        let searches = requests.filter(|r| matches!(r, ShardRequest::Words { .. }));
+        Self {
+            begun: Instant::now(),
+            left: searches.count() as u32,
+        }
+    }
+
+    /// The next request, with its part of the time.
+    pub fn next<'r>(&mut self, request: &'r ShardRequest) -> Cow<'r, ShardRequest> {
+        let ShardRequest::Words { micros, .. } = request else {
+            return Cow::Borrowed(request);
+        };
+        let gone = u32::try_from(self.begun.elapsed().as_micros()).unwrap_or(u32::MAX);
+        let part = micros.saturating_sub(gone) / self.left.max(1);
+        self.left = self.left.saturating_sub(1);
+        let mut own = request.clone();
+        if let ShardRequest::Words { micros, .. } = &mut own {
+            *micros = part;
+        }
+        Cow::Owned(own)
     }
 }
 
@@ -297,6 +394,13 @@ pub trait ShardClient: Far {
     ) -> Option<Reply> {
         let _ = (blocks, shard, request, cancel);
         None
+    }
+
+    /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
+    /// Returns true once nothing is left to do.
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        let _ = stop;
+        true
     }
 }
 

@@ -3,7 +3,9 @@
 use super::kept::{ListName, SessionCache};
 use super::{Reply, RequestGraphs, ShardClient, ShardRequest};
 use jindou_graph::segment::GraphScope;
-use jindou_graph::shard::{Blocks, EVERYTHING, FarKey, List, OtherShards, Traffic};
+use jindou_graph::shard::{
+    Blocks, EVERYTHING, FarKey, FoundTerm, List, OtherShards, Traffic, WordSearch,
+};
 use jindou_graph::statistics::Statistics;
 use jindou_graph::{ObjectTerms, TermSource};
 use jindou_model::sync::lock;
@@ -542,6 +544,22 @@ impl OtherShards for ShardSession {
             });
         }
         all
+    }
+
+    fn search_words(
+        &self,
+        asked: &WordSearch<'_>,
+        take: &mut dyn FnMut(FoundTerm<'_>) -> bool,
+    ) -> bool {
+        self.find_words(asked, take)
+    }
+
+    fn uses(&self, vertices: &[u32], scope: GraphScope<'_>) -> Vec<Option<u64>> {
+        self.count_uses(vertices, scope)
+    }
+
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
+        self.client.prepare_search(stop)
     }
 }
 

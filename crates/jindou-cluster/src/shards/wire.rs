@@ -41,6 +41,10 @@ fn put_u32(n: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&n.to_le_bytes());
 }
 
+fn put_u64(n: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
 fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
     out.extend_from_slice(bytes);
@@ -179,6 +183,27 @@ fn put_request(request: &ShardRequest, out: &mut Vec<u8>) {
             put_u32s(ends, out);
             put_bytes(bytes, out);
         }
+        ShardRequest::Words {
+            words,
+            iris,
+            graphs,
+            labels,
+            from,
+            micros,
+        } => {
+            out.push(12);
+            put_bytes(words, out);
+            out.push(u8::from(*iris));
+            put_graphs(graphs, out);
+            put_u32s(labels, out);
+            put_u64(*from, out);
+            put_u32(*micros, out);
+        }
+        ShardRequest::Uses { graphs, vertices } => {
+            out.push(13);
+            put_graphs(graphs, out);
+            put_u32s(vertices, out);
+        }
         ShardRequest::Post(bytes) => {
             out.push(10);
             put_bytes(bytes, out);
@@ -245,6 +270,31 @@ fn put_reply(reply: &Reply, out: &mut Vec<u8>) {
             put_u64s(default, out);
             put_u64s(named, out);
         }
+        Reply::Words {
+            ids,
+            ends,
+            bytes,
+            subject_ends,
+            subjects,
+            cut,
+            more,
+            next,
+        } => {
+            out.push(10);
+            put_u32s(ids, out);
+            put_u32s(ends, out);
+            put_bytes(bytes, out);
+            put_u32s(subject_ends, out);
+            put_u32s(subjects, out);
+            out.push(u8::from(*cut));
+            out.push(u8::from(*more));
+            put_u64(*next, out);
+        }
+        Reply::Uses { seen, uses } => {
+            out.push(11);
+            put_bytes(seen, out);
+            put_u64s(uses, out);
+        }
         Reply::Post(bytes) => {
             out.push(7);
             put_bytes(bytes, out);
@@ -286,6 +336,11 @@ impl<'a> ShardWireReader<'a> {
         Some(u32::from_le_bytes(bytes))
     }
 
+    fn u64(&mut self) -> Option<u64> {
+        let bytes = self.take(8)?.try_into().ok()?;
+        Some(u64::from_le_bytes(bytes))
+    }
+
     fn bool(&mut self) -> Option<bool> {
         match self.u8()? {
             0 => Some(false),
@@ -296,7 +351,7 @@ impl<'a> ShardWireReader<'a> {
 
     /// The bytes of a column of numbers of `size` bytes.
     fn column(&mut self, size: usize) -> Option<&'a [u8]> {
-        let length = u64::from_le_bytes(self.take(8)?.try_into().ok()?);
+        let length = self.u64()?;
         let bytes = usize::try_from(length).ok()?.checked_mul(size)?;
         self.take(bytes)
     }
@@ -382,6 +437,18 @@ impl<'a> ShardWireReader<'a> {
                 ends: self.u32s()?,
                 bytes: self.column(1)?.to_vec(),
             },
+            12 => ShardRequest::Words {
+                words: self.column(1)?.to_vec(),
+                iris: self.bool()?,
+                graphs: self.graphs()?,
+                labels: self.u32s()?,
+                from: self.u64()?,
+                micros: self.u32()?,
+            },
+            13 => ShardRequest::Uses {
+                graphs: self.graphs()?,
+                vertices: self.u32s()?,
+            },
             _ => return None,
         })
     }
@@ -430,6 +497,20 @@ impl<'a> ShardWireReader<'a> {
                     runs: runs.to_vec(),
                 }
             }
+            10 => Reply::Words {
+                ids: self.u32s()?,
+                ends: self.u32s()?,
+                bytes: self.column(1)?.to_vec(),
+                subject_ends: self.u32s()?,
+                subjects: self.u32s()?,
+                cut: self.bool()?,
+                more: self.bool()?,
+                next: self.u64()?,
+            },
+            11 => Reply::Uses {
+                seen: self.column(1)?.to_vec(),
+                uses: self.u64s()?,
+            },
             _ => return None,
         })
     }

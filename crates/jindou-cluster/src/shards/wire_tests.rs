@@ -83,6 +83,19 @@ fn a_request() -> impl Strategy<Value = ShardRequest> {
         n().prop_map(|predicate| ShardRequest::ObjectTerms { predicate }),
         text().prop_map(ShardRequest::Post),
         (column(), text()).prop_map(|(ends, bytes)| ShardRequest::Find { ends, bytes }),
+        (text(), any::<bool>(), graphs(), column(), any::<u64>(), n()).prop_map(
+            |(words, iris, graphs, labels, from, micros)| {
+                ShardRequest::Words {
+                    words,
+                    iris,
+                    graphs,
+                    labels,
+                    from,
+                    micros,
+                }
+            }
+        ),
+        (graphs(), column()).prop_map(|(graphs, vertices)| ShardRequest::Uses { graphs, vertices }),
     ]
 }
 
@@ -102,6 +115,25 @@ fn a_reply() -> impl Strategy<Value = Reply> {
         (column(), column()).prop_map(|(ends, predicates)| Reply::Predicates { ends, predicates }),
         (column(), text()).prop_map(|(ends, bytes)| Reply::Terms { ends, bytes }),
         any::<u8>().prop_map(Reply::Objects),
+        (
+            [column(), column(), column(), column()],
+            text(),
+            any::<[bool; 2]>(),
+            any::<u64>()
+        )
+            .prop_map(
+                |([ids, ends, subject_ends, subjects], bytes, [cut, more], next)| Reply::Words {
+                    ids,
+                    ends,
+                    bytes,
+                    subject_ends,
+                    subjects,
+                    cut,
+                    more,
+                    next,
+                }
+            ),
+        (text(), wide()).prop_map(|(seen, uses)| Reply::Uses { seen, uses }),
         text().prop_map(Reply::Post),
         (column(), column(), column(), wide(), wide()).prop_map(
             |(ids, ends, predicates, default, named)| Reply::Found {
@@ -174,7 +206,7 @@ proptest! {
 #[test]
 fn lengths_are_not_trusted() {
     for length in [5, 1 << 40, u64::MAX / 4, u64::MAX / 4 + 1, u64::MAX] {
-        for tag in 0..7 {
+        for tag in (0..7).chain(8..12) {
             let mut bytes = vec![1, 0, 0, 0, tag];
             bytes.extend_from_slice(&length.to_le_bytes());
             bytes.extend_from_slice(&[0; 4]);

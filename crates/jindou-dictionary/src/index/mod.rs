@@ -53,6 +53,13 @@ pub trait Index: Send + Sync {
         false
     }
 
+    /// True for an index that may be built over the terms of each shard of a store: one that is asked by programs alone
+    /// ([`OpenIndex::as_any`]), shard by shard. Ids are then numbers of the shard's own dictionary. Queries over shards
+    /// ask no index.
+    fn in_shards(&self) -> bool {
+        false
+    }
+
     /// Writes the index of a base's terms. Memory must be charged to [`Terms::memory`] before it is allocated. The same
     /// terms should give the same bytes.
     ///

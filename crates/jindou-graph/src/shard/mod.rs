@@ -26,7 +26,7 @@ pub use blocks::{Blocks, IdPlace, LocalKey, MAX_SHARDS, MAX_SHIFT};
 pub use edges::ShardEdges;
 pub use far::{Far, Posts};
 pub use lay::MOST_LAID;
-pub use others::{FarKey, List, OtherShards, Sharded, Traffic};
+pub use others::{FarKey, FoundTerm, List, OtherShards, Sharded, Traffic, WordSearch};
 pub use own::{OwnEdges, OwnLists};
 
 /// An interval that all ids are in.

@@ -6,6 +6,7 @@ use crate::statistics::Statistics;
 use crate::{ObjectTerms, TermSource};
 use jindou_model::{CancelToken, Direction, MemoryBudget, PredicateId, Result, Watch};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Counts of a query's requests to other shards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,34 @@ pub struct FarKey {
     pub direction: Direction,
     /// The id.
     pub key: u32,
+}
+
+/// Words to look for in the terms of all shards.
+#[derive(Clone, Copy, Debug)]
+pub struct WordSearch<'a> {
+    /// The words, as text.
+    pub words: &'a str,
+    /// True for IRIs, false for strings.
+    pub iris: bool,
+    /// The graphs in which a resource has to occur, or a string has to be a label.
+    pub scope: GraphScope<'a>,
+    /// Dense ids of the predicates whose objects are labels.
+    pub labels: &'a [u32],
+    /// The end of its time.
+    pub end: Instant,
+}
+
+/// A term that has the words.
+#[derive(Clone, Copy, Debug)]
+pub struct FoundTerm<'a> {
+    /// The shard that owns it.
+    pub shard: u32,
+    /// Its id.
+    pub id: u32,
+    /// Its canonical bytes.
+    pub canonical: &'a [u8],
+    /// The vertices that a string is a label of; none for an IRI.
+    pub subjects: &'a [u32],
 }
 
 /// The (neighbour, graph) of a key, sorted.
@@ -128,6 +157,22 @@ pub trait OtherShards: TermSource + Watch {
 
     /// Kind of terms that the objects of a predicate on all shards belong to.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
+
+    /// Calls `take` with terms that have the words, of each shard those of few words first where it has an index of
+    /// them; no more of a shard once it returns false. A round for each fiftieth of a second that a shard looks through
+    /// terms, and one for shards that have an index. Returns whether those were all.
+    fn search_words(
+        &self,
+        asked: &WordSearch<'_>,
+        take: &mut dyn FnMut(FoundTerm<'_>) -> bool,
+    ) -> bool;
+
+    /// About how often vertices occur in all graphs, in one round; `None` for those that do not in the scope.
+    fn uses(&self, vertices: &[u32], scope: GraphScope<'_>) -> Vec<Option<u64>>;
+
+    /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
+    /// Returns true once nothing is left to do.
+    fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool;
 }
 
 /// One shard's number, and access to the others for one query.

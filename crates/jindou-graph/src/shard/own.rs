@@ -74,6 +74,12 @@ impl<'a> OwnEdges<'a> {
         self.view.named_degree(key.0)
     }
 
+    /// As [`EdgeView::key_counts`].
+    #[must_use]
+    pub fn key_counts(&self) -> [u32; 2] {
+        self.view.key_counts()
+    }
+
     /// The lists that alone have the answer for `scope`, if there are some.
     #[inline]
     #[must_use]

@@ -51,8 +51,7 @@ pub(super) async fn answer(
         if let Some(own) = shared.options.union_default {
             summary.union_default = own;
         }
-        let searchable = !admitted.db().is_sharded();
-        let mut triples = describe(endpoint, &summary, writable, searchable);
+        let mut triples = describe(endpoint, &summary, writable);
         if let Some(name) = &shared.options.store_name {
             triples.add(
                 &BlankNode::new_unchecked(DATASET),
@@ -112,7 +111,7 @@ impl TripleSet {
     }
 }
 
-fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: bool) -> TripleSet {
+fn describe(endpoint: NamedNode, data: &Summary, writable: bool) -> TripleSet {
     let mut g = TripleSet::default();
     let service = g.node("service", sd("Service"));
     g.add(&service, sd("endpoint"), endpoint);
@@ -148,8 +147,7 @@ fn describe(endpoint: NamedNode, data: &Summary, writable: bool, searchable: boo
         g.add(&service, sd("feature"), sd("UnionDefaultGraph"));
     }
     // Routes besides those of the standards that pages may ask.
-    let routes = ["labels", "prefixes", "search"];
-    for route in routes.into_iter().take(2 + usize::from(searchable)) {
+    for route in ["labels", "prefixes", "search"] {
         let feature = NamedNode::new_unchecked(format!("{FEATURES}{route}"));
         g.add(&service, sd("feature"), feature);
     }

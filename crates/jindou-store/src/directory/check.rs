@@ -112,7 +112,7 @@ pub fn check_with(dir: &Path, indexes: &Indexes) -> Result<CheckReport> {
     let mut report = CheckReport::default();
     match Cluster::read(dir) {
         Ok(Some(cluster)) => {
-            super::check_shards::shards(dir, &cluster, &mut report)?;
+            super::check_shards::shards(dir, &cluster, indexes, &mut report)?;
             return Ok(report);
         }
         Ok(None) => {}

@@ -9,11 +9,17 @@ use super::{
 };
 use crate::base::Base;
 use crate::shard::{CLUSTER, Cluster, open_shard, shard_folder};
+use jindou_dictionary::index::Indexes;
 use jindou_model::Result;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) -> Result<()> {
+pub(super) fn shards(
+    dir: &Path,
+    cluster: &Cluster,
+    indexes: &Indexes,
+    report: &mut CheckReport,
+) -> Result<()> {
     report.files += 1;
     report.bytes += cluster.to_text().len() as u64;
     let mut bases = Vec::new();
@@ -34,10 +40,13 @@ pub(super) fn shards(dir: &Path, cluster: &Cluster, report: &mut CheckReport) ->
                 files: &manifest.files,
             };
             hashes(&folder, &files, own)?;
-            match open_shard(dir, cluster, number) {
+            match open_shard(dir, cluster, number, indexes) {
                 Ok(base) => {
                     index(&base, own);
                     dictionary(&base, own);
+                    base.indexes().check(base.dictionary(), &mut |file, what| {
+                        own.add(file, None, what);
+                    });
                     bases.push(base);
                 }
                 Err(e) if e.is_of_store() => {

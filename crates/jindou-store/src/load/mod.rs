@@ -344,10 +344,6 @@ impl<'a> LoadRun<'a> {
         )?;
         self.ended(3);
 
-        let blocks = match options.sharding.filter(|s| s.shards > 1) {
-            Some(sharding) => Some(self.cut(&sharding, &clusters, &edges, &predicates)?),
-            None => None,
-        };
         let held = if edges.default.in_memory() {
             8 * edges.default.total() + 12 * edges.named.total()
         } else {
@@ -355,17 +351,24 @@ impl<'a> LoadRun<'a> {
         };
         // At least the size of the arrays of ids, which are needed anyway.
         let free = self.memory.saturating_sub(held + 12 * u64::from(terms));
-        let indexes = if blocks.is_some() {
-            Vec::new()
-        } else {
-            write_dictionary(self.dir, &clusters.id_of_lex, self.threads)?;
-            build_indexes(
-                self.dir,
-                &options.indexes,
-                &clusters.id_of_lex,
-                free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX),
-                &self.cancel,
-            )?
+        let free = free.max(4 * u64::from(terms)).max(LEAST_FOR_AN_INDEX);
+        let (blocks, indexes) = match options.sharding.filter(|s| s.shards > 1) {
+            Some(sharding) => {
+                let indexes = shards::IndexesToBuild {
+                    kinds: &options.indexes,
+                    memory: free,
+                };
+                let (blocks, built) =
+                    self.cut(&sharding, &clusters, &edges, &predicates, &indexes)?;
+                (Some(blocks), built)
+            }
+            None => {
+                let ids = &clusters.id_of_lex;
+                write_dictionary(self.dir, ids, self.threads)?;
+                let kinds = &options.indexes;
+                let built = build_indexes(self.dir, kinds, ids, free, &self.cancel)?;
+                (None, built)
+            }
         };
         self.ended(4);
 
@@ -432,7 +435,8 @@ impl<'a> LoadRun<'a> {
         self.ended(6);
         match (blocks, &options.sharding) {
             (Some(blocks), Some(sharding)) => {
-                self.seal_shards(options.union_default, &blocks, sharding.placement)
+                let placement = sharding.placement;
+                self.seal_shards(options.union_default, &blocks, placement, &indexes)
             }
             _ => self.seal(options.union_default, indexes),
         }

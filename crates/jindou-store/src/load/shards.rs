@@ -7,6 +7,7 @@ use super::segments::StoredEdge;
 use super::{LoadOptions, LoadRun, create, lengths};
 use crate::directory::{CHECKSUMS, Checksums, FILES, MANIFEST, Manifest, MergedFiles};
 use crate::shard::{BLOCKS, CLUSTER, Cluster, Placement, Sharding, shard_folder, write_blocks};
+use jindou_dictionary::index::{Indexes, build_indexes};
 use jindou_dictionary::{STRINGS_FILE, Strings, split_strings, write_dictionary};
 use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Result, private};
@@ -20,15 +21,24 @@ const TERM: u64 = 16;
 /// Bytes of a neighbour in a segment.
 const EDGE: u64 = 4;
 
+/// Kinds of indexes that are built next to each dictionary, and the memory for each.
+pub(super) struct IndexesToBuild<'a> {
+    pub kinds: &'a Indexes,
+    pub memory: u64,
+}
+
 /// # Errors
 /// [`Error::Limit`] for an impossible number of shards, [`Error::Unsupported`] for options that shards do not support.
 pub(super) fn check(sharding: &Sharding, options: &LoadOptions) -> Result<()> {
     sharding.check()?;
     if sharding.shards > 1
-        && let Some(index) = options.indexes.iter().find(|i| i.has_file())
+        && let Some(index) = options
+            .indexes
+            .iter()
+            .find(|i| i.has_file() && !i.in_shards())
     {
         return Err(Error::Unsupported(format!(
-            "a sharded store cannot have an index of terms; load it without the index {}",
+            "a sharded store cannot have this index of terms; load it without the index {}",
             index.name()
         )));
     }
@@ -44,14 +54,16 @@ pub(super) fn folders(dir: &Path, blocks: Option<&Blocks>) -> Vec<PathBuf> {
 }
 
 impl LoadRun<'_> {
-    /// Assigns blocks to shards, and writes each shard's table, strings and dictionary.
+    /// Assigns blocks to shards, and writes each shard's table, strings, dictionary and indexes. Returns the names of the
+    /// indexes' files, too, which are the same in each shard.
     pub(super) fn cut(
         &self,
         sharding: &Sharding,
         clusters: &Clusters,
         edges: &Partitioned,
         predicates: &[u32],
-    ) -> Result<Blocks> {
+        indexes: &IndexesToBuild<'_>,
+    ) -> Result<(Blocks, Vec<String>)> {
         let ids = &clusters.id_of_lex;
         let graphs = <[u32; 3]>::packing(&edges.named, predicates.len(), ids)?;
         let named = predicates.iter().chain(&clusters.class_terms);
@@ -69,8 +81,8 @@ impl LoadRun<'_> {
             private::create_folder(folder).map_err(|e| Error::io(folder, e))?;
             create(folder, BLOCKS, |f| write_blocks(&blocks, shard, f))?;
         }
-        self.write_terms(&blocks, ids, &folders)?;
-        Ok(blocks)
+        let indexes = self.write_terms(&blocks, ids, &folders, indexes)?;
+        Ok((blocks, indexes))
     }
 
     /// Approximate bytes of each block of ids in a shard: those of its terms, and of its neighbours in both directions.
@@ -111,8 +123,14 @@ impl LoadRun<'_> {
     }
 
     /// Splits `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their
-    /// ids, followed by those that all shards have.
-    fn write_terms(&self, blocks: &Blocks, ids: &[u32], folders: &[PathBuf]) -> Result<()> {
+    /// ids, followed by those that all shards have. Indexes are of these numbers.
+    fn write_terms(
+        &self,
+        blocks: &Blocks,
+        ids: &[u32],
+        folders: &[PathBuf],
+        indexes: &IndexesToBuild<'_>,
+    ) -> Result<Vec<String>> {
         // Shards that have a term besides its owner, and its number there.
         let mut others: FxHashMap<u32, Vec<(u32, u32)>> = FxHashMap::default();
         for shard in 0..blocks.shards() {
@@ -153,10 +171,18 @@ impl LoadRun<'_> {
                 numbers[other.0 as usize].push(other.1);
             }
         }
+        let mut built = Vec::new();
         for (folder, numbers) in folders.iter().zip(numbers) {
             write_dictionary(folder, &numbers, self.threads)?;
+            built = build_indexes(
+                folder,
+                indexes.kinds,
+                &numbers,
+                indexes.memory,
+                &self.cancel,
+            )?;
         }
-        Ok(())
+        Ok(built)
     }
 
     /// Writes checksums and manifest of each shard, and the common manifest.
@@ -165,17 +191,22 @@ impl LoadRun<'_> {
         union_default: bool,
         blocks: &Blocks,
         placement: Placement,
+        indexes: &[String],
     ) -> Result<()> {
         let folders = folders(self.dir, Some(blocks));
         let mut sealed = Vec::with_capacity(folders.len());
         let mut all = Vec::new();
         for folder in &folders {
             let names = FILES.into_iter().chain([BLOCKS]).map(str::to_owned);
+            let names = names.chain(indexes.iter().cloned());
             let names = names.chain(self.write_prefixes(folder)?);
             let files = lengths(folder, names)?;
-            let sums = Checksums::compute(folder, &files, self.threads)?.to_bytes();
-            all.extend_from_slice(&xxh3_64(&sums).to_le_bytes());
-            sealed.push((files, sums));
+            let mut sums = Checksums::compute(folder, &files, self.threads)?;
+            let bytes = sums.to_bytes();
+            // Indexes and prefixes do not assign ids.
+            sums.blocks.truncate(FILES.len() + 1);
+            all.extend_from_slice(&xxh3_64(&sums.to_bytes()).to_le_bytes());
+            sealed.push((files, bytes));
         }
         // Equal data cut in the same way makes equal files.
         let epoch = xxh3_64(&all);

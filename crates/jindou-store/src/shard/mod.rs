@@ -15,7 +15,7 @@ mod ranges;
 pub use blocks_file::BLOCKS;
 pub(crate) use blocks_file::write as write_blocks;
 pub use cluster::{CLUSTER, Cluster, shard_folder};
-pub use open::{open_shard, open_shards};
+pub use open::{open_shard, open_shards, open_shards_with};
 pub use own::{OwnData, PAGE};
 pub use placement::{Placement, Sharding};
 

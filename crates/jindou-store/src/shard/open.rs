@@ -9,12 +9,17 @@ use std::path::Path;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Opens one shard of the store at `dir`.
+/// Opens one shard of the store at `dir`, with these indexes where it has them.
 ///
 /// # Errors
 /// [`Error::Damaged`] if there is no such store, if the shard is missing or belongs to another load, and for a damaged
 /// file.
-pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base>> {
+pub fn open_shard(
+    dir: &Path,
+    cluster: &Cluster,
+    number: u32,
+    indexes: &Indexes,
+) -> Result<Arc<Base>> {
     let folder = dir.join(shard_folder(number));
     let wrong = |what: String| Err(Error::damaged(&folder, what));
     let manifest = match Manifest::read(&folder)? {
@@ -34,7 +39,7 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
             "the shard was not loaded together with the others; load the data again".into(),
         );
     }
-    let mut base = open_folder(&folder, &manifest, &Indexes::new())?;
+    let mut base = open_folder(&folder, &manifest, indexes)?;
     let (blocks, is) = blocks_file::read(Bytes::map(&folder.join(BLOCKS))?)?;
     let shape = (blocks.shards() as usize, blocks.shift(), is);
     if shape != (cluster.shards.len(), cluster.block_shift, number)
@@ -59,6 +64,20 @@ pub fn open_shard(dir: &Path, cluster: &Cluster, number: u32) -> Result<Arc<Base
 /// # Errors
 /// As [`open_shard`].
 pub fn open_shards(dir: &Path, cluster: &Cluster) -> Result<Vec<Arc<Base>>> {
+    open_shards_with(dir, cluster, &Indexes::new())
+}
+
+/// As [`open_shards`], with these indexes where the shards have them.
+///
+/// # Errors
+/// As [`open_shard`].
+pub fn open_shards_with(
+    dir: &Path,
+    cluster: &Cluster,
+    indexes: &Indexes,
+) -> Result<Vec<Arc<Base>>> {
     let shards = 0..cluster.shards.len() as u32;
-    shards.map(|s| open_shard(dir, cluster, s)).collect()
+    shards
+        .map(|s| open_shard(dir, cluster, s, indexes))
+        .collect()
 }

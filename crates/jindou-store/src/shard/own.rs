@@ -58,6 +58,18 @@ impl<'a> OwnData<'a> {
         self.shard.key(id)
     }
 
+    /// The id of a number in the shard's dictionary, of which indexes of its terms are; 0 if there is none.
+    #[must_use]
+    pub fn id_of_number(&self, number: u32) -> u32 {
+        self.shard.term_id(number)
+    }
+
+    /// The dense id of a predicate's term.
+    #[must_use]
+    pub fn predicate_of(&self, id: u32) -> Option<PredicateId> {
+        self.base.predicate_of.get(&id).copied().map(PredicateId)
+    }
+
     /// The characteristic sets of the whole store, by id.
     #[must_use]
     pub fn sets(&self) -> CharacteristicSets<'a> {

@@ -4,8 +4,9 @@
 use super::data::{Candidate, Look};
 use super::offer::GROUP_WORDS;
 use crate::Result;
-use crate::search::{self, LabelOptions, MOST_FOUND, Search};
-use jindou_graph::Graph;
+use crate::search::{self, Found, LabelOptions, MOST_FOUND, Search};
+use jindou_graph::segment::GraphScope;
+use jindou_graph::{Edges, Graph};
 use jindou_model::Direction;
 use jindou_syntax::place::Slot;
 use jindou_text::{Fit, WordQuery};
@@ -125,14 +126,14 @@ impl LabelFinder<'_> {
         is_counted: bool,
     ) -> Result<Vec<Labelled>> {
         let snapshot = self.look.snapshot;
+        let mut counts: Vec<(&str, u64)> = iris.take(MOST_READ).collect();
+        let mut known = search::ids_of(snapshot, counts.iter().map(|c| c.0)).into_iter();
         let mut ids = Vec::new();
-        let mut counts = Vec::new();
-        for (iri, count) in iris.take(MOST_READ) {
-            if let Some(id) = search::id_of(snapshot, iri) {
-                ids.push(id.0);
-                counts.push((iri, count));
-            }
-        }
+        counts.retain(|_| {
+            let id = known.next().flatten();
+            ids.extend(id);
+            id.is_some()
+        });
         let options = self.options(true);
         let labels =
             search::labels_with(self.look.db, snapshot, &ids, self.asked, &options, self.end)?;
@@ -163,8 +164,16 @@ impl LabelFinder<'_> {
             .with_patience(self.end.saturating_duration_since(Instant::now()))
             .with_labels(self.options(elsewhere));
         let answer = look.db.search(&asked)?;
+        let objects = self.objects();
+        // Where there is no predicate at the cursor, nothing is looked up.
+        let mut ids = match &objects {
+            Some(objects) => objects.ids_of(look, &answer.found),
+            None => Vec::new(),
+        }
+        .into_iter();
         let mut made = Vec::new();
         for found in answer.found {
+            let id = ids.next().flatten();
             // Each is tried against the predicate's list, which may be long.
             if made.len() >= MOST_SEARCHED || Instant::now() >= self.end {
                 break;
@@ -174,7 +183,8 @@ impl LabelFinder<'_> {
                 continue;
             };
             let term = Term::from(node);
-            if offered.contains(&term) || !self.may_be_object(&found.iri) {
+            let may = |objects: &ObjectsHere<'_>| id.is_none_or(|id| objects.may_have(look, id));
+            if offered.contains(&term) || !objects.as_ref().is_none_or(may) {
                 continue;
             }
             let by_name = found.matched == jindou_text::local_name(&found.iri);
@@ -190,24 +200,47 @@ impl LabelFinder<'_> {
         Ok(made)
     }
 
-    /// False for what the predicate at the cursor, if it is a known one, never has as its object in these graphs.
-    fn may_be_object(&self, iri: &str) -> bool {
+    /// The edges whose keys may stand at the cursor, if the predicate there is a known one.
+    fn objects(&self) -> Option<ObjectsHere<'_>> {
         let look = self.look;
         let path = match (&look.place.predicate, look.place.slot) {
             (Some(path), Slot::Object) => path,
-            _ => return true,
+            _ => return None,
         };
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::Out),
             None => (path.as_str(), Direction::In),
         };
-        let (Some(p), Some(v)) = (look.predicate(name), search::id_of(look.snapshot, iri)) else {
-            return true;
-        };
-        let edges = Graph::edges(look.snapshot, p, direction);
-        let mut scratch = Vec::new();
-        !edges
-            .read(v.0, look.graphs.scope(), &mut scratch)
-            .is_empty()
+        let p = look.predicate(name)?;
+        Some(ObjectsHere(Graph::edges(look.snapshot, p, direction)))
+    }
+}
+
+/// The edges of the predicate at the cursor, by what may stand there.
+struct ObjectsHere<'a>(Edges<'a>);
+
+impl ObjectsHere<'_> {
+    /// The ids of what was found. Where they may be on other shards, what [`Self::may_have`] looks at is fetched in one
+    /// round.
+    fn ids_of(&self, look: &Look<'_>, found: &[Found]) -> Vec<Option<u32>> {
+        let ids = search::ids_of(look.snapshot, found.iter().map(|f| f.iri.as_str()));
+        let known: Vec<u32> = ids.iter().flatten().copied().collect();
+        match look.graphs.scope() {
+            GraphScope::Default | GraphScope::Union => self.0.fetch_degrees(&known),
+            scope => self.0.fetch(known.iter().map(|&id| (id, scope))),
+        }
+        ids
+    }
+
+    /// False for what the predicate never has there in these graphs.
+    fn may_have(&self, look: &Look<'_>, id: u32) -> bool {
+        match look.graphs.scope() {
+            // Where they may be on another shard, lists may be long ones to fetch.
+            GraphScope::Default if self.0.is_sharded() => self.0.default_degree(id) > 0,
+            GraphScope::Union if self.0.is_sharded() => {
+                self.0.default_degree(id) > 0 || self.0.named_degree(id) > 0
+            }
+            scope => !self.0.read(id, scope, &mut Vec::new()).is_empty(),
+        }
     }
 }

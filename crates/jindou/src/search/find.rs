@@ -15,9 +15,9 @@ use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 /// Resources of one source that are compared: those of fewer words come first there.
-const MOST_CANDIDATES: usize = 500;
+pub(super) const MOST_CANDIDATES: usize = 500;
 /// Terms of one source that are looked at.
-const MOST_TERMS: usize = 20_000;
+pub(super) const MOST_TERMS: usize = 20_000;
 /// Resources that one literal labels of which are candidates.
 const MOST_EACH: usize = 200;
 /// Candidates whose uses are counted.
@@ -28,12 +28,12 @@ const CANDIDATE: u64 = 160;
 const FOR_LITERALS: f64 = 0.6;
 
 /// A resource that may be among the best.
-struct SearchCandidate {
-    fit: Fit,
-    kind: SearchedTerms,
-    words: usize,
+pub(super) struct SearchCandidate {
+    pub(super) fit: Fit,
+    pub(super) kind: SearchedTerms,
+    pub(super) words: usize,
     /// The literal; nothing for the IRI.
-    matched: Option<String>,
+    pub(super) matched: Option<String>,
 }
 
 impl SearchCandidate {
@@ -43,13 +43,13 @@ impl SearchCandidate {
 }
 
 pub(super) struct ResourceFinder<'a> {
-    sight: &'a LabelSight<'a>,
-    asked: &'a WordQuery,
+    pub(super) sight: &'a LabelSight<'a>,
+    pub(super) asked: &'a WordQuery,
     tail: &'a Growing,
     end: Instant,
-    candidates: FxHashMap<u32, SearchCandidate>,
-    seen: FxHashSet<u32>,
-    complete: bool,
+    pub(super) candidates: FxHashMap<u32, SearchCandidate>,
+    pub(super) seen: FxHashSet<u32>,
+    pub(super) complete: bool,
 }
 
 /// The terms of one source that have the words come here.
@@ -139,7 +139,7 @@ impl Taker<'_> {
 }
 
 /// Notes a candidate, unless a better reason is known for the resource.
-fn add(
+pub(super) fn add(
     candidates: &mut FxHashMap<u32, SearchCandidate>,
     charge: &mut Charge,
     id: u32,
@@ -188,9 +188,9 @@ impl<'a> ResourceFinder<'a> {
         let left = self.end.saturating_duration_since(Instant::now());
         let literals_end = Instant::now() + left.mul_f64(FOR_LITERALS);
         if !self.sight.labels.is_empty() {
-            self.look(SearchedTerms::Literals, literals_end, &mut charge)?;
+            self.look(text, SearchedTerms::Literals, literals_end, &mut charge)?;
         }
-        self.look(SearchedTerms::Iris, self.end, &mut charge)?;
+        self.look(text, SearchedTerms::Iris, self.end, &mut charge)?;
         self.take_iri(text, &mut charge)?;
         self.sight.cancel.check()?;
         self.answer(search, &mut charge)
@@ -200,6 +200,10 @@ impl<'a> ResourceFinder<'a> {
     fn take_iri(&mut self, text: &str, charge: &mut Charge) -> Result<()> {
         let trimmed = text.trim();
         let bare = trimmed.strip_prefix('<').and_then(|t| t.strip_suffix('>'));
+        // An IRI has a scheme. Other shards need not be asked for what is none.
+        if !trimmed.contains(':') {
+            return Ok(());
+        }
         let Some(id) = id_of(self.sight.snapshot, bare.unwrap_or(trimmed)) else {
             return Ok(());
         };
@@ -215,9 +219,18 @@ impl<'a> ResourceFinder<'a> {
         add(&mut self.candidates, charge, id.0, named)
     }
 
-    /// Looks for terms of a kind in the base and in the tail.
-    fn look(&mut self, kind: SearchedTerms, end: Instant, charge: &mut Charge) -> Result<()> {
+    /// Looks for terms of a kind in the base and in the tail, or in all shards.
+    fn look(
+        &mut self,
+        text: &str,
+        kind: SearchedTerms,
+        end: Instant,
+        charge: &mut Charge,
+    ) -> Result<()> {
         let snapshot = self.sight.snapshot;
+        if let Some(sharded) = snapshot.as_sharded() {
+            return self.look_in_shards(sharded, text, kind, end, charge);
+        }
         let cancel = &self.sight.cancel;
         let mut stop = || Instant::now() >= end || cancel.is_cancelled();
         let index = snapshot.base().indexes().get::<OpenText>();
@@ -268,35 +281,40 @@ impl<'a> ResourceFinder<'a> {
         // What follows cannot be among the best, unless very many fit alike.
         let complete = self.complete && all.len() <= MOST_COUNTED;
         all.truncate(MOST_COUNTED);
+        let ids: Vec<u32> = all.iter().map(|(id, _)| *id).collect();
+        // Uses decide between those that fit alike only.
+        let uses = sight.uses_of_many(&ids, MOST_FOUND, self.end + GRACE);
         let mut ranked = Vec::with_capacity(all.len());
-        for (i, (id, candidate)) in all.into_iter().enumerate() {
-            // Uses decide between those that fit alike only.
-            let uses = match Instant::now() < self.end + GRACE || i < MOST_FOUND {
-                true => sight.uses(id, &mut scratch).unwrap_or(0),
-                false => 0,
-            };
+        for ((id, candidate), uses) in all.into_iter().zip(uses) {
             ranked.push((candidate.key(), Reverse(uses), id, candidate));
         }
         ranked.sort_by(|a, b| (a.0, &a.1, a.2).cmp(&(b.0, &b.1, b.2)));
         let limit = search.limit.min(MOST_FOUND);
         let mut found = Vec::new();
         let mut ids = Vec::new();
-        for (_, _, id, candidate) in ranked {
-            if found.len() >= limit {
-                break;
+        let mut rest = ranked.into_iter();
+        while found.len() < limit && rest.len() > 0 {
+            let part: Vec<_> = rest.by_ref().take(limit - found.len()).collect();
+            let fetched: Vec<u32> = part.iter().map(|r| r.2).collect();
+            sight.fetch_terms(&fetched);
+            for (_, _, id, candidate) in part {
+                // A label may be a blank node's.
+                let Some(iri) = sight.iri(id) else { continue };
+                charge.add(2 * iri.len() as u64)?;
+                let matched = candidate.matched;
+                let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());
+                ids.push(id);
+                found.push(Found {
+                    class: None,
+                    label: None,
+                    matched,
+                    iri,
+                });
             }
-            // A label may be a blank node's.
-            let Some(iri) = sight.iri(id) else { continue };
-            charge.add(2 * iri.len() as u64)?;
-            let matched = candidate.matched;
-            let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());
-            ids.push(id);
-            found.push(Found {
-                class: sight.class(id, &mut scratch),
-                label: None,
-                matched,
-                iri,
-            });
+        }
+        sight.fetch_classes(&ids);
+        for (found, &id) in found.iter_mut().zip(&ids) {
+            found.class = sight.class(id, &mut scratch);
         }
         let labels = labels::of(sight, &ids, &search.labels, charge)?;
         for (found, label) in found.iter_mut().zip(labels) {

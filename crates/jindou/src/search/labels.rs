@@ -38,6 +38,9 @@ pub(super) fn of_iris(
     of(sight, &ids, options, &mut charge)
 }
 
+/// Vertices whose labels are fetched together.
+const TOGETHER: usize = 256;
+
 /// How good a label's language is; smaller is better.
 fn rank(languages: &[String], tag: Option<&str>) -> usize {
     let is = |tag: &str, of: &str| tag.eq_ignore_ascii_case(of);
@@ -80,37 +83,38 @@ pub(super) fn of(
     let mut scratch = Vec::new();
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
-    for &(place, p) in &sight.labels {
-        let edges = sight.edges(p, Direction::Out);
-        let known = ids.iter().filter(|&&id| id != NO_VERTEX && id != 0);
-        edges.fetch(known.map(|&id| (id, scope)));
-        for (best, &id) in best.iter_mut().zip(ids) {
-            sight.cancel.check()?;
-            if id == NO_VERTEX || id == 0 {
-                continue;
-            }
-            let objects = edges.read(id, scope, &mut scratch);
-            let objects = &objects[..objects.len().min(MOST_EACH)];
-            decoding.prefetch(objects);
-            for &o in objects {
-                let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
-                    Some(Parts::String(text)) => (text, None),
-                    // With the direction goes what is after two hyphens.
-                    Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
-                    _ => continue,
-                };
-                let own = (rank(&options.languages, tag), place);
-                let better = best.as_ref().is_none_or(|(rank, label)| {
-                    let there = (label.language.as_deref(), label.text.as_str());
-                    (own, (tag, text)) < (*rank, there)
-                });
-                if better {
-                    charge.add(text.len() as u64)?;
-                    let label = Label {
-                        text: text.to_owned(),
-                        language: tag.map(str::to_owned),
+    for (ids, best) in ids.chunks(TOGETHER).zip(best.chunks_mut(TOGETHER)) {
+        sight.fetch_labels(ids, MOST_EACH);
+        for &(place, p) in &sight.labels {
+            let edges = sight.edges(p, Direction::Out);
+            for (best, &id) in best.iter_mut().zip(ids) {
+                sight.cancel.check()?;
+                if id == NO_VERTEX || id == 0 {
+                    continue;
+                }
+                let objects = edges.read(id, scope, &mut scratch);
+                let objects = &objects[..objects.len().min(MOST_EACH)];
+                decoding.prefetch(objects);
+                for &o in objects {
+                    let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
+                        Some(Parts::String(text)) => (text, None),
+                        // With the direction goes what is after two hyphens.
+                        Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
+                        _ => continue,
                     };
-                    *best = Some((own, label));
+                    let own = (rank(&options.languages, tag), place);
+                    let better = best.as_ref().is_none_or(|(rank, label)| {
+                        let there = (label.language.as_deref(), label.text.as_str());
+                        (own, (tag, text)) < (*rank, there)
+                    });
+                    if better {
+                        charge.add(text.len() as u64)?;
+                        let label = Label {
+                            text: text.to_owned(),
+                            language: tag.map(str::to_owned),
+                        };
+                        *best = Some((own, label));
+                    }
                 }
             }
         }
@@ -143,15 +147,15 @@ pub(super) fn with(
     let (mut scratch, mut text, mut folder) = (Vec::new(), String::new(), Folder::default());
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
-    for &(_, p) in &sight.labels {
-        let edges = sight.edges(p, Direction::Out);
-        for (ids, best) in ids.chunks(LOOK).zip(best.chunks_mut(LOOK)) {
-            if Instant::now() >= end {
-                break;
-            }
-            sight.cancel.check()?;
-            edges.fetch(ids.iter().map(|&id| (id, scope)));
-            for (&id, best) in ids.iter().zip(best) {
+    for (ids, best) in ids.chunks(LOOK).zip(best.chunks_mut(LOOK)) {
+        if Instant::now() >= end {
+            break;
+        }
+        sight.cancel.check()?;
+        sight.fetch_labels(ids, MOST_EACH);
+        for &(_, p) in &sight.labels {
+            let edges = sight.edges(p, Direction::Out);
+            for (&id, best) in ids.iter().zip(&mut *best) {
                 let objects = edges.read(id, scope, &mut scratch);
                 for &o in &objects[..objects.len().min(MOST_EACH)] {
                     let Some(canonical) = decoding.term(VertexId(o)) else {

@@ -11,22 +11,23 @@
 //! | `labels` | the label of a resource in the best language |
 //! | `find` | candidates for words, and their order |
 //! | `scan` | candidates without an index: terms are looked through |
+//! | `shards` | candidates from all shards of a store that is cut, each of which looks at its own terms |
 //! | `tail` | the index of the tail's terms, and the thread that makes it |
 
 mod find;
 mod labels;
 mod scan;
+mod shards;
 mod sight;
 mod tail;
 
 pub use jindou_text::Text;
-pub(crate) use sight::id_of;
+pub(crate) use sight::{id_of, ids_of};
 pub(crate) use tail::TailTexts;
 
 use crate::database::watching;
 use crate::{Database, Error, QueryOptions, Result, Snapshot};
-use jindou_graph::Graph;
-use jindou_model::setters;
+use jindou_model::{MemoryBudget, setters};
 use jindou_text::{Fit, WordQuery};
 use sight::LabelSight;
 use std::sync::Arc;
@@ -152,8 +153,15 @@ pub struct Searched {
 
 /// True if the data has one of these properties.
 pub(crate) fn has_labels(snapshot: &Snapshot, properties: &[String]) -> bool {
-    let predicate = |iri: &String| Graph::predicate_of(snapshot, id_of(snapshot, iri)?);
-    properties.iter().any(|iri| predicate(iri).is_some())
+    let mut all = properties.iter();
+    all.any(|iri| sight::predicate_of(snapshot, iri).is_some())
+}
+
+/// Charges what is kept of other shards' data to this memory.
+fn charge_shards(snapshot: &Snapshot, memory: &MemoryBudget) {
+    if let Some(sharded) = snapshot.as_sharded() {
+        sharded.charge_to(memory);
+    }
 }
 
 /// Of each of these vertices the label, in any language, that has the words best. Those that the time does not suffice
@@ -168,6 +176,7 @@ pub(crate) fn labels_with(
 ) -> Result<Vec<Option<(Fit, String)>>> {
     let cancel = watching(options.query.token(), snapshot);
     let settled = db.settle(&options.query);
+    charge_shards(snapshot, &settled.memory);
     let sight = LabelSight::new(snapshot, options, cancel)?;
     labels::with(&sight, ids, asked, end, &settled.memory)
 }
@@ -206,6 +215,7 @@ impl Database {
         let snapshot = self.snapshot_for(&options.query.token());
         let cancel = watching(options.query.token(), &snapshot);
         let settled = self.settle(&options.query);
+        charge_shards(&snapshot, &settled.memory);
         self.inner.made_of(&snapshot, || {
             let sight = LabelSight::new(&snapshot, options, cancel)?;
             let iris: Vec<&str> = iris.iter().map(AsRef::as_ref).collect();
@@ -232,17 +242,11 @@ impl Database {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a store in shards, which has no index of words; [`Error::Limit`] for memory; [`Error::Cancelled`],
-    /// [`Error::Damaged`].
+    /// [`Error::Limit`] for memory; [`Error::Cancelled`], [`Error::Damaged`]; [`Error::Shard`] with the first shard that did not answer.
     pub fn search(&self, asked: &Search<'_>) -> Result<Searched> {
         let begun = Instant::now();
         let options = &asked.labels;
         let snapshot = self.snapshot_for(&options.query.token());
-        if snapshot.as_sharded().is_some() {
-            return Err(Error::Unsupported(
-                "a store in shards has no index of words and cannot be searched by them; load it without shards, or ask with CONTAINS".into(),
-            ));
-        }
         let cancel = watching(options.query.token(), &snapshot);
         cancel.check()?;
         let mut end = asked.words.len().min(LONGEST);
@@ -257,6 +261,7 @@ impl Database {
             });
         };
         let settled = self.settle(&options.query);
+        charge_shards(&snapshot, &settled.memory);
         self.inner.made_of(&snapshot, || {
             let sight = LabelSight::new(&snapshot, options, cancel)?;
             let texts = self.inner.texts.of(&snapshot);
@@ -272,9 +277,7 @@ impl Database {
     /// expects some may do so before the first. Does nothing where nothing is to be done.
     pub fn prepare_search(&self) {
         let snapshot = self.snapshot();
-        if snapshot.as_sharded().is_none() {
-            TailTexts::catch_up(&self.inner.texts, &snapshot, self.runtime().memory());
-        }
+        TailTexts::catch_up(&self.inner.texts, &snapshot, self.runtime().memory());
     }
 
     /// True if searches of the current snapshot need not wait for anything: see [`Self::prepare_search`].

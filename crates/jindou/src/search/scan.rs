@@ -3,44 +3,13 @@
 use super::find::{label_keys, labels_of, tail_id};
 use super::sight::LabelSight;
 use crate::{Result, Snapshot};
-use jindou_model::term::{IRI, LANG, STRING};
 use jindou_model::{FIRST_TAIL_ID, VertexId};
-use jindou_text::{Folder, SearchedTerms, WordQuery, folded};
+use jindou_text::{SearchedTerms, TermJudge, WordQuery};
 
 /// Terms between two looks at the clock.
 const CHECK: u32 = 256;
 /// Labels that are listed to be looked through.
 const MOST_LISTED: u64 = 1 << 20;
-
-/// Says of one term after the other whether it has what is asked.
-struct Judge<'a> {
-    asked: &'a WordQuery,
-    kind: SearchedTerms,
-    folder: Folder,
-    text: String,
-}
-
-impl<'a> Judge<'a> {
-    fn new(asked: &'a WordQuery, kind: SearchedTerms) -> Self {
-        Self {
-            asked,
-            kind,
-            folder: Folder::default(),
-            text: String::new(),
-        }
-    }
-
-    fn has(&mut self, canonical: &[u8]) -> bool {
-        let own = match canonical.first() {
-            Some(&(STRING | LANG)) => SearchedTerms::Literals,
-            Some(&IRI) => SearchedTerms::Iris,
-            _ => return false,
-        };
-        own == self.kind
-            && folded(canonical, &mut self.folder, &mut self.text).is_some()
-            && self.asked.fit(&self.text).is_some()
-    }
-}
 
 /// The terms of the tail from this number on. Returns whether those were all.
 pub(super) fn tail(
@@ -52,14 +21,14 @@ pub(super) fn tail(
     take: &mut dyn FnMut(u32) -> bool,
 ) -> bool {
     let terms = snapshot.tail();
-    let mut judge = Judge::new(asked, kind);
+    let mut judge = TermJudge::new(asked, kind);
     for n in from..terms.len() {
         if n % CHECK == 0 && stop() {
             return false;
         }
         let id = tail_id(n);
         let term = terms.term(VertexId(id));
-        if term.is_some_and(|t| judge.has(t)) && !take(id) {
+        if term.is_some_and(|t| judge.fit(t).is_some()) && !take(id) {
             return false;
         }
     }
@@ -78,13 +47,9 @@ pub(super) fn base(
     take: &mut dyn FnMut(u32) -> bool,
 ) -> Result<bool> {
     let dictionary = sight.snapshot.base().dictionary();
-    let tags: &[u8] = match kind {
-        SearchedTerms::Literals => &[STRING, LANG],
-        SearchedTerms::Iris => &[IRI],
-    };
-    let ranges = tags.iter().map(|&tag| dictionary.tag_range(tag));
+    let mut judge = TermJudge::new(asked, kind);
+    let ranges = judge.tags().iter().map(|&tag| dictionary.tag_range(tag));
     let all: u64 = ranges.clone().map(|r| r.len() as u64).sum();
-    let mut judge = Judge::new(asked, kind);
     // A look at each label is a jump; terms in their order are read one after the other, some ten times as fast.
     if kind == SearchedTerms::Literals && label_keys(sight) < (all / 8).min(MOST_LISTED) {
         let mut ids = Vec::new();
@@ -95,7 +60,10 @@ pub(super) fn base(
                 return Ok(false);
             }
             canonical.clear();
-            if dictionary.term(VertexId(id), &mut canonical) && judge.has(&canonical) && !take(id) {
+            if dictionary.term(VertexId(id), &mut canonical)
+                && judge.fit(&canonical).is_some()
+                && !take(id)
+            {
                 return Ok(false);
             }
         }
@@ -110,7 +78,7 @@ pub(super) fn base(
             let to = from.saturating_add(CHECK).min(range.end);
             let mut found: Vec<Vec<u8>> = Vec::new();
             dictionary.strings().for_each(from..to, |_, term| {
-                if judge.has(term) {
+                if judge.fit(term).is_some() {
                     found.push(term.to_vec());
                 }
             });

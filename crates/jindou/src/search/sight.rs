@@ -3,11 +3,11 @@
 use super::LabelOptions;
 use crate::default_graph::DefaultGraph;
 use crate::{Database, Snapshot};
+use jindou_cluster::shards::uses_of;
 use jindou_graph::{Edges, Graph};
-use jindou_model::{CancelToken, Direction, PredicateId, Result, VertexId, term};
+use jindou_model::{CancelToken, Direction, NO_VERTEX, PredicateId, Result, VertexId, term};
+use std::time::Instant;
 
-/// Predicates of one resource, in each direction, that are looked at to see how often it is used.
-const MOST_PREDICATES: usize = 32;
 /// Classes of one resource that are looked at.
 const MOST_CLASSES: usize = 64;
 
@@ -27,6 +27,40 @@ pub(crate) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     snapshot.lookup(&canonical)
 }
 
+/// The ids of IRIs, in one round where they may be on other shards.
+pub(crate) fn ids_of<'i>(
+    snapshot: &Snapshot,
+    iris: impl Iterator<Item = &'i str>,
+) -> Vec<Option<u32>> {
+    let canonical: Vec<Vec<u8>> = iris
+        .map(|iri| {
+            let mut canonical = Vec::with_capacity(iri.len() + 1);
+            term::push_iri(iri, &mut canonical);
+            canonical
+        })
+        .collect();
+    let terms: Vec<&[u8]> = canonical.iter().map(Vec::as_slice).collect();
+    let mut ids = Vec::new();
+    Graph::vocabulary(snapshot).lookup_many(&terms, &mut ids);
+    let known = |id: u32| (id != NO_VERTEX && id != 0).then_some(id);
+    ids.into_iter().map(known).collect()
+}
+
+/// The predicate with this IRI. All shards have the terms of predicates, so no other one is asked.
+pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId> {
+    let id = match snapshot.base().own_data() {
+        None => id_of(snapshot, iri)?.0,
+        Some(own) => {
+            let mut canonical = Vec::with_capacity(iri.len() + 1);
+            term::push_iri(iri, &mut canonical);
+            let mut found = Vec::with_capacity(1);
+            own.lookup(&[&canonical], &mut found);
+            found.pop()?
+        }
+    };
+    Graph::predicate_of(snapshot, VertexId(id))
+}
+
 impl<'a> LabelSight<'a> {
     pub fn new(
         snapshot: &'a Snapshot,
@@ -38,7 +72,7 @@ impl<'a> LabelSight<'a> {
             Some(chosen) => Some(chosen.dataset()?),
             None => None,
         };
-        let predicate = |iri: &str| Graph::predicate_of(snapshot, id_of(snapshot, iri)?);
+        let predicate = |iri: &str| predicate_of(snapshot, iri);
         let labels = options.properties.iter().enumerate();
         Ok(Self {
             snapshot,
@@ -57,27 +91,95 @@ impl<'a> LabelSight<'a> {
 
     /// About how often a resource occurs, in all graphs; `None` if it does not in those that are read.
     pub fn uses(&self, v: u32, scratch: &mut Vec<u32>) -> Option<u64> {
-        let (mut uses, mut is_seen) = (0u64, false);
-        for direction in [Direction::In, Direction::Out] {
-            let predicates = Graph::predicates_of(self.snapshot, v, direction);
-            for (i, &p) in predicates.iter().enumerate() {
-                if is_seen && i >= MOST_PREDICATES {
+        let scope = self.graphs.scope();
+        if let Some(sharded) = self.snapshot.as_sharded() {
+            return sharded.others().uses(&[v], scope).pop().flatten();
+        }
+        let of = |direction| Graph::predicates_of(self.snapshot, v, direction);
+        let (into, out) = (of(Direction::In), of(Direction::Out));
+        let predicates = [(Direction::In, &*into), (Direction::Out, &*out)];
+        let edges = |p, direction, is_seen| {
+            let edges = self.edges(p, direction);
+            let seen = is_seen || !edges.read(v, scope, scratch).is_empty();
+            let each = edges.default_degree(v);
+            (seen, each.saturating_add(edges.named_degree(v)))
+        };
+        let as_predicate = || {
+            let p = Graph::predicate_of(self.snapshot, VertexId(v));
+            p.map_or(0, |p| self.edges(p, Direction::Out).edge_estimate(scope))
+        };
+        uses_of(predicates, edges, as_predicate)
+    }
+
+    /// [`Self::uses`] of many, 0 for those that do not occur; of those after the first ones only as far as the time goes.
+    pub fn uses_of_many(&self, ids: &[u32], first: usize, end: Instant) -> Vec<u64> {
+        let mut all = Vec::with_capacity(ids.len());
+        if let Some(sharded) = self.snapshot.as_sharded() {
+            for part in ids.chunks(first.max(1)) {
+                if !all.is_empty() && Instant::now() >= end {
                     break;
                 }
-                let edges = self.edges(PredicateId(p), direction);
-                is_seen = is_seen || !edges.read(v, self.graphs.scope(), scratch).is_empty();
-                let each = edges
-                    .default_degree(v)
-                    .saturating_add(edges.named_degree(v));
-                uses = uses.saturating_add(each);
+                let part = sharded.others().uses(part, self.graphs.scope());
+                all.extend(part.into_iter().map(Option::unwrap_or_default));
+            }
+        } else {
+            let mut scratch = Vec::new();
+            for (i, &id) in ids.iter().enumerate() {
+                if i >= first && Instant::now() >= end {
+                    break;
+                }
+                all.push(self.uses(id, &mut scratch).unwrap_or_default());
             }
         }
-        if !is_seen && let Some(p) = Graph::predicate_of(self.snapshot, VertexId(v)) {
-            let out = self.edges(p, Direction::Out);
-            is_seen = out.edge_estimate(self.graphs.scope()) > 0;
-            uses = uses.saturating_add(out.edge_estimate(self.graphs.scope()));
+        all.resize(ids.len(), 0);
+        all
+    }
+
+    /// Has the terms of vertices fetched in one round, where they may be on other shards.
+    pub fn fetch_terms(&self, ids: &[u32]) {
+        if let Some(sharded) = self.snapshot.as_sharded() {
+            sharded.fetch_terms(ids.iter().copied());
         }
-        is_seen.then_some(uses)
+    }
+
+    /// Has what [`Self::class`] reads of many vertices fetched in a few rounds, where it may be on other shards.
+    pub fn fetch_classes(&self, ids: &[u32]) {
+        let (Some(sharded), Some(p)) = (self.snapshot.as_sharded(), self.rdf_type) else {
+            return;
+        };
+        let scope = self.graphs.scope();
+        let edges = self.edges(p, Direction::Out);
+        edges.fetch(ids.iter().map(|&id| (id, scope)));
+        let (mut classes, mut scratch) = (Vec::new(), Vec::new());
+        for &id in ids {
+            let some = edges.read(id, scope, &mut scratch);
+            classes.extend(some.iter().take(MOST_CLASSES));
+        }
+        classes.sort_unstable();
+        classes.dedup();
+        self.edges(p, Direction::In).fetch_degrees(&classes);
+        sharded.fetch_terms(classes.into_iter());
+    }
+
+    /// Has the labels of vertices fetched in two rounds, where they may be on other shards; of each property at most this
+    /// many.
+    pub fn fetch_labels(&self, ids: &[u32], most_each: usize) {
+        let Some(sharded) = self.snapshot.as_sharded() else {
+            return;
+        };
+        let scope = self.graphs.scope();
+        let out = Direction::Out;
+        let of = |&(_, p): &(usize, PredicateId)| ids.iter().map(move |&id| (p, out, id, scope));
+        sharded.fetch(self.labels.iter().flat_map(of));
+        let (mut objects, mut scratch) = (Vec::new(), Vec::new());
+        for &(_, p) in &self.labels {
+            let edges = self.edges(p, out);
+            for &id in ids {
+                let some = edges.read(id, scope, &mut scratch);
+                objects.extend(some.iter().take(most_each));
+            }
+        }
+        sharded.fetch_terms(objects.into_iter());
     }
 
     /// The smallest of a resource's classes.

@@ -28,8 +28,11 @@ struct State {
     full: Option<u32>,
 }
 
-/// True if the base's index, if it has one, can be searched at once.
+/// True if the base's index, if it has one, can be searched at once; of a store in shards, those of this process.
 pub(super) fn ready(snapshot: &Snapshot) -> bool {
+    if let Some(sharded) = snapshot.as_sharded() {
+        return sharded.others().prepare_search(&mut || true);
+    }
     let index = snapshot.base().indexes().get::<OpenText>();
     index.is_none_or(OpenText::is_ready)
 }
@@ -64,9 +67,12 @@ impl TailTexts {
         }
         let (weak, snapshot, memory) = (Arc::downgrade(this), snapshot.clone(), memory.clone());
         let work = move || {
-            if let Some(index) = snapshot.base().indexes().get::<OpenText>() {
-                // Faults are reported by searches.
-                index.prepare(&mut || weak.strong_count() == 0);
+            // Faults are reported by searches.
+            let mut stop = || weak.strong_count() == 0;
+            if let Some(sharded) = snapshot.as_sharded() {
+                sharded.others().prepare_search(&mut stop);
+            } else if let Some(index) = snapshot.base().indexes().get::<OpenText>() {
+                index.prepare(&mut stop);
             }
             while let Some(texts) = weak.upgrade() {
                 if !texts.is_behind(&snapshot) || !texts.grow(&snapshot, &memory) {

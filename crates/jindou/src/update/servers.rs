@@ -36,7 +36,7 @@ pub(crate) fn open_server(
     let mut first = None;
     let mut bytes = 0;
     for &shard in &entry.shards {
-        let base = open_shard(dir, &cluster, shard)?;
+        let base = open_shard(dir, &cluster, shard, &options.indexes)?;
         if options.verify != Verify::Off {
             bytes += compare(&dir.join(shard_folder(shard)), &base, None, &|| false)?;
         }

@@ -9,7 +9,7 @@ use jindou_graph::Graph;
 use jindou_graph::shard::Far;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_store::Base;
-use jindou_store::shard::{Cluster, open_shards, shard_folder};
+use jindou_store::shard::{Cluster, open_shards_with, shard_folder};
 use std::path::Path;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -98,7 +98,7 @@ pub(crate) fn open_shards_at(
     if options.access == Access::Write {
         return Err(Error::Unsupported(WHY.into()));
     }
-    let shards = NearShards::new(open_shards(dir, cluster)?);
+    let shards = NearShards::new(open_shards_with(dir, cluster, &options.indexes)?);
     let mut verified = Held(Arc::default());
     // A later request then finds it done.
     if options.verify != Verify::Off {

@@ -1,0 +1,78 @@
+//! How often a vertex occurs, for the order of what a search finds: counted in a whole store and at its shard in the same
+//! way.
+
+use jindou_graph::segment::GraphScope;
+use jindou_graph::shard::LocalKey;
+use jindou_graph::statistics::Statistics;
+use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
+use jindou_store::shard::OwnData;
+
+/// Predicates of one vertex, in each direction, that are looked at to see how often it is used.
+const MOST_PREDICATES: usize = 32;
+
+/// About how often a vertex occurs, in all graphs; `None` if it does not in those that are read.
+///
+/// `predicates` are those that enter and leave it. `edges` counts its edges of one, and says whether one is in the graphs
+/// that are read, unless that is known already. `as_predicate` counts the edges in these graphs that have it as their
+/// predicate.
+pub fn uses_of(
+    predicates: [(Direction, &[u32]); 2],
+    mut edges: impl FnMut(PredicateId, Direction, bool) -> (bool, u64),
+    as_predicate: impl FnOnce() -> u64,
+) -> Option<u64> {
+    let (mut uses, mut is_seen) = (0u64, false);
+    for (direction, all) in predicates {
+        for (i, &p) in all.iter().enumerate() {
+            if is_seen && i >= MOST_PREDICATES {
+                break;
+            }
+            let (seen, each) = edges(PredicateId(p), direction, is_seen);
+            is_seen |= seen;
+            uses = uses.saturating_add(each);
+        }
+    }
+    if !is_seen {
+        let each = as_predicate();
+        is_seen = each > 0;
+        uses = uses.saturating_add(each);
+    }
+    is_seen.then_some(uses)
+}
+
+/// [`uses_of`] of a vertex that the shard owns.
+pub(super) fn uses_at(
+    own: &OwnData<'_>,
+    (id, key): (u32, LocalKey),
+    (scope, statistics): (GraphScope<'_>, &Statistics),
+    scratch: &mut Vec<u32>,
+) -> Option<u64> {
+    let sets = own.sets();
+    let predicates = [
+        (Direction::In, sets.in_predicates(id)),
+        (Direction::Out, sets.out_predicates(id)),
+    ];
+    let edges = |p, direction, is_seen| {
+        let view = own.edges(p, direction);
+        let seen = is_seen || !view.read(key, scope, scratch).is_empty();
+        let each = view.default_degree(key);
+        (seen, each.saturating_add(view.named_degree(key)))
+    };
+    let as_predicate = || {
+        let p = own.predicate_of(id).map(|p| p.0 as usize);
+        let Some(of) = p.and_then(|p| statistics.predicates.get(p)) else {
+            return 0;
+        };
+        let default = if scope.sees(DEFAULT_GRAPH) {
+            of.edges
+        } else {
+            0
+        };
+        let named = if scope.sees_named() {
+            of.named_edges
+        } else {
+            0
+        };
+        default.saturating_add(named)
+    };
+    uses_of(predicates, edges, as_predicate)
+}

@@ -1,0 +1,275 @@
+//! A shard's own terms that have words: by its index of them, or by looking through its strings.
+
+use super::Reply;
+use super::uses::uses_at;
+use jindou_graph::segment::GraphScope;
+use jindou_graph::shard::LocalKey;
+use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_store::Base;
+use jindou_store::shard::OwnData;
+use jindou_text::{OpenText, SearchedTerms, TermJudge, WordQuery};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Longest text that is searched for, in bytes.
+const LONGEST: usize = 4096;
+/// Longest search: threads that answer are few.
+const LONGEST_TIME: Duration = Duration::from_secs(10);
+/// Time after which looking through terms, or comparing the index with its hash, ends for others to have a turn, and for
+/// the asking side to see whether the search was given up.
+const TURN: Duration = Duration::from_millis(20);
+/// Terms between two looks at the clock.
+const CHECK: u32 = 256;
+/// Resources of one answer; those of few words come first.
+const MOST_RESOURCES: usize = 500;
+/// Terms that are looked at for one answer.
+const MOST_TERMS: usize = 20_000;
+/// Resources that one string labels of which are candidates.
+const MOST_EACH: usize = 200;
+/// Bytes of terms after which no further one is taken.
+const MOST_BYTES: usize = 4 << 20;
+
+/// What is asked of one shard.
+pub(super) struct OwnSearch<'a> {
+    pub words: &'a [u8],
+    pub iris: bool,
+    pub scope: GraphScope<'a>,
+    pub labels: &'a [u32],
+    pub from: u64,
+    pub time: Duration,
+}
+
+/// Has bases compare their indexes of words with the hashes, as far as `stop` lets them. Returns true once all are.
+pub(crate) fn prepare<'b>(
+    bases: impl Iterator<Item = &'b Arc<Base>>,
+    stop: &mut dyn FnMut() -> bool,
+) -> bool {
+    let mut ready = true;
+    for index in bases.filter_map(|base| base.indexes().get::<OpenText>()) {
+        if !index.is_ready() {
+            index.prepare(stop);
+        }
+        ready &= index.is_ready();
+    }
+    ready
+}
+
+/// The shard's own terms that have the words.
+///
+/// # Errors
+/// [`Error::Shard`] where no words are asked for; [`Error::Damaged`].
+pub(super) fn find(base: &Base, own: OwnData<'_>, asked: &OwnSearch<'_>) -> Result<Reply> {
+    let text = std::str::from_utf8(asked.words).ok();
+    let text = text.filter(|t| t.len() <= LONGEST);
+    let query = text.and_then(WordQuery::new).ok_or_else(|| Error::Shard {
+        shard: own.number(),
+        message: "it was asked to search for what are no words".into(),
+    })?;
+    let kind = match asked.iris {
+        true => SearchedTerms::Iris,
+        false => SearchedTerms::Literals,
+    };
+    let begun = Instant::now();
+    let mut taker = TermTaker {
+        base,
+        own,
+        asked,
+        judge: TermJudge::new(&query, kind),
+        end: begun + asked.time.min(LONGEST_TIME),
+        turn: begun + asked.time.min(TURN),
+        seen: FxHashSet::default(),
+        resources: FxHashSet::default(),
+        ids: Vec::new(),
+        ends: Vec::new(),
+        bytes: Vec::new(),
+        subject_ends: Vec::new(),
+        subjects: Vec::new(),
+        cut: false,
+        scratch: Vec::new(),
+    };
+    let next = match base.indexes().get::<OpenText>() {
+        Some(index) => taker.by_index(index, &query, kind)?,
+        None if taker.are_labels_few(kind) => taker.by_labels(),
+        None => taker.by_strings(),
+    };
+    Ok(Reply::Words {
+        ids: taker.ids,
+        ends: taker.ends,
+        bytes: taker.bytes,
+        subject_ends: taker.subject_ends,
+        subjects: taker.subjects,
+        cut: taker.cut,
+        more: next.is_some(),
+        next: next.unwrap_or(0),
+    })
+}
+
+/// Collects the terms of an answer.
+struct TermTaker<'a> {
+    base: &'a Base,
+    own: OwnData<'a>,
+    asked: &'a OwnSearch<'a>,
+    judge: TermJudge<'a>,
+    /// The end of the search, and of this turn.
+    end: Instant,
+    turn: Instant,
+    seen: FxHashSet<u32>,
+    /// Resources that the answer has.
+    resources: FxHashSet<u32>,
+    ids: Vec<u32>,
+    ends: Vec<u32>,
+    bytes: Vec<u8>,
+    subject_ends: Vec<u32>,
+    subjects: Vec<u32>,
+    cut: bool,
+    scratch: Vec<u32>,
+}
+
+// What gives terms returns where to go on, if it ended with its turn.
+impl TermTaker<'_> {
+    fn by_index(
+        &mut self,
+        index: &OpenText,
+        query: &WordQuery,
+        kind: SearchedTerms,
+    ) -> Result<Option<u64>> {
+        let (end, turn) = (self.end, self.turn);
+        if !index.is_ready() {
+            index.prepare(&mut || Instant::now() >= turn);
+            if !index.is_ready() {
+                return Ok(Some(0));
+            }
+        }
+        let own = self.own;
+        let mut stop = || Instant::now() >= end;
+        let mut take = |number| self.take(own.id_of_number(number));
+        let whole = index.search(query, kind, &mut stop, &mut take)?;
+        self.cut |= !whole;
+        Ok(None)
+    }
+
+    /// True if looking at each label is faster than reading all strings, which takes a tenth of the time for each.
+    fn are_labels_few(&self, kind: SearchedTerms) -> bool {
+        let keys = |&p: &u32| {
+            let [default, named] = self.own.edges(PredicateId(p), Direction::In).key_counts();
+            u64::from(default) + u64::from(named)
+        };
+        let labels: u64 = self.asked.labels.iter().map(keys).sum();
+        let tags = self.judge.tags().iter();
+        let strings = tags.map(|&tag| self.base.dictionary().tag_range(tag).len() as u64);
+        kind == SearchedTerms::Literals && labels < strings.sum::<u64>() / 8
+    }
+
+    /// Looks at each label. Places are the number of the predicate and the first id.
+    fn by_labels(&mut self) -> Option<u64> {
+        let (mut at, mut first) = ((self.asked.from >> 32) as usize, self.asked.from as u32);
+        let mut ids = Vec::new();
+        while let Some(&p) = self.asked.labels.get(at) {
+            ids.clear();
+            let page = [first, CHECK];
+            let scope = self.asked.scope;
+            let of = PredicateId(p);
+            let more = self.own.keys(of, Direction::In, scope, page, &mut ids);
+            for &id in &ids {
+                if !self.take(id) {
+                    self.cut = true;
+                    return None;
+                }
+            }
+            let after = ids.last().and_then(|last| last.checked_add(1));
+            (at, first) = match after.filter(|_| more) {
+                Some(next) => (at, next),
+                None => (at + 1, 0),
+            };
+            if Instant::now() >= self.turn {
+                return Some((at as u64) << 32 | u64::from(first));
+            }
+        }
+        None
+    }
+
+    /// Reads the strings in their order. Places are positions there.
+    fn by_strings(&mut self) -> Option<u64> {
+        let dictionary = self.base.dictionary();
+        let tags = self.judge.tags().iter();
+        let mut ranges: Vec<_> = tags.map(|&tag| dictionary.tag_range(tag)).collect();
+        ranges.sort_unstable_by_key(|r| r.start);
+        let from = u32::try_from(self.asked.from).unwrap_or(u32::MAX);
+        for range in ranges {
+            let mut at = range.start.max(from);
+            while at < range.end {
+                let to = at.saturating_add(CHECK).min(range.end);
+                let mut found: Vec<Vec<u8>> = Vec::new();
+                let judge = &mut self.judge;
+                dictionary.strings().for_each(at..to, |_, term| {
+                    if judge.fit(term).is_some() {
+                        found.push(term.to_vec());
+                    }
+                });
+                for term in found {
+                    let number = dictionary.lookup(&term);
+                    if let Some(number) = number
+                        && !self.take(self.own.id_of_number(number.0))
+                    {
+                        self.cut = true;
+                        return None;
+                    }
+                }
+                at = to;
+                if Instant::now() >= self.turn {
+                    return Some(at.into());
+                }
+            }
+        }
+        None
+    }
+
+    /// Takes a term; false where no more are wanted.
+    fn take(&mut self, id: u32) -> bool {
+        // All shards have the terms of predicates, classes and graphs: their owner gives them.
+        let Some(key) = self.own.key(id) else {
+            return true;
+        };
+        if !self.seen.insert(id) {
+            return true;
+        }
+        if Instant::now() >= self.end {
+            return false;
+        }
+        let start = self.bytes.len();
+        let there = self.own.term(id, &mut self.bytes);
+        // Nothing in the index is trusted.
+        let term = self.bytes.get(start..).unwrap_or(&[]);
+        if there && self.judge.fit(term).is_some() && self.is_wanted(id, key) {
+            self.ids.push(id);
+            self.ends.push(self.bytes.len() as u32);
+            self.subject_ends.push(self.subjects.len() as u32);
+        } else {
+            self.bytes.truncate(start);
+        }
+        self.seen.len() < MOST_TERMS
+            && self.resources.len() < MOST_RESOURCES
+            && self.bytes.len() < MOST_BYTES
+    }
+
+    /// True for a label, whose subjects are then appended, and for an IRI that occurs.
+    fn is_wanted(&mut self, id: u32, key: LocalKey) -> bool {
+        let scope = self.asked.scope;
+        if self.asked.iris {
+            let all = (scope, self.base.statistics());
+            let is_used = uses_at(&self.own, (id, key), all, &mut self.scratch).is_some();
+            return is_used && self.resources.insert(id);
+        }
+        let before = self.subjects.len();
+        for &p in self.asked.labels {
+            let view = self.own.edges(PredicateId(p), Direction::In);
+            let subjects = view.read(key, scope, &mut self.scratch);
+            self.cut |= subjects.len() > MOST_EACH;
+            let subjects = &subjects[..subjects.len().min(MOST_EACH)];
+            self.subjects.extend_from_slice(subjects);
+            self.resources.extend(subjects);
+        }
+        self.subjects.len() > before
+    }
+}

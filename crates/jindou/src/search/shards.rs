@@ -1,0 +1,96 @@
+//! Candidates from all shards of a store that is cut. Each looks at its own terms ([`OtherShards::search_words`]); here they
+//! become one list, as those of one store.
+//!
+//! [`OtherShards::search_words`]: jindou_graph::shard::OtherShards::search_words
+
+use super::find::{MOST_CANDIDATES, MOST_TERMS, ResourceFinder, SearchCandidate, add};
+use jindou_graph::shard::{FoundTerm, Sharded, WordSearch};
+use jindou_model::term::{self, Parts};
+use jindou_model::{Charge, Result};
+use jindou_text::{SearchedTerms, TermJudge};
+use std::time::Instant;
+
+/// What one shard gave.
+#[derive(Clone, Copy, Default)]
+struct Given {
+    terms: usize,
+    candidates: usize,
+}
+
+impl ResourceFinder<'_> {
+    /// Looks for terms of a kind on all shards.
+    pub(super) fn look_in_shards(
+        &mut self,
+        sharded: &Sharded,
+        text: &str,
+        kind: SearchedTerms,
+        end: Instant,
+        charge: &mut Charge,
+    ) -> Result<()> {
+        let labels: Vec<u32> = self.sight.labels.iter().map(|l| l.1.0).collect();
+        let asked = WordSearch {
+            words: text,
+            iris: kind == SearchedTerms::Iris,
+            scope: self.sight.graphs.scope(),
+            labels: &labels,
+            end,
+        };
+        let mut judge = TermJudge::new(self.asked, kind);
+        let mut given = vec![Given::default(); sharded.blocks().shards() as usize];
+        let mut failed = None;
+        let mut take = |found: FoundTerm<'_>| {
+            let Some(given) = given.get_mut(found.shard as usize) else {
+                return false;
+            };
+            if !self.seen.insert(found.id) {
+                return true;
+            }
+            let before = self.candidates.len();
+            // A shard may be wrong, as an index may.
+            let taken = match judge.fit(found.canonical) {
+                Some(how) => self.take_found(kind, how, &found, charge),
+                None => Ok(()),
+            };
+            if let Err(e) = taken {
+                failed = Some(e);
+                return false;
+            }
+            given.terms += 1;
+            given.candidates += self.candidates.len() - before;
+            given.terms < MOST_TERMS && given.candidates < MOST_CANDIDATES
+        };
+        let whole = sharded.others().search_words(&asked, &mut take);
+        if let Some(e) = failed {
+            return Err(e);
+        }
+        self.complete &= whole;
+        self.sight.cancel.check()
+    }
+
+    /// Notes the resources that a term was found for.
+    fn take_found(
+        &mut self,
+        kind: SearchedTerms,
+        (fit, words): (jindou_text::Fit, usize),
+        found: &FoundTerm<'_>,
+        charge: &mut Charge,
+    ) -> Result<()> {
+        let candidate = |matched| SearchCandidate {
+            fit,
+            kind,
+            words,
+            matched,
+        };
+        match term::parts(found.canonical) {
+            Some(Parts::Iri(_)) => add(&mut self.candidates, charge, found.id, candidate(None)),
+            Some(Parts::String(text) | Parts::Lang(text, _)) => {
+                for &s in found.subjects {
+                    let matched = Some(text.to_owned());
+                    add(&mut self.candidates, charge, s, candidate(matched))?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
