@@ -2,7 +2,7 @@
 
 use crate::support::{World, opened};
 use jindou::complete::{Completer, Item, Request};
-use jindou::{Database, QueryOptions, UpdateOptions};
+use jindou::{Database, QueryOptions, Sharding, UpdateOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,6 +113,9 @@ fn words_of_labels_find_what_may_stand_at_the_cursor() {
     };
     for indexed in [false, true] {
         let world = World::new(&trig, indexed);
+        compare(&opened(&world.store()));
+        let sharding = Sharding::new(3).with_block_shift(Some(0));
+        let world = World::cut(&trig, indexed, sharding);
         compare(&opened(&world.store()));
     }
 }

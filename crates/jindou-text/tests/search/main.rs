@@ -6,6 +6,7 @@ mod files;
 mod growth;
 mod measure;
 mod model;
+mod shards;
 mod support;
 
 use jindou::search::{LabelOptions, Search};
@@ -172,40 +173,6 @@ fn a_reader_that_follows_finds_the_same() {
     db.recluster(&ReclusterOptions::default(), &Progress::default())
         .unwrap();
     caught_up(&model, &mut rng);
-}
-
-#[test]
-fn a_store_in_shards_says_that_it_cannot_and_has_labels() {
-    use jindou::parse::{Format, Sources};
-    use jindou::{LoadOptions, Sharding};
-    let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().join("store");
-    let mut rng = Rng(7);
-    let model = Model::random(&mut rng, 40, 200);
-    let sources = Sources::builder()
-        .text("test.trig", model.trig().into_bytes(), Format::TriG)
-        .build()
-        .unwrap();
-    let options = LoadOptions::default().with_sharding(Some(Sharding::new(3)));
-    Database::load(&dir, &sources, &options, &Progress::default()).unwrap();
-    let db = Database::open_with(&dir, &support::options()).unwrap();
-    let e = db.search(&Search::new("new")).unwrap_err().to_string();
-    assert!(e.contains("a store in shards has no index of words"), "{e}");
-    // No words are searched for.
-    compare(&db, &model, &mut rng, 0);
-    db.prepare_search();
-    let refused = options.with_indexes(texts());
-    let e = Database::load(
-        folder.path().join("other"),
-        &sources,
-        &refused,
-        &Progress::default(),
-    );
-    assert!(
-        e.unwrap_err()
-            .to_string()
-            .contains("without the index text")
-    );
 }
 
 #[test]

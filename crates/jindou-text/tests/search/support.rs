@@ -4,7 +4,7 @@ use jindou::parse::{Format, Sources};
 use jindou::search::{LabelOptions, Search, Searched, Text};
 use jindou::{
     Access, Database, Durability, Indexes, LoadOptions, OpenOptions, Progress, QueryOptions,
-    Result, Runtime,
+    Result, Runtime, Sharding,
 };
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,11 +33,23 @@ pub fn texts() -> Indexes {
 pub struct World(tempfile::TempDir);
 
 pub fn load(dir: &Path, trig: &str, indexed: bool, memory: u64) -> Result<()> {
+    load_cut(dir, trig, indexed, memory, None)
+}
+
+/// Loads a store that is cut, if it says how.
+pub fn load_cut(
+    dir: &Path,
+    trig: &str,
+    indexed: bool,
+    memory: u64,
+    sharding: Option<Sharding>,
+) -> Result<()> {
     let indexes = if indexed { texts() } else { Indexes::new() };
     let options = LoadOptions::default()
         .with_threads(2)
         .with_memory(memory)
-        .with_indexes(indexes);
+        .with_indexes(indexes)
+        .with_sharding(sharding);
     let sources = Sources::builder()
         .text("test.trig", trig.as_bytes().to_vec(), Format::TriG)
         .build()?;
@@ -48,6 +60,13 @@ impl World {
     pub fn new(trig: &str, indexed: bool) -> Self {
         let world = Self(tempfile::tempdir().unwrap());
         load(&world.store(), trig, indexed, 256 << 20).unwrap();
+        world
+    }
+
+    /// A store that is cut.
+    pub fn cut(trig: &str, indexed: bool, sharding: Sharding) -> Self {
+        let world = Self(tempfile::tempdir().unwrap());
+        load_cut(&world.store(), trig, indexed, 256 << 20, Some(sharding)).unwrap();
         world
     }
 
