@@ -38,13 +38,20 @@ impl Server {
 
     /// Status and body of an answer.
     fn ask(&self, query: &str) -> (u16, String) {
+        self.get("query", &[("query", query)], "text/csv")
+    }
+
+    fn get(&self, route: &str, parameters: &[(&str, &str)], accept: &str) -> (u16, String) {
         let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .proxy(None)
             .timeout_global(Some(Duration::from_secs(20)));
         let agent: ureq::Agent = config.build().into();
-        let request = agent.get(&self.url).query("query", query);
-        let mut response = request.header("accept", "text/csv").call().unwrap();
+        let mut request = agent.get(self.url.replace("/query", &format!("/{route}")));
+        for (name, value) in parameters {
+            request = request.query(*name, *value);
+        }
+        let mut response = request.header("accept", accept).call().unwrap();
         let status = response.status().as_u16();
         (status, response.body_mut().read_to_string().unwrap())
     }
@@ -53,6 +60,19 @@ impl Server {
         let (status, body) = self.ask(query);
         assert_eq!(status, 200, "{body}");
         body.lines().count() as u64 - 1
+    }
+
+    /// Waits until a search has this status, and returns its answer.
+    fn search_comes_to(&self, status: u16) -> String {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            let (got, body) = self.get("search", &[("q", "some one")], "application/json");
+            if got == status {
+                return body;
+            }
+            assert!(Instant::now() < until, "{got}: {body}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Waits until it answers.
@@ -125,6 +145,10 @@ fn log(folder: &Path) -> (PathBuf, fs::File) {
 }
 
 fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
+    start_servers(folder, store, fabric, 2)
+}
+
+fn start_servers(folder: &Path, store: &str, fabric: &str, count: usize) -> (Running, Vec<Server>) {
     let (path, file) = log(folder);
     let mut child = jindou(folder)
         .args([
@@ -133,7 +157,7 @@ fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
             "--store",
             store,
             "--servers",
-            "2",
+            &count.to_string(),
             "--port",
             "0",
             "--fabric",
@@ -145,7 +169,7 @@ fn start(folder: &Path, store: &str, fabric: &str) -> (Running, Vec<Server>) {
         .unwrap();
     let mut servers = Vec::new();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    while servers.len() < 2 {
+    while servers.len() < count {
         let line = lines.next().expect("a line a server").unwrap();
         // server-0: http://127.0.0.1:…/query, process …, shards …
         let Some((_, rest)) = line.split_once(": http") else {
@@ -324,6 +348,92 @@ fn servers_answer_together_and_fail_with_a_name() {
         !o.status.success() && err.contains("cannot be updated yet"),
         "{err}"
     );
+}
+
+/// What a search has found, without the time that it took.
+fn found(document: &str) -> serde_json::Value {
+    let mut document: serde_json::Value = serde_json::from_str(document).expect(document);
+    let ms = document.as_object_mut().unwrap().remove("ms");
+    assert!(ms.is_some_and(|ms| ms.is_number()));
+    document
+}
+
+/// The command and each of three servers find by words what the command finds in the whole store.
+#[test]
+fn each_server_searches_all_shards() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut text = String::from(
+        "@prefix : <http://e/> . @prefix l: <http://www.w3.org/2000/01/rdf-schema#> .\n\
+         :knows l:label \"acquainted with\" . :Person l:label \"human being\"@en .\n",
+    );
+    for n in 0..60 {
+        text += &format!(
+            ":person{n} a :Person ; l:label \"Some One {n}\"@en, \"Irgendwer {n}\"@de ; :knows :person{} .\n",
+            n / 2
+        );
+    }
+    fs::write(folder.join("d.ttl"), text).unwrap();
+    good(folder, &["load", "--store", "whole", "d.ttl"]);
+    let indexed = ["load", "--text", "--shards", "4", "--store", "s", "d.ttl"];
+    good(folder, &indexed);
+    good(folder, &["load", "--shards", "4", "--store", "t", "d.ttl"]);
+    good(folder, &["check", "--store", "s"]);
+    assert!(folder.join("s/shard-3/index-text.jd").exists());
+    let questions = ["some one", "irgendwer 4", "person", "acquainted", "nothing"];
+    let by_command = |store: &str, words: &str| {
+        let more = ["--format", "json", "--lang", "de", "--timeout", "60s"];
+        let args = [&["search", "--store", store, words][..], &more].concat();
+        let o = run(folder, &args);
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert!(o.status.success(), "{args:?}: {err}");
+        found(&String::from_utf8(o.stdout).unwrap())
+    };
+    for words in questions {
+        let want = by_command("whole", words);
+        assert_eq!(want["complete"], true);
+        assert_eq!(by_command("s", words), want, "{words}");
+        assert_eq!(by_command("t", words), want, "{words}");
+    }
+    for store in ["s", "t"] {
+        let (_cluster, servers) = start_servers(folder, store, "tls", 3);
+        let json = "application/json";
+        for server in &servers {
+            wait_for_http(&server.url);
+            // Its peers may not be there yet.
+            server.search_comes_to(200);
+            for words in questions {
+                let parameters = [("q", words), ("lang", "de"), ("timeout", "2s")];
+                let (status, body) = server.get("search", &parameters, json);
+                assert_eq!(status, 200, "{body}");
+                assert_eq!(found(&body), by_command("whole", words), "{words}");
+            }
+            for (text, item) in [
+                ("PREFIX : <http://e/> SELECT * { ?x acquainted", ":knows"),
+                ("PREFIX : <http://e/> SELECT * { ?x a human", ":Person"),
+                (
+                    "PREFIX : <http://e/> SELECT * { ?x :knows Irgendwer",
+                    ":person0",
+                ),
+            ] {
+                let parameters = [("text", text), ("timeout", "1s"), ("limit", "200")];
+                let (status, body) = server.get("complete", &parameters, json);
+                assert_eq!(status, 200, "{body}");
+                let items: serde_json::Value = serde_json::from_str(&body).unwrap();
+                let mut all = items["items"].as_array().unwrap().iter();
+                let is = |i: &serde_json::Value| i["text"] == item && i["label"].is_string();
+                assert!(all.any(is), "{text}: {body}");
+            }
+            let parameters = [("iri", "http://e/person7"), ("lang", "de")];
+            let (_, body) = server.get("labels", &parameters, json);
+            assert!(body.contains("Irgendwer 7"), "{body}");
+            let (_, described) = server.get("query", &[], "text/turtle");
+            assert!(described.contains("urn:jindou:feature:search"));
+        }
+        servers[2].signal(libc::SIGKILL);
+        let body = servers[0].search_comes_to(503);
+        assert!(body.contains("server-2"), "{body}");
+    }
 }
 
 /// Seconds of processor time that a process has taken.

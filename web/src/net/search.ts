@@ -25,7 +25,7 @@ export interface Found {
 
 /** Results that are asked for. */
 const MOST = 20;
-/** Labels that are looked through where the server cannot search: its store is in shards. */
+/** Labels that are looked through where the server cannot search. */
 const LOOKED = 200_000;
 /** Seconds for that. */
 const PATIENCE = 2;

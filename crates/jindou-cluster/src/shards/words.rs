@@ -60,6 +60,15 @@ pub(crate) fn prepare<'b>(
 /// # Errors
 /// [`Error::Shard`] where no words are asked for; [`Error::Damaged`].
 pub(super) fn find(base: &Base, own: OwnData<'_>, asked: &OwnSearch<'_>) -> Result<Reply> {
+    find_within(base, own, asked, TURN)
+}
+
+fn find_within(
+    base: &Base,
+    own: OwnData<'_>,
+    asked: &OwnSearch<'_>,
+    turn: Duration,
+) -> Result<Reply> {
     let text = std::str::from_utf8(asked.words).ok();
     let text = text.filter(|t| t.len() <= LONGEST);
     let query = text.and_then(WordQuery::new).ok_or_else(|| Error::Shard {
@@ -77,7 +86,7 @@ pub(super) fn find(base: &Base, own: OwnData<'_>, asked: &OwnSearch<'_>) -> Resu
         asked,
         judge: TermJudge::new(&query, kind),
         end: begun + asked.time.min(LONGEST_TIME),
-        turn: begun + asked.time.min(TURN),
+        turn: begun + asked.time.min(turn),
         seen: FxHashSet::default(),
         resources: FxHashSet::default(),
         ids: Vec::new(),
@@ -271,5 +280,104 @@ impl TermTaker<'_> {
             self.resources.extend(subjects);
         }
         self.subjects.len() > before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::near_of_terms;
+    use jindou_model::term;
+    use jindou_store::shard::{Placement, Sharding};
+    use jindou_store::testing::{TermQuad, canonical};
+    use oxrdf::{GraphName, Literal, NamedNode, Quad};
+
+    fn quad(subject: usize, property: &str, text: &str) -> TermQuad {
+        let node = |name: &str| NamedNode::new_unchecked(format!("http://e/{name}"));
+        canonical(&Quad {
+            subject: node(&format!("Thing{subject}")).into(),
+            predicate: node(property),
+            object: Literal::new_simple_literal(text).into(),
+            graph_name: GraphName::DefaultGraph,
+        })
+    }
+
+    /// All ids that one shard gives, with turns of this length, and the number of turns.
+    fn all(base: &Base, iris: bool, turn: Duration) -> (Vec<u32>, usize) {
+        let own = base.own_data().unwrap();
+        let label = |name: &str| {
+            let mut iri = Vec::new();
+            term::push_iri(&format!("http://e/{name}"), &mut iri);
+            let mut ids = Vec::new();
+            own.lookup(&[&iri], &mut ids);
+            own.predicate_of(ids[0]).unwrap().0
+        };
+        let labels = [label("name"), label("title")];
+        let (mut found, mut from, mut turns) = (Vec::new(), 0, 0);
+        loop {
+            let asked = OwnSearch {
+                words: b"thing 7",
+                iris,
+                scope: GraphScope::Default,
+                labels: &labels,
+                from,
+                time: Duration::from_secs(60),
+            };
+            let Ok(Reply::Words {
+                ids,
+                ends,
+                bytes,
+                cut: false,
+                more,
+                next,
+                ..
+            }) = find_within(base, own, &asked, turn)
+            else {
+                panic!("no terms");
+            };
+            assert_eq!(ends.last().map_or(0, |&e| e as usize), bytes.len());
+            found.extend(ids);
+            turns += 1;
+            if !more {
+                found.sort_unstable();
+                // A string that two properties have may come twice.
+                found.dedup();
+                return (found, turns);
+            }
+            assert!(next > from);
+            from = next;
+        }
+    }
+
+    /// However short the turns are: all terms, of all labels or of all strings.
+    #[test]
+    fn turns_together_are_one_search() {
+        for others in [0, 8_000] {
+            let mut quads: Vec<TermQuad> = (0..2_000)
+                .flat_map(|n| {
+                    let property = ["name", "title"][n % 2];
+                    let both = (n % 14 == 7).then(|| quad(n, "name", &format!("thing {n}")));
+                    [quad(n, property, &format!("thing {n}"))]
+                        .into_iter()
+                        .chain(both)
+                })
+                .collect();
+            quads.extend((0..others).map(|n| quad(n, "note", &format!("thing 7 note {n}"))));
+            let sharding = Sharding::new(3).with_placement(Placement::Hash);
+            let (_folder, near) = near_of_terms(&quads, sharding.with_block_shift(Some(0)));
+            let near = near.unwrap();
+            for iris in [false, true] {
+                let mut together = 0;
+                for base in near.shards() {
+                    let (whole, one) = all(base, iris, Duration::from_secs(60));
+                    let (short, many) = all(base, iris, Duration::ZERO);
+                    assert_eq!(whole, short);
+                    assert!(one == 1 && many > 1, "{one} {many}");
+                    together += whole.len();
+                }
+                // 7, 70 to 79, 700 to 799 of 2,000.
+                assert!(iris && others > 0 || together == 111, "{together}");
+            }
+        }
     }
 }
