@@ -350,7 +350,7 @@ fn servers_answer_together_and_fail_with_a_name() {
     );
 }
 
-/// What a search has found, without the time that it took.
+/// The answer of a search without the time that it took.
 fn found(document: &str) -> serde_json::Value {
     let mut document: serde_json::Value = serde_json::from_str(document).expect(document);
     let ms = document.as_object_mut().unwrap().remove("ms");

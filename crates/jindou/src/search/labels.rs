@@ -125,8 +125,9 @@ pub(super) fn of(
         .collect())
 }
 
-/// Vertices between two looks at the clock.
+/// Vertices between two looks at the clock, and where their labels are fetched from other shards.
 const LOOK: usize = 64;
+const FETCHED: usize = 1024;
 
 /// Of each vertex the label, in any language, that has the words best, as far as the time goes.
 ///
@@ -147,7 +148,12 @@ pub(super) fn with(
     let (mut scratch, mut text, mut folder) = (Vec::new(), String::new(), Folder::default());
     let vocabulary = Graph::vocabulary(sight.snapshot);
     let mut decoding = vocabulary.decoding();
-    for (ids, best) in ids.chunks(LOOK).zip(best.chunks_mut(LOOK)) {
+    // A round is worth more of them.
+    let look = match sight.snapshot.is_sharded() {
+        true => FETCHED,
+        false => LOOK,
+    };
+    for (ids, best) in ids.chunks(look).zip(best.chunks_mut(look)) {
         if Instant::now() >= end {
             break;
         }

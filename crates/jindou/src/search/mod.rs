@@ -22,7 +22,7 @@ mod sight;
 mod tail;
 
 pub use jindou_text::Text;
-pub(crate) use sight::{id_of, ids_of};
+pub(crate) use sight::ids_of;
 pub(crate) use tail::TailTexts;
 
 use crate::database::watching;

@@ -10,7 +10,7 @@ use jindou_model::{Charge, Result};
 use jindou_text::{SearchedTerms, TermJudge};
 use std::time::Instant;
 
-/// What one shard gave.
+/// Numbers of what one shard gave.
 #[derive(Clone, Copy, Default)]
 struct Given {
     terms: usize,

@@ -21,7 +21,7 @@ pub(super) struct LabelSight<'a> {
 }
 
 /// The id of an IRI.
-pub(crate) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
+pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     let mut canonical = Vec::with_capacity(iri.len() + 1);
     term::push_iri(iri, &mut canonical);
     snapshot.lookup(&canonical)
@@ -54,7 +54,7 @@ pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId
             let mut canonical = Vec::with_capacity(iri.len() + 1);
             term::push_iri(iri, &mut canonical);
             let mut found = Vec::with_capacity(1);
-            own.lookup(&[&canonical], &mut found);
+            own.lookup(&[canonical.as_slice()], &mut found);
             found.pop()?
         }
     };
