@@ -15,6 +15,7 @@ mod prefixes;
 mod prepared;
 mod query;
 mod search;
+mod skips;
 mod sparql;
 mod store;
 mod update;
