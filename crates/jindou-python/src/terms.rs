@@ -253,7 +253,7 @@ impl Lit {
 }
 
 impl Lit {
-    /// What a numeric literal's Python value makes of itself.
+    /// The value as another type of number, by a method of Python's.
     fn number<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
         let value = self.to_python(py)?;
         if !value.hasattr(method)? {

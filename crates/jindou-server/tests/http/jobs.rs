@@ -79,7 +79,7 @@ fn who_may_not_write_may_not_do_that() {
     let server = serve(&data, options());
     let refused = call(&server, "POST", "/admin/recluster");
     assert_eq!((refused.status, &*refused.problem()), (403, "read-only"));
-    // Without a place for backups none can be made, and to look is no error.
+    // Without a folder for backups none can be made; asking for the state is allowed.
     assert_eq!(call(&server, "POST", "/admin/backup").status, 404);
     let state = call(&server, "GET", "/admin/backup");
     assert_eq!(
