@@ -1,6 +1,6 @@
 //! Examples at the end of help texts.
 
-/// Those of the whole command.
+/// Examples of the whole command.
 pub const FIRST: &str = "\
 Examples:
   jindou query --data planets.ttl 'SELECT * { ?s ?p ?o }'   ask a file
@@ -10,7 +10,7 @@ Examples:
   jindou serve new.store --writable                         begin with nothing
 ";
 
-/// Those of each command, after its options.
+/// Examples of each command, shown after its options.
 pub const EXAMPLES: &[(&str, &str)] = &[
     (
         "serve",
