@@ -44,6 +44,8 @@ ABILITIES = {
     "__enter__": "`with`",
     "__hash__": "hashing",
     "__eq__": "`==`",
+    "__float__": "`float()`",
+    "__int__": "`int()`",
     "__arrow_c_stream__": "the Arrow C stream interface",
     "_repr_html_": "display in notebooks",
 }

@@ -6,9 +6,7 @@ import { demo, end, run, serve, visit } from "./e2e/setup.mjs";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 const file = process.argv[2] ?? join(root, "docs/pictures/page.png");
-const question = `PREFIX : <http://example.org/sky/>
-PREFIX v: <http://example.org/sky/vocabulary#>
-PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+const question = `PREFIX v: <http://example.org/sky/vocabulary#>
 # Moons found before 1700, and who found them
 SELECT ?moon ?planet ?finder ?day WHERE {
   GRAPH ?system { ?moon v:orbits ?planet ; v:discoveredBy ?p ; v:discoveredOn ?day }
@@ -18,11 +16,11 @@ SELECT ?moon ?planet ?finder ?day WHERE {
 
 try {
   const address = await serve({ files: demo, options: [] });
-  const { page, faults } = await visit(address, { viewport: { width: 960, height: 700 }, colorScheme: "light" });
+  const { page, faults } = await visit(address, { viewport: { width: 1080, height: 700 }, colorScheme: "light" });
   await run(page, question);
   await page.waitForTimeout(300);
   const bottom = await page.evaluate(() => Math.max(...[...document.querySelectorAll('[role="row"], tr')].map((e) => e.getBoundingClientRect().bottom)));
-  await page.screenshot({ path: file, clip: { x: 0, y: 0, width: 960, height: Math.min(700, Math.ceil(bottom) + 12) } });
+  await page.screenshot({ path: file, clip: { x: 0, y: 0, width: 1080, height: Math.min(700, Math.ceil(bottom) + 12) } });
   if (faults.length > 0) throw new Error(faults.join("\n"));
   console.log(`wrote ${file}`);
 } finally {

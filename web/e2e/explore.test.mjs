@@ -1,6 +1,7 @@
 // The first hour: data that is there is seen, an empty store begins with a drop, names in place of IRIs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createServer } from "node:http";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { audit, demo, end, ended, folder, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
@@ -163,6 +164,26 @@ test("a text is pasted; an address is the server's to fetch", async () => {
   await page.getByRole("button", { name: "Load URL" }).click();
   await page.locator(".uploading .error", { hasText: "--load-allow" }).waitFor();
   await shot(page, "load-url");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a document from a URL replaces a graph where that is asked for", async () => {
+  const documents = createServer((_, response) => response.writeHead(200, { "Content-Type": "text/turtle" }).end("<http://e/new> <http://e/p> 1 ."));
+  await new Promise((resolve) => documents.listen(0, "127.0.0.1", resolve));
+  const { port } = documents.address();
+  const own = await serve({ turtle: "<http://e/a> <http://e/p> 1 . <http://e/b> <http://e/p> 2 .", options: ["--writable", "--load-allow", `127.0.0.1:${port}`] });
+  const { page, faults, close } = await visit(own, { hash: "#/data" });
+  await page.getByText("Give a URL").click();
+  await page.getByLabel("Address of a document").fill(`http://127.0.0.1:${port}/data.ttl`);
+  await page.getByLabel("replace the graph's contents").check();
+  await page.getByLabel("skip statements that are malformed").check();
+  await page.getByRole("button", { name: "Load URL" }).click();
+  await page.locator(".uploading .error", { hasText: "choose one of the two" }).waitFor();
+  await page.getByLabel("skip statements that are malformed").uncheck();
+  await page.getByRole("button", { name: "Load URL" }).click();
+  await page.getByText("1 quad added, 2 quads removed by 2 operations.").waitFor();
+  documents.close();
   assert.deepEqual(faults, []);
   await close();
 });

@@ -369,6 +369,14 @@ test("backups are seen while they run and when they are done", async () => {
   await shot(page, "jobs");
   assert.deepEqual(faults, []);
   await close();
+  // Where there is no place for them, the page says nothing of them, and asks without an error.
+  const none = await visit(await serve({ files: demo }));
+  const refused = [];
+  none.page.on("response", (response) => response.status() >= 400 && refused.push(response.url()));
+  await none.page.goto(`${none.page.url().replace(/#.*$/, "")}#/server`);
+  await none.page.locator("table.jobs tr", { hasText: "Reclustering" }).waitFor();
+  assert.deepEqual([await none.page.locator("table.jobs tr", { hasText: "Backup" }).count(), refused], [0, []]);
+  await none.close();
 });
 
 test("a resource: what it says, what points at it, by pages", async () => {
@@ -482,8 +490,15 @@ test("files are loaded with the loader's errors, updates say what they changed",
   await page.locator(".list", { hasText: "Named graphs" }).getByText("ns:g").waitFor();
   await shot(page, "data");
   await page.goto(`${own}#/query`);
+  await run(page, "SELECT * { ?s ?p ?o } LIMIT 3");
+  const answer = page.locator(".grid");
+  await answer.waitFor();
   await write(page, "DELETE WHERE { GRAPH <http://e/g> { ?s ?p ?o } }");
   await page.keyboard.press("Control+Enter");
+  await page.getByRole("button", { name: "Run the update" }).waitFor();
+  // The answer of the text before does not stand below the question.
+  assert.equal(await answer.isVisible(), false);
+  assert.equal(await page.locator(".status").isVisible(), false);
   await page.getByRole("button", { name: "Run the update" }).click();
   await page.getByText("0 quads added, 5,000 quads removed by 1 operation.").waitFor();
   assert.deepEqual(faults, []);

@@ -83,7 +83,7 @@ function candidates(counts: Counts): string[] {
 export async function examples(counts: Counts): Promise<Example[]> {
   const made: Example[] = [];
   const about = await data();
-  if (counts.classes.length > 0) made.push(example("What kinds of things there are", () => "SELECT ?class (COUNT(*) AS ?things) WHERE {\n  ?thing a ?class\n}\nGROUP BY ?class\nORDER BY DESC(?things)\n"));
+  if (counts.classes.length > 0) made.push(example("Which classes are there?", () => "SELECT ?class (COUNT(*) AS ?things) WHERE {\n  ?thing a ?class\n}\nGROUP BY ?class\nORDER BY DESC(?things)\n"));
   // The first of some large classes whose instances have names: its table says most.
   let main = telling(counts);
   let uses: Use[] = [];
@@ -99,21 +99,21 @@ export async function examples(counts: Counts): Promise<Example[]> {
     const label = LABELS.find((l) => uses.some((u) => u.predicate === l));
     const facts = uses.filter((u) => u.predicate !== RDF_TYPE && u.predicate !== label).slice(0, 2);
     const link = uses.find((u) => u.predicate !== RDF_TYPE && u.iris * 2 > u.count);
-    made.push(example(`A table of ${name}`, (n) => {
+    made.push(example(`Instances of ${name} as a table`, (n) => {
       const lines = [`  ?x a ${n(main)} .`];
       if (label) lines.push(`  ?x ${n(label)} ?label .`);
       facts.forEach((f, i) => lines.push(label || i > 0 ? `  OPTIONAL { ?x ${n(f.predicate)} ?${variable(f.predicate)} }` : `  ?x ${n(f.predicate)} ?${variable(f.predicate)} .`));
       return `SELECT * WHERE {\n${lines.join("\n")}\n}\nLIMIT 100\n`;
     }));
-    made.push(example(`Which predicates ${name} has`, (n) => `SELECT ?predicate (COUNT(*) AS ?triples) WHERE {\n  ?x a ${n(main)} .\n  ?x ?predicate ?value\n}\nGROUP BY ?predicate\nORDER BY DESC(?triples)\n`));
-    if (link) made.push(example(`What ${name} points at by ${word(link.predicate)}, most often first`, (n) => `SELECT ?value (COUNT(*) AS ?times) WHERE {\n  ?x a ${n(main)} .\n  ?x ${n(link.predicate)} ?value\n}\nGROUP BY ?value\nORDER BY DESC(?times)\nLIMIT 20\n`));
-    made.push(example(`A drawing of five ${name}`, (n) => `CONSTRUCT { ?x ?p ?o } WHERE {\n  { SELECT ?x WHERE { ?x a ${n(main)} } LIMIT 5 }\n  ?x ?p ?o\n}\nLIMIT 100\n`));
+    made.push(example(`Which predicates do instances of ${name} have?`, (n) => `SELECT ?predicate (COUNT(*) AS ?triples) WHERE {\n  ?x a ${n(main)} .\n  ?x ?predicate ?value\n}\nGROUP BY ?predicate\nORDER BY DESC(?triples)\n`));
+    if (link) made.push(example(`Most frequent values of ${word(link.predicate)} for ${name}`, (n) => `SELECT ?value (COUNT(*) AS ?times) WHERE {\n  ?x a ${n(main)} .\n  ?x ${n(link.predicate)} ?value\n}\nGROUP BY ?value\nORDER BY DESC(?times)\nLIMIT 20\n`));
+    made.push(example(`Five instances of ${name} as a graph`, (n) => `CONSTRUCT { ?x ?p ?o } WHERE {\n  { SELECT ?x WHERE { ?x a ${n(main)} } LIMIT 5 }\n  ?x ?p ?o\n}\nLIMIT 100\n`));
   } else if (counts.predicates.length > 0) {
     const [first] = counts.predicates;
     if (first) made.push(example(`Triples with ${word(first.iri)}`, (n) => `SELECT * WHERE {\n  ?s ${n(first.iri)} ?o\n}\nLIMIT 100\n`));
   }
-  if (about && about.namedQuads > 0) made.push(example("How large each graph is", () => "SELECT ?graph (COUNT(*) AS ?triples) WHERE {\n  GRAPH ?graph { ?s ?p ?o }\n}\nGROUP BY ?graph\nORDER BY DESC(?triples)\n"));
-  if (counts.triples > 0) made.push(example("How large the data is", () => "SELECT (COUNT(*) AS ?triples) WHERE {\n  ?s ?p ?o\n}\n"));
+  if (about && about.namedQuads > 0) made.push(example("How large is each named graph?", () => "SELECT ?graph (COUNT(*) AS ?triples) WHERE {\n  GRAPH ?graph { ?s ?p ?o }\n}\nGROUP BY ?graph\nORDER BY DESC(?triples)\n"));
+  if (counts.triples > 0) made.push(example("How many triples are there?", () => "SELECT (COUNT(*) AS ?triples) WHERE {\n  ?s ?p ?o\n}\n"));
   return made;
 }
 

@@ -5,26 +5,27 @@ use crate::loading::{Keywords, Reading};
 use crate::options::{of_query, of_update};
 use crate::prefixes::Prefixes;
 use crate::prepared::{self, Bindings, Kept};
-use crate::quads::Quads;
+use crate::profile::Profile;
+use crate::quads::{Quads, write_quads};
 use crate::solutions::Solutions;
 use crate::terms;
 use crate::triples::{Triples, unexpected};
 use crate::update::{Report, Transaction, batch, not_within};
 use crate::wait::interruptible;
-use jindou::oxrdf::Term;
+use jindou::oxrdf::{GraphName, Term};
 use jindou::results::{Collector, Prefixes as Names};
 use jindou::{
-    Access, Answer, Database, Durability, MergeOptions, OpenOptions, PlannedQuery, ProfileNode,
-    Progress, QuadMatches, QuadPattern, QueryForm, QueryOptions, QueryReport, ResultFormat,
-    ResultWriter, Runtime, UpdateOptions, Verify,
+    Access, Answer, CancelToken, Database, Durability, MergeOptions, OpenOptions, PlannedQuery,
+    Progress, QuadMatches, QuadPattern, QueryForm, QueryOptions, ResultFormat, ResultWriter,
+    Runtime, UpdateOptions, Verify,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::fs::File;
-use std::io::BufWriter;
-use std::path::PathBuf;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ThreadId;
 
@@ -180,6 +181,14 @@ fn any_graph() -> Py<PyAny> {
     Python::attach(|py| py.Ellipsis())
 }
 
+/// The graph of a pattern: any for `...`.
+fn graph_pattern(name: &Bound<'_, PyAny>) -> PyResult<Option<GraphName>> {
+    match name.is(name.py().Ellipsis()) {
+        true => Ok(None),
+        false => terms::graph_of(Some(name)).map(Some),
+    }
+}
+
 #[pymethods]
 impl PyDatabase {
     /// Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
@@ -190,6 +199,9 @@ impl PyDatabase {
     /// without a PREFIX; true by default), `cancel` (a
     /// `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
     #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+    )]
     fn query<'py>(
         &self,
         py: Python<'py>,
@@ -206,6 +218,9 @@ impl PyDatabase {
     /// Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
     /// names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may read `file:` IRIs of), `cancel`.
     #[pyo3(signature = (text, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, base=None, graph=None, using_graphs=None, using_named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, load_from=None, cancel=None)"
+    )]
     fn update(
         &self,
         py: Python<'_>,
@@ -219,6 +234,7 @@ impl PyDatabase {
 
     /// Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`.
     #[pyo3(signature = (**keywords))]
+    #[pyo3(text_signature = "($self, *, timeout=None, memory=None, cancel=None)")]
     fn transaction(
         this: &Bound<'_, Self>,
         keywords: Option<&Bound<'_, PyDict>>,
@@ -231,6 +247,9 @@ impl PyDatabase {
     /// Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
     /// `threads`, `cancel`.
     #[pyo3(signature = (*files, **keywords))]
+    #[pyo3(
+        text_signature = "($self, *files, format=None, graph=None, base=None, text=None, lenient=False, progress=None, timeout=None, memory=None, threads=None, cancel=None)"
+    )]
     fn load(
         &self,
         py: Python<'_>,
@@ -280,16 +299,11 @@ impl PyDatabase {
         graph_name: Py<PyAny>,
     ) -> PyResult<Quads> {
         let term = |value: Option<&Bound<'_, PyAny>>| value.map(terms::term_of).transpose();
-        let graph_name = graph_name.bind(py);
-        let graph = match graph_name.is(py.Ellipsis()) {
-            true => None,
-            false => Some(terms::graph_of(Some(graph_name))?),
-        };
         let pattern = QuadPattern::default()
             .with_subject(term(subject)?)
             .with_predicate(term(predicate)?)
             .with_object(term(object)?)
-            .with_graph(graph);
+            .with_graph(graph_pattern(graph_name.bind(py))?);
         Ok(Quads::new(self.matching(py, &pattern)?))
     }
 
@@ -335,6 +349,9 @@ impl PyDatabase {
 
     /// The plan of a query, step by step, with estimates; the query is not run. Keywords as of `query`.
     #[pyo3(signature = (text, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
     fn explain(
         &self,
         py: Python<'_>,
@@ -349,6 +366,9 @@ impl PyDatabase {
     /// Reasons why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`, `column`
     /// (`None` where it has no place) and `suggestions`. An empty list for a query that has rows. Keywords as of `query`.
     #[pyo3(signature = (text, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
     fn why_empty<'py>(
         &self,
         py: Python<'py>,
@@ -375,6 +395,9 @@ impl PyDatabase {
     /// Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten. Keywords as of
     /// `query`.
     #[pyo3(signature = (text, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
     fn profile(
         &self,
         py: Python<'_>,
@@ -387,12 +410,15 @@ impl PyDatabase {
             let mut writer = ResultWriter::new(std::io::sink(), ResultFormat::Tsv);
             db.run(text, &options, &mut writer)
         })
-        .map(|report| Profile { report })
+        .map(Profile::new)
     }
 
     /// Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"`, `"table"`; for triples `"turtle"`, `"ntriples"`
     /// and others. Gives the bytes, or writes them to the file `to` and gives the number of rows. Other keywords as of `query`.
     #[pyo3(signature = (text, format = "json", *, to = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, format='json', *, to=None, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
     fn serialize<'py>(
         &self,
         py: Python<'py>,
@@ -424,6 +450,37 @@ impl PyDatabase {
             db.run(text, &options, &mut writer)
         })?;
         Ok(report.rows.into_pyobject(py)?.into_any())
+    }
+
+    /// Writes all quads, or those of one graph, as N-Quads: gives the bytes, or writes them to the file `to` and gives the number of
+    /// quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of quads use the command `jindou dump`, which
+    /// also writes the other formats.
+    #[pyo3(signature = (to = None, *, graph_name = any_graph()))]
+    #[pyo3(text_signature = "($self, to=None, *, graph_name=...)")]
+    fn dump<'py>(
+        &self,
+        py: Python<'py>,
+        to: Option<PathBuf>,
+        graph_name: Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let pattern = QuadPattern::default().with_graph(graph_pattern(graph_name.bind(py))?);
+        let found = self.matching(py, &pattern)?;
+        let cancel = CancelToken::new();
+        let Some(to) = to else {
+            let bytes = interruptible(py, &cancel, || {
+                let mut bytes = Vec::new();
+                write_quads(&found, &mut bytes, Path::new("memory"), &cancel)?;
+                Ok(bytes)
+            })?;
+            return Ok(PyBytes::new(py, &bytes).into_any());
+        };
+        interruptible(py, &cancel, || {
+            let file = File::create(&to).map_err(|e| jindou::Error::io(&to, e))?;
+            let mut out = BufWriter::with_capacity(1 << 16, file);
+            write_quads(&found, &mut out, &to, &cancel)?;
+            out.flush().map_err(|e| jindou::Error::io(&to, e))
+        })?;
+        Ok(found.len().into_pyobject(py)?.into_any())
     }
 
     /// Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances.
@@ -569,83 +626,4 @@ pub fn run_query<'py>(
             }
         }
     }
-}
-
-/// The profile of a query that was run: `print` it, or walk its `tree`.
-#[pyclass(frozen, name = "Profile", module = "jindou")]
-pub struct Profile {
-    report: QueryReport,
-}
-
-#[pymethods]
-impl Profile {
-    /// Number of rows of the answer.
-    #[getter]
-    fn rows(&self) -> u64 {
-        self.report.rows
-    }
-
-    /// Seconds of parsing and planning.
-    #[getter]
-    fn plan_seconds(&self) -> f64 {
-        self.report.plan_time.as_secs_f64()
-    }
-
-    /// Seconds of running, decoding and writing.
-    #[getter]
-    fn run_seconds(&self) -> f64 {
-        self.report.run_time.as_secs_f64()
-    }
-
-    /// True if the plan was in the cache.
-    #[getter]
-    fn plan_cached(&self) -> bool {
-        self.report.plan_cached
-    }
-
-    /// The steps as nested dicts: `name`, `place`, `rows_in`, `rows_out`, `seconds`, `bytes`, `inputs`.
-    #[getter]
-    fn tree<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
-        let tree = self.report.profile_tree.as_ref();
-        tree.map(|node| as_dict(py, node, 0)).transpose()
-    }
-
-    /// The steps as a table for people.
-    #[getter]
-    fn text(&self) -> &str {
-        &self.report.profile
-    }
-
-    fn __str__(&self) -> &str {
-        &self.report.profile
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "Profile(rows={}, run_seconds={:.6})",
-            self.rows(),
-            self.run_seconds()
-        )
-    }
-}
-
-/// Levels of a profile's tree that are shown: Python's own printing of nested dicts recurses.
-const LEVELS: usize = 100;
-
-fn as_dict<'py>(py: Python<'py>, node: &ProfileNode, level: usize) -> PyResult<Bound<'py, PyDict>> {
-    let out = PyDict::new(py);
-    out.set_item("name", &node.name)?;
-    out.set_item("place", &node.place)?;
-    out.set_item("rows_in", node.rows_in)?;
-    out.set_item("rows_out", node.rows_out)?;
-    out.set_item("seconds", node.time.map(|t| t.as_secs_f64()))?;
-    out.set_item("bytes", node.bytes)?;
-    let inputs = PyList::empty(py);
-    if level < LEVELS {
-        for input in &node.inputs {
-            inputs.append(as_dict(py, input, level + 1)?)?;
-        }
-    }
-    out.set_item("inputs", inputs)?;
-    Ok(out)
 }

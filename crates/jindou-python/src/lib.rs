@@ -9,7 +9,8 @@
 //! | `database` | `Database`: queries, plans; `update`: changes and `Transaction`; `loading`: files and text |
 //! | `prepared` | bindings of queries, by prepared queries that are kept |
 //! | `prefixes` | the prefixes of a database, as a dict |
-//! | `quads` | quads by their terms |
+//! | `profile` | `Profile`: what the steps of a query did |
+//! | `quads` | quads by their terms, and as N-Quads |
 //! | `solutions` | `Solutions` and `Row`: rows as Python objects |
 //! | `triples` | `Triples`: the answer of CONSTRUCT and DESCRIBE |
 //! | `arrow` | columns of an answer as Arrow arrays, and the stream that hands them over |
@@ -23,6 +24,7 @@ mod loading;
 mod options;
 mod prefixes;
 mod prepared;
+mod profile;
 mod quads;
 mod solutions;
 mod terms;
@@ -47,7 +49,7 @@ fn _jindou(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<terms::PyQuad>()?;
     m.add_class::<options::Cancel>()?;
     m.add_class::<database::PyDatabase>()?;
-    m.add_class::<database::Profile>()?;
+    m.add_class::<profile::Profile>()?;
     m.add_class::<update::Report>()?;
     m.add_class::<update::Transaction>()?;
     m.add_class::<loading::Loaded>()?;

@@ -306,6 +306,9 @@ impl Loaded {
 /// `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
 #[pyfunction]
 #[pyo3(signature = (store, *files, **keywords))]
+#[pyo3(
+    text_signature = "(store, *files, format=None, graph=None, base=None, text=None, lenient=False, replace=False, union_default_graph=False, threads=None, memory=None, progress=None, cancel=None)"
+)]
 pub fn load(
     py: Python<'_>,
     store: PathBuf,

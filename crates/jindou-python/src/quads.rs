@@ -2,14 +2,38 @@
 
 use crate::errors::exception;
 use crate::terms::PyQuad;
-use jindou::QuadMatches;
 use jindou::oxrdf::Quad;
+use jindou::{CancelToken, QuadMatches};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use std::io::Write;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Quads that are decoded at a time.
 const GROUP: usize = 256;
+
+/// Quads that are written between two looks at a cancellation.
+const WRITTEN: usize = 4096;
+
+/// Writes quads as N-Quads to what has this name in errors.
+pub fn write_quads(
+    found: &QuadMatches,
+    out: &mut dyn Write,
+    name: &Path,
+    cancel: &CancelToken,
+) -> jindou::Result<()> {
+    let mut group = Vec::new();
+    for start in (0..found.len()).step_by(WRITTEN) {
+        cancel.check()?;
+        group.clear();
+        found.read(start..start + WRITTEN, &mut group)?;
+        for quad in &group {
+            writeln!(out, "{quad} .").map_err(|e| jindou::Error::io(name, e))?;
+        }
+    }
+    Ok(())
+}
 
 /// The quads that match a pattern, as they were when it was asked for: iterate over them, or take their number.
 #[pyclass(frozen, sequence, name = "Quads", module = "jindou")]

@@ -8,14 +8,15 @@ use jindou::{CancelToken, Cursor, RowBatch};
 use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Terms of an iterator that are kept as Python objects: the same id comes again and again.
 const OBJECTS: usize = 1 << 16;
 
-/// The rows of a SELECT: iterate over it for `Row`s, or take all as `arrow()`, `pandas()`, `polars()`.
+/// The rows of a SELECT: iterate over it for `Row`s, take one as `solutions[0]`, or all as `arrow()`, `pandas()`, `polars()`. `print`
+/// shows the first twenty as a table.
 ///
 /// The query runs while rows are read, a little ahead. What was read is kept (four bytes a cell, and terms are decoded when they are asked for), so it
 /// can be read again, unless `keep=False` was asked for.
@@ -122,6 +123,22 @@ impl Solutions {
         })
     }
 
+    /// A row by its number; `None` if there are fewer. Waits for the rows up to it.
+    fn row(&self, py: Python<'_>, number: usize) -> PyResult<Option<Row>> {
+        let (mut place, mut batches) = (number, 0);
+        while let Some(batch) = self.batch(py, batches)? {
+            if place < batch.rows() {
+                return Row::of(py, &self.variables, &batch, place, |id| {
+                    decoded(py, &batch, id)
+                })
+                .map(Some);
+            }
+            place -= batch.rows();
+            batches += 1;
+        }
+        Ok(None)
+    }
+
     fn stream(&self, py: Python<'_>, typed: bool, syntax: &str) -> PyResult<arrow::Stream> {
         Ok(arrow::Stream::new(
             self.table(py, arrow::How::new(typed, syntax)?)?,
@@ -169,6 +186,37 @@ impl Solutions {
             .lock_py_attached(py)
             .unwrap_or_else(PoisonError::into_inner)
             .rows)
+    }
+
+    /// The row with this number, from the end if it is negative, or for a slice a list of rows.
+    fn __getitem__<'py>(
+        &self,
+        py: Python<'py>,
+        key: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if !self.keep {
+            return Err(PyTypeError::new_err(
+                "the rows of a query with keep=False cannot be indexed",
+            ));
+        }
+        let missing = || PyIndexError::new_err("no such row");
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let of = slice.indices(self.__len__(py)? as isize)?;
+            let rows = PyList::empty(py);
+            for step in 0..of.slicelength as isize {
+                let number = (of.start + step * of.step) as usize;
+                rows.append(self.row(py, number)?.ok_or_else(missing)?)?;
+            }
+            return Ok(rows.into_any());
+        }
+        let index: isize = key.extract()?;
+        let number = match index < 0 {
+            true => self.__len__(py)?.checked_add_signed(index),
+            false => Some(index as usize),
+        };
+        let row = number.map(|number| self.row(py, number)).transpose()?;
+        let row = row.flatten().ok_or_else(missing)?;
+        Ok(Bound::new(py, row)?.into_any())
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -234,6 +282,28 @@ impl Solutions {
         self.polars(py, typed, syntax)
     }
 
+    /// The same as `arrow()`, under polars' name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn to_arrow<'py>(
+        &self,
+        py: Python<'py>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.arrow(py, typed, syntax)
+    }
+
+    /// The same as `pandas()`, under polars' name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn to_pandas<'py>(
+        &self,
+        py: Python<'py>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.pandas(py, typed, syntax)
+    }
+
     /// All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end.
     fn fetchall<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(this.py());
@@ -258,6 +328,16 @@ impl Solutions {
     fn _repr_html_<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         this.py()
             .import("jindou._html")?
+            .call_method1("of_solutions", (this,))
+    }
+
+    /// The first rows as a table, unless they would be lost by being shown.
+    fn __str__<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        if !this.get().keep {
+            return Ok(this.repr()?.into_any());
+        }
+        py.import("jindou._text")?
             .call_method1("of_solutions", (this,))
     }
 
@@ -312,38 +392,41 @@ impl Rows {
             }
         };
         let variables = Arc::clone(&self.solutions.get().variables);
-        let mut cells = Vec::with_capacity(variables.len());
-        for column in 0..variables.len() {
-            let id = batch.ids(column).get(self.row).copied().unwrap_or(0);
-            cells.push(self.object(py, &batch, id)?);
-        }
+        let place = self.row;
         self.row += 1;
-        let cells = PyTuple::new(py, cells)?.unbind();
-        Ok(Some(Row { variables, cells }))
+        Row::of(py, &variables, &batch, place, |id| {
+            self.object(py, &batch, id)
+        })
+        .map(Some)
     }
 }
 
 impl Rows {
     fn object(&mut self, py: Python<'_>, batch: &RowBatch, id: u32) -> PyResult<Py<PyAny>> {
-        if id == 0 {
-            return Ok(py.None());
-        }
         if let Some(object) = self.objects.get(&id) {
             return Ok(object.clone_ref(py));
         }
-        let mut term = None;
-        batch
-            .decode(&[id], |_, bytes| term = jindou::decode_term(bytes))
-            .map_err(exception)?;
-        let term =
-            term.ok_or_else(|| named("StoreError", "the store is damaged: a term cannot be read"))?;
-        let object = terms::object(py, &term)?.unbind();
+        let object = decoded(py, batch, id)?;
         if self.objects.len() >= OBJECTS {
             self.objects.clear();
         }
         self.objects.insert(id, object.clone_ref(py));
         Ok(object)
     }
+}
+
+/// The term of an id as an object; `None` for an unbound cell.
+fn decoded(py: Python<'_>, batch: &RowBatch, id: u32) -> PyResult<Py<PyAny>> {
+    if id == 0 {
+        return Ok(py.None());
+    }
+    let mut term = None;
+    batch
+        .decode(&[id], |_, bytes| term = jindou::decode_term(bytes))
+        .map_err(exception)?;
+    let term =
+        term.ok_or_else(|| named("StoreError", "the store is damaged: a term cannot be read"))?;
+    Ok(terms::object(py, &term)?.unbind())
 }
 
 /// A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`.
@@ -354,6 +437,25 @@ pub struct Row {
 }
 
 impl Row {
+    /// A row of a batch, with the object of each id.
+    fn of(
+        py: Python<'_>,
+        variables: &Arc<Vec<String>>,
+        batch: &RowBatch,
+        row: usize,
+        mut object: impl FnMut(u32) -> PyResult<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let mut cells = Vec::with_capacity(variables.len());
+        for column in 0..variables.len() {
+            let id = batch.ids(column).get(row).copied().unwrap_or(0);
+            cells.push(object(id)?);
+        }
+        Ok(Self {
+            variables: Arc::clone(variables),
+            cells: PyTuple::new(py, cells)?.unbind(),
+        })
+    }
+
     fn named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let name = name.strip_prefix('?').unwrap_or(name);
         match self.variables.iter().position(|v| v == name) {
@@ -368,6 +470,11 @@ impl Row {
     /// Names of the columns, without `?`.
     #[getter]
     fn variables(&self) -> Vec<String> {
+        self.variables.to_vec()
+    }
+
+    /// Names of the columns, which makes `dict(row)` work: its values are terms, and `None` where unbound.
+    fn keys(&self) -> Vec<String> {
         self.variables.to_vec()
     }
 

@@ -108,7 +108,8 @@ impl Blank {
 /// A literal: its lexical form and its datatype, or its language.
 ///
 /// `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
-/// dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`.
+/// dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`. `int()` and `float()` take
+/// literals of numbers. A literal is equal to the same literal only, never to its text: compare `value` with text.
 #[pyclass(frozen, eq, hash, name = "Literal", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
 pub struct Lit(pub Literal);
@@ -206,6 +207,16 @@ impl Lit {
             .call_method1("value_of", (self.0.value(), datatype.as_str()))
     }
 
+    /// The number as a `float`: `float(literal)`.
+    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.number(py, "__float__")
+    }
+
+    /// The number without its fraction: `int(literal)`.
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.number(py, "__int__")
+    }
+
     /// N-Triples syntax: `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`.
     fn n3(&self) -> String {
         self.0.to_string()
@@ -242,6 +253,15 @@ impl Lit {
 }
 
 impl Lit {
+    /// The value as another type of number, by a method of Python's.
+    fn number<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+        let value = self.to_python(py)?;
+        if !value.hasattr(method)? {
+            return Err(PyValueError::new_err(format!("{} is not a number", self.0)));
+        }
+        value.call_method0(method)
+    }
+
     /// The language with its direction, as `language=` takes it.
     fn tag(&self) -> Option<String> {
         let language = self.0.language()?;

@@ -113,6 +113,26 @@ impl Triples {
         Self::polars(this, typed, syntax)
     }
 
+    /// The same as `arrow()`, under polars' name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn to_arrow<'py>(
+        this: &Bound<'py, Self>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::arrow(this, typed, syntax)
+    }
+
+    /// The same as `pandas()`, under polars' name.
+    #[pyo3(signature = (*, typed = true, syntax = "plain"))]
+    fn to_pandas<'py>(
+        this: &Bound<'py, Self>,
+        typed: bool,
+        syntax: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Self::pandas(this, typed, syntax)
+    }
+
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -130,6 +130,9 @@ fn over() -> PyErr {
 impl Transaction {
     /// Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on.
     #[pyo3(signature = (text, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, *, timeout=None, memory=None, threads=None, base=None, graph=None, using_graphs=None, using_named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, load_from=None, cancel=None)"
+    )]
     fn update(
         &self,
         py: Python<'_>,
@@ -163,6 +166,9 @@ impl Transaction {
 
     /// Adds the quads of files or of a text, as `Database.load` does.
     #[pyo3(signature = (*files, **keywords))]
+    #[pyo3(
+        text_signature = "($self, *files, format=None, graph=None, base=None, text=None, lenient=False, progress=None, timeout=None, memory=None, threads=None, cancel=None)"
+    )]
     fn load(
         &self,
         py: Python<'_>,
@@ -187,6 +193,9 @@ impl Transaction {
 
     /// Answers a query over what the transaction made so far; see `Database.query`.
     #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+    )]
     fn query<'py>(
         &self,
         py: Python<'py>,

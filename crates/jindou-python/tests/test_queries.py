@@ -89,6 +89,50 @@ def test_rows(db):
     assert not db.query("SELECT ?x { ?x ?y 5 }")
 
 
+def test_rows_by_number_and_as_dicts(db):
+    db.update("INSERT DATA { " + " ".join(f"<http://e/a> <http://e/p> {n} ." for n in range(5000)) + " }")
+    answer = db.query("SELECT ?o ?nothing { ?s <http://e/p> ?o } ORDER BY ?o")
+    assert [answer[n].o.to_python() for n in (0, 1, 4999, -1, -5000)] == [0, 1, 4999, 4999, 0]
+    assert [row.to_python() for row in answer[4:10:2]] == [(4, None), (6, None), (8, None)]
+    assert [row.o.to_python() for row in answer[2::-1]] == [2, 1, 0] and answer[7:3] == []
+    for bad in (5000, -5001, 1 << 62):
+        with pytest.raises(IndexError):
+            answer[bad]
+    for bad in ("o", None):
+        with pytest.raises(TypeError):
+            answer[bad]
+    with pytest.raises(TypeError):
+        db.query("SELECT * { ?s ?p ?o }", keep=False)[0]
+    assert dict(answer[3]) == {"o": Literal(3), "nothing": None} and answer[3].keys() == ["o", "nothing"]
+
+
+def test_print_shows_rows(db):
+    db.update("INSERT DATA { <http://e/a> <http://e/p> 1, 'Mars'@en, 'two\\nlines\\u0007', '" + "x" * 100 + "' }")
+    text = str(db.query("SELECT ?s ?o ?no { ?s ?p ?o } ORDER BY ?o"))
+    lines = text.splitlines()
+    assert lines[0].split() == ["?s", "?o", "?no"] and lines[-1] == "(4 rows)" and len(lines) == 6
+    assert any(line == "http://e/a  Mars@en" for line in lines) and "two lines\N{REPLACEMENT CHARACTER}" in text
+    assert "x" * 59 + "…" in text and "x" * 60 not in text
+    assert str(db.query("SELECT ?s { ?s <http://e/none> ?o }")) == "?s\n(0 rows)"
+    assert str(db.query("SELECT * { ?s ?p ?o . ?t ?q ?u . ?v ?r ?w }")).endswith("(the first 20 rows)")
+    # What would be lost by being shown is not shown.
+    kept = db.query("SELECT ?s { ?s ?p ?o }", keep=False)
+    assert str(kept) == repr(kept) and len(list(kept)) == 4
+
+
+def test_dump(db, tmp_path):
+    db.update("INSERT DATA { <http://e/a> <http://e/p> 'x' GRAPH <http://e/g> { <http://e/b> <http://e/p> 'y\\nz' } }")
+    first, second = b'<http://e/a> <http://e/p> "x" .\n', b'<http://e/b> <http://e/p> "y\\nz" <http://e/g> .\n'
+    assert b"".join(sorted(db.dump().splitlines(keepends=True))) == first + second
+    assert db.dump(graph_name=None) == first and db.dump(graph_name=IRI("http://e/g")) == second
+    assert db.dump(tmp_path / "all.nq") == 2
+    again = jindou.memory()
+    again.load(tmp_path / "all.nq")
+    assert sorted(again.dump().splitlines()) == sorted(db.dump().splitlines())
+    with pytest.raises(errors.FileError):
+        db.dump(tmp_path / "none" / "all.nq")
+
+
 def test_bindings(db):
     db.update("INSERT DATA { <http://e/a> <http://e/p> 1, 2 . <http://e/b> <http://e/p> 3 . _:x <http://e/p> 4 }")
     by_subject = "SELECT ?o { ?s <http://e/p> ?o } ORDER BY ?o"

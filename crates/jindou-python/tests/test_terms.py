@@ -146,3 +146,14 @@ def test_terms_of_other_libraries():
         subject = IRI(f"http://e/s{i}")
         db.add((subject, P, other))
         assert [q.object for q in db.quads(subject)] == [ours]
+
+
+def test_numbers_and_texts_of_literals():
+    assert float(Literal(2)) == 2.0 and int(Literal("07", datatype=IRI(XSD + "byte"))) == 7
+    assert float(Literal(Decimal("1.5"))) == 1.5 and int(Literal(2.7)) == 2
+    for no_number in (Literal("7"), Literal("x", datatype=IRI(XSD + "integer")), Literal("Mars", language="en")):
+        for of in (float, int):
+            with pytest.raises(ValueError, match="is not a number"):
+                of(no_number)
+    # Equal terms are the same term, so that they can be keys of a dict.
+    assert Literal("Mars") != "Mars" and Literal("Mars").value == "Mars"

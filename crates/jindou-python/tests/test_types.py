@@ -57,3 +57,20 @@ def test_everything_is_described():
             for member, value in vars(item).items():
                 if not member.startswith("_") and member not in ("subject", "predicate", "object", "graph_name", "kind"):
                     assert inspect.getdoc(value), f"{name}.{member}"
+
+
+def test_signatures_name_their_keywords():
+    for call in (jindou.load, jindou.Database.load, jindou.Database.query, jindou.Database.update, jindou.Transaction.load):
+        names = inspect.signature(call).parameters
+        assert "cancel" in names and "keywords" not in names, call
+    # Each keyword that a signature names is taken.
+    db = jindou.memory()
+    for name in ("query", "explain", "why_empty", "profile", "serialize", "update", "load", "transaction"):
+        given = inspect.signature(getattr(db, name)).parameters.values()
+        keywords = {p.name: p.default for p in given if p.kind is p.KEYWORD_ONLY}
+        text = {"update": ["INSERT DATA { <a:a> <a:a> 1 }"], "load": [], "transaction": []}.get(name, ["ASK {}"])
+        if name == "load":
+            keywords.update(text="<a:a> <a:a> 1 .", format="turtle")
+        done = getattr(db, name)(*text, **keywords)
+        if name == "transaction":
+            done.rollback()

@@ -182,7 +182,8 @@ impl Problem {
             p.at = match error {
                 Error::Syntax { at, .. } => {
                     let number = |n: u64| u32::try_from(n).ok().filter(|n| *n > 0);
-                    number(at.line).zip(number(at.column))
+                    let place = number(at.line).zip(number(at.column));
+                    place.or_else(|| position(&p.detail))
                 }
                 _ => position(&p.detail),
             };

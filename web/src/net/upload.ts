@@ -77,8 +77,10 @@ export function refusal(problem: Problem, lenient: boolean): string {
 export const SKIP = "skip statements that are malformed";
 
 /** Lets the server fetch a document: by LOAD, which it allows or not. */
-export async function loadAddress(address: string, { graph, lenient }: Target): Promise<Report> {
-  const body = `LOAD ${iriText(address)}${graph === "" ? "" : ` INTO GRAPH ${iriText(graph)}`}`;
+export async function loadAddress(address: string, { graph, replace, lenient }: Target): Promise<Report> {
+  if (replace && lenient) throw new ProblemError({ status: 0, kind: "choice", detail: "A document from a URL cannot replace a graph while malformed statements are skipped: choose one of the two." });
+  const load = `LOAD ${iriText(address)}${graph === "" ? "" : ` INTO GRAPH ${iriText(graph)}`}`;
+  const body = replace ? `CLEAR SILENT ${graph === "" ? "DEFAULT" : `GRAPH ${iriText(graph)}`} ;\n${load}` : load;
   return json<Report>(lenient ? "update?lenient=true" : "update", { method: "POST", headers: { "Content-Type": "application/sparql-update" }, body });
 }
 

@@ -40,5 +40,5 @@ export function list(reasons: Reason[], editor: Editor, repaired: () => void): H
         : h("span", { class: "help" }, text));
     return h("li", {}, ...at, `${reason.message} `, ...helps);
   });
-  return h("div", { class: "why", attrs: { role: "status" } }, h("h2", {}, "Why there is nothing"), h("ul", { class: "faults" }, ...items));
+  return h("div", { class: "why", attrs: { role: "status" } }, h("h2", {}, "Why this answer is empty"), h("ul", { class: "faults" }, ...items));
 }

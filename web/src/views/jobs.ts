@@ -6,7 +6,8 @@ import { dressed, token } from "../net/http.ts";
 
 export interface Job {
   job: string;
-  state: "idle" | "running" | "done" | "failed";
+  /** Unavailable: the server was started without a folder for backups. */
+  state: "idle" | "running" | "done" | "failed" | "unavailable";
   phase?: string | null;
   permille?: number;
   quads?: number;
@@ -16,22 +17,17 @@ export interface Job {
 
 const NAMES: Record<string, string> = { backup: "Backup", recluster: "Reclustering" };
 
-/** Jobs that this server does not do: it was started without a place for backups. */
-const never = new Set<string>();
-
 /** The jobs that this token may see. No one is asked for another one. */
 export async function jobs(): Promise<Job[]> {
   const found = await Promise.all(Object.keys(NAMES).map(async (name): Promise<Job | undefined> => {
-    if (never.has(name)) return undefined;
     try {
       const response = await fetch(`admin/${name}`, dressed({}, token()));
-      if (response.status === 404) never.add(name);
       return response.ok ? ((await response.json()) as Job) : undefined;
     } catch {
       return undefined;
     }
   }));
-  return found.filter((job) => job !== undefined);
+  return found.filter((job) => job !== undefined).filter((job) => job.state !== "unavailable");
 }
 
 /** What there is to say of a job. */

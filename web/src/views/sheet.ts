@@ -63,7 +63,7 @@ export class Sheet {
   private limit = h("input", { class: "limit", title: "Time limit of the query in seconds; without one, the server's", attrs: { type: "number", min: 1, step: 1, placeholder: "seconds", "aria-label": "Time limit in seconds" } });
   private place = h("div", { class: "place" });
   /** Why the answer is empty. */
-  private why = h("div");
+  private why = h("div", { class: "reasons" });
   private start = new Start((text) => this.options.example(text), (empty) => this.element.classList.toggle("empty-store", empty));
   private download = menu("Download");
 
@@ -175,6 +175,7 @@ export class Sheet {
 
   private clearProblems(): void {
     this.wrong = undefined;
+    this.element.classList.remove("asks");
     this.problems.replaceChildren();
     this.waiting?.stop();
     this.waiting = undefined;
@@ -379,6 +380,8 @@ export class Sheet {
   private askToUpdate(text: string): void {
     void data().then((about) => {
       this.wrong = text;
+      // The answer of another text is not what this is about.
+      this.element.classList.add("asks");
       if (about && !about.writable) {
         this.problems.replaceChildren(trouble({ title: "This is an update, but the server is read-only.", text: `To change data, ${HOW_TO_WRITE}.` }));
         return;

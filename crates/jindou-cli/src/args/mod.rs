@@ -1,6 +1,7 @@
 //! The command line: commands on stores are in this file, those of the server and the generators in their own files.
 
 mod cluster;
+mod examples;
 mod generate;
 mod graphs;
 mod help;

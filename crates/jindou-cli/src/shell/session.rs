@@ -25,6 +25,12 @@ pub enum ShellTarget {
     Endpoint(Box<SparqlEndpoint>, String),
 }
 
+/// The error that neither a store nor an endpoint was named.
+fn nothing_named() -> Error {
+    let text = "nothing to open: name a store, as in jindou shell my.store (or --store DIR, or JINDOU_STORE), or an endpoint with --endpoint URL";
+    Error::Usage(text.into())
+}
+
 /// Says if the shell continues.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Next {
@@ -112,7 +118,7 @@ impl ShellSession {
                 }
                 ShellTarget::Store(db)
             }
-            (None, None) => return Err(no_store()),
+            (None, None) => return Err(nothing_named()),
         };
         // A user who names a pager wants to see everything in it.
         let all = a.all || a.pager.as_ref().is_some_and(|p| !p.trim().is_empty());

@@ -83,7 +83,8 @@ class Literal:
     """A literal: its lexical form and its datatype, or its language.
 
     `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
-    dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`.
+    dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`. `int()` and `float()` take
+    literals of numbers. A literal is equal to the same literal only, never to its text: compare `value` with text.
     """
 
     __match_args__ = ("value",)
@@ -110,6 +111,8 @@ class Literal:
         form where Python has no such value, or the lexical form is not the datatype's."""
     def n3(self) -> str:
         """N-Triples syntax."""
+    def __float__(self) -> float: ...
+    def __int__(self) -> int: ...
     def __hash__(self) -> int: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
@@ -178,6 +181,8 @@ class Row:
     @property
     def variables(self) -> list[str]:
         """Names of the columns, without `?`."""
+    def keys(self) -> list[str]:
+        """Names of the columns, which makes `dict(row)` work: its values are terms, and `None` where unbound."""
     def asdict(self) -> dict[str, Term]:
         """The terms by their names; what is unbound is left out."""
     def to_python(self) -> tuple[Any, ...]:
@@ -201,7 +206,8 @@ class Rows:
 
 @final
 class Solutions:
-    """The rows of a SELECT: iterate over it for `Row`s, or take all as `arrow()`, `pandas()`, `polars()`.
+    """The rows of a SELECT: iterate over it for `Row`s, take one as `solutions[0]`, or all as `arrow()`, `pandas()`, `polars()`. `print`
+    shows the first twenty as a table.
 
     The query runs while rows are read, a little ahead. What was read is kept, four bytes a cell, so it can be read again, unless
     `keep=False` was asked for.
@@ -226,11 +232,19 @@ class Solutions:
         """The same as `pandas()`, under DuckDB's name."""
     def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `polars()`, under DuckDB's name."""
+    def to_arrow(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `arrow()`, under polars' name."""
+    def to_pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `pandas()`, under polars' name."""
     def fetchall(self) -> list[tuple[Any, ...]]:
         """All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def _repr_html_(self) -> str: ...
     def __iter__(self) -> Rows: ...
+    @overload
+    def __getitem__(self, key: int, /) -> Row: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> list[Row]: ...
     def __len__(self) -> int: ...
     def __bool__(self) -> bool: ...
 
@@ -252,6 +266,10 @@ class Triples:
         """The same as `pandas()`, under DuckDB's name."""
     def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `polars()`, under DuckDB's name."""
+    def to_arrow(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `arrow()`, under polars' name."""
+    def to_pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
+        """The same as `pandas()`, under polars' name."""
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def _repr_html_(self) -> str: ...
     def __len__(self) -> int: ...
@@ -351,7 +369,23 @@ class Transaction:
     statement it is committed at the end, and rolled back if an exception leaves it. While it is open, other updates of the
     database wait."""
 
-    def update(self, text: str, **keywords: Any) -> UpdateReport:
+    def update(
+        self,
+        text: str,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        base: Optional[str] = None,
+        graph: Optional[TermLike] = None,
+        using_graphs: Optional[Iterable[TermLike]] = None,
+        using_named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        load_from: Optional[Path] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
         """Runs a SPARQL update over what the calls before made. If it fails, it has changed nothing, and the transaction goes on."""
     def add(self, quad: QuadLike) -> UpdateReport:
         """Adds a quad (or a triple, to the default graph)."""
@@ -361,9 +395,37 @@ class Transaction:
         """Removes a quad."""
     def remove_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
         """Removes any number of quads."""
-    def load(self, *files: Union[Path, Sequence[Path]], **keywords: Any) -> UpdateReport:
+    def load(
+        self,
+        *files: Union[Path, Sequence[Path]],
+        format: Optional[str] = None,
+        graph: Optional[TermLike] = None,
+        base: Optional[str] = None,
+        text: Optional[Union[str, bytes]] = None,
+        lenient: bool = False,
+        progress: Optional[ProgressLike] = None,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
         """Adds the quads of files or of a text, as `Database.load` does."""
-    def query(self, text: str, bindings: Optional[Mapping[str, TermLike]] = None, **keywords: Any) -> Any:
+    def query(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, TermLike]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+        keep: bool = True,
+    ) -> Any:
         """Answers a query over what the transaction made so far; see `Database.query`."""
     def commit(self) -> UpdateReport:
         """Makes all of it last, and visible."""
@@ -382,7 +444,22 @@ class Database:
     """A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it. A query sees
     the data as it was when the query began."""
 
-    def query(self, text: str, bindings: Optional[Mapping[str, TermLike]] = None, **keywords: Any) -> Any:
+    def query(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, TermLike]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+        keep: bool = True,
+    ) -> Any:
         """Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
 
         `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
@@ -391,16 +468,47 @@ class Database:
         `prefixes()` without a PREFIX; true by default), `cancel` (a
         `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
         """
-    def update(self, text: str, **keywords: Any) -> UpdateReport:
+    def update(
+        self,
+        text: str,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        base: Optional[str] = None,
+        graph: Optional[TermLike] = None,
+        using_graphs: Optional[Iterable[TermLike]] = None,
+        using_named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        load_from: Optional[Path] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
         """Runs a SPARQL update: all of its operations, or none.
 
         Keywords: `timeout`, `memory`, `threads`, `base`, `graph` (the one graph that it may change, and that it means where it
         names none), `using_graphs`, `using_named_graphs`, `union_default_graph`, `common_prefixes`, `store_prefixes`, `load_from` (the folder that LOAD may
         read `file:` IRIs of), `cancel`.
         """
-    def transaction(self, **keywords: Any) -> Transaction:
+    def transaction(
+        self, *, timeout: Optional[float] = None, memory: Optional[int] = None, cancel: Optional[CancelToken] = None
+    ) -> Transaction:
         """Opens a transaction of several calls; waits while another one is open. Keywords: `timeout`, `memory`, `cancel`."""
-    def load(self, *files: Union[Path, Sequence[Path]], **keywords: Any) -> UpdateReport:
+    def load(
+        self,
+        *files: Union[Path, Sequence[Path]],
+        format: Optional[str] = None,
+        graph: Optional[TermLike] = None,
+        base: Optional[str] = None,
+        text: Optional[Union[str, bytes]] = None,
+        lenient: bool = False,
+        progress: Optional[ProgressLike] = None,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
         """Adds the quads of files or of a text, in one transaction; blank nodes are new ones.
 
         Keywords: `format`, `graph`, `base`, `text`, `lenient`, `progress`, as of `jindou.load`; and `timeout`, `memory`,
@@ -428,19 +536,95 @@ class Database:
     def prefixes(self) -> Prefixes:
         """The prefixes that queries need not declare, besides the common ones: those that loaded documents declare, and those that
         are set here. Works as a dict: `db.prefixes()["ex"]`; setting and deleting one changes the database."""
-    def explain(self, text: str, **keywords: Any) -> str:
+    def explain(
+        self,
+        text: str,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> str:
         """How a query would run, step by step, with estimates; it is not run. Keywords as of `query`."""
-    def why_empty(self, text: str, **keywords: Any) -> list[dict[str, Any]]:
+    def why_empty(
+        self,
+        text: str,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> list[dict[str, Any]]:
         """Reasons why a query has no answer, to be asked after one without rows: a dict for each reason, with `kind`, `message`, `line`,
         `column` (`None` where it has no place) and `suggestions`. An empty list for a query that has rows."""
-    def profile(self, text: str, **keywords: Any) -> Profile:
+    def profile(
+        self,
+        text: str,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> Profile:
         """Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten."""
     @overload
-    def serialize(self, text: str, format: str = "json", *, to: None = None, **keywords: Any) -> bytes: ...
+    def serialize(
+        self,
+        text: str,
+        format: str = "json",
+        *,
+        to: None = None,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> bytes: ...
     @overload
-    def serialize(self, text: str, format: str = "json", *, to: Path, **keywords: Any) -> int:
+    def serialize(
+        self,
+        text: str,
+        format: str = "json",
+        *,
+        to: Path,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> int:
         """Answers a query as text: `format` is `"json"`, `"xml"`, `"csv"`, `"tsv"`, `"ndjson"`, `"table"`; for triples `"turtle"`,
         `"ntriples"` and others. Gives the bytes, or writes them to the file `to` and gives the number of rows."""
+    @overload
+    def dump(self, to: None = None, *, graph_name: Union[TermLike, EllipsisType, None] = ...) -> bytes: ...
+    @overload
+    def dump(self, to: Path, *, graph_name: Union[TermLike, EllipsisType, None] = ...) -> int:
+        """Writes all quads, or those of one graph, as N-Quads: gives the bytes, or writes them to the file `to` and gives the number of
+        quads. `graph_name=None` is the default graph, `...` all graphs. For many millions of quads use the command `jindou dump`, which
+        also writes the other formats."""
     def summary(self) -> dict[str, Any]:
         """Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances."""
     def merge(self) -> int:
@@ -484,7 +668,21 @@ def open(
 def memory() -> Database:
     """An empty database in memory, which ends with the object. For many millions of quads load a store."""
 
-def load(store: Path, *files: Union[Path, Sequence[Path]], **keywords: Any) -> LoadReport:
+def load(
+    store: Path,
+    *files: Union[Path, Sequence[Path]],
+    format: Optional[str] = None,
+    graph: Optional[TermLike] = None,
+    base: Optional[str] = None,
+    text: Optional[Union[str, bytes]] = None,
+    lenient: bool = False,
+    replace: bool = False,
+    union_default_graph: bool = False,
+    threads: Optional[int] = None,
+    memory: Optional[int] = None,
+    progress: Optional[ProgressLike] = None,
+    cancel: Optional[CancelToken] = None,
+) -> LoadReport:
     """Loads RDF files into a new store directory, all or nothing; `jindou.open` opens it. Without files and text the store is empty.
 
     Files may be folders, and compressed (gzip, bzip2, xz, zstd). Keywords: `format` (for all files, instead of what their names

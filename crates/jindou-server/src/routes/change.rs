@@ -3,6 +3,7 @@
 
 use super::input::{Parameters, in_utf8, media_and_charset, utf8};
 use super::multipart::{self, FormPart, FormParts};
+use super::skips::{Replacement, with_skips};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -98,7 +99,8 @@ pub(super) async fn answer(
         let report = update
             .run(move |db, options| {
                 let source = sources(documents, &graph, &base, lenient, db, &options)?;
-                let report = db.replace_graph(&graph, &source, &options, &Progress::default());
+                let read = Replacement::new(&source);
+                let report = db.replace_graph(&graph, &read, &options, &Progress::default());
                 Ok(with_skips(report?, &source, lenient))
             })
             .await?;
@@ -136,12 +138,6 @@ pub(super) async fn answer(
         })
         .await?;
     Ok(made(&report, location))
-}
-
-/// The report with what was skipped, where that was allowed.
-fn with_skips(mut report: UpdateReport, source: &Sources, lenient: bool) -> UpdateReport {
-    report.skipped = lenient.then(|| source.skip_report());
-    report
 }
 
 fn nameless() -> Problem {

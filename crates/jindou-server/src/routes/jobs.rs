@@ -104,6 +104,11 @@ pub(super) async fn backup(
     headers: HeaderMap,
 ) -> Response<Body> {
     let Some(target) = shared.options.backup_to.clone() else {
+        if matches!(method, Method::GET | Method::HEAD) {
+            // A state like any other, so that pages that show jobs cause no errors.
+            let state = json!({ "job": "backup", "state": "unavailable" });
+            return answered(Ok(page(&state, StatusCode::OK)), &headers);
+        }
         let problem = Problem::new(
             StatusCode::NOT_FOUND,
             "no-backups",

@@ -15,6 +15,7 @@ mod prefixes;
 mod prepared;
 mod query;
 mod search;
+mod skips;
 mod sparql;
 mod store;
 mod update;
@@ -34,7 +35,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser a page\n/query          SPARQL 1.1 Protocol; without a query: the service description, in a browser a page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       what may stand at the cursor of a query that is being written\n/search         resources by the words of their labels and IRIs: q=…\n/labels         the labels of resources: iri=…\n/prefixes       prefixes that texts need not declare; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         alive?\n/ready          ready to answer?\n/metrics        Prometheus\n/admin/queries  queries that run\n/admin/merge    POST: merge changes into segments\n/admin/recluster  numbers the store anew\n/admin/backup   backs the store up\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n";
 
 /// The name of a path's route in metrics: one of a few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {

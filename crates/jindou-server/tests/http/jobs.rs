@@ -79,8 +79,13 @@ fn who_may_not_write_may_not_do_that() {
     let server = serve(&data, options());
     let refused = call(&server, "POST", "/admin/recluster");
     assert_eq!((refused.status, &*refused.problem()), (403, "read-only"));
-    // Without a place for backups there is no such route.
+    // Without a folder for backups none can be made; asking for the state is allowed.
     assert_eq!(call(&server, "POST", "/admin/backup").status, 404);
+    let state = call(&server, "GET", "/admin/backup");
+    assert_eq!(
+        (state.status, state.json()["state"].as_str()),
+        (200, Some("unavailable"))
+    );
     let tokens = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(
         tokens.path(),

@@ -167,6 +167,63 @@ fn every_format_and_way_can_skip() {
 }
 
 #[test]
+fn a_graph_is_not_replaced_by_a_document_without_a_valid_statement() {
+    let store = data();
+    let server = serve(&store, writable());
+    let at = "/store?default&lenient=true";
+    let html = "<!DOCTYPE html>\n<html><head><title>404</title></head></html>\n";
+    let xml = "<?xml version=\"1.0\"?>\n<feed/>\n";
+    for (media, text) in [
+        ("text/turtle", html),
+        ("application/n-triples", html),
+        ("application/n-triples", &"no .\n".repeat(50_000)),
+        ("application/rdf+xml", xml),
+        ("application/trig", html),
+        ("application/ld+json", html),
+        ("text/turtle", "@prefix p: <http://e/> .\np:x p:y .\n"),
+    ] {
+        let refused = send(&server, "PUT", at, media, text.as_bytes());
+        assert_eq!(
+            (refused.status, &*refused.problem()),
+            (400, "syntax"),
+            "{media}: {}",
+            refused.text()
+        );
+        let said = refused.text();
+        assert!(said.contains("no statement is valid"), "{said}");
+        assert!(!said.contains("lenient=true"), "{said}");
+        assert_eq!(triples(&server), "1", "{media}");
+        // POST adds nothing, and says so.
+        let done = send(&server, "POST", at, media, text.as_bytes());
+        assert_eq!(done.json()["added"], 0, "{}", done.text());
+    }
+    let refused = send(&server, "PUT", at, "application/n-triples", b"a .\nb .\n");
+    let document = refused.json();
+    assert_eq!(
+        (&document["line"], &document["column"]),
+        (&json!(1), &json!(1)),
+        "{document}"
+    );
+    assert!(refused.text().contains("2 malformed"), "{document}");
+    // A new graph is not made, and prefixes of the document are not kept.
+    let new = "/store?graph=http://e/new&lenient=true";
+    let refused = send(
+        &server,
+        "PUT",
+        new,
+        "text/turtle",
+        b"@prefix q: <http://e/q#> .\nno .",
+    );
+    assert_eq!(refused.status, 400, "{}", refused.text());
+    let prefixes = request(server.address(), "GET", "/prefixes", &[], b"");
+    assert!(!prefixes.text().contains("e/q#"), "{}", prefixes.text());
+    // An empty document, or one of comments, means what it says.
+    let done = send(&server, "PUT", at, "text/turtle", b"# nothing\n");
+    assert_eq!(skipped(&done)["statements"], 0);
+    assert_eq!(triples(&server), "0");
+}
+
+#[test]
 fn documents_of_load_can_skip() {
     let folder = tempfile::tempdir().unwrap();
     let (good, bad) = (folder.path().join("good.nt"), folder.path().join("bad.ttl"));

@@ -4,12 +4,13 @@ use super::group::{self, Pattern};
 use super::select::{Duplicates, Items, SelectItem, Selection};
 use super::triples::{Mode, TriplePart};
 use super::{Deep, Parse, Parser, RuleHalt};
-use crate::advice::FaultPlace;
+use crate::advice::{FaultPlace, nearest};
 use crate::algebra::Query;
 use crate::algebra::{GraphPattern, QueryDataset};
 use crate::algebra::{GroundTerm, NamedNode, TriplePattern, Variable};
 use crate::keyword::Keyword as K;
 use crate::lexer::TokenKind;
+use jindou_model::diagnostic::DiagnosticKind as D;
 use std::sync::Arc;
 
 /// Largest number of IRIs in DESCRIBE for which each gets an operator of its own.
@@ -35,12 +36,26 @@ impl Parser<'_, '_> {
             TokenKind::Word(K::Construct) => self.construct()?,
             TokenKind::Word(K::Describe) => self.describe()?,
             TokenKind::Word(K::Ask) => self.ask()?,
+            TokenKind::Word(K::Unknown) => self.misspelt_form()?,
             _ => return Err(self.unexpected(FaultPlace::Query)),
         };
         if !self.is(TokenKind::End) {
             return Err(self.unexpected(FaultPlace::AfterQuery));
         }
         Ok(query)
+    }
+
+    /// Reports a word in place of the query's form. A misspelt SELECT or ASK is read as that: other errors are found, too.
+    fn misspelt_form(&mut self) -> Parse<Query> {
+        let words = FaultPlace::Query.keywords();
+        let meant = nearest(self.slice(self.token), words.iter().map(|k| k.text()));
+        let halt = self.unexpected(FaultPlace::Query);
+        let misspelt = self.faults.last().is_some_and(|d| d.kind == D::UnknownWord);
+        match (halt, meant) {
+            (RuleHalt::Fault, Some("SELECT")) if misspelt => self.select(),
+            (RuleHalt::Fault, Some("ASK")) if misspelt => self.ask(),
+            (halt, _) => Err(halt),
+        }
     }
 
     /// Parses BASE, PREFIX and VERSION.

@@ -1,0 +1,181 @@
+//! Examples at the end of help texts.
+
+/// Examples of the whole command.
+pub const FIRST: &str = "\
+Examples:
+  jindou query --data planets.ttl 'SELECT * { ?s ?p ?o }'   ask a file
+  jindou load --store my.store planets.ttl moons.nq.gz      make a store
+  jindou query --store my.store 'SELECT * { ?s ?p ?o }'     ask it
+  jindou serve my.store                                     page and endpoint
+  jindou serve new.store --writable                         begin with nothing
+";
+
+/// Examples of each command, shown after its options.
+pub const EXAMPLES: &[(&str, &str)] = &[
+    (
+        "serve",
+        "\
+Examples:
+  jindou serve my.store                 read-only, at http://127.0.0.1:7878
+  jindou serve new.store --writable     takes uploads; made empty if need be
+  jindou serve my.store --graphs all    patterns outside GRAPH read all graphs
+  jindou serve my.store --host 0.0.0.0 --token-file tokens.txt
+",
+    ),
+    (
+        "load",
+        "\
+Examples:
+  jindou load --store my.store planets.ttl moons.nq.gz   two files
+  jindou load --store my.store --replace data/           a folder's files
+  jindou load --into my.store more.ttl                   add to a store
+  jindou load --store my.store --lenient dump.nt.bz2     skip bad statements
+  cat d.ttl | jindou load --store my.store --format ttl -
+",
+    ),
+    (
+        "query",
+        "\
+Examples:
+  jindou query --store my.store 'SELECT * { ?s ?p ?o } LIMIT 10'
+  jindou query --store my.store -f larger.rq --format csv > larger.csv
+  jindou query --data planets.ttl 'SELECT * { ?s ?p ?o }'
+  jindou query --store my.store --graphs all 'ASK { ?s ?p \"Titan\"@en }'
+  jindou query --endpoint https://example.org/sparql 'ASK { ?s ?p ?o }'
+",
+    ),
+    (
+        "shell",
+        "\
+Examples:
+  jindou shell my.store
+  jindou shell my.store --write
+  jindou shell my.store < questions.rq
+",
+    ),
+    (
+        "search",
+        "\
+Examples:
+  jindou search --store my.store new york
+  jindou search --store my.store --graphs all --lang de,en --format json saturn
+",
+    ),
+    (
+        "update",
+        "\
+Examples:
+  jindou update --store my.store 'INSERT DATA { <http://e/a> <http://e/b> 1 }'
+  jindou update --store my.store -f changes.ru
+",
+    ),
+    (
+        "check",
+        "\
+Examples:
+  jindou check --store my.store && echo undamaged
+",
+    ),
+    (
+        "info",
+        "\
+Examples:
+  jindou info --store my.store
+  jindou info --store my.store --json
+",
+    ),
+    (
+        "prefixes",
+        "\
+Examples:
+  jindou prefixes --store my.store
+  jindou prefixes --store my.store set ex http://example.org/
+  jindou prefixes --store my.store remove ex
+",
+    ),
+    (
+        "dump",
+        "\
+Examples:
+  jindou dump --store my.store --out all.nq.gz
+  jindou dump --store my.store --default-graph --out default.ttl
+  jindou dump --store my.store --graph http://example.org/g --to nt | wc -l
+",
+    ),
+    (
+        "convert",
+        "\
+Examples:
+  jindou convert planets.ttl --out planets.nt.gz
+  jindou convert --check dump.nt.bz2
+",
+    ),
+    (
+        "backup",
+        "\
+Examples:
+  jindou backup --store my.store --to backups
+  jindou backup --list --to backups
+",
+    ),
+    (
+        "restore",
+        "\
+Examples:
+  jindou restore --from backups --store restored.store
+  jindou restore --from backups --store older.store --at 2026-11-22T07:42:15Z
+",
+    ),
+    (
+        "merge",
+        "\
+Examples:
+  jindou merge --store my.store
+",
+    ),
+    (
+        "recluster",
+        "\
+Examples:
+  jindou recluster --store my.store
+  jindou recluster --store my.store --text     adds an index of words
+",
+    ),
+    (
+        "health",
+        "\
+Examples:
+  jindou health && echo ready
+  jindou health http://127.0.0.1:7879
+",
+    ),
+    (
+        "settings",
+        "\
+Examples:
+  JINDOU_STORE=my.store jindou settings
+  jindou settings --all
+",
+    ),
+    (
+        "completions",
+        "\
+Examples:
+  jindou completions bash > ~/.local/share/bash-completion/completions/jindou
+",
+    ),
+    (
+        "man",
+        "\
+Examples:
+  jindou man ~/.local/share/man/man1
+",
+    ),
+    (
+        "generate",
+        "\
+Examples:
+  jindou generate lubm -n 1 --out lubm1.nt
+",
+    ),
+];

@@ -1,0 +1,106 @@
+//! Documents whose malformed statements are skipped: what is said of them, and a graph that nothing would be left of.
+
+use jindou::parse::Sources;
+use jindou::{
+    Error, Location, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateReport,
+};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// The report with what was skipped, where that was allowed.
+pub(super) fn with_skips(
+    mut report: UpdateReport,
+    source: &Sources,
+    lenient: bool,
+) -> UpdateReport {
+    report.skipped = lenient.then(|| source.skip_report());
+    report
+}
+
+/// The documents that take a graph's place. Reading them ends with an error if statements are skipped and none is left:
+/// a document in another format than was declared must not empty a graph. An empty document may.
+pub(super) struct Replacement<'s> {
+    source: &'s Sources,
+    quads: AtomicU64,
+    /// Number of workers that have read their share.
+    ended: AtomicUsize,
+}
+
+impl<'s> Replacement<'s> {
+    /// The documents, which are read once.
+    pub(super) fn new(source: &'s Sources) -> Self {
+        Self {
+            source,
+            quads: AtomicU64::new(0),
+            ended: AtomicUsize::new(0),
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        let skipped = self.source.skipped();
+        if skipped == 0 || self.quads.load(Ordering::Acquire) > 0 {
+            return Ok(());
+        }
+        let Some(first) = self.source.first_skipped().into_iter().next() else {
+            return Ok(());
+        };
+        let place = match first.at.line {
+            0 => String::new(),
+            line => format!(" (line {line}, column {})", first.at.column),
+        };
+        Err(Error::Syntax {
+            // With a line, skipping would be recommended.
+            at: Location {
+                line: 0,
+                column: 0,
+                ..first.at
+            },
+            message: format!(
+                "no statement is valid, so the graph was left as it was; {skipped} malformed, the first one{place}: {}",
+                first.message
+            ),
+            text: first.text,
+        })
+    }
+}
+
+impl QuadSource for Replacement<'_> {
+    fn run(
+        &self,
+        worker: usize,
+        workers: usize,
+        sink: &mut dyn QuadSink,
+        progress: &Progress,
+    ) -> Result<()> {
+        let mut sink = Counting {
+            sink,
+            quads: &self.quads,
+        };
+        self.source.run(worker, workers, &mut sink, progress)?;
+        match self.ended.fetch_add(1, Ordering::AcqRel) + 1 == workers.max(1) {
+            true => self.check(),
+            false => Ok(()),
+        }
+    }
+
+    fn size_hint(&self) -> Option<u64> {
+        self.source.size_hint()
+    }
+}
+
+/// A sink that counts the quads that pass it.
+struct Counting<'a> {
+    sink: &'a mut dyn QuadSink,
+    quads: &'a AtomicU64,
+}
+
+impl QuadSink for Counting<'_> {
+    fn batch(&mut self, batch: &QuadBatch) -> Result<()> {
+        let quads = batch.quads.len() as u64;
+        self.quads.fetch_add(quads, Ordering::AcqRel);
+        self.sink.batch(batch)
+    }
+
+    fn prefix(&mut self, place: PrefixPlace, name: &str, iri: &str) -> Result<()> {
+        self.sink.prefix(place, name, iri)
+    }
+}
