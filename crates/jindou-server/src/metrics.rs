@@ -184,7 +184,10 @@ impl Metrics {
                 "jindou_result_bytes_total",
                 "Bytes of answers before compression",
             )?,
-            plan_hits: counter("jindou_plan_cache_hits_total", "Queries whose plan was in the cache")?,
+            plan_hits: counter(
+                "jindou_plan_cache_hits_total",
+                "Queries whose plan was in the cache",
+            )?,
             plan_misses: counter("jindou_plan_cache_misses_total", "Plans made")?,
             refused: counter(
                 "jindou_queries_refused_total",
