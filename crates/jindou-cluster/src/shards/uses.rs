@@ -67,7 +67,7 @@ pub(super) fn uses_at(
         } else {
             0
         };
-        let named = if sees_named(scope) {
+        let named = if scope.sees_named() {
             of.named_edges
         } else {
             0
@@ -75,12 +75,4 @@ pub(super) fn uses_at(
         default.saturating_add(named)
     };
     uses_of(predicates, edges, as_predicate)
-}
-
-fn sees_named(scope: GraphScope<'_>) -> bool {
-    match scope {
-        GraphScope::Default => false,
-        GraphScope::Set(graphs) => graphs.iter().any(|&g| g != DEFAULT_GRAPH),
-        _ => true,
-    }
 }

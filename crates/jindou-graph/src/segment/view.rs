@@ -36,7 +36,9 @@ impl GraphScope<'_> {
         }
     }
 
-    pub(crate) fn sees_named(&self) -> bool {
+    /// Returns true if edges of a named graph are visible.
+    #[must_use]
+    pub fn sees_named(&self) -> bool {
         match *self {
             Self::Default => false,
             Self::Set(gs) => gs.iter().any(|&g| g != DEFAULT_GRAPH),

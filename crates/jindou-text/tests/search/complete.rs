@@ -76,7 +76,11 @@ fn compare(db: &Database) {
     }
     // The counts are those of the other items.
     let text = "PREFIX : <http://e/> SELECT * { ?x instance";
-    let found = completer.complete(&Request::new(text, "")).unwrap();
+    let request = Request {
+        patience: Duration::from_secs(20),
+        ..Request::new(text, "")
+    };
+    let found = completer.complete(&request).unwrap();
     let first = &found.items[0];
     assert_eq!((&*first.text, first.count), (":P31", Some(3)));
     // Other properties, or none.
