@@ -42,12 +42,18 @@ fi
 self=$(readlink -f "$0")
 JINDOU_NOTES=$(mktemp -d)
 export JINDOU_NOTES
-trap 'rm -rf "$JINDOU_NOTES"' EXIT
+trap 'rm -rf "$JINDOU_NOTES" ${fast:+"$fast"}' EXIT
+# Temporary files in memory, unless the caller has chosen a place.
+fast=
+if [ -z "${TMPDIR:-}" ]; then
+  fast=$("${self%/*}/fast-tmp.sh")
+  [ -z "$fast" ] || export TMPDIR=$fast
+fi
 host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
 
 # The longest first, so that none is left over at the end.
-long=" http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
+long=" servers http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
 for note in "$JINDOU_NOTES"/*@*; do
   name=${note##*/}
   name=${name%@*}

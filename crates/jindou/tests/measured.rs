@@ -221,7 +221,7 @@ fn run_many() {
         let options = QueryOptions::default()
             .with_memory(budget.clone())
             .with_threads(threads)
-            .with_timeout(Duration::from_secs(5));
+            .with_timeout(Duration::from_millis(500));
         let (_, most, _) = counted(|| db.checksum(&planned, &options));
         let shown = &text[..text.len().min(300)];
         let charged = budget.peak() as isize;

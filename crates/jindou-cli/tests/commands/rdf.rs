@@ -404,9 +404,19 @@ fn an_ugly_graph_survives_every_format() {
     assert!(dumped == all);
 }
 
-/// The suites of the W3C: what `oxrdfio` reads of each document is what it reads of its conversion.
 #[test]
-fn the_documents_of_the_w3c_convert_to_the_same() {
+fn documents_of_the_w3c_convert_to_the_same() {
+    converted_documents(3);
+}
+
+#[test]
+#[ignore = "half a minute: every document"]
+fn all_documents_of_the_w3c_convert_to_the_same() {
+    converted_documents(1);
+}
+
+/// The suites of the W3C, one document of `step`: what `oxrdfio` reads of each is what it reads of its conversion.
+fn converted_documents(step: usize) {
     let root = std::env::var_os("JINDOU_SHARED").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
         PathBuf::from,
@@ -431,7 +441,7 @@ fn the_documents_of_the_w3c_convert_to_the_same() {
     files.sort();
     let t = tempfile::tempdir().unwrap();
     let mut converted = 0;
-    for path in &files {
+    for path in files.iter().step_by(step) {
         let (of, to) = match path.extension().and_then(|e| e.to_str()) {
             Some("ttl") => (RdfFormat::Turtle, "nt"),
             Some("nt") => (RdfFormat::NTriples, "ttl"),
@@ -464,7 +474,7 @@ fn the_documents_of_the_w3c_convert_to_the_same() {
         assert_eq!(canonical(found), canonical(expected), "{name}");
         converted += 1;
     }
-    assert!(converted > 300, "{converted}");
+    assert!(converted > 300 / step, "{converted}");
 }
 
 /// Labels of blank nodes mean nothing outside a document, so RDF/XML, in which they are XML names, has others.
