@@ -4,7 +4,7 @@ use super::clock::{process_time, time_of};
 use super::schedule::{Cost, Fabric};
 use jindou::cluster::servers::{ClusterFile, Servers};
 use jindou::cluster::shards::{Reply, RequestGraphs, ShardClient, ShardRequest, answer};
-use jindou::{CancelToken, Error, MemoryBudget, Result};
+use jindou::{CancelToken, Error, Indexes, MemoryBudget, Result};
 use jindou_model::Direction;
 use jindou_store::Base;
 use jindou_store::shard::{Cluster, open_shard};
@@ -33,8 +33,9 @@ impl Joined {
         let cluster =
             Cluster::read(store)?.ok_or_else(|| Error::external("the store is not sharded"))?;
         let file = ClusterFile::read(file)?;
-        let base = open_shard(store, &cluster, 0)?;
-        let other = open_shard(store, &cluster, 1)?;
+        let indexes = Indexes::new();
+        let base = open_shard(store, &cluster, 0, &indexes)?;
+        let other = open_shard(store, &cluster, 1, &indexes)?;
         let own = vec![Some(Arc::clone(&base)), None];
         let name = file.servers.first().map(|s| s.name.clone());
         let memory = MemoryBudget::unlimited();
