@@ -52,6 +52,11 @@ pub trait Graph: Send + Sync {
         None
     }
 
+    /// The graph itself, for work that goes on after whoever lent it is gone; `None` if it cannot outlive them.
+    fn shared(&self) -> Option<Arc<dyn Graph>> {
+        None
+    }
+
     // Edges.
 
     /// Number of predicates; their dense ids count from 0.
