@@ -204,7 +204,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("calibration.json");
         let slow = Calibration {
-            stream: 1e11,
+            upload: 1e9,
             ..Calibration::h200()
         };
         assert_eq!(Calibration::load(&file, "a"), None);
