@@ -79,13 +79,13 @@ impl GpuExecutor {
         }
     }
 
-    /// Records how long a plan took from its start to its last row, on the device or on the CPU.
-    pub fn ran(self: &Arc<Self>, p: &Prediction, there: bool, elapsed: Duration) {
+    /// Records how long a plan took from its start to its last row, and how many it gave, on the device or on the CPU.
+    pub fn ran(self: &Arc<Self>, p: &Prediction, there: bool, elapsed: Duration, rows: u64) {
         let Some(model) = self.model.get() else {
             return;
         };
         let side = if there { Side::Gpu } else { Side::Cpu };
-        model.ran(p, side, elapsed.as_secs_f64());
+        model.ran(p, side, elapsed.as_secs_f64(), rows);
         if model.is_due() {
             let gpu = Arc::clone(self);
             in_background("gpu-runs", move || {

@@ -5,6 +5,7 @@
 
 use crate::cost::{Calibration, Chooser, PlanWork, RowsUse};
 use jindou_plan::LIGHT_COST;
+use rustc_hash::FxHashMap;
 use serde_json::Value;
 
 /// Milliseconds that a query over HTTP takes beside its run: the request, its plan, the answer.
@@ -29,6 +30,8 @@ pub struct RecordedRun {
     pub rows: RowsUse,
     /// The recorded time.
     pub ms: f64,
+    /// The query's rows.
+    pub gave: u64,
 }
 
 /// Recorded runs, and the work of their queries.
@@ -48,16 +51,19 @@ pub enum Knowledge {
     OtherQueries,
     /// The runs of all other queries, and of the same at another scale.
     OtherScales,
+    /// All runs but those of this query on the device.
+    Here,
     /// All runs, this one among them.
     All,
 }
 
 impl Knowledge {
     /// All kinds, from the least to the most.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Calibration,
         Self::OtherQueries,
         Self::OtherScales,
+        Self::Here,
         Self::All,
     ];
 
@@ -66,6 +72,7 @@ impl Knowledge {
             Self::Calibration => false,
             Self::OtherQueries => run.query != query,
             Self::OtherScales => run.query != query || run.universities != universities,
+            Self::Here => run.query != query || !run.there,
             Self::All => true,
         }
     }
@@ -106,6 +113,7 @@ impl RecordedRun {
             threads: v.get("threads")?.as_u64()?.try_into().ok()?,
             rows: rows_use(v.get("rows")?.as_str()?)?,
             ms: v.get("ms")?.as_f64().filter(|ms| *ms > 0.0)?,
+            gave: v.get("gave")?.as_u64()?,
         })
     }
 
@@ -158,7 +166,8 @@ impl Records {
                 && let Some(work) = self.work(run)
             {
                 let p = chooser.predict(&work, run.threads, true);
-                chooser.ran(&p, run.there, (run.ms - run.beside()).max(0.01) / 1e3);
+                let seconds = (run.ms - run.beside()).max(run.ms / 8.0) / 1e3;
+                chooser.ran(&p, run.there, seconds, run.gave);
             }
         }
         chooser
@@ -167,8 +176,12 @@ impl Records {
     /// The predicted milliseconds of each run whose work is known; `None` for others.
     #[must_use]
     pub fn predict(&self, speeds: &Calibration, knows: Knowledge) -> Vec<Option<f64>> {
+        let mut choosers = FxHashMap::default();
         let predicted = self.runs.iter().map(|run| {
-            let chooser = self.chooser(speeds, knows, &run.query, run.universities);
+            let (query, scale) = (run.query.as_str(), run.universities);
+            let chooser = choosers
+                .entry((query, scale))
+                .or_insert_with(|| self.chooser(speeds, knows, query, scale));
             let p = chooser.predict(&self.work(run)?, run.threads, true);
             let seconds = if run.there { p.gpu() } else { p.cpu };
             Some(seconds * 1e3 + run.beside())
@@ -176,19 +189,24 @@ impl Records {
         predicted.collect()
     }
 
-    /// The choice between each run on the device and each on the CPU of the same query, data and measurement, the
-    /// segments being there.
+    /// The choice between each run on the device and each on the CPU of the same query, data, measurement and use of its
+    /// rows, the segments being there.
     #[must_use]
     pub fn choose(&self, speeds: &Calibration, knows: Knowledge) -> Vec<JudgedChoice> {
-        let mut out = Vec::new();
+        let (mut out, mut choosers) = (Vec::new(), FxHashMap::default());
         for (there, gpu) in self.runs.iter().enumerate().filter(|(_, r)| r.there) {
-            let Some(work) = self.work(gpu) else { continue };
-            let chooser = self.chooser(speeds, knows, &gpu.query, gpu.universities);
+            let Some(work) = self.work(gpu).filter(|w| w.nanoseconds() > 0.0) else {
+                continue;
+            };
+            let (query, scale) = (gpu.query.as_str(), gpu.universities);
+            let chooser = choosers
+                .entry((query, scale))
+                .or_insert_with(|| self.chooser(speeds, knows, query, scale));
             let alike = self.runs.iter().enumerate().filter(|(_, r)| {
                 !r.there
                     && (&r.query, r.universities, &r.stage)
                         == (&gpu.query, gpu.universities, &gpu.stage)
-                    && (r.rows == RowsUse::Shown) == (gpu.rows == RowsUse::Shown)
+                    && r.rows == gpu.rows
             });
             for (here, cpu) in alike {
                 let p = chooser.predict(&work, cpu.threads, true);

@@ -41,13 +41,25 @@ fn choices_are_those_of_one_who_knew_both_times() {
                 format!("{here:?}\n{there:?}\npredicted {:?}", c.predicted)
             })
             .collect();
+        if std::env::var_os("SHOW").is_some() {
+            println!("{}", wrong.join("\n"));
+            for (ms, run) in records.predict(&speeds(), knows).iter().zip(&records.runs) {
+                let ratio = ms.unwrap_or(0.0) / run.ms;
+                if !(0.5..=2.0).contains(&ratio) {
+                    println!("  {ratio:.2} {run:?}");
+                }
+            }
+        }
         println!("{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, {} wrong", wrong.len());
-        assert!(matter > 80, "{matter}");
+        assert!(matter > 60, "{matter}");
+        if std::env::var_os("SHOW").is_some() {
+            continue;
+        }
         assert!(wrong.is_empty(), "{knows:?}: {}", wrong.join("\n"));
         // Only the last knows the runs that it predicts.
         let most = match knows {
             Knowledge::Calibration | Knowledge::OtherQueries => 10.0,
-            Knowledge::OtherScales => 6.0,
+            Knowledge::OtherScales | Knowledge::Here => 6.0,
             Knowledge::All => 2.0,
         };
         assert!(farthest <= most, "{knows:?}: {farthest}");

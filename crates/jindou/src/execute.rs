@@ -156,7 +156,7 @@ pub(crate) fn run(
     let there = matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
     // Templates and descriptions take time that has nothing to do with where the patterns ran.
     if matches!(plan.form, Form::Select | Form::Ask) {
-        chosen.ran(there, began.elapsed());
+        chosen.ran(there, began.elapsed(), rows);
     }
     Ok((rows, measured(plan, snapshot, options, ran)))
 }

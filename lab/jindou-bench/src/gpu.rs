@@ -1,8 +1,8 @@
 //! `jindou bench gpu choose`: the decisions of `--gpu auto` by a card's speeds, judged by recorded runs.
 //!
-//! Each prediction is made four times, knowing more and more: the calibration alone; the recorded runs of all other
-//! queries; those of the same query at another scale too; all. Only the last is a replay: the others are of runs that
-//! the model has not seen.
+//! Each prediction is made five times, knowing more and more: the calibration alone; the recorded runs of all other
+//! queries; those of the same query at another scale too; all but those of this query on the card, as when the CPU has
+//! answered so far; all. Only the last is a replay for both sides: the others are of runs that the model has not seen.
 
 use crate::args::gpu::{BenchChoose, BenchGpu};
 use crate::set::load;
@@ -51,6 +51,7 @@ fn words(k: Knowledge) -> &'static str {
         Knowledge::Calibration => "calibration alone",
         Knowledge::OtherQueries => "other queries' runs",
         Knowledge::OtherScales => "and other scales'",
+        Knowledge::Here => "and all on the CPU",
         Knowledge::All => "all runs (replay)",
     }
 }
@@ -85,14 +86,14 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
     let predicted = Knowledge::ALL.map(|k| records.predict(speeds, k));
     println!("predicted over recorded times, by what was known");
     println!(
-        "{:<6} {:>6} {:<8} {:<4} {:>3} {:<8} {:>10}  {:>11} {:>9} {:>9} {:>9}",
-        "query", "scale", "stage", "on", "thr", "rows", "ms", "calibration", "queries", "scales", "all"
+        "{:<6} {:>6} {:<11} {:<4} {:>3} {:<8} {:>10}  {:>11} {:>8} {:>8} {:>8} {:>8}",
+        "query", "scale", "stage", "on", "thr", "rows", "ms", "calibration", "queries", "scales", "cpu", "all"
     );
     for (i, run) in records.runs.iter().enumerate() {
         let ratio = |k: usize| predicted[k][i].map(|ms| ms / run.ms);
         let cell = |k: usize| ratio(k).map_or("-".into(), |r| format!("{r:.2}"));
         println!(
-            "{:<6} {:>6} {:<8} {:<4} {:>3} {:<8} {:>10.4}  {:>11} {:>9} {:>9} {:>9}",
+            "{:<6} {:>6} {:<11} {:<4} {:>3} {:<8} {:>10.4}  {:>11} {:>8} {:>8} {:>8} {:>8}",
             run.query,
             run.universities,
             run.stage,
@@ -103,12 +104,13 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
             cell(0),
             cell(1),
             cell(2),
-            cell(3)
+            cell(3),
+            cell(4)
         );
         out.push(json!({
             "query": run.query, "universities": run.universities, "stage": run.stage, "gpu": run.there,
             "threads": run.threads, "rows": rows_words(run.rows), "ms": run.ms,
-            "ratios": [ratio(0), ratio(1), ratio(2), ratio(3)],
+            "ratios": [ratio(0), ratio(1), ratio(2), ratio(3), ratio(4)],
         }));
     }
     println!();

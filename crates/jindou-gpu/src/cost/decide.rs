@@ -37,8 +37,15 @@ pub struct Prediction {
     pub(crate) has_room: bool,
     /// Seconds of each side without any correction, and without making terms of rows.
     pub(crate) plain: [f64; 2],
-    /// Seconds of each side for making terms of rows.
+    /// Seconds of each side for making terms of rows, and for handing ids to operators.
     pub(crate) decode: [f64; 2],
+    /// What runs have shown about that.
+    pub(crate) terms: f64,
+    /// The part of it, uncorrected, which does not come with rows, and what comes with each row.
+    pub(crate) passed: [f64; 2],
+    pub(crate) per_row: [f64; 2],
+    /// Rows as the planner estimates them.
+    pub(crate) rows: f64,
     /// What runs have shown about each side.
     pub(crate) corrections: [Correction; 2],
     /// True for a side that has not run such a plan.

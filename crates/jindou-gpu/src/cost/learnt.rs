@@ -1,4 +1,5 @@
-//! What runs have shown: measured over predicted times by shape of plan, for the CPU and for the device.
+//! What runs have shown by shape of plan: measured over predicted times, for the CPU, for the device and for making terms
+//! of rows, and rows over estimated ones.
 //!
 //! A prediction is multiplied by the mean ratio of the runs of the same shape over the same predicates; without any, of
 //! the same shape over others; without any, by the median over all shapes. Means are of logarithms, the newest run has
@@ -14,7 +15,7 @@ const MOST: usize = 1024;
 /// Weight of the newest run in a mean of many.
 const NEWEST: f64 = 0.2;
 /// Largest logarithm of a ratio that is believed: beyond it, something else went wrong.
-const FARTHEST: f64 = 3.5;
+const FARTHEST: f64 = 9.0;
 /// Largest step of a mean of three runs or more.
 const STEP: f64 = 1.4;
 /// Shapes from which the median is taken at least.
@@ -28,6 +29,12 @@ pub(crate) enum Side {
     Cpu,
     Gpu,
 }
+
+/// Place of rows, and of the time that terms take, among a shape's means, after those of both sides.
+const ROWS: usize = 2;
+const TERMS: usize = 3;
+/// A shape's means.
+const MEANS: usize = 4;
 
 /// A mean of logarithms of measured over predicted times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -62,7 +69,7 @@ impl Mean {
 /// What is known about one shape.
 #[derive(Clone, Debug, Default)]
 struct ShapeRuns {
-    sides: [Mean; 2],
+    means: [Mean; MEANS],
     /// True once a side without runs was chosen in order to have one.
     tried: [bool; 2],
     /// Recent uses, and when they were counted; not stored.
@@ -91,21 +98,32 @@ pub(crate) struct Correction {
 }
 
 impl Learnt {
-    fn mean(&self, key: u64, side: Side) -> Option<Mean> {
-        let mean = self.shapes.get(&key)?.sides[side as usize];
-        (mean.runs > 0).then_some(mean)
+    /// The mean of the nearest runs.
+    fn mean(&self, shape: &Shape, of: usize) -> Option<Mean> {
+        let of_key = |key: u64| self.shapes.get(&key).map(|s| s.means[of]);
+        let keys = [shape.exact, shape.general()];
+        keys.into_iter().filter_map(of_key).find(|m| m.runs > 0)
+    }
+
+    /// The factor by which estimated rows are multiplied; 1 for a shape that was never run.
+    pub fn rows(&self, shape: &Shape) -> f64 {
+        self.mean(shape, ROWS).map_or(1.0, |m| m.log.exp())
+    }
+
+    /// The factor by which the time for terms of its rows is multiplied; 1 for a shape without such a run.
+    pub fn terms(&self, shape: &Shape) -> f64 {
+        self.mean(shape, TERMS).map_or(1.0, |m| m.log.exp())
     }
 
     /// The factor by which a prediction for this side is multiplied.
     pub fn correction(&self, shape: &Shape, side: Side) -> Correction {
-        let own = self.mean(shape.exact, side);
-        if let Some(mean) = own.or_else(|| self.mean(shape.general(), side)) {
+        if let Some(mean) = self.mean(shape, side as usize) {
             return Correction {
                 factor: mean.log.exp(),
                 runs: mean.runs,
             };
         }
-        let all = self.shapes.values().map(|s| s.sides[side as usize]);
+        let all = self.shapes.values().map(|s| s.means[side as usize]);
         let mut logs: Vec<f64> = all.filter(|m| m.runs > 0).map(|m| m.log).collect();
         let middle = logs.len() / 2;
         let log = if logs.len() < 2 * FEW {
@@ -135,12 +153,25 @@ impl Learnt {
 
     /// Adds a run: seconds measured, and seconds predicted without any correction.
     pub fn ran(&mut self, shape: &Shape, side: Side, measured: f64, predicted: f64) {
-        let ratio = measured / predicted;
+        self.add(shape, side as usize, measured / predicted);
+    }
+
+    /// Adds the rows of a run, and those that were estimated without any correction.
+    pub fn gave(&mut self, shape: &Shape, rows: f64, estimated: f64) {
+        self.add(shape, ROWS, (rows + 1.0) / (estimated + 1.0));
+    }
+
+    /// Adds the seconds that went into terms, measured and predicted without any correction.
+    pub fn showed(&mut self, shape: &Shape, measured: f64, predicted: f64) {
+        self.add(shape, TERMS, measured / predicted);
+    }
+
+    fn add(&mut self, shape: &Shape, of: usize, ratio: f64) {
         if !ratio.is_finite() || ratio <= 0.0 {
             return;
         }
         for key in [shape.exact, shape.general()] {
-            self.entry(key).sides[side as usize].add(ratio.ln());
+            self.entry(key).means[of].add(ratio.ln());
         }
         self.changed = true;
     }
@@ -168,7 +199,7 @@ impl Learnt {
         keys.iter().all(|k| {
             self.shapes
                 .get(k)
-                .is_none_or(|s| s.sides[side as usize].runs == 0 && !s.tried[side as usize])
+                .is_none_or(|s| s.means[side as usize].runs == 0 && !s.tried[side as usize])
         })
     }
 
@@ -179,19 +210,18 @@ impl Learnt {
         }
     }
 
-    /// The document in which it is stored: `[[log, runs], [log, runs]]` for CPU and GPU by hash, the latest last.
+    /// The document in which it is stored: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, the
+    /// latest last.
     pub fn to_json(&self) -> Value {
         let mut all: Vec<_> = self.shapes.iter().collect();
-        all.retain(|(_, s)| s.sides.iter().any(|m| m.runs > 0));
+        all.retain(|(_, s)| s.means.iter().any(|m| m.runs > 0));
         all.sort_unstable_by_key(|(_, s)| s.last);
-        let rows = all.into_iter().map(|(key, s)| {
-            json!([
-                format!("{key:016x}"),
-                s.sides[0].to_json(),
-                s.sides[1].to_json()
-            ])
+        let lines = all.into_iter().map(|(key, s)| {
+            let hash = json!(format!("{key:016x}"));
+            let means = s.means.map(Mean::to_json);
+            Value::Array(std::iter::once(hash).chain(means).collect())
         });
-        Value::Array(rows.collect())
+        Value::Array(lines.collect())
     }
 
     /// What a document says that is plausible; the rest of it is overlooked.
@@ -201,9 +231,11 @@ impl Learnt {
         for row in rows.iter().rev().take(MOST).rev() {
             let key = row.get(0).and_then(Value::as_str);
             let key = key.and_then(|k| u64::from_str_radix(k, 16).ok());
-            let mean = |i| row.get(i).and_then(Mean::from_json);
-            if let (Some(key), Some(cpu), Some(gpu)) = (key, mean(1), mean(2)) {
-                out.entry(key).sides = [cpu, gpu];
+            let means: Option<Vec<Mean>> = (1..=MEANS)
+                .map(|i| row.get(i).and_then(Mean::from_json))
+                .collect();
+            if let (Some(key), Some(means)) = (key, means.and_then(|m| m.try_into().ok())) {
+                out.entry(key).means = means;
             }
         }
         out
@@ -280,25 +312,28 @@ mod tests {
         for n in 0..5000 {
             l.ran(&shape(n), Side::Cpu, 2.0, 1.0);
             l.ran(&shape(n), Side::Gpu, 0.5, 1.0);
+            l.gave(&shape(n), 99.0, 9.0);
         }
         assert!(l.shapes.len() <= MOST);
         let again = Learnt::from_json(&l.to_json());
         let last = shape(4999);
         assert_eq!(again.correction(&last, Side::Gpu), l.correction(&last, Side::Gpu));
+        assert!((again.rows(&last) - 10.0).abs() < 1e-9 && again.rows(&shape(9999)) == 1.0);
         assert_eq!(again.shapes.len(), l.shapes.len());
         assert!(!again.changed);
         // Of a longer document, the latest are taken.
         let rows: Vec<Value> = (0..10_000u64)
-            .map(|n| json!([format!("{n:x}"), [0.5, 1], [0.0, 0]]))
+            .map(|n| json!([format!("{n:x}"), [0.5, 1], [0.0, 0], [0.0, 0], [0, 0]]))
             .collect();
         let long = Learnt::from_json(&Value::Array(rows));
         assert!(long.shapes.len() <= MOST && long.shapes.contains_key(&9999));
         for damaged in [
             json!(null),
             json!({"a": 1}),
-            json!([1, "x", [], ["zz", [0, 1], [0, 1]]]),
-            json!([["1", [99.0, 1], [0, 1]], ["2", ["x", 1], [0, 1]], ["3", [0.1, -1], [0, 1]]]),
-            json!([["4", [0.1, 1]]]),
+            json!([1, "x", [], ["zz", [0, 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([["1", [99.0, 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([["2", ["x", 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([["3", [0.1, -1], [0, 1], [0, 1], [0, 1]], ["4", [0.1, 1], [0.1, 1], [0, 1]]]),
         ] {
             assert!(Learnt::from_json(&damaged).shapes.is_empty(), "{damaged}");
         }

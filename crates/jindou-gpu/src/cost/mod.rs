@@ -123,10 +123,11 @@ impl DeviceModel {
         work.ordered / c.stream + sectors.sum::<f64>() + launches * c.launch + waits * c.sync
     }
 
-    /// Seconds in which the rows come back.
-    fn back(&self, work: &WorkEstimate) -> f64 {
+    /// Seconds in which the rows come back, of which there are so many times more than estimated.
+    fn back(&self, work: &WorkEstimate, more: f64) -> f64 {
         if work.leaving > 0.0 {
-            return self.calibration.sync + work.leaving / self.calibration.download;
+            let more = if work.rows > 0.0 { more } else { 1.0 };
+            return self.calibration.sync + more * work.leaving / self.calibration.download;
         }
         0.0
     }
@@ -146,9 +147,13 @@ impl DeviceModel {
         } else {
             work.cpu(threads)
         };
-        let (there, back) = (self.plain(work), self.back(work));
+        let more = state.learnt.rows(&shape);
+        let (there, back) = (self.plain(work), self.back(work, more));
         let corrections = [Side::Cpu, Side::Gpu].map(|s| state.learnt.correction(&shape, s));
-        let decode = work.decode(threads);
+        let [decode, per_row] = [work.rows * more, 1.0].map(|rows| work.decode(threads, rows));
+        let passed = work.decode(threads, 0.0);
+        let terms = state.learnt.terms(&shape);
+        let decode = decode.map(|seconds| seconds * terms);
         let mut p = Prediction {
             device: now.name,
             cpu: here * corrections[0].factor + decode[0],
@@ -162,6 +167,10 @@ impl DeviceModel {
             has_room: true,
             plain: [here, there + back],
             decode,
+            terms,
+            passed,
+            per_row: [per_row[0] - passed[0], per_row[1] - passed[1]],
+            rows: work.rows,
             corrections,
             untried: [Side::Cpu, Side::Gpu]
                 .map(|s| !work.is_empty() && state.learnt.is_untried(&shape, s)),
@@ -202,16 +211,27 @@ impl DeviceModel {
         decision
     }
 
-    /// Records how long a plan took on one side from its start to its last row. Runs in which more time than that of
-    /// the patterns went into terms, and first runs on the device that had to wait or to bring segments, say nothing.
-    pub fn ran(&self, p: &Prediction, side: Side, seconds: f64) {
-        let (plain, decode) = (p.plain[side as usize], p.decode[side as usize]);
+    /// Records how long a plan took on one side from its start to its last row, and its rows. If more than half of that
+    /// must have gone into terms, it says what those take. Runs on the device that waited or brought segments only tell
+    /// their rows.
+    pub fn ran(&self, p: &Prediction, side: Side, seconds: f64, rows: u64) {
+        let at = side as usize;
+        let decode = p.passed[at] + p.per_row[at] * rows as f64;
+        let mut state = sync::lock(&self.state);
+        if p.rows > 0.0 {
+            state.learnt.gave(&p.shape, rows as f64, p.rows);
+        }
         let is_cold = side == Side::Gpu && (p.wait > 0.0 || p.bring > 0.0);
-        if is_cold || decode > seconds / 2.0 {
+        if is_cold {
             return;
         }
-        let mut state = sync::lock(&self.state);
-        state.learnt.ran(&p.shape, side, seconds - decode, plain);
+        if decode * p.terms <= seconds / 2.0 {
+            let alone = seconds - decode * p.terms;
+            state.learnt.ran(&p.shape, side, alone, p.plain[at]);
+        } else if p.rows > 0.0 {
+            let alone = p.plain[at] * p.corrections[at].factor;
+            state.learnt.showed(&p.shape, seconds - alone, decode);
+        }
     }
 
     /// Records for how long a run occupied the device.
@@ -271,7 +291,9 @@ mod tests {
             syncs: 4.0,
             segments: [(A, 4e8), (B, 1e6)].into_iter().collect(),
             leaving: 1e6,
-            cells: 0.0,
+            rows: 0.0,
+            columns: 0.0,
+            passed: 0.0,
             steps: 4.0,
             cpu_ns: 50e6,
             in_order: None,
@@ -328,7 +350,8 @@ mod tests {
         assert!((p.back - (60e-6 + 1e6 / 3e9)).abs() < 1e-12);
         // Terms of 1000 cells are made by 2 threads here, by one over there.
         let decoded = WorkEstimate {
-            cells: 1000.0,
+            rows: 500.0,
+            columns: 2.0,
             ..heavy()
         };
         let with = predict_in(&m, &decoded, 2, &|s| s == A, (7, FREE, 3));
@@ -423,8 +446,8 @@ mod tests {
         let m = DeviceModel::new(Calibration::h200());
         let before = predict(&m, &heavy(), 2, true);
         for _ in 0..40 {
-            m.ran(&before, Side::Gpu, 4.0 * before.gpu());
-            m.ran(&before, Side::Cpu, 0.5 * before.cpu);
+            m.ran(&before, Side::Gpu, 4.0 * before.gpu(), 1);
+            m.ran(&before, Side::Cpu, 0.5 * before.cpu, 1);
             m.occupied(4.0 * before.gpu());
         }
         let after = predict(&m, &heavy(), 2, true);
@@ -437,13 +460,18 @@ mod tests {
         assert!((p.wait / (8.0 * before.gpu()) - 1.0).abs() < 0.01, "{p}");
         // Cold runs, and those whose time went into terms, say nothing.
         let cold = predict(&m, &heavy(), 2, false);
-        m.ran(&cold, Side::Gpu, 1.0);
-        m.ran(&p, Side::Gpu, 1.0);
+        m.ran(&cold, Side::Gpu, 1.0, 1);
+        m.ran(&p, Side::Gpu, 1.0, 1);
         let terms = WorkEstimate {
-            cells: 1e9,
+            rows: 1e4,
+            columns: 1.0,
             ..heavy()
         };
-        m.ran(&predict(&m, &terms, 2, true), Side::Cpu, 10.0);
+        let few = predict(&m, &terms, 2, true);
+        m.ran(&few, Side::Cpu, 10.0, 1_000_000_000);
+        // But the rows are known then: they would be terms of one thread behind the device.
+        let many = predict(&m, &terms, 2, true);
+        assert!(many.is_worth_it() != few.is_worth_it(), "{few}\n{many}");
         let again = predict(&m, &heavy(), 2, true);
         assert_eq!((again.gpu(), again.cpu), (after.gpu(), after.cpu));
     }
@@ -482,7 +510,7 @@ mod tests {
         let m = model();
         assert!(!m.is_due());
         let p = predict(&m, &heavy(), 2, true);
-        m.ran(&p, Side::Cpu, 3.0 * p.cpu);
+        m.ran(&p, Side::Cpu, 3.0 * p.cpu, 1);
         drop(m);
         let again = predict(&model(), &heavy(), 2, true);
         assert!((again.cpu / p.cpu - 3.0).abs() < 1e-6, "{again}");

@@ -41,8 +41,17 @@ impl PlanWork {
     pub fn with_use(&self, rows: RowsUse) -> Self {
         let mut out = self.clone();
         let w = &mut out.work;
-        if rows != RowsUse::Shown {
-            w.cells = 0.0;
+        let name = match rows {
+            RowsUse::Counted => Some("count"),
+            RowsUse::Summed => Some("sum"),
+            RowsUse::Sent => Some("sent"),
+            RowsUse::Shown => None,
+        };
+        if let Some(name) = name {
+            (w.rows, w.columns) = (0.0, 0.0);
+            if !out.shape.text.starts_with("count") {
+                out.shape = out.shape.inside(name);
+            }
         }
         if matches!(rows, RowsUse::Counted | RowsUse::Summed) {
             w.leaving = 0.0;
@@ -82,7 +91,7 @@ impl PlanWork {
         json!({
             "shape": self.shape.text, "ordered": w.ordered, "sectors": sectors, "launches": w.launches,
             "kernels": w.kernels, "syncs": w.syncs, "segments": self.segment_bytes(), "leaving": w.leaving,
-            "cells": w.cells, "steps": w.steps, "cpu_ns": w.cpu_ns,
+            "rows": w.rows, "columns": w.columns, "passed": w.passed, "steps": w.steps, "cpu_ns": w.cpu_ns,
         })
     }
 
@@ -105,7 +114,9 @@ impl PlanWork {
                 syncs: figure("syncs")?,
                 segments: [(all, figure("segments")?)].into_iter().collect(),
                 leaving: figure("leaving")?,
-                cells: figure("cells")?,
+                rows: figure("rows")?,
+                columns: figure("columns")?,
+                passed: figure("passed")?,
                 steps: figure("steps")?,
                 cpu_ns: figure("cpu_ns")?,
                 in_order: None,
@@ -147,9 +158,9 @@ impl Chooser {
         self.model.decide(p, 0)
     }
 
-    /// Adds a run in seconds, on the device or on the CPU.
-    pub fn ran(&self, p: &Prediction, there: bool, seconds: f64) {
+    /// Adds a run in seconds with its rows, on the device or on the CPU.
+    pub fn ran(&self, p: &Prediction, there: bool, seconds: f64, rows: u64) {
         let side = if there { Side::Gpu } else { Side::Cpu };
-        self.model.ran(p, side, seconds);
+        self.model.ran(p, side, seconds, rows);
     }
 }

@@ -195,6 +195,14 @@ impl Shape {
         }
     }
 
+    /// The shape of a plan with one more operator on top.
+    pub fn inside(&self, operator: &str) -> Self {
+        Self {
+            text: format!("{operator}({})", self.text),
+            exact: fnv(operator, self.exact),
+        }
+    }
+
     /// The hash of the shape without predicates.
     pub fn general(&self) -> u64 {
         fnv(&self.text, 0)

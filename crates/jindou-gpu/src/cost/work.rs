@@ -62,8 +62,12 @@ pub(crate) struct WorkEstimate {
     pub segments: FxHashMap<SegmentName, f64>,
     /// Bytes of rows that leave the device.
     pub leaving: f64,
-    /// Ids of which terms are made.
-    pub cells: f64,
+    /// The plan's rows, if it ends with what the device runs.
+    pub rows: f64,
+    /// Columns of these rows of which terms are made.
+    pub columns: f64,
+    /// Ids that leave the device for operators of the CPU.
+    pub passed: f64,
     /// Steps.
     pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
@@ -114,6 +118,7 @@ impl WorkEstimate {
         let mut open = vec![(&plan.root, false)];
         while let Some((op, is_counted)) = open.pop() {
             let before = work.leaving;
+            let is_root = std::ptr::eq(op, &plan.root);
             let there = match (work.tree(op, snapshot), op) {
                 (Some(with), _) => {
                     work = with;
@@ -126,10 +131,13 @@ impl WorkEstimate {
                 _ => false,
             };
             if there {
-                // Whoever takes these rows is one thread.
                 let ids = (work.leaving - before) / 4.0;
-                let is_shown = std::ptr::eq(op, &plan.root) && matches!(plan.form, Form::Select);
-                work.cells += ids * if is_shown { 1.0 } else { OPERATED };
+                if !is_root {
+                    work.passed += ids;
+                } else if matches!(plan.form, Form::Select) && !plan.output.is_empty() {
+                    work.columns = plan.output.len() as f64;
+                    work.rows = ids / work.columns;
+                }
                 continue;
             }
             let counts = matches!(op, Operator::Count(c) if c.group.is_empty()
@@ -159,9 +167,10 @@ impl WorkEstimate {
         CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
     }
 
-    /// Seconds for making terms, by the threads of the CPU and by the one that takes the rows of a device.
-    pub fn decode(&self, threads: usize) -> [f64; 2] {
-        let one = CELL * self.cells;
+    /// Seconds for what is done with ids that come out if there are this many rows, by the threads of the CPU and by the
+    /// one that takes the rows of a device.
+    pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
+        let one = CELL * (rows * self.columns + OPERATED * self.passed);
         [one / self.speed_up(threads), one]
     }
 

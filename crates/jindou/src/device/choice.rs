@@ -141,15 +141,15 @@ fn the_choice_follows_what_runs_took() {
     let before = gpu.predict(&plan, &snapshot, 1).unwrap();
     let warm = choose();
     assert!(is_gpu(&warm));
-    warm.ran(true, Duration::from_secs_f64(3.0 * before.cpu));
+    warm.ran(true, Duration::from_secs_f64(3.0 * before.cpu), 81_000);
     // What the CPU was not chosen for says nothing about it.
-    warm.ran(false, Duration::from_secs(1000));
+    warm.ran(false, Duration::from_secs(1000), 81_000);
     let after = gpu.predict(&plan, &snapshot, 1).unwrap();
     assert_eq!(after.cpu, before.cpu);
     assert!(after.gpu() > before.cpu, "{before}\n{after}");
     let chosen = choose();
     assert!(!is_gpu(&chosen));
-    chosen.ran(false, Duration::from_secs_f64(20.0 * before.cpu));
+    chosen.ran(false, Duration::from_secs_f64(20.0 * before.cpu), 81_000);
     assert!(is_gpu(&choose()), "{}", gpu.predict(&plan, &snapshot, 1).unwrap());
 }
 

@@ -99,16 +99,17 @@ impl From<ExecutorChoice> for Chosen {
 }
 
 impl Chosen {
-    /// Records that the plan ran in this time, on a device or on the CPU. What it was not chosen for says nothing.
+    /// Records that the plan ran in this time and gave these rows, on a device or on the CPU. A side that was not chosen
+    /// says nothing.
     #[cfg(feature = "gpu")]
-    pub(crate) fn ran(&self, there: bool, elapsed: Duration) {
+    pub(crate) fn ran(&self, there: bool, elapsed: Duration, rows: u64) {
         if let Some(run) = self.predicted.as_ref().filter(|r| r.there == there) {
-            run.gpu.ran(&run.prediction, there, elapsed);
+            run.gpu.ran(&run.prediction, there, elapsed, rows);
         }
     }
 
     #[cfg(not(feature = "gpu"))]
-    pub(crate) fn ran(&self, _there: bool, _elapsed: Duration) {}
+    pub(crate) fn ran(&self, _there: bool, _elapsed: Duration, _rows: u64) {}
 }
 
 /// The GPU, if it is expected to take less time.
