@@ -166,7 +166,7 @@ mod tests {
         drop(busy);
     }
 
-    /// Counting the devices may load a driver, which takes its time: nobody waits for that either.
+    /// Counting the devices may load a driver, which takes its time: a look does not wait for that either.
     #[test]
     fn a_look_returns_before_devices_are_counted() {
         let fleet = Arc::new(Fleet::limited(u64::MAX));

@@ -1,4 +1,4 @@
-//! The machine's GPU, opened in the background: by whoever expects queries, or when the first one could use it. Only
+//! The machine's GPU, opened in the background: before the first query, or when one could use it. Only
 //! those that demand it wait.
 //!
 //! A GPU can fail at any time: its context is lost, it hangs, it is removed. A query that runs there learns of it from
@@ -247,7 +247,7 @@ mod tests {
         let gpu = device.look(true).unwrap().unwrap();
         assert!(Arc::ptr_eq(&gpu, &soon(&device).unwrap()));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
-        // Its speeds are measured without anybody asking.
+        // Its speeds are measured without a question.
         let began = Instant::now();
         while gpu.model.get().is_none() {
             assert!(began.elapsed() < Duration::from_secs(60));

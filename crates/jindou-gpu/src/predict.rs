@@ -1,6 +1,8 @@
 //! Predictions by a device's model, what it learns from runs, and segments that are brought in the background.
 
-use crate::cost::{Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate};
+use crate::cost::{
+    Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate,
+};
 use crate::execute::GpuExecutor;
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
@@ -16,7 +18,7 @@ const BUDGET: Duration = Duration::from_millis(150);
 /// The environment variable that names the file in which speeds and runs are stored.
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
 
-/// Starts a thread for work that nobody waits for; false if there is none.
+/// Starts a thread for work that no query waits for; false if there is none.
 fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name(name.into());
     thread.spawn(work).is_ok()

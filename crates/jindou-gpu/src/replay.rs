@@ -8,7 +8,7 @@ use jindou_plan::LIGHT_COST;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// Milliseconds that a query over HTTP takes beside its run: the request, its plan, the answer.
+/// Milliseconds that a query over HTTP takes in addition to its run: the request, its plan, the answer.
 const SERVED_MS: f64 = 0.3;
 /// Factor by which two recorded times differ where a choice must be right.
 const MATTERS: f64 = 1.5;
@@ -26,7 +26,7 @@ pub struct RecordedRun {
     pub there: bool,
     /// Threads of the CPU.
     pub threads: usize,
-    /// What became of the rows.
+    /// The use that was made of its rows.
     pub rows: RowsUse,
     /// The recorded time.
     pub ms: f64,
@@ -42,7 +42,7 @@ pub struct Records {
     pub runs: Vec<RecordedRun>,
 }
 
-/// What is known before a run that is predicted.
+/// The runs that are known before one is predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
     /// The calibration alone.
@@ -118,7 +118,11 @@ impl RecordedRun {
     }
 
     fn beside(&self) -> f64 {
-        if self.stage == "served" { SERVED_MS } else { 0.0 }
+        if self.stage == "served" {
+            SERVED_MS
+        } else {
+            0.0
+        }
     }
 }
 
@@ -126,7 +130,7 @@ impl Records {
     /// Parses a file of records.
     ///
     /// # Errors
-    /// The line that is none.
+    /// The line that is not a record.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut out = Self::default();
         for line in text.lines().filter(|l| !l.trim().is_empty()) {
@@ -135,7 +139,9 @@ impl Records {
             if let Some(work) = v.get("work") {
                 let query = v.get("query").and_then(Value::as_str).ok_or_else(wrong)?;
                 let scale = v.get("universities").and_then(Value::as_u64);
-                let scale = scale.and_then(|n| u32::try_from(n).ok()).ok_or_else(wrong)?;
+                let scale = scale
+                    .and_then(|n| u32::try_from(n).ok())
+                    .ok_or_else(wrong)?;
                 let name = format!("{query}@{scale}");
                 let work = PlanWork::from_json(work, &name).ok_or_else(wrong)?;
                 out.works.push((query.into(), scale, work));
@@ -210,7 +216,7 @@ impl Records {
             });
             for (here, cpu) in alike {
                 let p = chooser.predict(&work, cpu.threads, true);
-                let is_there = work.nanoseconds() >= LIGHT_COST && chooser.decide(&p).gpu;
+                let is_there = work.nanoseconds() >= LIGHT_COST && p.is_worth_it();
                 let faster_there = gpu.ms < cpu.ms;
                 let matters = gpu.ms.max(cpu.ms) > MATTERS * gpu.ms.min(cpu.ms);
                 out.push(JudgedChoice {

@@ -19,7 +19,12 @@ fn within(records: &Records, knows: Knowledge) -> (usize, usize, f64) {
     let ratios: Vec<f64> = predicted
         .iter()
         .zip(&records.runs)
-        .map(|(ms, run)| (ms.expect("its work is recorded") / run.ms).ln().abs().exp())
+        .map(|(ms, run)| {
+            (ms.expect("its work is recorded") / run.ms)
+                .ln()
+                .abs()
+                .exp()
+        })
         .collect();
     let near = ratios.iter().filter(|r| **r <= 2.0).count();
     (near, ratios.len(), ratios.into_iter().fold(1.0, f64::max))
@@ -50,7 +55,10 @@ fn choices_are_those_of_one_who_knew_both_times() {
                 }
             }
         }
-        println!("{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, {} wrong", wrong.len());
+        println!(
+            "{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, {} wrong",
+            wrong.len()
+        );
         assert!(matter > 60, "{matter}");
         if std::env::var_os("SHOW").is_some() {
             continue;
@@ -68,8 +76,21 @@ fn choices_are_those_of_one_who_knew_both_times() {
 
 #[test]
 fn records_that_are_none_are_named() {
-    for line in ["[", r#"{"ms": 1}"#, r#"{"work": {}}"#, r#"{"ms": -1, "query": "x"}"#] {
-        assert!(Records::parse(line).unwrap_err().contains("not a record"), "{line}");
+    for line in [
+        "[",
+        r#"{"ms": 1}"#,
+        r#"{"work": {}}"#,
+        r#"{"ms": -1, "query": "x"}"#,
+    ] {
+        assert!(
+            Records::parse(line).unwrap_err().contains("not a record"),
+            "{line}"
+        );
     }
-    assert!(Records::parse("{\"from\": \"somewhere\"}\n").unwrap().runs.is_empty());
+    assert!(
+        Records::parse("{\"from\": \"somewhere\"}\n")
+            .unwrap()
+            .runs
+            .is_empty()
+    );
 }

@@ -52,7 +52,7 @@ pub trait Graph: Send + Sync {
         None
     }
 
-    /// The graph itself, for work that goes on after whoever lent it is gone; `None` if it cannot outlive them.
+    /// The graph itself, for work that outlives the borrow; `None` if it cannot.
     fn shared(&self) -> Option<Arc<dyn Graph>> {
         None
     }

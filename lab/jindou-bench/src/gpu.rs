@@ -87,7 +87,18 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
     println!("predicted over recorded times, by what was known");
     println!(
         "{:<6} {:>6} {:<11} {:<4} {:>3} {:<8} {:>10}  {:>11} {:>8} {:>8} {:>8} {:>8}",
-        "query", "scale", "stage", "on", "thr", "rows", "ms", "calibration", "queries", "scales", "cpu", "all"
+        "query",
+        "scale",
+        "stage",
+        "on",
+        "thr",
+        "rows",
+        "ms",
+        "calibration",
+        "queries",
+        "scales",
+        "cpu",
+        "all"
     );
     for (i, run) in records.runs.iter().enumerate() {
         let ratio = |k: usize| predicted[k][i].map(|ms| ms / run.ms);
@@ -155,7 +166,11 @@ fn recorded(records: &Records, speeds: &Calibration, out: &mut Vec<Value>) {
         }));
     }
     println!("\nchoices that matter, all runs known: predicted ms, recorded ms");
-    for c in records.choose(speeds, Knowledge::All).iter().filter(|c| c.matters) {
+    for c in records
+        .choose(speeds, Knowledge::All)
+        .iter()
+        .filter(|c| c.matters)
+    {
         let [here, there] = c.runs.map(|i| &records.runs[i]);
         println!(
             "{:<6} {:>6} {:<8} {:<8} cpu({:>2}) {:>9.4} {:>9.4}  gpu {:>9.4} {:>9.4}  {} {}",
@@ -187,7 +202,15 @@ fn unrecorded(
         let queries = instances(a.watdiv, 0, 1)?.into_iter();
         let queries = queries.map(|q| (q.template, q.text)).collect();
         let title = format!("WatDiv({})", a.watdiv);
-        plans(a, speeds, &title, &folder.join("watdiv"), &source, queries, out)?;
+        plans(
+            a,
+            speeds,
+            &title,
+            &folder.join("watdiv"),
+            &source,
+            queries,
+            out,
+        )?;
     }
     if a.bsbm > 0 {
         let source = Bsbm::new(a.bsbm, 0);
@@ -197,7 +220,15 @@ fn unrecorded(
             .map(|q| (q.template, q.text))
             .collect();
         let title = format!("BSBM({})", a.bsbm);
-        plans(a, speeds, &title, &folder.join("bsbm"), &source, queries, out)?;
+        plans(
+            a,
+            speeds,
+            &title,
+            &folder.join("bsbm"),
+            &source,
+            queries,
+            out,
+        )?;
     }
     Ok(())
 }

@@ -39,14 +39,14 @@ pub struct Prediction {
     pub(crate) plain: [f64; 2],
     /// Seconds of each side for making terms of rows, and for handing ids to operators.
     pub(crate) decode: [f64; 2],
-    /// What runs have shown about that.
+    /// Factor that runs have shown for that.
     pub(crate) terms: f64,
     /// The part of it, uncorrected, which does not come with rows, and what comes with each row.
     pub(crate) passed: [f64; 2],
     pub(crate) per_row: [f64; 2],
     /// Rows as the planner estimates them.
     pub(crate) rows: f64,
-    /// What runs have shown about each side.
+    /// Factors that runs have shown for each side.
     pub(crate) corrections: [Correction; 2],
     /// True for a side that has not run such a plan.
     pub(crate) untried: [bool; 2],
@@ -55,7 +55,7 @@ pub struct Prediction {
     pub(crate) uses: f64,
 }
 
-/// Why a plan runs where it does.
+/// Reason for the place of a plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reason {
     /// The GPU is expected to be faster.
@@ -149,7 +149,11 @@ impl Prediction {
 fn corrected(f: &mut fmt::Formatter<'_>, c: Correction) -> fmt::Result {
     match c.runs {
         0 if c.factor == 1.0 => Ok(()),
-        0 => write!(f, "; {:.2} times the estimate, by plans of other shapes", c.factor),
+        0 => write!(
+            f,
+            "; {:.2} times the estimate, by plans of other shapes",
+            c.factor
+        ),
         1 => write!(f, "; {:.2} times the estimate, by 1 run", c.factor),
         n => write!(f, "; {:.2} times the estimate, by {n} runs", c.factor),
     }

@@ -1,5 +1,5 @@
-//! What runs have shown by shape of plan: measured over predicted times, for the CPU, for the device and for making terms
-//! of rows, and rows over estimated ones.
+//! Ratios that runs have shown, by shape of plan: measured over predicted times, for the CPU, for the device and for
+//! making terms of rows, and rows over estimated ones.
 //!
 //! A prediction is multiplied by the mean ratio of the runs of the same shape over the same predicates; without any, of
 //! the same shape over others; without any, by the median over all shapes. Means are of logarithms, the newest run has
@@ -66,7 +66,7 @@ impl Mean {
     }
 }
 
-/// What is known about one shape.
+/// Ratios and uses of one shape.
 #[derive(Clone, Debug, Default)]
 struct ShapeRuns {
     means: [Mean; MEANS],
@@ -224,7 +224,7 @@ impl Learnt {
         Value::Array(lines.collect())
     }
 
-    /// What a document says that is plausible; the rest of it is overlooked.
+    /// The plausible ratios of a document; everything else in it is ignored.
     pub fn from_json(v: &Value) -> Self {
         let mut out = Self::default();
         let rows = v.as_array().map_or(&[][..], Vec::as_slice);
@@ -262,7 +262,13 @@ mod tests {
     fn the_nearest_runs_correct_a_prediction() {
         let mut l = Learnt::default();
         let (seen, alike) = (shape(1), Shape::recorded(&shape(1).text, "another"));
-        assert_eq!(l.correction(&seen, Side::Cpu), Correction { factor: 1.0, runs: 0 });
+        assert_eq!(
+            l.correction(&seen, Side::Cpu),
+            Correction {
+                factor: 1.0,
+                runs: 0
+            }
+        );
         l.ran(&seen, Side::Cpu, 3.0, 1.0);
         assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
         assert!((l.correction(&alike, Side::Cpu).factor - 3.0).abs() < 1e-9);
@@ -317,7 +323,10 @@ mod tests {
         assert!(l.shapes.len() <= MOST);
         let again = Learnt::from_json(&l.to_json());
         let last = shape(4999);
-        assert_eq!(again.correction(&last, Side::Gpu), l.correction(&last, Side::Gpu));
+        assert_eq!(
+            again.correction(&last, Side::Gpu),
+            l.correction(&last, Side::Gpu)
+        );
         assert!((again.rows(&last) - 10.0).abs() < 1e-9 && again.rows(&shape(9999)) == 1.0);
         assert_eq!(again.shapes.len(), l.shapes.len());
         assert!(!again.changed);
@@ -333,7 +342,10 @@ mod tests {
             json!([1, "x", [], ["zz", [0, 1], [0, 1], [0, 1], [0, 1]]]),
             json!([["1", [99.0, 1], [0, 1], [0, 1], [0, 1]]]),
             json!([["2", ["x", 1], [0, 1], [0, 1], [0, 1]]]),
-            json!([["3", [0.1, -1], [0, 1], [0, 1], [0, 1]], ["4", [0.1, 1], [0.1, 1], [0, 1]]]),
+            json!([
+                ["3", [0.1, -1], [0, 1], [0, 1], [0, 1]],
+                ["4", [0.1, 1], [0.1, 1], [0, 1]]
+            ]),
         ] {
             assert!(Learnt::from_json(&damaged).shapes.is_empty(), "{damaged}");
         }

@@ -26,8 +26,8 @@ mod work;
 
 pub use calibration::Calibration;
 pub use decide::{Decision, Prediction};
-pub use recorded::{Chooser, PlanWork, RowsUse};
 pub(crate) use learnt::Side;
+pub use recorded::{Chooser, PlanWork, RowsUse};
 pub(crate) use shape::Shape;
 pub(crate) use work::{SegmentName, WorkEstimate};
 
@@ -68,7 +68,7 @@ struct State {
     saved: Instant,
 }
 
-/// What a prediction needs to know about the device at this moment.
+/// The state of the device that a prediction depends on.
 pub(crate) struct DeviceNow<'a> {
     pub name: String,
     /// Queries in line.
@@ -123,7 +123,7 @@ impl DeviceModel {
         work.ordered / c.stream + sectors.sum::<f64>() + launches * c.launch + waits * c.sync
     }
 
-    /// Seconds in which the rows come back, of which there are so many times more than estimated.
+    /// Seconds in which the rows come back, of which there are `more` times as many as estimated.
     fn back(&self, work: &WorkEstimate, more: f64) -> f64 {
         if work.leaving > 0.0 {
             let more = if work.rows > 0.0 { more } else { 1.0 };
@@ -399,12 +399,19 @@ mod tests {
         let p = predict(&m, &heavy(), 2, false);
         let decision = m.decide(&p, 7);
         assert!(!decision.gpu && decision.bring, "{p}");
-        assert!(p.to_string().contains("they are brought meanwhile, since 8 runs"));
+        assert!(
+            p.to_string()
+                .contains("they are brought meanwhile, since 8 runs")
+        );
         // Two uses later two more runs are expected.
         m.decide(&p, 7);
         let p = predict(&m, &heavy(), 2, false);
         assert!(p.to_string().contains("since 10 runs"), "{p}");
-        assert!(!predict(&DeviceModel::new(slow()), &heavy(), 2, false).decision().bring);
+        assert!(
+            !predict(&DeviceModel::new(slow()), &heavy(), 2, false)
+                .decision()
+                .bring
+        );
         // 60 GB take six seconds.
         let large = WorkEstimate {
             segments: [(A, 60e9)].into_iter().collect(),
@@ -454,7 +461,10 @@ mod tests {
         assert!((after.gpu() / before.gpu() - 4.0).abs() < 0.01, "{after}");
         assert!((after.cpu / before.cpu - 0.5).abs() < 0.01, "{after}");
         let text = after.to_string();
-        assert!(text.contains("0.50 times the estimate, by 40 runs"), "{text}");
+        assert!(
+            text.contains("0.50 times the estimate, by 40 runs"),
+            "{text}"
+        );
         // Each query in line takes as long as those before it.
         let p = predict_in(&m, &heavy(), 2, &|_| true, (7, FREE, 2));
         assert!((p.wait / (8.0 * before.gpu()) - 1.0).abs() < 0.01, "{p}");
@@ -490,11 +500,17 @@ mod tests {
         // As fast as the CPU: the GPU is tried, and then not again.
         let p = predict(&m, &near(1.0), 1, true);
         let decision = m.decide(&p, 7);
-        assert!(decision.gpu && p.to_string().ends_with("what such a plan takes there"), "{p}");
+        assert!(
+            decision.gpu && p.to_string().ends_with("what such a plan takes there"),
+            "{p}"
+        );
         assert!(!m.decide(&predict(&m, &near(1.0), 1, true), 7).gpu);
         // A little faster: the CPU is tried once.
         let p = predict(&m, &near(1.4), 1, true);
-        assert!(!m.decide(&p, 7).gpu && p.to_string().ends_with("takes here"), "{p}");
+        assert!(
+            !m.decide(&p, 7).gpu && p.to_string().ends_with("takes here"),
+            "{p}"
+        );
         assert!(m.decide(&predict(&m, &near(1.4), 1, true), 7).gpu);
         // Much slower or faster: none is.
         let m = DeviceModel::new(Calibration::h200());

@@ -20,7 +20,7 @@ pub enum RowsUse {
     Counted,
     /// As that, and a checksum over them is made there.
     Summed,
-    /// They leave the device as ids.
+    /// Rows leave the device as ids.
     Sent,
     /// Terms are made of them.
     Shown,
@@ -150,7 +150,8 @@ impl Chooser {
             epoch: 0,
             is_there: &|_| warm,
         };
-        self.model.predict(&plan.work, plan.shape.clone(), threads, now)
+        self.model
+            .predict(&plan.work, plan.shape.clone(), threads, now)
     }
 
     /// Decides about a plan that runs now.

@@ -1,6 +1,6 @@
 //! Estimate of the work of a plan's steps on a device, before anything is transferred, and on the CPU.
 //!
-//! What kernels take beyond moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
+//! The time of kernels beyond that of moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
 //! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
 
 use crate::compile;
@@ -27,7 +27,7 @@ const FILTERING: f64 = 1.6;
 const EXPANDING: f64 = 2.7;
 /// Bytes that are copied while an id of one list is looked for in others: some 19 picoseconds, of instructions.
 const CANDIDATE: f64 = 80.0;
-/// Bytes a row that are read of a segment whose keys come in order.
+/// Bytes per row that are read of a segment whose keys come in order.
 const IN_ORDER: f64 = 8.0;
 
 /// Seconds that the CPU takes for a plan besides its steps, with more than one thread, and for each step.

@@ -91,12 +91,18 @@ fn light_plans_never_go_to_a_device() {
     let devices = Devices::with(vec![gpu]);
     for choice in [GpuChoice::Off, GpuChoice::Auto, GpuChoice::On] {
         let chosen = devices.choose(&plan, &snapshot, choice, 1).unwrap();
-        assert!(matches!(chosen.executor, ExecutorChoice::Here), "{choice:?}");
+        assert!(
+            matches!(chosen.executor, ExecutorChoice::Here),
+            "{choice:?}"
+        );
     }
     let open = self::devices(Some(Calibration::ideal()));
     for choice in [GpuChoice::Auto, GpuChoice::On] {
         let text = open.explain(&plan, &snapshot, choice, 1);
-        assert!(text.ends_with("the CPU, since the query is light\n"), "{text}");
+        assert!(
+            text.ends_with("the CPU, since the query is light\n"),
+            "{text}"
+        );
     }
 }
 
@@ -150,7 +156,11 @@ fn the_choice_follows_what_runs_took() {
     let chosen = choose();
     assert!(!is_gpu(&chosen));
     chosen.ran(false, Duration::from_secs_f64(20.0 * before.cpu), 81_000);
-    assert!(is_gpu(&choose()), "{}", gpu.predict(&plan, &snapshot, 1).unwrap());
+    assert!(
+        is_gpu(&choose()),
+        "{}",
+        gpu.predict(&plan, &snapshot, 1).unwrap()
+    );
 }
 
 /// A driver that takes half a second to open: the first queries are the CPU's, at once, and later ones the device's.
@@ -181,7 +191,10 @@ fn first_queries_run_on_the_cpu_while_the_device_opens() {
         assert!(began.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(here > 5 && waited < Duration::from_millis(250), "{here}, {waited:?}");
+    assert!(
+        here > 5 && waited < Duration::from_millis(250),
+        "{here}, {waited:?}"
+    );
 }
 
 /// The first heavy plan runs on the CPU while the device is measured; the measurement then shows how slow the shim is.

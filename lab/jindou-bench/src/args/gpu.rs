@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// Measurements about GPUs.
 #[derive(Subcommand, Debug)]
 pub enum BenchGpu {
-    /// What `--gpu auto` would choose on a card of which speeds were measured, against runs that were recorded on an H200. No card is needed.
+    /// Decide as `--gpu auto` would on a card of which speeds were measured, and judge that by runs that were recorded on an H200. No card is needed.
     Choose(BenchChoose),
 }
 
