@@ -105,9 +105,11 @@ impl Learnt {
         keys.into_iter().filter_map(of_key).find(|m| m.runs > 0)
     }
 
-    /// The factor by which estimated rows are multiplied; 1 for a shape that was never run.
+    /// The factor by which estimated rows are multiplied; 1 for a shape that was never run. The error of an estimate
+    /// depends on the predicates, so runs over others say nothing.
     pub fn rows(&self, shape: &Shape) -> f64 {
-        self.mean(shape, ROWS).map_or(1.0, |m| m.log.exp())
+        let own = self.shapes.get(&shape.exact).map(|s| s.means[ROWS]);
+        own.map_or(1.0, |m| m.log.exp())
     }
 
     /// The factor by which the time for terms of its rows is multiplied; 1 for a shape without such a run.
