@@ -14,8 +14,10 @@ use std::time::Instant;
 const MOST: usize = 1024;
 /// Weight of the newest run in a mean of many.
 const NEWEST: f64 = 0.2;
-/// Largest logarithm of a ratio that is believed: beyond it, something else went wrong.
-const FARTHEST: f64 = 9.0;
+/// Largest logarithm of a ratio of times that is believed: beyond it, something else went wrong. Estimates of rows are
+/// wrong by more than that.
+const FARTHEST: f64 = 6.0;
+const FARTHEST_ROWS: f64 = 16.0;
 /// Largest step of a mean of three runs or more.
 const STEP: f64 = 1.4;
 /// Shapes from which the median is taken at least.
@@ -44,8 +46,8 @@ struct Mean {
 }
 
 impl Mean {
-    fn add(&mut self, log: f64) {
-        let log = log.clamp(-FARTHEST, FARTHEST);
+    fn add(&mut self, log: f64, most: f64) {
+        let log = log.clamp(-most, most);
         let mut step = log - self.log;
         if self.runs >= 3 {
             step = step.clamp(-STEP, STEP);
@@ -60,7 +62,7 @@ impl Mean {
 
     /// A mean that was stored, if it is plausible.
     fn from_json(v: &Value) -> Option<Self> {
-        let log = v.get(0)?.as_f64().filter(|l| l.abs() <= FARTHEST)?;
+        let log = v.get(0)?.as_f64().filter(|l| l.abs() <= FARTHEST_ROWS)?;
         let runs = u32::try_from(v.get(1)?.as_u64()?).ok()?;
         Some(Self { log, runs })
     }
@@ -172,8 +174,9 @@ impl Learnt {
         if !ratio.is_finite() || ratio <= 0.0 {
             return;
         }
+        let most = if of == ROWS { FARTHEST_ROWS } else { FARTHEST };
         for key in [shape.exact, shape.general()] {
-            self.entry(key).means[of].add(ratio.ln());
+            self.entry(key).means[of].add(ratio.ln(), most);
         }
         self.changed = true;
     }
