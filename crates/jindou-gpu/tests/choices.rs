@@ -46,12 +46,17 @@ fn choices_are_those_of_one_who_knew_both_times() {
                 format!("{} {:?}", gpu.query, gpu.rows)
             })
             .collect();
-        println!("{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, wrong {wrong:?}");
+        println!(
+            "{knows:?}: {near} of {all}, farthest {farthest:.2}; {matter} choices, wrong {wrong:?}"
+        );
         assert!(matter > 60, "{matter}");
         match knows {
             // The planner takes L7's rows for few. That the GPU would return many shows when the CPU has run it.
             Knowledge::Calibration | Knowledge::OtherQueries | Knowledge::OtherScales => {
-                assert!(wrong.iter().all(|w| w == "L7 Shown"), "{knows:?}: {wrong:?}");
+                assert!(
+                    wrong.iter().all(|w| w == "L7 Shown"),
+                    "{knows:?}: {wrong:?}"
+                );
             }
             Knowledge::Here | Knowledge::All => assert!(wrong.is_empty(), "{knows:?}: {wrong:?}"),
         }
@@ -63,7 +68,10 @@ fn choices_are_those_of_one_who_knew_both_times() {
             Knowledge::Here => 0.95,
             Knowledge::All => 1.0,
         };
-        assert!(near as f64 >= least * all as f64, "{knows:?}: {near} of {all}");
+        assert!(
+            near as f64 >= least * all as f64,
+            "{knows:?}: {near} of {all}"
+        );
     }
 }
 

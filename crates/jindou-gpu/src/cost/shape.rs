@@ -119,7 +119,7 @@ impl ShapeText {
 
     fn operator(&mut self, op: &Operator) {
         match op {
-            Operator::Explore(e) => return self.exploration(e),
+            Operator::Explore(e) => self.exploration(e),
             Operator::Steps(s) => {
                 self.push("steps[");
                 s.steps.iter().for_each(|s| self.step(s));

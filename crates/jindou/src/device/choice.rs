@@ -112,7 +112,7 @@ fn what_is_not_there_comes_in_the_background() {
     let (_folder, snapshot) = ring(3000);
     let plan = heavy(&snapshot);
     let speeds = Calibration {
-        upload: 2e7,
+        upload: 1e8,
         ..Calibration::h200()
     };
     let devices = devices(Some(speeds));
