@@ -87,6 +87,8 @@ pub struct GpuExecutor {
     pub(crate) model: OnceLock<DeviceModel>,
     /// True while a caller is measuring them.
     pub(crate) measuring: AtomicBool,
+    /// True while segments are brought in the background.
+    pub(crate) bringing: AtomicBool,
 }
 
 impl GpuExecutor {
@@ -114,6 +116,7 @@ impl GpuExecutor {
             cache: SegmentCache::default(),
             model: OnceLock::new(),
             measuring: AtomicBool::new(false),
+            bringing: AtomicBool::new(false),
         }
     }
 
@@ -214,15 +217,12 @@ impl GpuExecutor {
             self.device.wait(&options.cancel)?;
         }
         let bring_seconds = began.elapsed().as_secs_f64();
-        let is_sent = matches!(output, ResultUse::Rows(_));
         let (mut result, closed) =
             self.explore(&program, &plan.output, output, options, &mut turn)?;
         if let Some(e) = closed {
             return Err(e);
         }
         result.profile.bring_seconds = bring_seconds;
-        let columns = if is_sent { plan.output.len() } else { 0 };
-        self.learn(&exploration.steps, &result, columns, snapshot);
         Ok(result)
     }
 
@@ -296,12 +296,11 @@ impl GpuExecutor {
     /// True if the segments of steps are known to be larger than all of the device's memory, so that uploading them
     /// whole is pointless.
     fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
-        let rows = vec![0; steps.len()];
-        let Some(work) = WorkEstimate::of_steps(steps, &rows, snapshot) else {
+        let Some(bytes) = WorkEstimate::segment_bytes(steps, snapshot) else {
             return false;
         };
         let memory = self.device.memory().map_or(u64::MAX, |m| m.1);
-        work.segments.values().sum::<f64>() > memory as f64
+        bytes > memory as f64
     }
 
     /// Compiles as many of the first steps as the device runs.
@@ -428,6 +427,9 @@ impl GpuExecutor {
         profile.cuts = cuts;
         (profile.paged_in, profile.paged_out) = (moved.come, moved.gone);
         profile.table_bytes = table_bytes;
+        if let Some(model) = self.model.get() {
+            model.occupied((profile.seconds - profile.away_seconds).max(0.0));
+        }
         let result = GpuResult {
             rows,
             checksum,

@@ -71,10 +71,7 @@ impl Executor for GpuExecutor {
         profile.extend(done.profile.by_plan_step(task.steps.len()));
         match closed {
             Some(e) => Err(e),
-            None => {
-                self.learn(task.steps, &done, slots.len(), task.snapshot);
-                Ok(slots)
-            }
+            None => Ok(slots),
         }
     }
 

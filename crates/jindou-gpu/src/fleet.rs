@@ -2,12 +2,15 @@
 
 use crate::execute::GpuExecutor;
 use crate::lazy::LazyGpu;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The machine's GPUs. A query goes to the first idle one; if all are busy, to the one with the fewest queries. So the
 /// second is opened only when the first is busy, and a machine with one user uses one.
 pub struct Fleet {
-    gpus: OnceLock<Vec<LazyGpu>>,
+    gpus: OnceLock<Vec<Arc<LazyGpu>>>,
+    /// True while a thread counts them.
+    counting: AtomicBool,
     /// Most bytes of each one's memory.
     memory: u64,
 }
@@ -24,6 +27,7 @@ impl Fleet {
     pub fn limited(memory: u64) -> Self {
         Self {
             gpus: OnceLock::new(),
+            counting: AtomicBool::new(false),
             memory,
         }
     }
@@ -32,27 +36,55 @@ impl Fleet {
     #[must_use]
     pub fn new(gpus: Vec<LazyGpu>) -> Self {
         Self {
-            gpus: OnceLock::from(gpus),
+            gpus: OnceLock::from(gpus.into_iter().map(Arc::new).collect::<Vec<_>>()),
+            counting: AtomicBool::new(false),
             memory: u64::MAX,
         }
     }
 
-    fn gpus(&self) -> &[LazyGpu] {
+    fn gpus(&self) -> &[Arc<LazyGpu>] {
         self.gpus.get_or_init(|| {
             (0..crate::count().max(1))
-                .map(|n| LazyGpu::numbered(n).with_memory(self.memory))
+                .map(|n| Arc::new(LazyGpu::numbered(n).with_memory(self.memory)))
                 .collect()
         })
     }
 
-    /// The executor for the next query; `None` while it is being opened elsewhere, unless `wait`.
+    /// Begins to open the first GPU in the background, and to measure it. Asking how many there are loads the driver,
+    /// so that is left to the background too.
+    pub fn open_in_background(self: &Arc<Self>) {
+        if self.counting.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let fleet = Arc::clone(self);
+        let open = move || {
+            if let Some(first) = fleet.gpus().first() {
+                first.open_in_background();
+            }
+            fleet.counting.store(false, Ordering::Release);
+        };
+        let thread = std::thread::Builder::new().name("gpu-count".into());
+        if thread.spawn(open).is_err() {
+            self.counting.store(false, Ordering::Release);
+        }
+    }
+
+    /// The executor for the next query; `None` while it is being opened, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence: that of the first one.
-    pub fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+    pub fn look(self: &Arc<Self>, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
         let mut least: Option<(u64, Arc<GpuExecutor>)> = None;
         let (mut opening, mut why) = (false, None);
-        for gpu in self.gpus() {
+        let gpus = match self.gpus.get() {
+            Some(gpus) => gpus,
+            None if wait => self.gpus(),
+            None => {
+                self.open_in_background();
+                return Ok(None);
+            }
+        };
+        for gpu in gpus {
             // If one GPU is available, callers do not wait for further ones.
             match gpu.look(wait && least.is_none()) {
                 Ok(Some(gpu)) => {
@@ -80,6 +112,7 @@ impl Fleet {
 mod tests {
     use super::*;
     use crate::backend::Backend;
+    use crate::cost::Calibration;
     use crate::shim::{Shim, ShimOptions};
     use jindou_model::CancelToken;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -95,10 +128,18 @@ mod tests {
                 let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
                 Ok(Arc::new(shim) as Arc<dyn Backend>)
             };
-            LazyGpu::with_opener(Box::new(open), Duration::from_secs(60))
+            let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+            gpu.with_calibration(Calibration::ideal())
         });
-        let fleet = Fleet::new(gpus.collect());
-        let next = || fleet.look(true).unwrap().unwrap();
+        let fleet = Arc::new(Fleet::new(gpus.collect()));
+        // Further devices are opened in the background; the test waits for them.
+        let next = || {
+            let _ = fleet.look(true).unwrap();
+            while fleet.gpus().iter().any(|g| g.is_opening()) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            fleet.look(true).unwrap().unwrap()
+        };
         let none = CancelToken::new();
         // A single user needs one device.
         let first = next();
@@ -123,5 +164,12 @@ mod tests {
         let why = fleet.look(true).map(|_| ()).unwrap_err();
         assert!(why.contains("a test"), "{why}");
         drop(busy);
+    }
+
+    /// Counting the devices may load a driver, which takes its time: a look does not wait for that either.
+    #[test]
+    fn a_look_returns_before_devices_are_counted() {
+        let fleet = Arc::new(Fleet::limited(u64::MAX));
+        assert!(matches!(fleet.look(false), Ok(None)));
     }
 }

@@ -1,4 +1,5 @@
-//! The machine's GPU, opened when a query first needs it.
+//! The machine's GPU, opened in the background: before the first query, or when one could use it. Only
+//! those that demand it wait.
 //!
 //! A GPU can fail at any time: its context is lost, it hangs, it is removed. A query that runs there learns of it from
 //! [`GpuExecutor::failure`]; it is then dropped here and looked for again once a minute.
@@ -7,7 +8,8 @@ use crate::backend::Backend;
 use crate::cost::Calibration;
 use crate::execute::{GpuExecutor, IDLE};
 use jindou_model::sync;
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// Time for which a missing or lost GPU is not looked for again.
@@ -29,6 +31,8 @@ pub struct LazyGpu {
     state: Mutex<DeviceState>,
     /// Held by the thread that is opening it.
     opening: Mutex<()>,
+    /// True while a thread opens it in the background.
+    in_background: AtomicBool,
     open: Opener,
     retry: Duration,
     /// Most bytes of its memory.
@@ -56,6 +60,7 @@ impl LazyGpu {
         Self {
             state: Mutex::new(DeviceState::Unknown),
             opening: Mutex::default(),
+            in_background: AtomicBool::new(false),
             open,
             retry,
             memory: u64::MAX,
@@ -104,22 +109,27 @@ impl LazyGpu {
         }
     }
 
-    /// The executor, opened if it is time to; `None` while it is being opened elsewhere, unless `wait`.
+    /// The executor. If it is time to open it, that is waited for if `wait`, and otherwise begins in the background;
+    /// `None` until it is done.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
-    pub fn look(&self, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+    pub fn look(self: &Arc<Self>, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
         if let Some(known) = self.known() {
             return known.map(Some);
         }
-        let _opening = match self.opening.try_lock() {
-            Ok(guard) => guard,
-            Err(TryLockError::Poisoned(p)) => p.into_inner(),
-            Err(TryLockError::WouldBlock) if wait => sync::lock(&self.opening),
-            Err(TryLockError::WouldBlock) => return Ok(None),
-        };
+        if wait {
+            return self.open_now().map(Some);
+        }
+        self.open_in_background();
+        Ok(None)
+    }
+
+    /// Opens it if it is time to, waiting for another thread that does.
+    fn open_now(&self) -> Result<Arc<GpuExecutor>, String> {
+        let _opening = sync::lock(&self.opening);
         if let Some(known) = self.known() {
-            return known.map(Some);
+            return known;
         }
         let opened = (self.open)().map(|b| {
             let gpu = GpuExecutor::limited(b, self.memory, IDLE);
@@ -132,7 +142,32 @@ impl LazyGpu {
             Ok(gpu) => DeviceState::Ready(Arc::clone(gpu)),
             Err(why) => DeviceState::Absent(why.clone(), Instant::now()),
         };
-        opened.map(Some)
+        opened
+    }
+
+    /// True while a thread opens it in the background.
+    #[cfg(test)]
+    pub(crate) fn is_opening(&self) -> bool {
+        self.in_background.load(Ordering::Acquire)
+    }
+
+    /// Begins to open it and to measure its speeds, unless that is done or under way.
+    pub fn open_in_background(self: &Arc<Self>) {
+        if self.known().is_some() || self.in_background.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let gpu = Arc::clone(self);
+        let open = move || {
+            let opened = gpu.open_now();
+            gpu.in_background.store(false, Ordering::Release);
+            if let Ok(opened) = opened {
+                opened.calibrate_in_background();
+            }
+        };
+        let thread = std::thread::Builder::new().name("gpu-opening".into());
+        if thread.spawn(open).is_err() {
+            self.in_background.store(false, Ordering::Release);
+        }
     }
 }
 
@@ -146,18 +181,29 @@ mod tests {
         Arc::new(Shim::open(ShimOptions::default()).unwrap())
     }
 
+    /// Looks until the device is open, or known to be absent, without waiting in any call.
+    fn soon(device: &Arc<LazyGpu>) -> Result<Arc<GpuExecutor>, String> {
+        let began = Instant::now();
+        loop {
+            if let Some(gpu) = device.look(false)? {
+                return Ok(gpu);
+            }
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     #[test]
     fn a_lost_device_is_dropped_and_tried_again_later() {
         let opened = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&opened);
-        let device = LazyGpu::with_opener(
-            Box::new(move || match count.fetch_add(1, Ordering::Relaxed) {
-                1 => Err("no GPU is used: it is gone".into()),
-                _ => Ok(shim()),
-            }),
-            Duration::from_millis(200),
-        );
-        let gpu = device.look(false).unwrap().unwrap();
+        let open = move || match count.fetch_add(1, Ordering::Relaxed) {
+            1 => Err("no GPU is used: it is gone".into()),
+            _ => Ok(shim()),
+        };
+        let device = LazyGpu::with_opener(Box::new(open), Duration::from_millis(200));
+        let device = Arc::new(device.with_calibration(Calibration::ideal()));
+        let gpu = soon(&device).unwrap();
         assert!(Arc::ptr_eq(&gpu, &device.look(false).unwrap().unwrap()));
         gpu.device().lose("a test");
         // It is lost, and not looked for at once.
@@ -180,24 +226,32 @@ mod tests {
         assert_eq!(opened.load(Ordering::Relaxed), 3);
     }
 
+    /// A driver that takes 400 ms: it is opened once, by a thread of its own.
     #[test]
-    fn only_one_query_waits_for_a_device_to_open() {
-        let device = LazyGpu::with_opener(
-            Box::new(|| {
-                std::thread::sleep(Duration::from_millis(400));
-                Ok(shim())
-            }),
-            RETRY,
-        );
-        std::thread::scope(|s| {
-            let first = s.spawn(|| device.look(false).unwrap().is_some());
-            std::thread::sleep(Duration::from_millis(100));
+    fn nobody_waits_for_a_device_to_open_but_who_demands_it() {
+        let opened = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&opened);
+        let open = move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(400));
+            Ok(shim())
+        };
+        let device = Arc::new(LazyGpu::with_opener(Box::new(open), RETRY));
+        device.open_in_background();
+        for _ in 0..20 {
             let began = Instant::now();
             assert!(device.look(false).unwrap().is_none());
             assert!(began.elapsed() < Duration::from_millis(200));
-            // A query that demands it waits.
-            assert!(device.look(true).unwrap().is_some());
-            assert!(first.join().unwrap());
-        });
+        }
+        // A query that demands it waits.
+        let gpu = device.look(true).unwrap().unwrap();
+        assert!(Arc::ptr_eq(&gpu, &soon(&device).unwrap()));
+        assert_eq!(opened.load(Ordering::Relaxed), 1);
+        // Its speeds are measured without a question.
+        let began = Instant::now();
+        while gpu.model.get().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60));
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

@@ -33,6 +33,8 @@ mod random;
 mod ranks;
 #[cfg(any(test, feature = "testing"))]
 pub mod reference;
+#[cfg(any(test, feature = "testing"))]
+pub mod replay;
 mod resident;
 mod results;
 mod run;
@@ -45,7 +47,7 @@ mod turns;
 pub use backend::{Backend, Kernel};
 pub use buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 pub use cache::SegmentCache;
-pub use cost::{Calibration, Prediction};
+pub use cost::{Calibration, Chooser, Decision, PlanWork, Prediction, RowsUse};
 pub use cuda::{Cuda, FATBIN};
 pub use device::Device;
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse, RowSink};

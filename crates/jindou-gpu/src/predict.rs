@@ -1,10 +1,13 @@
-//! Predictions by a device's model, and what it learns from runs.
+//! Predictions by a device's model, what it learns from runs, and segments that are brought in the background.
 
-use crate::cost::{Calibration, DeviceModel, Prediction, WorkEstimate};
-use crate::execute::{GpuExecutor, GpuResult};
+use crate::cost::{
+    Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate,
+};
+use crate::execute::GpuExecutor;
 use jindou_graph::Graph;
+use jindou_graph::segment::GraphScope;
 use jindou_model::{CancelToken, Result};
-use jindou_plan::{Plan, Step};
+use jindou_plan::Plan;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,8 +15,14 @@ use std::time::Duration;
 
 /// Longest time for measuring a device.
 const BUDGET: Duration = Duration::from_millis(150);
-/// The environment variable that names the file in which speeds are stored.
+/// The environment variable that names the file in which speeds and runs are stored.
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
+
+/// Starts a thread for work that no query waits for; false if there is none.
+fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
+    let thread = std::thread::Builder::new().name(name.into());
+    thread.spawn(work).is_ok()
+}
 
 impl GpuExecutor {
     /// The times of a plan here and on the CPU with this many threads; `None` until the device's speeds are known.
@@ -21,44 +30,71 @@ impl GpuExecutor {
     pub fn predict(&self, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Option<Prediction> {
         let model = self.model.get()?;
         let work = WorkEstimate::of_plan(plan, snapshot);
-        let is_there = |(p, d)| self.cache().has(snapshot, p, d);
-        let epoch = snapshot.identity().epoch;
-        let name = self.device().name();
-        Some(model.predict(name, &work, threads, self.queries(), epoch, &is_there))
+        let now = DeviceNow {
+            name: self.device().name(),
+            in_line: self.queries(),
+            free: &|| self.device().memory().map_or(0.0, |m| m.0 as f64),
+            epoch: snapshot.identity().epoch,
+            is_there: &|(p, d)| self.cache().has(snapshot, p, d),
+        };
+        Some(model.predict(&work, Shape::of_plan(plan, snapshot), threads, now))
     }
 
-    /// Records that a plan ran on the CPU because of this prediction.
-    pub fn refused(&self, prediction: &Prediction, snapshot: &dyn Graph) {
-        if let Some(model) = self.model.get() {
-            model.refused(prediction, snapshot.identity().epoch);
+    /// Decides about a plan that will run now. Segments whose transfer pays over the expected runs begin to come in the
+    /// background.
+    pub fn decide(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) -> Decision {
+        let Some(model) = self.model.get() else {
+            return p.decision();
+        };
+        let decision = model.decide(p, snapshot.identity().epoch);
+        if decision.bring {
+            self.bring_in_background(p, snapshot);
+        }
+        decision
+    }
+
+    /// Brings the missing segments of a prediction, one after the other, unless others are being brought.
+    fn bring_in_background(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) {
+        let Some(snapshot) = snapshot.shared() else {
+            return;
+        };
+        if self.bringing.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let gpu = Arc::clone(self);
+        let names: Vec<_> = p.missing.iter().map(|m| m.0).collect();
+        let bring = move || {
+            for (predicate, direction) in names {
+                let (device, scope) = (gpu.device(), GraphScope::Default);
+                // If one does not fit, or the device fails, plans find that out themselves.
+                let done = gpu
+                    .cache()
+                    .get(device, &*snapshot, predicate, direction, scope);
+                if done.is_err() {
+                    break;
+                }
+            }
+            gpu.bringing.store(false, Ordering::Release);
+        };
+        if !in_background("gpu-segments", bring) {
+            self.bringing.store(false, Ordering::Release);
         }
     }
 
-    /// Records the duration of a run that began at a plan's start, and whose rows left the device in this many columns.
-    pub(crate) fn learn(
-        &self,
-        steps: &[Step],
-        result: &GpuResult,
-        columns: usize,
-        snapshot: &dyn Graph,
-    ) {
+    /// Records how long a plan took from its start to its last row, and how many it gave, on the device or on the CPU.
+    pub fn ran(self: &Arc<Self>, p: &Prediction, there: bool, elapsed: Duration, rows: u64) {
         let Some(model) = self.model.get() else {
             return;
         };
-        let p = &result.profile;
-        // A run that was cut did the work of its steps in parts, with more launches and waits than their numbers show;
-        // and uploading blocks takes time.
-        if p.cuts > 0 || p.paged_in > 0 {
-            return;
-        }
-        let rows: Vec<u64> = p
-            .by_plan_step(steps.len())
-            .iter()
-            .map(|s| s.rows_out)
-            .collect();
-        if let Some(mut work) = WorkEstimate::of_steps(steps, &rows, snapshot) {
-            work.leaving = 4.0 * columns as f64 * result.rows as f64;
-            model.ran(&work, (p.seconds - p.away_seconds).max(0.0));
+        let side = if there { Side::Gpu } else { Side::Cpu };
+        model.ran(p, side, elapsed.as_secs_f64(), rows);
+        if model.is_due() {
+            let gpu = Arc::clone(self);
+            in_background("gpu-runs", move || {
+                if let Some(model) = gpu.model.get() {
+                    model.save();
+                }
+            });
         }
     }
 
@@ -79,14 +115,17 @@ impl GpuExecutor {
             None => {
                 let _turn = self.turns.begin(cancel)?;
                 let speeds = Calibration::measure(self.device(), BUDGET, cancel)?;
-                if let Some(file) = file {
+                if let Some(file) = &file {
                     // If they cannot be stored, they are measured again next time.
-                    let _ = speeds.save(&file, &identity);
+                    let _ = speeds.save(file, &identity);
                 }
                 speeds
             }
         };
-        let _ = self.model.set(DeviceModel::new(speeds));
+        let _ = self.model.set(match file {
+            Some(file) => DeviceModel::kept_in(speeds, file, identity),
+            None => DeviceModel::new(speeds),
+        });
         Ok(())
     }
 
@@ -101,8 +140,7 @@ impl GpuExecutor {
             let _ = gpu.calibrate(&CancelToken::new());
             gpu.measuring.store(false, Ordering::Release);
         };
-        let thread = std::thread::Builder::new().name("gpu-speeds".into());
-        if thread.spawn(done).is_err() {
+        if !in_background("gpu-speeds", done) {
             self.measuring.store(false, Ordering::Release);
         }
     }

@@ -52,6 +52,11 @@ pub trait Graph: Send + Sync {
         None
     }
 
+    /// The graph itself, for work that outlives the borrow; `None` if it cannot.
+    fn shared(&self) -> Option<Arc<dyn Graph>> {
+        None
+    }
+
     // Edges.
 
     /// Number of predicates; their dense ids count from 0.

@@ -16,7 +16,7 @@ use crate::shared::AppState;
 use crate::sinks::{AnswerDestination, CountingSink, GraphNames, HttpSink};
 use axum::body::Body;
 use http::Response;
-use jindou::{Error, GpuChoice, PlannedQuery, QueryOptions};
+use jindou::{Error, PlannedQuery, QueryOptions};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -76,7 +76,7 @@ pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &ClientRe
     if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
         return Attempt::Later(None);
     }
-    if request.work.text().len() > LONGEST_TEXT || shared.options.gpu == GpuChoice::On {
+    if request.work.text().len() > LONGEST_TEXT {
         return Attempt::Later(None);
     }
     let Ok(_permit) = shared.inline.try_acquire() else {

@@ -21,7 +21,7 @@ use http::header::CONTENT_ENCODING;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use jindou::{Database, MemoryBudget};
+use jindou::{Database, GpuChoice, MemoryBudget};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -103,8 +103,11 @@ impl Server {
             listen(wanted).map_err(failed)?
         };
         let address = listener.local_addr().map_err(failed)?;
-        // The first to search need not wait.
+        // The first to search need not wait, nor the first whose query a GPU is for.
         db.prepare_search();
+        if options.gpu != GpuChoice::Off {
+            db.runtime().open_gpu();
+        }
         let live = Queries::new(db.clone(), options.max_queries, options.share());
         let live = Arc::new(live);
         let metrics = Metrics::new()

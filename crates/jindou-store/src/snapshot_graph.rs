@@ -24,6 +24,10 @@ impl Graph for Snapshot {
         Self::as_sharded(self)
     }
 
+    fn shared(&self) -> Option<Arc<dyn Graph>> {
+        Some(Arc::new(self.clone()))
+    }
+
     fn predicate_count(&self) -> u32 {
         Self::predicate_count(self)
     }

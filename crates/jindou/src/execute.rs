@@ -21,6 +21,7 @@ use jindou_model::sync;
 use jindou_model::{CancelToken, Result};
 use jindou_plan::{Form, Plan, Weight};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// Least size of the pieces of text that pass the lock. The first pieces are smaller: a slow answer must not wait until
 /// a whole piece is full.
@@ -64,13 +65,13 @@ pub(crate) fn checksum(
     }
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options.choose(plan, snapshot)?;
+    let chosen = options.choose(plan, snapshot)?;
     let execution = Execution {
         plan,
         snapshot,
         options: &exec,
         terms: &terms,
-        executor: &executor,
+        executor: &chosen.executor,
     };
     let (sum, on_gpu, shards) = execution.checksum()?;
     Ok(Checksum {
@@ -99,13 +100,14 @@ pub(crate) fn run(
     let (terms, exec) = (QueryTerms::new(), exec_options(plan, options, cancel));
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
-    let executor = options.choose(plan, snapshot)?;
+    let chosen = options.choose(plan, snapshot)?;
+    let began = Instant::now();
     let mut execution = Execution {
         plan,
         snapshot,
         options: &exec,
         terms: &terms,
-        executor: &executor,
+        executor: &chosen.executor,
     };
     let (rows, ran) = match &plan.form {
         _ if plan.is_ask() => {
@@ -116,7 +118,7 @@ pub(crate) fn run(
             (1, ran)
         }
         Form::Construct(template) => {
-            if !matches!(executor, ExecutorChoice::Shards(_)) {
+            if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
                 execution.executor = &ExecutorChoice::Here;
             }
             sink.graph()?;
@@ -127,7 +129,7 @@ pub(crate) fn run(
             (rows.triples, ran)
         }
         Form::Describe(_) => {
-            if !matches!(executor, ExecutorChoice::Shards(_)) {
+            if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
                 execution.executor = &ExecutorChoice::Here;
             }
             sink.graph()?;
@@ -151,6 +153,11 @@ pub(crate) fn run(
             (ran.profile.rows, ran)
         }
     };
+    let there = matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
+    // Templates and descriptions take time that has nothing to do with where the patterns ran.
+    if matches!(plan.form, Form::Select | Form::Ask) {
+        chosen.ran(there, began.elapsed(), rows);
+    }
     Ok((rows, measured(plan, snapshot, options, ran)))
 }
 
@@ -287,13 +294,13 @@ pub(crate) fn pulled(
     }
     let exec = exec_options(plan, options, cancel);
     let _place = place(plan, options, &exec.cancel)?;
-    let executor = options.choose(plan, snapshot)?;
+    let chosen = options.choose(plan, snapshot)?;
     let execution = Execution {
         plan,
         snapshot,
         options: &exec,
         terms,
-        executor: &executor,
+        executor: &chosen.executor,
     };
     execution.stream(out)?;
     Ok(())

@@ -1,6 +1,6 @@
 //! Parts that all databases and queries of a process share: threads, memory, and devices in addition to this CPU.
 
-use crate::device::Devices;
+use crate::device::{Chosen, Devices};
 use crate::options::QueryOptions;
 use crate::update::UpdateOptions;
 use jindou_engine::{ExecutorChoice, Hub, WorkerPool, Workers};
@@ -137,6 +137,12 @@ impl Runtime {
         &self.inner.workers
     }
 
+    /// Begins to open this machine's GPU in the background, and to measure its speeds, so that the queries that it is
+    /// for find it ready. Without this, the first of them begins that, and runs on the CPU.
+    pub fn open_gpu(&self) {
+        self.inner.devices.open_in_background();
+    }
+
     /// Memory and threads of a load in this process.
     #[must_use]
     pub fn load_options(&self) -> LoadOptions {
@@ -206,16 +212,16 @@ impl Settled<'_, QueryOptions> {
     ///
     /// # Errors
     /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU was demanded and there is none.
-    pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<ExecutorChoice> {
-        let choice = self
+    pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Chosen> {
+        let chosen = self
             .runtime
             .devices()
             .choose(plan, snapshot, self.gpu, self.threads)?;
-        Ok(match (choice, self.hub) {
+        Ok(match (&chosen.executor, self.hub) {
             (ExecutorChoice::Here, Some(hub)) if snapshot.is_sharded() => {
-                ExecutorChoice::Shards(Arc::new(hub.executor(self.shard_mode)))
+                ExecutorChoice::Shards(Arc::new(hub.executor(self.shard_mode))).into()
             }
-            (choice, _) => choice,
+            _ => chosen,
         })
     }
 }

@@ -62,6 +62,9 @@ pub fn run(a: &BenchLubm) -> Result<ExitCode> {
     let options = QueryOptions::default()
         .with_threads(threads)
         .with_gpu(a.gpu);
+    if a.gpu != GpuChoice::Off {
+        db.runtime().open_gpu();
+    }
     let mut results = Vec::new();
     let mut wrong = Vec::new();
     for q in wanted {
@@ -305,7 +308,7 @@ fn remark(gpu: GpuChoice, checked: bool, m: &Measured) -> String {
         out += if m.seen.on_gpu {
             "by the GPU's kernels "
         } else {
-            "by the CPU: no plan for the GPU's kernels "
+            "by the CPU "
         };
     }
     if !checked {

@@ -7,6 +7,7 @@ mod commits;
 mod complete;
 mod engines;
 mod files;
+mod gpu;
 mod light;
 mod live;
 mod lookup;
@@ -71,6 +72,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Mixed(a) => mixed::run(&a),
         Bench::Parallel(a) => parallel::run(&a),
         Bench::Cluster(a) => cluster::run(&a),
+        Bench::Gpu(a) => gpu::run(&a),
         Bench::ParallelWorker(a) => parallel::worker::run(&a),
         Bench::Updates(a) => updates::run(&a),
     }

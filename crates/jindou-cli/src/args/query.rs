@@ -73,7 +73,8 @@ pub struct QueryArgs {
     pub threads: Option<usize>,
     #[command(flatten)]
     pub graphs: GraphsArg,
-    /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
+    /// Run graph patterns on a GPU: on, or off. auto runs them on the CPU, since a GPU takes longer to open than one query, and
+    /// with --explain shows what a server would choose.
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).

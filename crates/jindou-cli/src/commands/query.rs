@@ -12,7 +12,8 @@ use crate::remote::SparqlEndpoint;
 use crate::say::say;
 use jindou::results::{AnswerSink, Prefixes};
 use jindou::{
-    Access, Database, Error, OpenOptions, QueryOptions, Result, ResultFormat, ResultWriter,
+    Access, Database, Error, GpuChoice, OpenOptions, QueryOptions, Result, ResultFormat,
+    ResultWriter,
 };
 use std::fs::File;
 use std::io::{BufWriter, IsTerminal};
@@ -60,6 +61,10 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     if a.explain {
         say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
+    }
+    // A GPU takes longer to open than nearly any query, and this process runs one.
+    if options.gpu == GpuChoice::Auto {
+        options.gpu = GpuChoice::Off;
     }
     let remedy = std::io::stderr().is_terminal().then_some("--graphs all");
     let (report, overlooked) = answer(a, &text, Some(&db), |sink| match remedy {

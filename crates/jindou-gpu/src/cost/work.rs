@@ -1,4 +1,7 @@
-//! Estimate of the work of a plan's steps on a device, before anything is transferred.
+//! Estimate of the work of a plan's steps on a device, before anything is transferred, and on the CPU.
+//!
+//! The time of kernels beyond that of moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
+//! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
 
 use crate::compile;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
@@ -7,7 +10,8 @@ use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{
-    ApplyKind, EdgeList, FarEnd, GraphRef, Operand, Operator, Plan, StartSource, Step, StepKind,
+    ApplyKind, EdgeList, FarEnd, Form, GraphRef, LIGHT_COST, Operand, Operator, Plan, Slot,
+    StartSource, Step, StepKind,
 };
 use rustc_hash::FxHashMap;
 
@@ -17,26 +21,59 @@ pub(crate) type SegmentName = (PredicateId, Direction);
 /// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
+/// Time of kernels that filter rows over that of copying the bytes that they move.
+const FILTERING: f64 = 1.6;
+/// The same of kernels that measure lists and make rows of them.
+const EXPANDING: f64 = 2.7;
+/// Bytes that are copied while an id of one list is looked for in others: some 19 picoseconds, of instructions.
+const CANDIDATE: f64 = 80.0;
+/// Bytes per row that are read of a segment whose keys come in order.
+const IN_ORDER: f64 = 8.0;
+
+/// Seconds that the CPU takes for a plan besides its steps, with more than one thread, and for each step.
+const CPU_PLAN: f64 = 0.3e-6;
+const CPU_THREADS: f64 = 1e-6;
+const CPU_STEP: f64 = 0.5e-6;
+/// Time that each further thread of a heavy plan adds to all, since they share memory: on 16 cores, LUBM's heavy queries
+/// are 9 to 10 times as fast as on one.
+const CONTENTION: f64 = 0.045;
+/// Seconds for making a term's text of an id.
+const CELL: f64 = 40e-9;
+/// The part of that which operators take for an id of a row that comes back to them.
+const OPERATED: f64 = 0.25;
+
 /// Assumed share of the rows that pass a FILTER above an exploration.
 const UNKNOWN_SHARE: f64 = 0.5;
 
 /// The work of steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkEstimate {
-    /// Bytes read and written sequentially.
+    /// Bytes read and written sequentially, weighted by what kernels take for them.
     pub ordered: f64,
     /// Random sectors of 32 bytes, by the size of the segment that they are in.
     pub sectors: Vec<(f64, f64)>,
     /// Kernels, and fills with zeros.
     pub launches: f64,
+    /// The kernels among them.
+    pub kernels: f64,
     /// Number of times that the host waits for a number.
     pub syncs: f64,
     /// The segments read, with their bytes.
     pub segments: FxHashMap<SegmentName, f64>,
     /// Bytes of rows that leave the device.
     pub leaving: f64,
+    /// The plan's rows, if it ends with what the device runs.
+    pub rows: f64,
+    /// Columns of these rows of which terms are made.
+    pub columns: f64,
+    /// Ids that leave the device for operators of the CPU.
+    pub passed: f64,
+    /// Steps.
+    pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
     pub cpu_ns: f64,
+    /// The column whose ids ascend from row to row.
+    pub in_order: Option<Slot>,
 }
 
 /// Work of a look-up in a segment.
@@ -55,6 +92,16 @@ fn search(degree: f64) -> f64 {
     1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
 
+/// True for an expansion of which a COUNT only adds up the lengths of lists.
+fn is_lengths(step: &Step) -> bool {
+    let one = match &step.kind {
+        StepKind::Expand { lists, within, .. } => lists.len() == 1 && within.is_none(),
+        StepKind::ExpandAny { far, .. } => matches!(far, FarEnd::Bind(_)),
+        _ => false,
+    };
+    one && step.filters.is_empty()
+}
+
 fn scope_of(graph: &GraphRef) -> Option<GraphScope<'_>> {
     match graph {
         GraphRef::Default => Some(GraphScope::Default),
@@ -68,20 +115,63 @@ impl WorkEstimate {
     /// that it supports.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
-        let mut open = vec![&plan.root];
-        while let Some(op) = open.pop() {
-            if let Some(with) = work.tree(op, snapshot) {
-                work = with;
+        let mut open = vec![(&plan.root, false)];
+        while let Some((op, is_counted)) = open.pop() {
+            let before = work.leaving;
+            let is_root = std::ptr::eq(op, &plan.root);
+            let there = match (work.tree(op, snapshot), op) {
+                (Some(with), _) => {
+                    work = with;
+                    true
+                }
+                (None, Operator::Explore(e)) if e.empty.is_none() => {
+                    work.exploration(&e.steps, is_counted, snapshot);
+                    true
+                }
+                _ => false,
+            };
+            if there {
+                let ids = (work.leaving - before) / 4.0;
+                if !is_root {
+                    work.passed += ids;
+                } else if matches!(plan.form, Form::Select) && !plan.output.is_empty() {
+                    work.columns = plan.output.len() as f64;
+                    work.rows = ids / work.columns;
+                }
                 continue;
             }
-            if let Operator::Explore(e) = op
-                && e.empty.is_none()
-            {
-                work.exploration(&e.steps, snapshot);
-            }
-            open.extend(op.inputs());
+            let counts = matches!(op, Operator::Count(c) if c.group.is_empty()
+                && c.counts.iter().all(|c| !c.distinct));
+            open.extend(op.inputs().into_iter().map(|i| (i, counts)));
         }
         work
+    }
+
+    /// True if neither side does anything.
+    pub fn is_empty(&self) -> bool {
+        self.launches == 0.0 && self.steps == 0.0
+    }
+
+    /// How many times as fast as one thread these are.
+    fn speed_up(&self, threads: usize) -> f64 {
+        if self.cpu_ns < LIGHT_COST {
+            return 1.0;
+        }
+        let n = threads.max(1) as f64;
+        n / (1.0 + CONTENTION * (n - 1.0))
+    }
+
+    /// Seconds on the CPU with this many threads.
+    pub fn cpu(&self, threads: usize) -> f64 {
+        let more = if threads > 1 { CPU_THREADS } else { 0.0 };
+        CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
+    }
+
+    /// Seconds for what is done with ids that come out if there are this many rows, by the threads of the CPU and by the
+    /// one that takes the rows of a device.
+    pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
+        let one = CELL * (rows * self.columns + OPERATED * self.passed);
+        [one / self.speed_up(threads), one]
     }
 
     /// This work and that of an operator which the device runs together with everything below it; `None` for others.
@@ -155,6 +245,8 @@ impl WorkEstimate {
                 // Numbers are written, bits cleared.
                 self.ordered += 4.0 * rows;
                 self.launches += 2.0;
+                self.kernels += 1.0;
+                self.in_order = None;
                 let (inner, new) = self.operator(&a.inner, rows, snapshot)?;
                 self.cpu_ns += APPLY_NS * (rows + inner);
                 let found = rows.min(inner);
@@ -167,6 +259,8 @@ impl WorkEstimate {
                 // Bits are set and read, columns gathered.
                 self.ordered += 8.0 * inner + joined * (4.0 + 8.0 * columns);
                 self.launches += 2.0;
+                self.kernels += 2.0;
+                self.in_order = None;
                 self.compact(rows, 4.0, alone, columns);
                 Some((alone + joined, columns + new))
             }
@@ -183,22 +277,23 @@ impl WorkEstimate {
         self.cpu_ns += DISTINCT_NS * rows;
     }
 
-    /// The work of steps that are known to have made these numbers of rows.
-    pub fn of_steps(steps: &[Step], rows: &[u64], snapshot: &dyn Graph) -> Option<Self> {
+    /// The bytes of the segments that steps read; `None` if the device does not run all of them.
+    pub fn segment_bytes(steps: &[Step], snapshot: &dyn Graph) -> Option<f64> {
         let mut work = Self::default();
-        let mut before = 1.0;
-        for (step, &rows) in steps.iter().zip(rows) {
-            work.step(step, before, rows as f64, snapshot)?;
-            before = rows as f64;
+        for step in steps {
+            work.step(step, 0.0, 0.0, snapshot)?;
         }
-        Some(work)
+        Some(work.segments.values().sum())
     }
 
-    fn exploration(&mut self, steps: &[Step], snapshot: &dyn Graph) {
+    fn exploration(&mut self, steps: &[Step], is_counted: bool, snapshot: &dyn Graph) {
         let (mut rows, mut columns, mut covered) = (1.0, 0, 0);
-        for step in steps {
+        for (i, step) in steps.iter().enumerate() {
             let before = self.clone();
-            if self.step(step, rows, step.rows, snapshot).is_none() {
+            // Where only the number of rows matters, the last step adds up lengths.
+            let lengths = is_counted && i + 1 == steps.len() && is_lengths(step);
+            let made = if lengths { 0.0 } else { step.rows };
+            if self.step(step, rows, made, snapshot).is_none() {
                 *self = before;
                 break;
             }
@@ -207,7 +302,7 @@ impl WorkEstimate {
             covered += 1;
         }
         // A start alone is not run there, and has no result.
-        if covered > 0 {
+        if covered > 0 && !is_counted {
             self.leaving += 4.0 * rows * columns as f64;
         }
     }
@@ -258,8 +353,9 @@ impl WorkEstimate {
 
     /// Adds a kernel that filters rows by the data that it reads for each.
     fn compact(&mut self, rows: f64, read: f64, kept: f64, columns: f64) {
-        self.ordered += rows * read + 8.0 * kept * columns;
+        self.ordered += FILTERING * (rows * read + 8.0 * kept * columns);
         self.launches += 1.0;
+        self.kernels += 1.0;
         self.syncs += 1.0;
     }
 
@@ -268,6 +364,7 @@ impl WorkEstimate {
             StartSource::Unit => {}
             StartSource::IdFilter => {
                 self.launches += 1.0;
+                self.kernels += 1.0;
                 self.ordered += 4.0 * rows;
             }
             StartSource::List(list) => {
@@ -280,6 +377,7 @@ impl WorkEstimate {
             } => {
                 self.lookup(*predicate, *direction, scope_of(graph)?, snapshot)?;
                 self.launches += 1.0;
+                self.kernels += 1.0;
                 self.ordered += 4.0 * rows;
             }
             StartSource::Graphs(_) => return None,
@@ -290,10 +388,11 @@ impl WorkEstimate {
     /// Adds the measuring and expansion of lists, with `outputs` before any test.
     fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
         // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
-        self.ordered +=
-            rows * (4.0 + 8.0 + 8.0 + 4.0 * columns) + 4.0 * outputs + made * (4.0 + 4.0 * columns);
+        let read = rows * (4.0 + 8.0 + 8.0 + 4.0 * columns);
+        self.ordered += EXPANDING * (read + 4.0 * outputs + made * (4.0 + 4.0 * columns));
         // The scan's state is cleared, lists are measured, rows made.
         self.launches += 3.0;
+        self.kernels += 2.0;
         self.syncs += 1.0;
     }
 
@@ -323,15 +422,26 @@ impl WorkEstimate {
         Some(())
     }
 
+    /// Adds sectors that rows read of a segment by this key.
+    fn read(&mut self, anchor: Operand, look: &LookupWork, rows: f64, sectors: f64) {
+        match anchor {
+            Operand::Const(_) => {}
+            Operand::Slot(slot) if self.in_order == Some(slot) => self.ordered += rows * IN_ORDER,
+            Operand::Slot(_) => self.sectors.push((look.bytes, rows * sectors)),
+        }
+    }
+
     /// Adds a step over `rows` rows that makes `made`; `None` if the device does not run it.
     fn step(&mut self, step: &Step, rows: f64, made: f64, snapshot: &dyn Graph) -> Option<()> {
         let columns = step.live.len() as f64;
         if step.live.len() > MAX_COLUMNS {
             return None;
         }
+        self.steps += 1.0;
         match &step.kind {
             StepKind::Start { to, source, within } => {
                 self.source(source, made, snapshot)?;
+                self.in_order = *to;
                 if to.is_some() && within.is_some() && !matches!(source, StartSource::IdFilter) {
                     self.compact(made, 4.0, made, columns);
                 }
@@ -346,50 +456,40 @@ impl WorkEstimate {
                 }
                 let mut looks = Vec::new();
                 for list in lists {
-                    let look = self.list(list, snapshot)?;
-                    let constant = matches!(list.anchor, Operand::Const(_));
-                    if !constant {
-                        self.sectors.push((look.bytes, rows * look.sectors));
-                    }
-                    looks.push((look, constant));
+                    looks.push((self.list(list, snapshot)?, list.anchor));
                 }
                 match looks.as_slice() {
-                    [(look, false)] if look.one => {
-                        self.sectors.push((look.bytes, rows));
+                    [(look, anchor @ Operand::Slot(_))] if look.one => {
+                        self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.compact(rows, 4.0, made, columns);
                     }
-                    [(look, constant)] => {
+                    [(look, anchor)] => {
                         let outputs = if within.is_some() {
                             (rows * look.degree).max(made)
                         } else {
                             made
                         };
-                        if !constant {
-                            // Lists begin anywhere.
-                            self.sectors.push((look.bytes, rows));
-                        }
+                        // Lists begin anywhere.
+                        self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
                         self.syncs += f64::from(u8::from(within.is_some()));
                     }
                     many => {
                         let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);
                         let candidates = (rows * shortest).max(made);
-                        for (look, _) in many {
-                            self.sectors.push((
-                                look.bytes,
-                                candidates * search(look.degree) / many.len() as f64,
-                            ));
+                        for (look, anchor) in many {
+                            self.read(*anchor, look, rows, look.sectors + 1.0);
                         }
-                        self.expansion(rows, candidates, made, columns);
-                        self.ordered += 8.0 * rows * many.len() as f64;
+                        self.expansion(rows, 0.0, made, columns);
+                        self.ordered += CANDIDATE * candidates + 8.0 * rows * many.len() as f64;
                         self.syncs += 1.0;
                     }
                 }
             }
             StepKind::Check { list, .. } => {
                 let look = self.list(list, snapshot)?;
-                self.sectors
-                    .push((look.bytes, rows * (look.sectors + search(look.degree))));
+                let sectors = look.sectors + search(look.degree);
+                self.read(list.anchor, &look, rows, sectors);
                 self.compact(rows, 8.0, made, columns);
             }
             StepKind::Restrict { .. } => self.compact(rows, 4.0, made, columns),

@@ -1,8 +1,9 @@
 //! Tests of the choice of plans for a GPU: it gets those that its measured speeds make worthwhile.
 
 use super::faults::ring;
-use super::{Devices, GpuChoice};
-use jindou_engine::ExecutorChoice;
+use super::{Chosen, Devices, GpuChoice};
+use crate::Runtime;
+use jindou_engine::{Executor, ExecutorChoice};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, Calibration, LazyGpu};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
@@ -10,7 +11,14 @@ use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A device that is open.
 fn devices(speeds: Option<Calibration>) -> Devices {
+    let devices = unopened(speeds);
+    assert!(devices.gpu(true).unwrap().is_some());
+    devices
+}
+
+fn unopened(speeds: Option<Calibration>) -> Devices {
     let open = || {
         let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
         Ok(Arc::new(shim) as Arc<dyn Backend>)
@@ -43,7 +51,7 @@ fn heavy(snapshot: &Snapshot) -> Plan {
 
 fn is_there(devices: &Devices, plan: &Plan, snapshot: &Snapshot, threads: usize) -> bool {
     let choice = devices.choose(plan, snapshot, GpuChoice::Auto, threads);
-    matches!(choice.unwrap(), ExecutorChoice::Rather(_))
+    matches!(choice.unwrap().executor, ExecutorChoice::Rather(_))
 }
 
 #[test]
@@ -57,36 +65,136 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1000));
     // A demanded GPU gets every plan.
     let demanded = old.choose(&plan, &snapshot, GpuChoice::On, 1).unwrap();
-    assert!(matches!(demanded, ExecutorChoice::Demanded(_)));
+    assert!(matches!(demanded.executor, ExecutorChoice::Demanded(_)));
     for (devices, which) in [(&fast, "the GPU"), (&old, "the CPU")] {
         let lines = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
         let lines: Vec<&str> = lines.lines().collect();
-        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert_eq!(lines.len(), 3, "{lines:?}");
         assert!(lines[0].starts_with("cpu: about "), "{lines:?}");
-        assert!(
-            lines[1].starts_with("gpu: about ") && lines[1].ends_with(which),
-            "{lines:?}"
-        );
+        assert!(lines[1].starts_with("gpu: about "), "{lines:?}");
+        let chosen = format!("chosen: {which}");
+        assert!(lines[2].starts_with(&chosen), "{lines:?}");
         assert_eq!(devices.explain(&plan, &snapshot, GpuChoice::Off, 1), "");
     }
     plan.weight = Weight::Light;
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
-/// A segment whose transfer alone would make a plan too slow is transferred once plans have lost as much time without
-/// it.
+/// Whatever the option says, a light plan neither goes to a device nor opens one.
 #[test]
-fn what_is_not_there_comes_when_its_absence_has_cost_its_transfer() {
+fn light_plans_never_go_to_a_device() {
+    let (_folder, snapshot) = ring(30);
+    let mut plan = heavy(&snapshot);
+    plan.weight = Weight::Light;
+    let open = || panic!("a device was opened for a light plan");
+    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+    let devices = Devices::with(vec![gpu]);
+    for choice in [GpuChoice::Off, GpuChoice::Auto, GpuChoice::On] {
+        let chosen = devices.choose(&plan, &snapshot, choice, 1).unwrap();
+        assert!(
+            matches!(chosen.executor, ExecutorChoice::Here),
+            "{choice:?}"
+        );
+    }
+    let open = self::devices(Some(Calibration::ideal()));
+    for choice in [GpuChoice::Auto, GpuChoice::On] {
+        let text = open.explain(&plan, &snapshot, choice, 1);
+        assert!(
+            text.ends_with("the CPU, since the query is light\n"),
+            "{text}"
+        );
+    }
+}
+
+/// Segments whose transfer would make a plan too slow are brought while the CPU answers it.
+#[test]
+fn what_is_not_there_comes_in_the_background() {
     let (_folder, snapshot) = ring(3000);
     let plan = heavy(&snapshot);
     let speeds = Calibration {
-        upload: 2e7,
+        upload: 1e8,
         ..Calibration::h200()
     };
     let devices = devices(Some(speeds));
-    let first = (0..1000).position(|_| is_there(&devices, &plan, &snapshot, 1));
-    let first = first.expect("it comes in the end");
-    assert!(first > 1, "{first}");
+    let text = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
+    assert!(text.contains("they are brought meanwhile"), "{text}");
+    assert!(!is_there(&devices, &plan, &snapshot, 1));
+    let began = Instant::now();
+    while !is_there(&devices, &plan, &snapshot, 1) {
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A plan that the estimates give to the device goes back to the CPU when it takes longer there than it took here.
+#[test]
+fn the_choice_follows_what_runs_took() {
+    let (_folder, snapshot) = ring(3000);
+    let plan = heavy(&snapshot);
+    let devices = devices(Some(Calibration::h200()));
+    let gpu = devices.gpu(true).unwrap().unwrap();
+    let choose = || {
+        let chosen = devices.choose(&plan, &snapshot, GpuChoice::Auto, 1);
+        chosen.unwrap()
+    };
+    let is_gpu = |chosen: &Chosen| matches!(chosen.executor, ExecutorChoice::Rather(_));
+    let first = choose();
+    assert!(is_gpu(&first));
+    // The first run brings the segments.
+    let mut rows = jindou_engine::CountSink::default();
+    let options = jindou_engine::ExecOptions::default();
+    gpu.whole(&plan, &snapshot, &options, &mut rows).unwrap();
+    let before = gpu.predict(&plan, &snapshot, 1).unwrap();
+    let warm = choose();
+    assert!(is_gpu(&warm));
+    warm.ran(true, Duration::from_secs_f64(3.0 * before.cpu), 81_000);
+    // What the CPU was not chosen for says nothing about it.
+    warm.ran(false, Duration::from_secs(1000), 81_000);
+    let after = gpu.predict(&plan, &snapshot, 1).unwrap();
+    assert_eq!(after.cpu, before.cpu);
+    assert!(after.gpu() > before.cpu, "{before}\n{after}");
+    let chosen = choose();
+    assert!(!is_gpu(&chosen));
+    chosen.ran(false, Duration::from_secs_f64(20.0 * before.cpu), 81_000);
+    assert!(
+        is_gpu(&choose()),
+        "{}",
+        gpu.predict(&plan, &snapshot, 1).unwrap()
+    );
+}
+
+/// A driver that takes half a second to open: the first queries are the CPU's, at once, and later ones the device's.
+#[test]
+fn first_queries_run_on_the_cpu_while_the_device_opens() {
+    let (_folder, snapshot) = ring(3000);
+    let plan = heavy(&snapshot);
+    let open = || {
+        std::thread::sleep(Duration::from_millis(500));
+        let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
+        Ok(Arc::new(shim) as Arc<dyn Backend>)
+    };
+    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+    let gpu = gpu.with_calibration(Calibration::ideal());
+    let runtime = Runtime::with_devices(Devices::with(vec![gpu]));
+    runtime.open_gpu();
+    let began = Instant::now();
+    let mut waited = Duration::ZERO;
+    let mut here = 0;
+    loop {
+        let asked = Instant::now();
+        let there = is_there(runtime.devices(), &plan, &snapshot, 1);
+        waited = waited.max(asked.elapsed());
+        if there {
+            break;
+        }
+        here += 1;
+        assert!(began.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(
+        here > 5 && waited < Duration::from_millis(250),
+        "{here}, {waited:?}"
+    );
 }
 
 /// The first heavy plan runs on the CPU while the device is measured; the measurement then shows how slow the shim is.
@@ -94,7 +202,7 @@ fn what_is_not_there_comes_when_its_absence_has_cost_its_transfer() {
 fn speeds_are_measured_in_the_background() {
     let (_folder, snapshot) = ring(300);
     let plan = heavy(&snapshot);
-    let devices = devices(None);
+    let devices = unopened(None);
     let began = Instant::now();
     assert!(!is_there(&devices, &plan, &snapshot, 1));
     assert!(began.elapsed() < Duration::from_secs(5));

@@ -145,6 +145,8 @@ fn faults(every: usize) {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}, {choice:?}");
                 let (shim, faults, device) = broken(fault, at);
                 let options = options(choice);
+                // It is open when the first query comes, unless opening fails.
+                let _ = device.devices().gpu(true);
                 runs += 1;
                 // At the second run the device either works or is known to be lost.
                 for _ in 0..2 {
@@ -181,6 +183,7 @@ fn what_cannot_be_held_runs_on_the_cpu() {
     plan.weight = Weight::Heavy;
     let shim: Arc<dyn Backend> = Arc::new(Shim::open(ShimOptions::default()).unwrap());
     let runtime = runtime(Box::new(move || Ok(shim.clone())));
+    assert!(runtime.devices().gpu(true).is_ok());
     for memory in [64 << 20, 500 << 10] {
         let options = options(GpuChoice::Auto)
             .with_memory(MemoryBudget::new(memory))

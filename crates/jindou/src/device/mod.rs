@@ -11,6 +11,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::{Plan, Weight};
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Permission for queries to use a GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,10 +20,11 @@ pub enum GpuChoice {
     /// Never.
     #[default]
     Off,
-    /// Every plan that the GPU's kernels can run; an error if there is no GPU, or if it fails.
+    /// Every heavy plan that the GPU's kernels can run; an error if there is no GPU, or if it fails. Light plans run on
+    /// the CPU, which is done before a GPU would have begun.
     On,
     /// Heavy plans that are expected to take less time there, if there is a GPU; the CPU takes over if it fails. Until
-    /// the GPU's speeds are measured (once, in the background, some 150 ms), the CPU is used.
+    /// the GPU is open and its speeds are measured (once, in the background, less than a second), the CPU is used.
     Auto,
 }
 
@@ -43,7 +45,7 @@ impl FromStr for GpuChoice {
 #[derive(Default)]
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
-    gpus: jindou_gpu::Fleet,
+    gpus: Arc<jindou_gpu::Fleet>,
 }
 
 #[cfg(feature = "gpu")]
@@ -71,30 +73,71 @@ impl Executor for Gpu {
 /// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
 type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 
-/// The GPU, if it is expected to take less time.
+/// The executor for a plan, and what is learnt when it is done.
+pub(crate) struct Chosen {
+    pub executor: ExecutorChoice,
+    #[cfg(feature = "gpu")]
+    predicted: Option<PredictedRun>,
+}
+
+/// A run of which the time was predicted.
 #[cfg(feature = "gpu")]
-fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> ExecutorChoice {
-    match gpu.predict(plan, snapshot, threads) {
-        Some(p) if p.is_worth_it() => ExecutorChoice::Rather(gpu),
-        Some(p) => {
-            gpu.refused(&p, snapshot);
-            ExecutorChoice::Here
-        }
-        None => {
-            gpu.calibrate_in_background();
-            ExecutorChoice::Here
+struct PredictedRun {
+    gpu: Arc<Gpu>,
+    prediction: jindou_gpu::Prediction,
+    there: bool,
+}
+
+impl From<ExecutorChoice> for Chosen {
+    fn from(executor: ExecutorChoice) -> Self {
+        Self {
+            executor,
+            #[cfg(feature = "gpu")]
+            predicted: None,
         }
     }
 }
 
+impl Chosen {
+    /// Records that the plan ran in this time and gave these rows, on a device or on the CPU. A side that was not chosen
+    /// says nothing.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn ran(&self, there: bool, elapsed: Duration, rows: u64) {
+        if let Some(run) = self.predicted.as_ref().filter(|r| r.there == there) {
+            run.gpu.ran(&run.prediction, there, elapsed, rows);
+        }
+    }
+
+    #[cfg(not(feature = "gpu"))]
+    pub(crate) fn ran(&self, _there: bool, _elapsed: Duration, _rows: u64) {}
+}
+
+/// The GPU, if it is expected to take less time.
+#[cfg(feature = "gpu")]
+fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Chosen {
+    let Some(prediction) = gpu.predict(plan, snapshot, threads) else {
+        gpu.calibrate_in_background();
+        return ExecutorChoice::Here.into();
+    };
+    let there = gpu.decide(&prediction, snapshot).gpu;
+    let executor = if there {
+        ExecutorChoice::Rather(Arc::clone(&gpu) as Arc<dyn Executor>)
+    } else {
+        ExecutorChoice::Here
+    };
+    Chosen {
+        executor,
+        predicted: Some(PredictedRun {
+            gpu,
+            prediction,
+            there,
+        }),
+    }
+}
+
 #[cfg(not(feature = "gpu"))]
-fn worth_it(
-    _gpu: Arc<Gpu>,
-    _plan: &Plan,
-    _snapshot: &dyn Graph,
-    _threads: usize,
-) -> ExecutorChoice {
-    ExecutorChoice::Here
+fn worth_it(_gpu: Arc<Gpu>, _plan: &Plan, _snapshot: &dyn Graph, _threads: usize) -> Chosen {
+    ExecutorChoice::Here.into()
 }
 
 #[cfg(feature = "gpu")]
@@ -105,20 +148,23 @@ fn predicted(
     choice: GpuChoice,
     threads: usize,
 ) -> String {
-    use std::fmt::Write;
     if let Err(e) = gpu.calibrate(&jindou_model::CancelToken::new()) {
         return format!("gpu: cannot measure its speed: {e}\n");
     }
-    let mut out = String::new();
-    if let Some(p) = gpu.predict(plan, snapshot, threads) {
-        let _ = writeln!(out, "{p}");
+    let Some(p) = gpu.predict(plan, snapshot, threads) else {
+        return String::new();
+    };
+    let text = p.to_string();
+    let times = text.split("\nchosen: ").next().unwrap_or(&text);
+    match choice {
+        _ if plan.weight == Weight::Light => {
+            format!("{times}\nchosen: the CPU, since the query is light\n")
+        }
+        GpuChoice::On => {
+            format!("{times}\nchosen: the GPU, which is required, for everything that it can run\n")
+        }
+        GpuChoice::Off | GpuChoice::Auto => format!("{text}\n"),
     }
-    if choice == GpuChoice::On {
-        out.push_str("a GPU is required: it runs everything it can, at any cost\n");
-    } else if plan.weight == Weight::Light {
-        out.push_str("light query: always on the CPU\n");
-    }
-    out
 }
 
 #[cfg(not(feature = "gpu"))]
@@ -138,8 +184,14 @@ impl Devices {
     pub(crate) fn limited(memory: u64) -> Self {
         Self {
             #[cfg(feature = "gpu")]
-            gpus: jindou_gpu::Fleet::limited(memory),
+            gpus: Arc::new(jindou_gpu::Fleet::limited(memory)),
         }
+    }
+
+    /// Begins to open a GPU in the background, for queries to come.
+    pub(crate) fn open_in_background(&self) {
+        #[cfg(feature = "gpu")]
+        self.gpus.open_in_background();
     }
 
     /// The executor for this plan, which could use this many threads of the CPU.
@@ -152,23 +204,25 @@ impl Devices {
         snapshot: &dyn Graph,
         choice: GpuChoice,
         threads: usize,
-    ) -> Result<ExecutorChoice> {
+    ) -> Result<Chosen> {
         // A device's memory holds segments, and a shard's segments use local keys.
         if snapshot.is_sharded() {
             return match choice {
                 GpuChoice::On => Err(Error::Gpu("the store is sharded".into())),
-                GpuChoice::Off | GpuChoice::Auto => Ok(ExecutorChoice::Here),
+                GpuChoice::Off | GpuChoice::Auto => Ok(ExecutorChoice::Here.into()),
             };
         }
         match choice {
-            GpuChoice::Off => Ok(ExecutorChoice::Here),
-            GpuChoice::Auto if plan.weight == Weight::Light => Ok(ExecutorChoice::Here),
+            GpuChoice::Off => Ok(ExecutorChoice::Here.into()),
+            GpuChoice::Auto | GpuChoice::On if plan.weight == Weight::Light => {
+                Ok(ExecutorChoice::Here.into())
+            }
             GpuChoice::Auto => Ok(match self.gpu(false) {
                 Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, threads),
-                Ok(None) | Err(_) => ExecutorChoice::Here,
+                Ok(None) | Err(_) => ExecutorChoice::Here.into(),
             }),
             GpuChoice::On => match self.gpu(true) {
-                Ok(Some(gpu)) => Ok(ExecutorChoice::Demanded(gpu as Arc<dyn Executor>)),
+                Ok(Some(gpu)) => Ok(ExecutorChoice::Demanded(gpu as Arc<dyn Executor>).into()),
                 Ok(None) => Err(Error::Gpu("it is being opened".into())),
                 Err(why) => Err(Error::Gpu(why)),
             },
@@ -206,7 +260,7 @@ impl Devices {
     #[cfg(all(test, feature = "gpu"))]
     pub(crate) fn with(gpus: Vec<jindou_gpu::LazyGpu>) -> Self {
         Self {
-            gpus: jindou_gpu::Fleet::new(gpus),
+            gpus: Arc::new(jindou_gpu::Fleet::new(gpus)),
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The command line of `jindou-bench`.
 
 pub mod cluster;
+pub mod gpu;
 pub mod mixed;
 pub mod parallel;
 pub mod peers;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;
+use gpu::BenchGpu;
 use jindou::{GpuChoice, MergeOptions};
 use jindou_model::units::{parse_duration, parse_size};
 use mixed::BenchMixed;
@@ -90,6 +92,9 @@ pub enum Bench {
     /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
     #[command(subcommand)]
     Cluster(BenchCluster),
+    /// Decisions of `--gpu auto`, judged by runs that were recorded on a card.
+    #[command(subcommand)]
+    Gpu(BenchGpu),
     /// A worker of `bench parallel`.
     #[command(hide = true)]
     ParallelWorker(ParallelWorker),

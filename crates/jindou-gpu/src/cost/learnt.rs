@@ -1,0 +1,358 @@
+//! Ratios that runs have shown, by shape of plan: measured over predicted times, for the CPU, for the device and for
+//! making terms of rows, and rows over estimated ones.
+//!
+//! A prediction is multiplied by the mean ratio of the runs of the same shape over the same predicates; without any, of
+//! the same shape over others; without any, by the median over all shapes. Means are of logarithms, the newest run has
+//! at least a fifth of the weight, and no single run moves a mean by more than a factor of 4 once it has three.
+
+use super::shape::Shape;
+use rustc_hash::FxHashMap;
+use serde_json::{Map, Value, json};
+use std::time::Instant;
+
+/// Most shapes that are kept, with and without predicates; those unused for the longest time go first.
+const MOST: usize = 1024;
+/// Weight of the newest run in a mean of many.
+const NEWEST: f64 = 0.2;
+/// Largest logarithm of a ratio of times that is believed: beyond it, something else went wrong. Estimates of rows are
+/// wrong by more than that.
+const FARTHEST: f64 = 6.0;
+const FARTHEST_ROWS: f64 = 16.0;
+/// Largest step of a mean of three runs or more.
+const STEP: f64 = 1.4;
+/// Shapes from which the median is taken at least.
+const FEW: usize = 3;
+/// Seconds in which a use of a plan loses half of its weight.
+const HALF_LIFE: f64 = 600.0;
+
+/// The side that ran a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Cpu,
+    Gpu,
+}
+
+/// Place of rows, and of the time that terms take, among a shape's means, after those of both sides.
+const ROWS: usize = 2;
+const TERMS: usize = 3;
+/// A shape's means.
+const MEANS: usize = 4;
+
+/// A mean of logarithms of measured over predicted times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Mean {
+    log: f64,
+    runs: u32,
+}
+
+impl Mean {
+    fn add(&mut self, log: f64, most: f64) {
+        let log = log.clamp(-most, most);
+        let mut step = log - self.log;
+        if self.runs >= 3 {
+            step = step.clamp(-STEP, STEP);
+        }
+        self.runs = self.runs.saturating_add(1);
+        self.log += step * (1.0 / f64::from(self.runs)).max(NEWEST);
+    }
+
+    fn to_json(self) -> Value {
+        json!([self.log, self.runs])
+    }
+
+    /// A mean that was stored, if it is plausible.
+    fn from_json(v: &Value) -> Option<Self> {
+        let log = v.get(0)?.as_f64().filter(|l| l.abs() <= FARTHEST_ROWS)?;
+        let runs = u32::try_from(v.get(1)?.as_u64()?).ok()?;
+        Some(Self { log, runs })
+    }
+}
+
+/// Ratios and uses of one shape.
+#[derive(Clone, Debug, Default)]
+struct ShapeRuns {
+    means: [Mean; MEANS],
+    /// True once a side without runs was chosen in order to have one.
+    tried: [bool; 2],
+    /// Recent uses, and when they were counted; not stored.
+    uses: f64,
+    counted: Option<Instant>,
+    /// Number of the last use.
+    last: u64,
+}
+
+/// Ratios by shape.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Learnt {
+    shapes: FxHashMap<u64, ShapeRuns>,
+    /// Number of uses so far.
+    now: u64,
+    /// True if something changed since it was stored.
+    pub changed: bool,
+}
+
+/// A factor, and the number of runs that it comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Correction {
+    pub factor: f64,
+    /// Runs of the same shape; 0 for a median over others.
+    pub runs: u32,
+}
+
+impl Learnt {
+    /// The mean of the nearest runs.
+    fn mean(&self, shape: &Shape, of: usize) -> Option<Mean> {
+        let of_key = |key: u64| self.shapes.get(&key).map(|s| s.means[of]);
+        let keys = [shape.exact, shape.general()];
+        keys.into_iter().filter_map(of_key).find(|m| m.runs > 0)
+    }
+
+    /// The factor by which estimated rows are multiplied; 1 for a shape that was never run. The error of an estimate
+    /// depends on the predicates, so runs over others say nothing.
+    pub fn rows(&self, shape: &Shape) -> f64 {
+        let own = self.shapes.get(&shape.exact).map(|s| s.means[ROWS]);
+        own.map_or(1.0, |m| m.log.exp())
+    }
+
+    /// The factor by which the time for terms of its rows is multiplied; 1 for a shape without such a run.
+    pub fn terms(&self, shape: &Shape) -> f64 {
+        self.mean(shape, TERMS).map_or(1.0, |m| m.log.exp())
+    }
+
+    /// The factor by which a prediction for this side is multiplied.
+    pub fn correction(&self, shape: &Shape, side: Side) -> Correction {
+        if let Some(mean) = self.mean(shape, side as usize) {
+            return Correction {
+                factor: mean.log.exp(),
+                runs: mean.runs,
+            };
+        }
+        let all = self.shapes.values().map(|s| s.means[side as usize]);
+        let mut logs: Vec<f64> = all.filter(|m| m.runs > 0).map(|m| m.log).collect();
+        let middle = logs.len() / 2;
+        let log = if logs.len() < 2 * FEW {
+            0.0
+        } else {
+            *logs.select_nth_unstable_by(middle, f64::total_cmp).1
+        };
+        Correction {
+            factor: log.exp(),
+            runs: 0,
+        }
+    }
+
+    fn entry(&mut self, key: u64) -> &mut ShapeRuns {
+        if self.shapes.len() >= MOST && !self.shapes.contains_key(&key) {
+            // A quarter goes at once, so that this is rare.
+            let mut last: Vec<u64> = self.shapes.values().map(|s| s.last).collect();
+            let oldest = *last.select_nth_unstable(MOST / 4).1;
+            self.shapes.retain(|_, s| s.last > oldest);
+        }
+        self.now += 1;
+        let now = self.now;
+        let entry = self.shapes.entry(key).or_default();
+        entry.last = now;
+        entry
+    }
+
+    /// Adds a run: seconds measured, and seconds predicted without any correction.
+    pub fn ran(&mut self, shape: &Shape, side: Side, measured: f64, predicted: f64) {
+        self.add(shape, side as usize, measured / predicted);
+    }
+
+    /// Adds the rows of a run, and those that were estimated without any correction.
+    pub fn gave(&mut self, shape: &Shape, rows: f64, estimated: f64) {
+        self.add(shape, ROWS, (rows + 1.0) / (estimated + 1.0));
+    }
+
+    /// Adds the seconds that went into terms, measured and predicted without any correction.
+    pub fn showed(&mut self, shape: &Shape, measured: f64, predicted: f64) {
+        self.add(shape, TERMS, measured / predicted);
+    }
+
+    fn add(&mut self, shape: &Shape, of: usize, ratio: f64) {
+        if !ratio.is_finite() || ratio <= 0.0 {
+            return;
+        }
+        let most = if of == ROWS { FARTHEST_ROWS } else { FARTHEST };
+        for key in [shape.exact, shape.general()] {
+            self.entry(key).means[of].add(ratio.ln(), most);
+        }
+        self.changed = true;
+    }
+
+    /// Counts a use of a plan; returns the recent ones, this one among them.
+    pub fn used(&mut self, shape: &Shape) -> f64 {
+        let recent = self.uses(shape) + 1.0;
+        let entry = self.entry(shape.exact);
+        (entry.uses, entry.counted) = (recent, Some(Instant::now()));
+        recent
+    }
+
+    /// Recent uses of a plan; one half-life ago counts as half.
+    pub fn uses(&self, shape: &Shape) -> f64 {
+        let Some(entry) = self.shapes.get(&shape.exact) else {
+            return 0.0;
+        };
+        let since = entry.counted.map_or(0.0, |t| t.elapsed().as_secs_f64());
+        entry.uses * (-since / HALF_LIFE * std::f64::consts::LN_2).exp()
+    }
+
+    /// True if this side has no run of the shape yet, and was not tried either.
+    pub fn is_untried(&self, shape: &Shape, side: Side) -> bool {
+        let keys = [shape.exact, shape.general()];
+        keys.iter().all(|k| {
+            self.shapes
+                .get(k)
+                .is_none_or(|s| s.means[side as usize].runs == 0 && !s.tried[side as usize])
+        })
+    }
+
+    /// Notes that a side is tried, so that it is tried once.
+    pub fn trying(&mut self, shape: &Shape, side: Side) {
+        for key in [shape.exact, shape.general()] {
+            self.entry(key).tried[side as usize] = true;
+        }
+    }
+
+    /// The document in which it is stored: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, the
+    /// latest last.
+    pub fn to_json(&self) -> Value {
+        let mut all: Vec<_> = self.shapes.iter().collect();
+        all.retain(|(_, s)| s.means.iter().any(|m| m.runs > 0));
+        all.sort_unstable_by_key(|(_, s)| s.last);
+        let lines = all.into_iter().map(|(key, s)| {
+            let hash = json!(format!("{key:016x}"));
+            let means = s.means.map(Mean::to_json);
+            Value::Array(std::iter::once(hash).chain(means).collect())
+        });
+        Value::Array(lines.collect())
+    }
+
+    /// The plausible ratios of a document; everything else in it is ignored.
+    pub fn from_json(v: &Value) -> Self {
+        let mut out = Self::default();
+        let rows = v.as_array().map_or(&[][..], Vec::as_slice);
+        for row in rows.iter().rev().take(MOST).rev() {
+            let key = row.get(0).and_then(Value::as_str);
+            let key = key.and_then(|k| u64::from_str_radix(k, 16).ok());
+            let means: Option<Vec<Mean>> = (1..=MEANS)
+                .map(|i| row.get(i).and_then(Mean::from_json))
+                .collect();
+            if let (Some(key), Some(means)) = (key, means.and_then(|m| m.try_into().ok())) {
+                out.entry(key).means = means;
+            }
+        }
+        out
+    }
+}
+
+/// The member of a device's document that holds what was learnt.
+pub(super) const MEMBER: &str = "runs";
+
+/// Puts what was learnt into a device's document.
+pub(super) fn store(into: &mut Map<String, Value>, learnt: &Learnt) {
+    into.insert(MEMBER.into(), learnt.to_json());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(n: u32) -> Shape {
+        Shape::recorded(&format!("keys expand{n};"), "a query")
+    }
+
+    #[test]
+    fn the_nearest_runs_correct_a_prediction() {
+        let mut l = Learnt::default();
+        let (seen, alike) = (shape(1), Shape::recorded(&shape(1).text, "another"));
+        assert_eq!(
+            l.correction(&seen, Side::Cpu),
+            Correction {
+                factor: 1.0,
+                runs: 0
+            }
+        );
+        l.ran(&seen, Side::Cpu, 3.0, 1.0);
+        assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
+        assert!((l.correction(&alike, Side::Cpu).factor - 3.0).abs() < 1e-9);
+        assert_eq!(l.correction(&seen, Side::Gpu).runs, 0);
+        // Other predicates have their own mean as soon as there is one.
+        l.ran(&alike, Side::Cpu, 0.5, 1.0);
+        assert!((l.correction(&alike, Side::Cpu).factor - 0.5).abs() < 1e-9);
+        assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
+        // A shape that was never seen gets the median of many.
+        assert_eq!(l.correction(&shape(2), Side::Cpu).factor, 1.0);
+        for n in 10..20 {
+            l.ran(&shape(n), Side::Cpu, 2.0, 1.0);
+        }
+        let median = l.correction(&shape(2), Side::Cpu);
+        assert!((median.factor - 2.0).abs() < 1e-9 && median.runs == 0);
+    }
+
+    #[test]
+    fn one_wild_time_moves_little_and_nonsense_nothing() {
+        let (mut l, s) = (Learnt::default(), shape(1));
+        (0..20).for_each(|_| l.ran(&s, Side::Gpu, 1.0, 1.0));
+        l.ran(&s, Side::Gpu, 1e9, 1.0);
+        assert!(l.correction(&s, Side::Gpu).factor < 1.4);
+        for (measured, predicted) in [(0.0, 1.0), (1.0, 0.0), (f64::NAN, 1.0), (-1.0, 1.0)] {
+            l.ran(&s, Side::Gpu, measured, predicted);
+        }
+        assert_eq!(l.correction(&s, Side::Gpu).runs, 21);
+        (0..40).for_each(|_| l.ran(&s, Side::Gpu, 4.0, 1.0));
+        assert!((l.correction(&s, Side::Gpu).factor - 4.0).abs() < 0.1);
+    }
+
+    #[test]
+    fn a_side_is_tried_once() {
+        let (mut l, s) = (Learnt::default(), shape(1));
+        assert!(l.is_untried(&s, Side::Gpu));
+        l.trying(&s, Side::Gpu);
+        assert!(!l.is_untried(&s, Side::Gpu) && l.is_untried(&s, Side::Cpu));
+        l.ran(&s, Side::Cpu, 1.0, 1.0);
+        assert!(!l.is_untried(&s, Side::Cpu));
+        assert_eq!((l.uses(&s), l.used(&s)), (0.0, 1.0));
+        assert!((l.used(&s) - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn documents_keep_what_was_learnt_and_nothing_that_is_none() {
+        let mut l = Learnt::default();
+        for n in 0..5000 {
+            l.ran(&shape(n), Side::Cpu, 2.0, 1.0);
+            l.ran(&shape(n), Side::Gpu, 0.5, 1.0);
+            l.gave(&shape(n), 99.0, 9.0);
+        }
+        assert!(l.shapes.len() <= MOST);
+        let again = Learnt::from_json(&l.to_json());
+        let last = shape(4999);
+        assert_eq!(
+            again.correction(&last, Side::Gpu),
+            l.correction(&last, Side::Gpu)
+        );
+        assert!((again.rows(&last) - 10.0).abs() < 1e-9 && again.rows(&shape(9999)) == 1.0);
+        assert_eq!(again.shapes.len(), l.shapes.len());
+        assert!(!again.changed);
+        // Of a longer document, the latest are taken.
+        let rows: Vec<Value> = (0..10_000u64)
+            .map(|n| json!([format!("{n:x}"), [0.5, 1], [0.0, 0], [0.0, 0], [0, 0]]))
+            .collect();
+        let long = Learnt::from_json(&Value::Array(rows));
+        assert!(long.shapes.len() <= MOST && long.shapes.contains_key(&9999));
+        for damaged in [
+            json!(null),
+            json!({"a": 1}),
+            json!([1, "x", [], ["zz", [0, 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([["1", [99.0, 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([["2", ["x", 1], [0, 1], [0, 1], [0, 1]]]),
+            json!([
+                ["3", [0.1, -1], [0, 1], [0, 1], [0, 1]],
+                ["4", [0.1, 1], [0.1, 1], [0, 1]]
+            ]),
+        ] {
+            assert!(Learnt::from_json(&damaged).shapes.is_empty(), "{damaged}");
+        }
+    }
+}

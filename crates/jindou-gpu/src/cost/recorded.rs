@@ -1,0 +1,167 @@
+//! Decisions without a device: from a calibration, and from work that was written down.
+
+use super::{Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate};
+use jindou_graph::Graph;
+use jindou_model::{Direction, PredicateId};
+use jindou_plan::Plan;
+use serde_json::{Value, json};
+
+/// The work of a plan on both sides, and its shape.
+#[derive(Clone, Debug)]
+pub struct PlanWork {
+    work: WorkEstimate,
+    shape: Shape,
+}
+
+/// The use that is made of a plan's rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowsUse {
+    /// Their number is all that leaves the device.
+    Counted,
+    /// As that, and a checksum over them is made there.
+    Summed,
+    /// Rows leave the device as ids.
+    Sent,
+    /// Terms are made of them.
+    Shown,
+}
+
+impl PlanWork {
+    /// The work of a plan.
+    #[must_use]
+    pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
+        Self {
+            work: WorkEstimate::of_plan(plan, snapshot),
+            shape: Shape::of_plan(plan, snapshot),
+        }
+    }
+
+    /// The same work where rows are used like this.
+    #[must_use]
+    pub fn with_use(&self, rows: RowsUse) -> Self {
+        let mut out = self.clone();
+        let w = &mut out.work;
+        let name = match rows {
+            RowsUse::Counted => Some("count"),
+            RowsUse::Summed => Some("sum"),
+            RowsUse::Sent => Some("sent"),
+            RowsUse::Shown => None,
+        };
+        if let Some(name) = name {
+            (w.rows, w.columns) = (0.0, 0.0);
+            if !out.shape.text.starts_with("count") {
+                out.shape = out.shape.inside(name);
+            }
+        }
+        if matches!(rows, RowsUse::Counted | RowsUse::Summed) {
+            w.leaving = 0.0;
+        }
+        // The sum is cleared, made and fetched.
+        if rows == RowsUse::Summed && !w.is_empty() {
+            w.launches += 2.0;
+            w.kernels += 1.0;
+            w.syncs += 1.0;
+        }
+        out
+    }
+
+    /// The shape: operators and steps without constants and predicates.
+    #[must_use]
+    pub fn shape(&self) -> &str {
+        &self.shape.text
+    }
+
+    /// The planner's nanoseconds on one core.
+    #[must_use]
+    pub fn nanoseconds(&self) -> f64 {
+        self.work.cpu_ns
+    }
+
+    /// Bytes of the segments that it reads.
+    #[must_use]
+    pub fn segment_bytes(&self) -> f64 {
+        self.work.segments.values().sum()
+    }
+
+    /// The document in which it is written down.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let w = &self.work;
+        let sectors: Vec<Value> = w.sectors.iter().map(|s| json!([s.0, s.1])).collect();
+        json!({
+            "shape": self.shape.text, "ordered": w.ordered, "sectors": sectors, "launches": w.launches,
+            "kernels": w.kernels, "syncs": w.syncs, "segments": self.segment_bytes(), "leaving": w.leaving,
+            "rows": w.rows, "columns": w.columns, "passed": w.passed, "steps": w.steps, "cpu_ns": w.cpu_ns,
+        })
+    }
+
+    /// Work that was written down, of the plan with this name; `None` unless every figure is there.
+    #[must_use]
+    pub fn from_json(v: &Value, name: &str) -> Option<Self> {
+        let number = |v: &Value| v.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
+        let figure = |name: &str| number(v.get(name)?);
+        let mut sectors = Vec::new();
+        for pair in v.get("sectors")?.as_array()? {
+            sectors.push((number(pair.get(0)?)?, number(pair.get(1)?)?));
+        }
+        let all = (PredicateId(0), Direction::Out);
+        Some(Self {
+            work: WorkEstimate {
+                ordered: figure("ordered")?,
+                sectors,
+                launches: figure("launches")?,
+                kernels: figure("kernels")?,
+                syncs: figure("syncs")?,
+                segments: [(all, figure("segments")?)].into_iter().collect(),
+                leaving: figure("leaving")?,
+                rows: figure("rows")?,
+                columns: figure("columns")?,
+                passed: figure("passed")?,
+                steps: figure("steps")?,
+                cpu_ns: figure("cpu_ns")?,
+                in_order: None,
+            },
+            shape: Shape::recorded(v.get("shape")?.as_str()?, name),
+        })
+    }
+}
+
+/// Decides about plans for a device that need not be there.
+pub struct Chooser {
+    model: DeviceModel,
+}
+
+impl Chooser {
+    /// For a device with these speeds.
+    #[must_use]
+    pub fn new(speeds: Calibration) -> Self {
+        Self {
+            model: DeviceModel::new(speeds),
+        }
+    }
+
+    /// The two times of a plan, its segments being there or not.
+    #[must_use]
+    pub fn predict(&self, plan: &PlanWork, threads: usize, warm: bool) -> Prediction {
+        let now = DeviceNow {
+            name: "a GPU of these speeds".into(),
+            in_line: 0,
+            free: &|| f64::MAX,
+            epoch: 0,
+            is_there: &|_| warm,
+        };
+        self.model
+            .predict(&plan.work, plan.shape.clone(), threads, now)
+    }
+
+    /// Decides about a plan that runs now.
+    pub fn decide(&self, p: &Prediction) -> Decision {
+        self.model.decide(p, 0)
+    }
+
+    /// Adds a run in seconds with its rows, on the device or on the CPU.
+    pub fn ran(&self, p: &Prediction, there: bool, seconds: f64, rows: u64) {
+        let side = if there { Side::Gpu } else { Side::Cpu };
+        self.model.ran(p, side, seconds, rows);
+    }
+}
