@@ -101,7 +101,7 @@ pub(crate) fn run(
     let cancel = &exec.cancel;
     let _place = place(plan, options, cancel)?;
     let chosen = options.choose(plan, snapshot)?;
-    let began = Instant::now();
+    let began = chosen.is_predicted().then(Instant::now);
     let mut execution = Execution {
         plan,
         snapshot,
@@ -155,7 +155,9 @@ pub(crate) fn run(
     };
     let there = matches!(execution.executor, ExecutorChoice::Rather(_)) && ran.why_here.is_none();
     // Templates and descriptions take time that has nothing to do with where the patterns ran.
-    if matches!(plan.form, Form::Select | Form::Ask) {
+    if let Some(began) = began
+        && matches!(plan.form, Form::Select | Form::Ask)
+    {
         chosen.ran(there, began.elapsed(), rows);
     }
     Ok((rows, measured(plan, snapshot, options, ran)))

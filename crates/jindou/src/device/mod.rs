@@ -76,8 +76,9 @@ type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 /// The executor for a plan, and what is learnt when it is done.
 pub(crate) struct Chosen {
     pub executor: ExecutorChoice,
+    // Boxed: plans that no device is for, the light ones, are many.
     #[cfg(feature = "gpu")]
-    predicted: Option<PredictedRun>,
+    predicted: Option<Box<PredictedRun>>,
 }
 
 /// A run of which the time was predicted.
@@ -99,6 +100,17 @@ impl From<ExecutorChoice> for Chosen {
 }
 
 impl Chosen {
+    /// True if [`Self::ran`] has something to record.
+    #[cfg(feature = "gpu")]
+    pub(crate) fn is_predicted(&self) -> bool {
+        self.predicted.is_some()
+    }
+
+    #[cfg(not(feature = "gpu"))]
+    pub(crate) fn is_predicted(&self) -> bool {
+        false
+    }
+
     /// Records that the plan ran in this time and gave these rows, on a device or on the CPU. A side that was not chosen
     /// says nothing.
     #[cfg(feature = "gpu")]
@@ -127,11 +139,11 @@ fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) ->
     };
     Chosen {
         executor,
-        predicted: Some(PredictedRun {
+        predicted: Some(Box::new(PredictedRun {
             gpu,
             prediction,
             there,
-        }),
+        })),
     }
 }
 
