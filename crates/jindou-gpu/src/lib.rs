@@ -47,7 +47,9 @@ mod turns;
 pub use backend::{Backend, Kernel};
 pub use buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 pub use cache::SegmentCache;
-pub use cost::{Calibration, Chooser, Decision, PlanWork, Prediction, RowsUse};
+pub use cost::{Calibration, Decision, Prediction};
+#[cfg(any(test, feature = "testing"))]
+pub use cost::{Chooser, PlanWork, RowsUse};
 pub use cuda::{Cuda, FATBIN};
 pub use device::Device;
 pub use execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse, RowSink};

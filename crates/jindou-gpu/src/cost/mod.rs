@@ -20,6 +20,7 @@ mod calibration;
 mod decide;
 mod learnt;
 mod measure;
+#[cfg(any(test, feature = "testing"))]
 mod recorded;
 mod shape;
 mod work;
@@ -27,6 +28,7 @@ mod work;
 pub use calibration::Calibration;
 pub use decide::{Decision, Prediction};
 pub(crate) use learnt::Side;
+#[cfg(any(test, feature = "testing"))]
 pub use recorded::{Chooser, PlanWork, RowsUse};
 pub(crate) use shape::Shape;
 pub(crate) use work::{SegmentName, WorkEstimate};

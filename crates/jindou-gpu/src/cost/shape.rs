@@ -188,6 +188,7 @@ impl Shape {
     }
 
     /// A shape that was written down, of the plan with this name.
+    #[cfg(any(test, feature = "testing"))]
     pub fn recorded(text: &str, name: &str) -> Self {
         Self {
             text: text.into(),
@@ -196,6 +197,7 @@ impl Shape {
     }
 
     /// The shape of a plan with one more operator on top.
+    #[cfg(any(test, feature = "testing"))]
     pub fn inside(&self, operator: &str) -> Self {
         Self {
             text: format!("{operator}({})", self.text),

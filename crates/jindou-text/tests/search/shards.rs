@@ -333,7 +333,7 @@ enum Says {
     Nonsense,
     /// Terms of other shards, or more ends than terms, or ends that do not fit.
     Unfit(usize),
-    /// That there is always more.
+    /// Answers without an end: there is always more.
     Endless,
     /// Terms without the words, and subjects that do not exist.
     Wrong,
