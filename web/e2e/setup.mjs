@@ -143,7 +143,7 @@ export async function shot(page, name) {
 export async function audit(page) {
   const source = readFileSync(fileURLToPath(import.meta.resolve("axe-core/axe.min.js")), "utf8");
   await page.evaluate(source);
-  const result = await page.evaluate(() => globalThis.axe.run(document));
+  const result = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
   return result.violations
     .map((v) => `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(" ") + " " + n.failureSummary).join("; ")}`);
 }

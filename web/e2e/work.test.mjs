@@ -77,6 +77,26 @@ test("the plan of an answer keeps the answer; estimates that are far off are mar
   await close();
 });
 
+test("what is typed takes a long selection's place at once, and a bracket goes around it", async () => {
+  const { page, faults, close } = await visit(address);
+  const lines = () => page.locator(".cm-line").allTextContents();
+  await write(page, LONG);
+  await page.keyboard.press("ControlOrMeta+a");
+  const before = Date.now();
+  await page.keyboard.press("A");
+  await page.waitForFunction(() => document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent === "A");
+  // The browser itself takes a minute.
+  assert.ok(Date.now() - before < 10_000, `${Date.now() - before} ms`);
+  await page.keyboard.insertText("SK {}");
+  await page.keyboard.press("ControlOrMeta+a");
+  await page.keyboard.press("{");
+  assert.deepEqual(await lines(), ["{ASK {}}"]);
+  await page.keyboard.press("ControlOrMeta+z");
+  assert.deepEqual(await lines(), ["ASK {}"]);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("each state has its own words: time, memory, a server that is gone and comes back", async () => {
   const own = await serve({ files: demo, options: ["--writable", "--query-memory", "48M"] });
   const { page, faults, close } = await visit(own);

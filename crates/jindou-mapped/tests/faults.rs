@@ -121,12 +121,21 @@ fn only_the_file_that_was_cut_has_failed() {
     y.check().unwrap();
 }
 
+/// Set in the processes that `run` starts.
+const CHILD: &str = "JINDOU_FAULTS_CHILD";
+
 /// Runs one of this file's ignored tests in a process of its own.
 fn run(name: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--ignored", "--exact", "--nocapture", name])
+        .env(CHILD, "1")
         .output()
         .unwrap()
+}
+
+/// Whether `run` has started this process. Whoever runs all ignored tests in one process must not be ended by them.
+fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
 }
 
 fn said(output: &Output) -> String {
@@ -185,6 +194,9 @@ fn foreign() -> memmap2::Mmap {
 #[test]
 #[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
 fn child_faults_elsewhere() {
+    if !is_child() {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
     let map = foreign();
@@ -195,6 +207,9 @@ fn child_faults_elsewhere() {
 #[test]
 #[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
 fn child_is_sent_the_signal() {
+    if !is_child() {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let _ours = MappedFile::open(&file(dir.path(), PAGE)).unwrap();
     // SAFETY: the call takes no pointers.
@@ -207,6 +222,9 @@ fn child_is_sent_the_signal() {
 #[test]
 #[ignore = "ends its process: other_faults_end_the_process_as_before runs it"]
 fn child_overflows_its_stack() {
+    if !is_child() {
+        return;
+    }
     fn deep(n: u64) -> u64 {
         let here = std::hint::black_box([n; 64]);
         if n == u64::MAX {
@@ -222,6 +240,9 @@ fn child_overflows_its_stack() {
 #[test]
 #[ignore = "ends its process: a_program_may_keep_the_signal runs it"]
 fn child_leaves_the_signal_alone() {
+    if !is_child() {
+        return;
+    }
     jindou_mapped::leave_signal_alone();
     let dir = tempfile::tempdir().unwrap();
     let path = file(dir.path(), 2 * PAGE);
@@ -233,6 +254,9 @@ fn child_leaves_the_signal_alone() {
 #[test]
 #[ignore = "a_program_may_keep_the_signal runs it"]
 fn child_has_a_handler_before() {
+    if !is_child() {
+        return;
+    }
     use std::sync::atomic::{AtomicU32, Ordering};
     static CALLED: AtomicU32 = AtomicU32::new(0);
     extern "C" fn own(_: i32) {

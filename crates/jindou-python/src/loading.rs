@@ -3,7 +3,7 @@
 use crate::errors::exception;
 use crate::options::{graph_iri, token};
 use crate::wait::ticking;
-use jindou::parse::{Format, Input, Sources};
+use jindou::parse::{Format, Input, Replacement, Sources};
 use jindou::{
     CancelToken, CancellableSource, Database, LOAD_PHASES, LoadReport, Progress, QuadSource,
     Result, Runtime,
@@ -323,15 +323,20 @@ pub fn load(
     if let Some(memory) = keywords.take("memory")? {
         runtime = runtime.memory(memory.extract()?);
     }
+    let replace = keywords.flag("replace")?;
     let options = runtime
         .build()
         .load_options()
-        .with_replace(keywords.flag("replace")?)
+        .with_replace(replace)
         .with_union_default(keywords.flag("union_default_graph")?);
     let reading = Reading::new(files, &mut keywords, false)?;
     keywords.end()?;
-    let report = reading.run(py, |source, progress| {
-        Database::load(&store, source, &options, progress)
+    let report = reading.run(py, |source, progress| match replace && store.exists() {
+        true => {
+            let source = Replacement::new(source, &reading.sources, "the store");
+            Database::load(&store, &source, &options, progress)
+        }
+        false => Database::load(&store, source, &options, progress),
     })?;
     let skipped = reading.skipped();
     Ok(Loaded { report, skipped })

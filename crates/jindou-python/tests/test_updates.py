@@ -209,6 +209,9 @@ def test_loading(tmp_path, db):
         db.load(text="nonsense", format="turtle")
     report = jindou.load(tmp_path / "s", text=f"<{EX}a> <{EX}p> <{EX}b> .\nnonsense\n", format="nt", lenient=True)
     assert report.quads == 1 and report.skipped == 1 and "<text>:2" in report.skipped_first[0]
+    with pytest.raises(errors.RdfSyntaxError, match="the store was left as it was"):
+        jindou.load(tmp_path / "s", text="a,b\n1,2\n", format="nt", lenient=True, replace=True)
+    assert len(jindou.open(tmp_path / "s")) == 1
     with pytest.raises(errors.FileError) as e:
         db.load(tmp_path / "none.nt")
     assert isinstance(e.value, OSError)

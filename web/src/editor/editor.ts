@@ -15,6 +15,7 @@ import { declaration, declared } from "../rdf/prefixes.ts";
 import { prefixes } from "../show.ts";
 import { complete } from "./complete.ts";
 import { unitAt, unitOf } from "./places.ts";
+import { replaceSelection } from "./replace.ts";
 import { isCode } from "./tokens.ts";
 
 /** The package leaves names, languages and numbers plain. */
@@ -111,7 +112,7 @@ export class Editor {
         doc: options.text,
         extensions: [
           lineNumbers(), history(), drawSelection(), highlightSpecialChars(), highlightActiveLine(), bracketMatching(), closeBrackets(),
-          highlightSelectionMatches(), search({ top: true }), EditorView.lineWrapping, theme, syntaxHighlighting(colours),
+          highlightSelectionMatches(), search({ top: true }), replaceSelection, EditorView.lineWrapping, theme, syntaxHighlighting(colours),
           new LanguageSupport(language, language.data.of({ commentTokens: { line: "#" } })),
           autocompletion({ override: [complete], activateOnTypingDelay: 80, maxRenderedOptions: 60 }),
           Prec.highest(keymap.of([{ key: "Ctrl-Enter", mac: "Cmd-Enter", run }, { key: "Ctrl-Enter", run }, { key: "Ctrl-Shift-f", run: () => this.format() }, { key: "Ctrl-Shift-F", run: () => this.format() }, { key: "Tab", run: acceptCompletion }])),

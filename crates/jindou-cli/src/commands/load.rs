@@ -11,7 +11,7 @@ use jindou::{
     MergeOptions, OpenOptions, Progress, QuadSource, QueryOptions, Result, Sharding, UpdateOptions,
     UpdateReport,
 };
-use jindou_parse::{Input, Limits, Sources, SourcesBuilder};
+use jindou_parse::{Input, Limits, Replacement, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
@@ -102,7 +102,10 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
         let source = CancellableSource::new(&sources, &cancel);
         let report = {
             let _bar = Bar::start(Arc::clone(&progress), sources.size_hint(), a.quiet);
-            to.put(&source, &progress)?
+            match a.replace && a.store.as_ref().is_some_and(|dir| dir.exists()) {
+                true => to.put(&Replacement::new(&source, &sources, "the store"), &progress)?,
+                false => to.put(&source, &progress)?,
+            }
         };
         sources.flush_errors()?;
         show_skipped(&sources, a.errors.as_deref());

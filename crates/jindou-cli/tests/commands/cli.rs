@@ -179,6 +179,22 @@ fn bad_data_is_located_and_leaves_nothing() {
         out(&ask(&store, all, &[])).lines().nth(1),
         Some("<http://e/a>")
     );
+    // A document in another format than its name says must not empty the store.
+    let (_, o) = load(
+        t.path(),
+        "csv.nt",
+        "a,b\n1,2\n",
+        &["--replace", "--lenient"],
+    );
+    fails(
+        &o,
+        1,
+        &["csv.nt", "no statement is valid", "the store was left"],
+    );
+    assert_eq!(
+        out(&ask(&store, all, &[])).lines().nth(1),
+        Some("<http://e/a>")
+    );
     let (_, o) = load(
         t.path(),
         "good.nt",

@@ -3,7 +3,6 @@
 
 use super::input::{Parameters, in_utf8, media_and_charset, utf8};
 use super::multipart::{self, FormPart, FormParts};
-use super::skips::{Replacement, with_skips};
 use super::update::reported;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -13,7 +12,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
-use jindou::parse::{Format, Limits, Sources};
+use jindou::parse::{Format, Limits, Replacement, Sources};
 use jindou::{Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
 
@@ -21,6 +20,12 @@ use std::sync::Arc;
 const MOST_DOCUMENTS: usize = 1 << 16;
 /// Bytes that a document takes in addition to its text, while it waits and while it is read.
 const DOCUMENT: u64 = 1 << 10;
+
+/// The report with what was skipped, where that was allowed.
+fn with_skips(mut report: UpdateReport, source: &Sources, lenient: bool) -> UpdateReport {
+    report.skipped = lenient.then(|| source.skip_report());
+    report
+}
 
 /// One document of a body.
 struct BodyDocument {
@@ -99,7 +104,7 @@ pub(super) async fn answer(
         let report = update
             .run(move |db, options| {
                 let source = sources(documents, &graph, &base, lenient, db, &options)?;
-                let read = Replacement::new(&source);
+                let read = Replacement::new(&source, &source, "the graph");
                 let report = db.replace_graph(&graph, &read, &options, &Progress::default());
                 Ok(with_skips(report?, &source, lenient))
             })

@@ -15,7 +15,6 @@ mod prefixes;
 mod prepared;
 mod query;
 mod search;
-mod skips;
 mod sparql;
 mod store;
 mod update;

@@ -1,46 +1,41 @@
-//! Documents whose malformed statements are skipped: what is said of them, and a graph that nothing would be left of.
+//! Documents that take the place of what is stored, when malformed statements are skipped.
 
-use jindou::parse::Sources;
-use jindou::{
-    Error, Location, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, Result, UpdateReport,
+use crate::Sources;
+use jindou_model::{
+    Error, Location, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, Result,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// The report with what was skipped, where that was allowed.
-pub(super) fn with_skips(
-    mut report: UpdateReport,
-    source: &Sources,
-    lenient: bool,
-) -> UpdateReport {
-    report.skipped = lenient.then(|| source.skip_report());
-    report
-}
-
-/// The documents that take a graph's place. Reading them ends with an error if statements are skipped and none is left:
-/// a document in another format than was declared must not empty a graph. An empty document may.
-pub(super) struct Replacement<'s> {
-    source: &'s Sources,
+/// Documents that take the place of a graph or of a whole store. Reading them ends with an error if statements are skipped and
+/// none is left: a document in another format than was declared must not empty what is stored. An empty document may.
+pub struct Replacement<'s> {
+    source: &'s dyn QuadSource,
+    documents: &'s Sources,
+    /// Name of the thing replaced, for errors.
+    replaced: &'static str,
     quads: AtomicU64,
     /// Number of workers that have read their share.
     ended: AtomicUsize,
 }
 
 impl<'s> Replacement<'s> {
-    /// The documents, which are read once.
-    pub(super) fn new(source: &'s Sources) -> Self {
+    /// Documents that are read once, through `source`, in place of `replaced`: "the graph", "the store".
+    pub fn new(source: &'s dyn QuadSource, documents: &'s Sources, replaced: &'static str) -> Self {
         Self {
             source,
+            documents,
+            replaced,
             quads: AtomicU64::new(0),
             ended: AtomicUsize::new(0),
         }
     }
 
     fn check(&self) -> Result<()> {
-        let skipped = self.source.skipped();
+        let skipped = self.documents.skipped();
         if skipped == 0 || self.quads.load(Ordering::Acquire) > 0 {
             return Ok(());
         }
-        let Some(first) = self.source.first_skipped().into_iter().next() else {
+        let Some(first) = self.documents.first_skipped().into_iter().next() else {
             return Ok(());
         };
         let place = match first.at.line {
@@ -55,8 +50,8 @@ impl<'s> Replacement<'s> {
                 ..first.at
             },
             message: format!(
-                "no statement is valid, so the graph was left as it was; {skipped} malformed, the first one{place}: {}",
-                first.message
+                "no statement is valid, so {} was left as it was; {skipped} malformed, the first one{place}: {}",
+                self.replaced, first.message
             ),
             text: first.text,
         })
