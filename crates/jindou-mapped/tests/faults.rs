@@ -133,7 +133,7 @@ fn run(name: &str) -> Output {
         .unwrap()
 }
 
-/// Whether `run` has started this process. Whoever runs all ignored tests in one process must not be ended by them.
+/// True if `run` has started this process. A run of all ignored tests in one process must not end by these.
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }

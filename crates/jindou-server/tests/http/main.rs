@@ -59,7 +59,7 @@ pub(crate) fn store(trig: &str) -> Store {
         .expect("sources");
     let options = LoadOptions::default().with_threads(1).with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
-    // Tests share stores and run side by side: no one's endless queries may take all places to compute in.
+    // Tests share stores and run side by side: the endless queries of one must not take all places to compute in.
     let runtime = Runtime::builder().threads(16).build();
     let options = OpenOptions::default().with_runtime(runtime);
     Store {
