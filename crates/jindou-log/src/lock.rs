@@ -64,6 +64,14 @@ impl StoreLock {
     }
 }
 
+impl Drop for StoreLock {
+    fn drop(&mut self) {
+        // A child that another thread is just starting has the descriptor until it runs its program: closing ours would leave the
+        // lock to it.
+        let _ = self.file.unlock();
+    }
+}
+
 fn in_use(directory: &Path, file: &mut File) -> Error {
     let mut text = String::new();
     let _ = file.take(32).read_to_string(&mut text);

@@ -131,6 +131,15 @@ fn the_quads_stay_and_the_ids_change() {
     );
 }
 
+/// Tells the clients to end when its block is left, also by a failure.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn updates_go_on_meanwhile_and_none_is_lost() {
     for durability in [Durability::Batch, Durability::None] {
@@ -139,6 +148,7 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
         let (done, stop) = (AtomicU32::new(0), AtomicBool::new(false));
         let mut most = 0;
         let wrote: Vec<u32> = std::thread::scope(|scope| {
+            let ending = Ends(&stop);
             let clients: Vec<_> = (0..3)
                 .map(|client| {
                     let (db, done, stop) = (&db, &done, &stop);
@@ -167,9 +177,10 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
                 most = most.max(report.caught_up);
                 // Numbers go on.
                 assert!(report.snapshot >= before);
-                assert!(db.snapshot().number() >= done.load(Ordering::Relaxed));
+                let acknowledged = done.load(Ordering::Relaxed);
+                assert!(db.snapshot().number() >= acknowledged);
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(ending);
             clients.into_iter().map(|c| c.join().unwrap()).collect()
         });
         assert!(most > 0, "nothing was committed while a base was made");
