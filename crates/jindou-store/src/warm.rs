@@ -26,9 +26,9 @@ const SAMPLE: u32 = 64;
 /// Name of the file that keeps the counts of the last run, in the folder of the base.
 const FILE: &str = "use.txt";
 const FIRST_LINE: &str = "jindou-use 1";
-/// Bytes read at a time: few enough that a query's own read waits a millisecond behind it, on most disks.
+/// Bytes read at a time: few enough that a query's own read waits a millisecond for it, on most disks.
 const PIECE: usize = 1 << 20;
-/// Largest file of counts that is read: some twenty bytes a predicate.
+/// Largest file of counts that is read: some twenty bytes per predicate.
 const LARGEST: u64 = 64 << 20;
 
 thread_local! {

@@ -88,7 +88,7 @@ impl Warming {
         self.shared.done.load(Ordering::Acquire)
     }
 
-    /// Why reading has failed, if it has. Queries meet the same failure where it concerns them.
+    /// The reason for which reading has failed, if it has. Queries meet the same failure where it concerns them.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         sync::lock(&self.shared.failure).clone()
