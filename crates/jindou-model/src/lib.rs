@@ -11,7 +11,7 @@ pub mod diagnostic;
 mod error;
 mod ids;
 pub mod invariant;
-mod machine;
+pub mod machine;
 pub mod memory;
 pub mod prefixes;
 pub mod private;

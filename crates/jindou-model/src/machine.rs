@@ -26,6 +26,26 @@ impl Machine {
     }
 }
 
+impl Machine {
+    /// Bytes of memory that are free now, or hold files that the system may drop; at most [`Self::memory`].
+    #[must_use]
+    pub fn available(&self) -> u64 {
+        let now = kib_of(Path::new("/proc/meminfo"), "MemAvailable:");
+        now.map_or(self.memory, |now| now.min(self.memory))
+    }
+}
+
+/// Lets the disk serve the reads of other threads before those of this one, where its scheduler knows priorities.
+pub fn read_after_others() {
+    #[cfg(target_os = "linux")]
+    {
+        const OF_A_THREAD: libc::c_int = 1;
+        const IDLE: libc::c_int = 3 << 13;
+        // SAFETY: the call takes no pointers; 0 is the calling thread. A refusal changes nothing.
+        unsafe { libc::syscall(libc::SYS_ioprio_set, OF_A_THREAD, 0, IDLE) };
+    }
+}
+
 /// The smallest limit given by the files below `root`.
 fn memory_under(root: &Path) -> u64 {
     let of_machine = total(&root.join("proc/meminfo"));
@@ -35,8 +55,13 @@ fn memory_under(root: &Path) -> u64 {
 
 /// `MemTotal` in bytes.
 fn total(meminfo: &Path) -> Option<u64> {
+    kib_of(meminfo, "MemTotal:")
+}
+
+/// The bytes that a line of this name says in KiB.
+fn kib_of(meminfo: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
-    let line = text.lines().find_map(|l| l.strip_prefix("MemTotal:"))?;
+    let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
     Some(kib.checked_mul(1024)?).filter(|bytes| *bytes > 0)
 }

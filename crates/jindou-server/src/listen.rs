@@ -21,7 +21,7 @@ use http::header::CONTENT_ENCODING;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use jindou::{Database, GpuChoice, MemoryBudget};
+use jindou::{Database, GpuChoice, MemoryBudget, Warm};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -108,6 +108,13 @@ impl Server {
         if options.gpu != GpuChoice::Off {
             db.runtime().open_gpu();
         }
+        let warming = match options.warm {
+            Warm::None => None,
+            _ => Some(
+                db.warm()
+                    .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?,
+            ),
+        };
         let live = Queries::new(db.clone(), options.max_queries, options.share());
         let live = Arc::new(live);
         let metrics = Metrics::new()
@@ -136,6 +143,7 @@ impl Server {
             memory: db.runtime().memory().part(options.memory),
             metrics,
             jobs: Jobs::default(),
+            warming,
             options,
             upkeep: Upkeep::new(db),
         });

@@ -40,6 +40,7 @@ pub(crate) struct Metrics {
     memory: IntGauge,
     memory_limit: IntGauge,
     resident: IntGauge,
+    warm: [IntGauge; 2],
 }
 
 /// Gauges of the log's status, set when they are read.
@@ -240,6 +241,16 @@ impl Metrics {
                 "process_resident_memory_bytes",
                 "Resident memory, including the mapped store",
             )?,
+            warm: [
+                gauge(
+                    "jindou_warm_read_bytes",
+                    "Bytes of the store that were read into memory since the start",
+                )?,
+                gauge(
+                    "jindou_warm_wanted_bytes",
+                    "Bytes of the store that are to be read into memory after the start: as many as there is room for",
+                )?,
+            ],
             registry,
         })
     }
@@ -278,6 +289,11 @@ impl Metrics {
         }
         if let Some(status) = shared.upkeep.merge_status() {
             self.merge.set(&status);
+        }
+        if let Some(warming) = &shared.warming {
+            let (read, wanted) = warming.progress();
+            self.warm[0].set(signed(read));
+            self.warm[1].set(signed(wanted));
         }
         self.prepared.set(signed(shared.prepared.len() as u64));
         self.plans.set(signed(numbers.plans));

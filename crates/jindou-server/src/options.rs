@@ -2,7 +2,7 @@
 
 use crate::auth::exposed;
 use jindou::{
-    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, Runtime, ServiceCaller,
+    BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, Runtime, ServiceCaller, Warm,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -89,6 +89,8 @@ pub struct ServerOptions {
     pub backup_to: Option<BackupTarget>,
     /// Options of the merges that `/admin/merge` runs.
     pub merge: MergeOptions,
+    /// When the store's files are read into memory.
+    pub warm: Warm,
 }
 
 impl ServerOptions {
@@ -173,6 +175,7 @@ impl ServerOptions {
         with_label_properties: label_properties = Vec<String>;
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
+        with_warm: warm = Warm;
         with_service: service = Arc<dyn ServiceCaller>;
         with_backup_to: backup_to = impl Into<Option<BackupTarget>>;
         with_merge: merge = MergeOptions;
@@ -245,6 +248,7 @@ impl ServerOptions {
             service: None,
             backup_to: None,
             merge: MergeOptions::default().with_threads(1),
+            warm: Warm::None,
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
-use jindou::MemoryBudget;
+use jindou::{MemoryBudget, Warm, Warming};
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -35,4 +35,22 @@ pub(crate) struct AppState {
     pub(crate) memory: MemoryBudget,
     pub(crate) metrics: Metrics,
     pub(crate) jobs: Jobs,
+    /// The reading of the store's files, if it is wanted.
+    pub(crate) warming: Option<Warming>,
+}
+
+impl AppState {
+    /// How far the store's files have been read, if readiness waits for that.
+    pub(crate) fn unread(&self) -> Option<String> {
+        let warming = self.warming.as_ref()?;
+        if self.options.warm != Warm::BeforeReady || warming.is_done() {
+            return None;
+        }
+        let (read, wanted) = warming.progress();
+        Some(format!(
+            "the store is being read into memory: {} of {} MB; queries are answered, but slowly",
+            read / 1_000_000,
+            wanted / 1_000_000
+        ))
+    }
 }

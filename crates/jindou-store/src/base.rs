@@ -2,6 +2,7 @@
 
 use crate::directory::{IndexParts, Manifest, SegmentFile};
 use crate::shard::ShardInfo;
+use crate::warm::SegmentUse;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::OpenIndexes;
 use jindou_graph::ObjectTerms;
@@ -61,6 +62,8 @@ pub struct Base {
     pub(crate) manifest: Manifest,
     /// Versions given to snapshots of this base and of bases that merges make of it.
     pub(crate) versions: Arc<AtomicU64>,
+    /// Counts of the requests for segments, shared with bases that merges make of it.
+    pub(crate) segment_use: Arc<SegmentUse>,
     /// Cached answers of [`Self::object_terms`], by dense predicate id.
     pub(crate) objects: Mutex<FxHashMap<u32, ObjectTerms>>,
     /// Facts about the other shards, if it is one of several.

@@ -12,6 +12,7 @@ mod snapshot;
 mod snapshot_graph;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod warm;
 
 pub use base::Base;
 pub use delta::{Applied, ChangeTerm, Changes};
@@ -22,3 +23,4 @@ pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor}
 pub use merge::{MergeOptions, MergeReport, Merging};
 pub use quads::SnapshotQuads;
 pub use snapshot::{GraphPart, Snapshot};
+pub use warm::{SegmentUse, WarmPart, WarmProgress, warm};

@@ -248,6 +248,7 @@ impl Snapshot {
     #[inline]
     pub(crate) fn edges_here(&self, p: PredicateId, direction: Direction) -> EdgeView<'_> {
         let d = direction as usize;
+        self.base.segment_use.count(p.0, d);
         let default = self.base.default_segment(p.0, d);
         let named = self.base.named_segment(p.0, d);
         EdgeView::new(default, named, self.patch(p.0, direction).map(|p| &**p))

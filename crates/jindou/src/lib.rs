@@ -70,6 +70,7 @@ pub mod search;
 pub mod service;
 mod summary;
 mod update;
+mod warm;
 mod watch;
 mod why;
 
@@ -136,6 +137,7 @@ pub use update::{
     UpdateOptions, UpdateReport, Verify,
 };
 
+pub use warm::{Warm, Warming};
 pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 

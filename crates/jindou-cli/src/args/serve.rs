@@ -5,8 +5,8 @@ use super::{
     parse_threads,
 };
 use clap::Args as ClapArgs;
-use jindou::GpuChoice;
 use jindou::service::Allowed;
+use jindou::{GpuChoice, Warm};
 use jindou_model::units::{parse_duration, parse_size};
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -108,6 +108,10 @@ pub struct Serve {
     pub durability: DurabilityArg,
     #[command(flatten)]
     pub verify: VerifyArg,
+    /// When to read the store's files into memory: `background`, while answering; `before-ready`, also answering, but `/ready` says so
+    /// only then; `none`, never.
+    #[arg(long, default_value = "background", value_name = "WHEN")]
+    pub warm: Warm,
     /// Merge changes into segments in the background: auto or off.
     #[arg(long, default_value = "auto", value_parser = ["auto", "off"], value_name = "WHEN")]
     pub merge: String,

@@ -146,6 +146,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_store_prefixes(!a.no_prefixes)
         .with_store_name(name_of(store))
         .with_gpu(a.gpu)
+        .with_warm(a.warm)
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));
     options.token_file.clone_from(&a.token_file);

@@ -38,6 +38,10 @@ fn plain(documents: Vec<(Format, String)>) {
                 continue;
             };
             let before = std::str::from_utf8(&text.as_bytes()[..cut]).unwrap();
+            // "-1.5" that is cut after its dot is a whole statement about -1.
+            if before.ends_with('.') && text.as_bytes()[cut].is_ascii_digit() {
+                continue;
+            }
             let is_all = quads.len() == whole.len();
             assert!(
                 is_all || may_end(format, before),

@@ -171,7 +171,8 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
     answered(answer, &headers)
 }
 
-/// 200 while requests can be answered: not during shutdown, nor while the log cannot take updates.
+/// 200 while requests can be answered: not during shutdown, nor while the log cannot take updates, nor before the store has been read into
+/// memory where that was asked for.
 async fn ready(
     State(shared): State<Arc<AppState>>,
     method: Method,
@@ -180,6 +181,8 @@ async fn ready(
     let answer = reading(&method).and_then(|()| {
         let not = if *shared.phase.borrow() != Phase::Serving {
             "the server is shutting down".to_owned()
+        } else if let Some(unread) = shared.unread() {
+            unread
         } else {
             // A server that takes no updates needs no log.
             let log = match refusal(&shared) {

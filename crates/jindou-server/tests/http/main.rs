@@ -23,6 +23,7 @@ mod security;
 mod service;
 mod streams;
 mod w3c;
+mod warm;
 mod writes;
 mod xml;
 

@@ -48,6 +48,15 @@ impl Bytes {
         }
     }
 
+    /// The file, where it is mapped.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Map(map) => Some(map.path()),
+            Self::Heap(..) => None,
+        }
+    }
+
     /// A copy on the heap.
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {

@@ -62,6 +62,7 @@ impl Base {
                 shard: None,
             },
             versions: Arc::default(),
+            segment_use: Arc::default(),
             objects: Default::default(),
             shard: None,
         }))

@@ -7,6 +7,7 @@ use super::{
     read_prefixes, read_state, read_statistics,
 };
 use crate::base::{Base, MergedData, SegmentSet};
+use crate::warm::SegmentUse;
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Indexes, OpenIndexes};
 use jindou_model::{Error, Result};
@@ -183,9 +184,11 @@ fn open_as(dir: &Path, manifest: &Manifest, indexes: &Indexes) -> Result<Base> {
         prefixes,
         manifest: manifest.clone(),
         versions: Arc::default(),
+        segment_use: Arc::new(SegmentUse::of(predicates)),
         objects: Default::default(),
         shard: None,
     };
+    base.segment_use.read(dir, base.epoch);
     // Data read from them so far counts.
     base.check_files()?;
     Ok(base)

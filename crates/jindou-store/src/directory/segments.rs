@@ -53,6 +53,21 @@ pub struct SegmentRecord {
     pub max_degree: u32,
 }
 
+impl SegmentRecord {
+    /// Where the segment's arrays begin in the file, if it has any.
+    #[must_use]
+    pub fn first_byte(&self) -> Option<u64> {
+        let arrays = [
+            self.finder_at,
+            self.keys_at,
+            self.offsets_at,
+            self.neighbours_at,
+            self.fields_at,
+        ];
+        arrays.into_iter().filter(|&at| at > 0).min()
+    }
+}
+
 /// Counts, sizes and shape of a segment, for `info`.
 #[derive(Clone, Copy, Debug)]
 pub struct SegmentInfo {
@@ -180,6 +195,12 @@ impl SegmentFile {
 
     fn fold(&self) -> Option<u32> {
         self.file.array::<u32>(FOLD).first().copied()
+    }
+
+    /// The mapped file, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&std::path::Path> {
+        self.file.bytes().path()
     }
 
     /// Memory range of all segments, for devices and transports that register it.

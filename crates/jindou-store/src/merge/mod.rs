@@ -278,6 +278,7 @@ impl MergeOutput<'_> {
             prefixes: Arc::clone(snapshot.prefixes()),
             manifest: old.manifest.clone(),
             versions: Arc::clone(&old.versions),
+            segment_use: Arc::clone(&old.segment_use),
             objects: Default::default(),
             shard: None,
         };

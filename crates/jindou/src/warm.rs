@@ -1,0 +1,155 @@
+//! Reading a store's files into memory while queries run already.
+
+use crate::Database;
+use jindou_model::{Error, Machine, Result, machine, sync};
+use jindou_store::{Snapshot, WarmProgress, warm};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// When a server reads its store's files into memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Warm {
+    /// Never: queries wait for the disk, page by page.
+    None,
+    /// While queries are answered.
+    #[default]
+    Background,
+    /// As [`Self::Background`], but the server says that it is ready only when that is done.
+    BeforeReady,
+}
+
+impl std::str::FromStr for Warm {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "background" => Ok(Self::Background),
+            "before-ready" => Ok(Self::BeforeReady),
+            _ => Err(format!(
+                "'{text}' is not one of none, background and before-ready"
+            )),
+        }
+    }
+}
+
+/// Time between two writings of how often segments are asked for.
+const KEEP: Duration = Duration::from_secs(600);
+
+/// The reading of a store's files in the background, and the counts of what queries ask for. Ends when it is dropped.
+#[derive(Debug)]
+pub struct Warming {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    progress: WarmProgress,
+    done: AtomicBool,
+    failure: Mutex<Option<String>>,
+    ended: Mutex<bool>,
+    end: Condvar,
+}
+
+impl Shared {
+    fn has_ended(&self) -> bool {
+        *sync::lock(&self.ended)
+    }
+
+    /// Waits for the end, for some time at most. True if it has come.
+    fn wait(&self, time: Duration) -> bool {
+        let ended = sync::lock(&self.ended);
+        let ended = self.end.wait_timeout_while(ended, time, |ended| !*ended);
+        match ended {
+            Ok((ended, _)) => *ended,
+            Err(_) => true,
+        }
+    }
+}
+
+impl Warming {
+    /// Bytes that have been read, and that are to be read.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let progress = &self.shared.progress;
+        (
+            progress.read.load(Ordering::Relaxed),
+            progress.wanted.load(Ordering::Relaxed),
+        )
+    }
+
+    /// True if everything that memory has room for has been read, or reading has failed.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.shared.done.load(Ordering::Acquire)
+    }
+
+    /// The reason for which reading has failed, if it has. Queries meet the same failure where it concerns them.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        sync::lock(&self.shared.failure).clone()
+    }
+}
+
+impl Drop for Warming {
+    fn drop(&mut self) {
+        *sync::lock(&self.shared.ended) = true;
+        self.shared.end.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Database {
+    /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
+    /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
+    /// which is that order after the next start.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if no thread can be started.
+    pub fn warm(&self) -> Result<Warming> {
+        let shared = Arc::new(Shared::default());
+        let (db, told) = (self.clone(), Arc::clone(&shared));
+        let thread = std::thread::Builder::new()
+            .name("jindou-warm".into())
+            .spawn(move || {
+                let snapshot = db.snapshot();
+                match read(&snapshot, &told) {
+                    // The base was merged or replaced meanwhile, and its files were removed: the new ones were just written.
+                    Err(Error::Io { source, .. })
+                        if source.kind() == std::io::ErrorKind::NotFound => {}
+                    Ok(_) | Err(Error::Cancelled) => {}
+                    Err(e) => *sync::lock(&told.failure) = Some(e.to_string()),
+                }
+                drop(snapshot);
+                told.done.store(true, Ordering::Release);
+                while !told.wait(KEEP) {
+                    let _ = db.snapshot().base().keep_segment_use();
+                }
+                // A folder that cannot be written has no counts for the next start, which is only slower.
+                let _ = db.snapshot().base().keep_segment_use();
+            })
+            .map_err(|e| Error::io("a thread that reads the store's files", e))?;
+        Ok(Warming {
+            shared,
+            thread: Some(thread),
+        })
+    }
+}
+
+fn read(snapshot: &Snapshot, shared: &Shared) -> Result<u64> {
+    machine::read_after_others();
+    let parts = snapshot.base().warm_parts();
+    warm(&parts, room(), &shared.progress, &|| shared.has_ended())
+}
+
+/// Bytes of memory that files may take: nine tenths of those that are free or hold files already.
+fn room() -> u64 {
+    let machine = Machine::read();
+    machine.available() / 10 * 9
+}
