@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `cargo test` for many test programs, as many at once as there are processors: most of them wait, or keep one busy.
+# `cargo test` for many test programs, one more at once than there are processors: most of them wait, or keep one busy.
 #   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
 # Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the number of programs that failed.
 #
@@ -59,7 +59,7 @@ for note in "$JINDOU_NOTES"/*@*; do
   name=${name%@*}
   before=${long%% "$name" *}
   [ "$before" = "$long" ] && echo "9999 $note" || echo "${#before} $note"
-done | sort -n | cut -d' ' -f2- | xargs -P "$(nproc)" -n 1 "$self" --run
+done | sort -n | cut -d' ' -f2- | xargs -P $(($(nproc) + 1)) -n 1 "$self" --run
 
 if [ -f "$JINDOU_NOTES/.failed" ]; then
   echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | tr '\n' ' ')" >&2

@@ -4,7 +4,7 @@ import { after, before, test } from "node:test";
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { audit, demo, end, ended, folder, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
+import { audit, demo, end, ended, folder, long, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
 
 const SKY = "http://example.org/sky/vocabulary#";
 let address;
@@ -129,35 +129,37 @@ test("completion knows prefixes, and what the data has at this place", async () 
   await close();
 });
 
-test("a million rows: the first at once, the last by one key, sorted, filtered", async () => {
+test("very many rows: the first at once, the last by one key, sorted, filtered", async () => {
+  const thousands = long ? 1000 : 200;
+  const rows = thousands * 1000;
   const { page, faults, close } = await visit(address);
-  await write(page, `SELECT ?a ?b (?a * 1000 + ?b AS ?n) { VALUES ?a { ${numbers(1000)} } VALUES ?b { ${numbers(1000)} } }`);
+  await write(page, `SELECT ?a ?b (?a * 1000 + ?b AS ?n) { VALUES ?a { ${numbers(thousands)} } VALUES ?b { ${numbers(1000)} } }`);
   const started = Date.now();
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await cell(page, 0, 2).waitFor();
   const first = Date.now() - started;
   await ended(page);
   const all = Date.now() - started;
-  assert.match(await statusOf(page), /^1,000,000 rows/);
+  assert.ok((await statusOf(page)).startsWith(`${rows.toLocaleString("en")} rows`));
   await page.locator(".grid").focus();
   const jump = Date.now();
   await page.keyboard.press("Control+End");
-  await page.locator("#row-999999:not(.waiting)").waitFor();
+  await page.locator(`#row-${rows - 1}:not(.waiting)`).waitFor();
   const jumped = Date.now() - jump;
-  assert.ok(await page.locator("#row-999999").isVisible());
+  assert.ok(await page.locator(`#row-${rows - 1}`).isVisible());
   assert.ok((await page.locator(".grid-row").count()) < 100);
   await shot(page, "million");
   const before = Date.now();
   await page.getByRole("button", { name: "n", exact: true }).click();
   await page.getByRole("button", { name: "n ▲" }).click();
-  await page.waitForFunction(() => document.querySelector("#cell-0-2")?.textContent.startsWith("999999"), undefined, { timeout: 60_000 });
+  await page.waitForFunction((last) => document.querySelector("#cell-0-2")?.textContent.startsWith(last), String(rows - 1), { timeout: 60_000 });
   const sorted = Date.now() - before;
   const typed = Date.now();
   await page.getByLabel("Filter rows").fill("12345");
   await page.waitForFunction(() => /of them shown/.test(document.querySelector(".status").textContent), undefined, { timeout: 60_000 });
   const filtered = Date.now() - typed;
   // 12345, and x12345 and 12345x: one, nine of each… counted by another way.
-  const expected = Array.from({ length: 1_000_000 }, (_, n) => [Math.floor(n / 1000), n % 1000, n].join("\t")).filter((l) => l.split("\t").some((c) => c.includes("12345"))).length;
+  const expected = Array.from({ length: rows }, (_, n) => [Math.floor(n / 1000), n % 1000, n].join("\t")).filter((l) => l.split("\t").some((c) => c.includes("12345"))).length;
   assert.match(await statusOf(page), new RegExp(`${expected.toLocaleString("en")} of them shown`));
   // How long the page's thread was busy at the worst while someone scrolls.
   await page.getByLabel("Filter rows").fill("");
@@ -173,7 +175,7 @@ test("a million rows: the first at once, the last by one key, sorted, filtered",
     }
     return longest;
   });
-  console.log(`# a million rows: first row ${first} ms, all ${all} ms, to the last row ${jumped} ms, sorted (twice) ${sorted} ms, filtered ${filtered} ms, slowest frame of 60 jumps ${worst.toFixed(0)} ms`);
+  console.log(`# ${rows} rows: first row ${first} ms, all ${all} ms, to the last row ${jumped} ms, sorted (twice) ${sorted} ms, filtered ${filtered} ms, slowest frame of 60 jumps ${worst.toFixed(0)} ms`);
   assert.ok(worst < 500);
   assert.deepEqual(faults, []);
   await close();
@@ -547,7 +549,8 @@ test("a token is asked for where one is wanted, and kept by the tab alone", asyn
 test("for everybody: no finding of axe, light and dark; a phone's width", async () => {
   const resource = `#/resource?iri=${encodeURIComponent("http://example.org/sky/Neptune")}`;
   for (const colorScheme of ["light", "dark"]) {
-    for (const viewport of [{ width: 1280, height: 860 }, { width: 375, height: 740 }]) {
+    const [wide, narrow] = [{ width: 1280, height: 860 }, { width: 375, height: 740 }];
+    for (const viewport of long ? [wide, narrow] : [colorScheme === "light" ? wide : narrow]) {
       const { page, faults, close } = await visit(address, { colorScheme, viewport });
       const look = async (name) => {
         assert.deepEqual(await audit(page), [], `${name}, ${colorScheme}, ${viewport.width}`);

@@ -3,6 +3,7 @@
 //   JINDOU_CHROMIUM  the browser (else chromium-headless-shell, chromium, chromium-browser or google-chrome on the path)
 //   JINDOU_SOURCES   if set, the page is what lies in crates/jindou-server/src/page, whatever the program has in it
 //   JINDOU_SHOTS     a folder for pictures
+//   JINDOU_LONG      if set, a million rows, and every view in every width and colour
 import { chromium } from "playwright-core";
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
@@ -31,6 +32,9 @@ function browserPath() {
 }
 
 export const demo = ["agencies.nt", "missions.jsonld", "moons.trig", "people.rdf", "planets.ttl"].map((f) => join(root, "demo/data", f));
+
+/** True if there is time for everything. */
+export const long = Boolean(process.env.JINDOU_LONG);
 
 /** A folder that goes when the tests end. */
 export const folder = mkdtempSync(join(tmpdir(), "jindou-page-"));
@@ -150,6 +154,13 @@ export async function audit(page) {
 
 export async function end() {
   await browser?.close();
+  // A server writes into its store's folder when it ends.
+  const waits = running.map((child) => {
+    // A front has no process.
+    const runs = child.pid !== undefined && child.exitCode === null && child.signalCode === null;
+    return runs ? new Promise((resolve) => child.once("exit", resolve)) : undefined;
+  });
   for (const child of running) child.kill();
+  await Promise.all(waits);
   rmSync(folder, { recursive: true, force: true });
 }
