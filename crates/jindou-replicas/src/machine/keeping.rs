@@ -134,7 +134,7 @@ impl Machine {
     pub(super) fn count_span(&mut self, group: &Group, own: bool) {
         self.span.1 += group.size();
         let first = self.span.0;
-        let full = group.number - first + 1 >= self.settings.span_groups
+        let full = group.number.saturating_sub(first) + 1 >= self.settings.span_groups
             || self.span.1 >= self.settings.span_bytes;
         if full || group.number % self.settings.span_groups.max(1) == 0 {
             self.span = (group.number.saturating_add(1), 0);

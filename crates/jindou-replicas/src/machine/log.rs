@@ -2,8 +2,8 @@
 
 use super::planted;
 use super::{Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Phase, PutState, Writing};
-use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Message, Outcome, Problem};
-use crate::group::{Group, RequestKey, read_span};
+use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
+use crate::group::{Group, Record, RequestKey, read_span};
 use crate::names::Name;
 use crate::settings::Time;
 use std::sync::Arc;
@@ -157,9 +157,9 @@ impl Machine {
         self.forget_groups();
         self.settle();
         self.mark();
-        let names: Vec<_> = self.peers.keys().cloned().collect();
-        for peer in names.iter().filter(|_| own) {
-            self.send(peer, Message::Committed(number, Some(group.author.clone())));
+        let wanted = |record: &Record| self.waiting.contains_key(&record.key);
+        if own || group.records.iter().any(wanted) {
+            self.tell_committed();
         }
         for record in &group.records {
             self.is_committed(record.key, number);

@@ -142,8 +142,11 @@ impl Machine {
         };
         waiting.stage = Stage::Committed;
         self.unheard.insert((number, key));
-        // Those who were told by an author that died meanwhile may not have heard.
-        let author = self.author.clone().filter(|_| number == self.committed);
+    }
+
+    /// Tells the servers which have not heard of the newest group. Its author may have died before it told all of them.
+    pub(super) fn tell_committed(&mut self) {
+        let (number, author) = (self.committed, self.author.clone());
         let names: Vec<_> = (self.peers.iter())
             .filter(|(_, peer)| peer.heard < number)
             .map(|(name, _)| name.clone())

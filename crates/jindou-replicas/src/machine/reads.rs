@@ -20,9 +20,19 @@ enum Need {
     /// Nothing.
     Nothing,
     /// Some that is recent enough.
-    Recent { failed: bool },
+    Recent(Listed),
     /// A listing of this number or a later one.
     Look(u64),
+}
+
+/// The last listing since a query was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Listed {
+    NotYet,
+    /// The bucket cannot be reached: what is known may be older.
+    Failed,
+    /// The bucket can be reached, so that the groups will come.
+    Done,
 }
 
 impl Machine {
@@ -36,8 +46,8 @@ impl Machine {
         };
         let (number, need) = match consistency {
             Consistency::Any => (0, Need::Nothing),
-            Consistency::Default => (heard, Need::Recent { failed: false }),
-            Consistency::AtLeast(number) => (heard.max(number), Need::Recent { failed: false }),
+            Consistency::Default => (heard, Need::Recent(Listed::NotYet)),
+            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(Listed::NotYet)),
             Consistency::Strict => {
                 let sent = planted!(self, StrictLooksBefore) && self.look != Look::Idle;
                 let look = self.looks + u64::from(!sent);
@@ -58,9 +68,13 @@ impl Machine {
     /// A listing succeeded: no group after `tail` existed when it was begun.
     pub(super) fn looked(&mut self, look: u64, tail: u64) {
         for waiting in &mut self.reads {
-            if matches!(waiting.need, Need::Look(least) if least <= look) {
-                waiting.need = Need::Nothing;
-                waiting.number = waiting.number.max(tail);
+            match waiting.need {
+                Need::Look(least) if least <= look => {
+                    waiting.need = Need::Nothing;
+                    waiting.number = waiting.number.max(tail);
+                }
+                Need::Recent(_) => waiting.need = Need::Recent(Listed::Done),
+                _ => {}
             }
         }
     }
@@ -70,7 +84,7 @@ impl Machine {
         let mut again = false;
         for waiting in &mut self.reads {
             match &mut waiting.need {
-                Need::Recent { failed } => *failed = true,
+                Need::Recent(listed) => *listed = Listed::Failed,
                 Need::Look(least) => again |= *least <= look,
                 Need::Nothing => {}
             }
@@ -93,11 +107,15 @@ impl Machine {
             let known = match waiting.need {
                 Need::Nothing => true,
                 Need::Look(_) => false,
-                Need::Recent { failed } => {
+                Need::Recent(listed) => {
                     let age = self.settled.map(|at| waiting.asked.since(at));
                     let recent = age.is_some_and(|age| age <= self.settings.find_out);
                     let limit = self.settings.max_staleness;
-                    let given_up = failed || waited >= self.settings.list_wait;
+                    let given_up = match listed {
+                        Listed::NotYet => waited >= self.settings.list_wait,
+                        Listed::Failed => true,
+                        Listed::Done => false,
+                    };
                     look |= !recent && self.last_look < waiting.asked;
                     // What is known now must not be too old now.
                     let allowed = self.settled.is_some_and(|at| self.now.since(at) <= limit);

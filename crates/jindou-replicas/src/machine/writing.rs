@@ -66,6 +66,7 @@ impl Machine {
     pub(super) fn route(&mut self, key: RequestKey) {
         if let Some(known) = self.keys.get(key) {
             let number = known.number;
+            self.tell_committed();
             return self.is_committed(key, number);
         }
         let Some(waiting) = self.waiting.get_mut(&key) else {
@@ -188,6 +189,7 @@ impl Machine {
             let body = waiting.body.clone();
             if let Some(known) = self.keys.get(key) {
                 let number = known.number;
+                self.tell_committed();
                 self.is_committed(key, number);
                 continue;
             }

@@ -1,32 +1,52 @@
-//! A deterministic simulator.
+//! A deterministic simulator: servers, bucket, network and clients in one thread, driven by a seed.
+//!
+//! [`run`] plays one seed and judges its [`History`] by the four guarantees. The judge (`oracle.rs`) sees requests,
+//! answers and the bucket's objects, never a machine. Time is global here; each server has a clock of its own, up to 5 %
+//! too fast or too slow.
 
-/// A mistake that tests plant.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Fault {
-    /// After a put of unknown outcome, the group is put under the next number.
-    NextNumberAfterUnknown,
-    /// What was evaluated before another's group got the number is put after it as it is.
-    NotEvaluatedAgain,
-    /// A put counts although its proof is old.
-    NoProof,
-    /// Trimming goes up to the newest base.
-    TrimsBelowNewest,
-    /// Trimming does not wait for `keep`.
-    TrimsTheYoung,
-    /// Requests that others did are not remembered.
-    KeysForgotten,
-    /// A follower publishes what is proposed.
-    ProposedIsRead,
-    /// Reads do not wait for what was heard of.
-    HeardIsApplied,
-    /// A strict read takes a listing that was begun before it.
-    StrictLooksBefore,
-    /// Clients are answered before others have heard.
-    AnsweredUnheard,
-    /// A put of unknown outcome is told as not done.
-    UnknownIsNotDone,
-    /// A name that is taken is taken for this server's own put.
-    ExistsIsOurs,
-    /// A beat counts as of its arrival.
-    BeatsAreFresh,
+mod bucket;
+mod chaos;
+mod clients;
+mod fault;
+mod oracle;
+mod server;
+mod state;
+mod world;
+
+pub use fault::Fault;
+pub use oracle::{Ack, History, ReadAnswer};
+
+/// The outcome of a seed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Hash of everything that happened, in order.
+    pub trace: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Groups in the log.
+    pub groups: u64,
+    /// Updates acknowledged.
+    pub acknowledged: usize,
+    /// Queries answered.
+    pub answered: usize,
+    /// Queries refused.
+    pub refused: usize,
+    /// Stores that were replaced by a base.
+    pub downloads: u64,
+    /// Names trimmed.
+    pub trimmed: u64,
+    /// The first guarantee that does not hold.
+    pub violation: Option<String>,
+}
+
+/// Plays a seed.
+pub fn run(seed: u64, fault: Option<Fault>) -> Run {
+    world::World::new(seed, fault, None).play()
+}
+
+/// Plays a seed and gives what happened, a line an event and action.
+pub fn trace(seed: u64, fault: Option<Fault>) -> (Run, Vec<String>) {
+    let mut lines = Vec::new();
+    let run = world::World::new(seed, fault, Some(&mut lines)).play();
+    (run, lines)
 }

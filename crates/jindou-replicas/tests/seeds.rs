@@ -1,0 +1,157 @@
+//! Seeds of the simulator, and faults that it must find.
+
+use jindou_replicas::simulate::{Fault, Run, run, trace};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Runs seeds on all cores until one fails. Returns the least seed that failed, and the sum over all others.
+fn seeds(
+    range: std::ops::Range<u64>,
+    fault: Option<Fault>,
+    threads: usize,
+) -> (Option<(u64, Run)>, Sums) {
+    let next = AtomicU64::new(range.start);
+    let end = AtomicU64::new(range.end);
+    let work = || {
+        let mut failed: Option<(u64, Run)> = None;
+        let mut sums = Sums::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end.load(Ordering::Relaxed) {
+                return (failed, sums);
+            }
+            let run = run(seed, fault);
+            match run.violation {
+                Some(_) => {
+                    end.fetch_min(seed, Ordering::Relaxed);
+                    failed = Some((seed, run));
+                }
+                None => sums.add(&run),
+            }
+        }
+    };
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let mut total = Sums::default();
+    let mut least = None;
+    for (failed, sums) in all {
+        total.join(&sums);
+        least = match (least, failed) {
+            (Some((a, x)), Some((b, y))) => Some(if a < b { (a, x) } else { (b, y) }),
+            (a, b) => a.or(b),
+        };
+    }
+    (least, total)
+}
+
+#[derive(Default, Debug)]
+struct Sums {
+    runs: u64,
+    events: u64,
+    groups: u64,
+    acknowledged: usize,
+    answered: usize,
+    refused: usize,
+    downloads: u64,
+    trimmed: u64,
+}
+
+impl Sums {
+    fn add(&mut self, run: &Run) {
+        self.join(&Self {
+            runs: 1,
+            events: run.events,
+            groups: run.groups,
+            acknowledged: run.acknowledged,
+            answered: run.answered,
+            refused: run.refused,
+            downloads: run.downloads,
+            trimmed: run.trimmed,
+        });
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.events += other.events;
+        self.groups += other.groups;
+        self.acknowledged += other.acknowledged;
+        self.answered += other.answered;
+        self.refused += other.refused;
+        self.downloads += other.downloads;
+        self.trimmed += other.trimmed;
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |text| {
+        text.parse().unwrap_or_else(|_| panic!("{name}={text}"))
+    })
+}
+
+/// The end of what happened before a guarantee was broken.
+fn tell(seed: u64, fault: Option<Fault>) -> String {
+    let (run, lines) = trace(seed, fault);
+    let lines = &lines[lines
+        .len()
+        .saturating_sub(number("JINDOU_LINES", 60) as usize)..];
+    format!("{}\nseed {seed}: {:?}", lines.join("\n"), run.violation)
+}
+
+#[test]
+fn guarantees_hold() {
+    let (failed, sums) = seeds(0..200, None, 1);
+    assert!(failed.is_none(), "{}", tell(failed.unwrap().0, None));
+    // What the seeds are for did happen.
+    assert!(
+        sums.groups > 1000 && sums.downloads > 10 && sums.trimmed > 100,
+        "{sums:?}"
+    );
+    assert!(sums.answered > 10 * sums.refused, "{sums:?}");
+}
+
+#[test]
+fn a_seed_replays_to_the_byte() {
+    for seed in 0..8 {
+        let first = trace(seed, None);
+        assert_eq!(first, trace(seed, None));
+        assert_eq!(first.0, run(seed, None));
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn guarantees_hold_in_many_seeds() {
+    let from = number("JINDOU_SEED", 0);
+    let count = number("JINDOU_RUNS", 10_000);
+    let begun = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (failed, sums) = seeds(from..from + count, None, threads);
+    println!("{sums:?} in {:?} on {threads} threads", begun.elapsed());
+    assert!(failed.is_none(), "{}", tell(failed.unwrap().0, None));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn planted_faults_are_found() {
+    let count = number("JINDOU_RUNS", 2000);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut missed = Vec::new();
+    for fault in Fault::ALL {
+        let begun = Instant::now();
+        match seeds(0..count, Some(fault), threads).0 {
+            Some((seed, run)) => println!(
+                "{fault:?}: seed {seed} in {:?}: {}",
+                begun.elapsed(),
+                run.violation.unwrap_or_default()
+            ),
+            None => missed.push(fault),
+        }
+    }
+    assert!(missed.is_empty(), "not found in {count} seeds: {missed:?}");
+}
