@@ -1,6 +1,7 @@
 //! Clients: updates, repeated under the same key until an outcome is known, and queries.
 
 use super::oracle::{Ack, ReadAnswer};
+use super::server::Server;
 use super::world::{Happening, MS, S, World};
 use crate::event::{Consistency, Outcome, Refusal};
 use crate::group::{Blob, RequestKey};
@@ -137,8 +138,7 @@ impl World<'_> {
         let unknown = outcome == Outcome::Unknown;
         if !unknown {
             let now = self.now;
-            let well = |index: usize| now.saturating_sub(self.servers[index].disturbed) >= 3 * S;
-            let author = well(server);
+            let calm = |server: &Server| now.saturating_sub(server.disturbed) >= 3 * S;
             self.history.acks.push(Ack {
                 time: now,
                 key,
@@ -146,9 +146,7 @@ impl World<'_> {
                     Outcome::Done(number, report) => Some((number, report)),
                     _ => None,
                 },
-                reached: (0..self.servers.len())
-                    .map(|index| author && well(index))
-                    .collect(),
+                calm: self.servers.iter().all(calm),
             });
         }
         let update = &mut self.updates[index];

@@ -1,3 +1,0 @@
-//! Tests of the machine in its simulator.
-
-mod seeds;
