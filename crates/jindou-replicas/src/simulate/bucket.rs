@@ -225,19 +225,14 @@ impl World<'_> {
         if answered && !lives && self.random.chance(50) {
             return;
         }
-        if let (true, true, Some(until)) = (answered, lives, sender.paused)
-            && self.random.chance(50)
-        {
-            let time = self.random.between(1, 5 * MS);
-            return self.at(
-                until + time,
-                Happening::Arrive {
-                    server,
-                    start,
-                    op,
-                    answered,
-                },
-            );
+        if answered && lives && sender.paused.is_some() && self.random.chance(50) {
+            let request = Happening::Arrive {
+                server,
+                start,
+                op,
+                answered,
+            };
+            return self.servers[server].outbox.push(request);
         }
         if self.weather.bucket_cut[server] > self.now {
             if let (true, Some(event)) = (answered, op.unknown()) {

@@ -18,6 +18,8 @@ pub(super) struct Server {
     pub paused: Option<u64>,
     /// Events that wait for the end of the pause.
     inbox: VecDeque<Happening>,
+    /// Requests that it had not sent yet when the pause began.
+    pub outbox: Vec<Happening>,
     /// Parts in a million by which the clock is too fast, and what it shows at 0.
     drift: i64,
     offset: u64,
@@ -73,6 +75,7 @@ impl World<'_> {
             start: 0,
             paused: None,
             inbox: VecDeque::new(),
+            outbox: Vec::new(),
             drift: self.random.below(100_001) as i64 - 50_000,
             offset: self.random.below(1 << 40),
             wake_at: u64::MAX,
@@ -149,6 +152,7 @@ impl World<'_> {
         server.member &= !forever;
         server.paused = None;
         server.inbox.clear();
+        server.outbox.clear();
         server.disturbed = now;
         self.note([3, index as u64, u64::from(forever)], || {
             format!("{index} dies, for good: {forever}")
@@ -186,6 +190,10 @@ impl World<'_> {
         server.disturbed = now;
         server.cut_off = now;
         self.note([5, index as u64, 0], || format!("{index} goes on"));
+        for request in std::mem::take(&mut self.servers[index].outbox) {
+            let time = self.random.between(1, 5 * MS);
+            self.after(time, request);
+        }
         let inbox = std::mem::take(&mut self.servers[index].inbox);
         for happening in inbox {
             // In order, with what the process does in between.
@@ -364,10 +372,11 @@ impl World<'_> {
                     Some(Record { report, bytes, .. }) => Evaluation::Record { bytes, report },
                     None => Evaluation::Refused(b"refused".as_slice().into()),
                 };
-                let time = match self.random.below(200) {
-                    0 => self.random.between(S, 6 * S),
-                    1..20 => self.random.between(20 * MS, 300 * MS),
-                    _ => self.random.between(100, 5 * MS),
+                // Quicker on average than updates come.
+                let time = match self.random.below(500) {
+                    0 => self.random.between(S, 5 * S),
+                    1..10 => self.random.between(20 * MS, 100 * MS),
+                    _ => self.random.between(100, 2 * MS),
                 };
                 self.after(time, Happening::Evaluated(index, start, ticket, evaluation));
             }
