@@ -1,7 +1,7 @@
 //! Replicas over one log in a bucket: the decisions, without threads, clocks, files and network.
 //!
 //! [`Machine`] takes events and the time, and gives actions; a driver around it performs them. The bucket is the only
-//! authority: groups of transactions are objects with consecutive names that can only be created, so whoever creates
+//! authority: groups of transactions are objects with consecutive names that can only be created, so a server that creates
 //! `n + 1` has laid `n`, and one creation of a name succeeds. Messages between servers are hints that save time.
 //! docs/internals/replicas.md has the rules and what the driver owes the machine.
 //!

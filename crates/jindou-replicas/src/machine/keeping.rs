@@ -136,7 +136,7 @@ impl Machine {
         let first = self.span.0;
         let full = group.number.saturating_sub(first) + 1 >= self.settings.span_groups
             || self.span.1 >= self.settings.span_bytes;
-        if full || group.number % self.settings.span_groups.max(1) == 0 {
+        if full || group.number.is_multiple_of(self.settings.span_groups) {
             self.span = (group.number.saturating_add(1), 0);
             if own && first < group.number {
                 self.out.push(Action::Span(first, group.number));

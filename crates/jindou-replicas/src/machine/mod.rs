@@ -131,7 +131,7 @@ enum Phase {
     Downloading,
     /// To be asked for again, since a download failed.
     Again,
-    /// There, and following the log.
+    /// The store follows the log.
     Following,
 }
 
@@ -140,7 +140,7 @@ enum Phase {
 enum Head {
     /// The published snapshot.
     Published,
-    /// One group of this author's is laid behind it.
+    /// One group of this author's is laid on it.
     Proposed(Author),
     /// Updates of this server are evaluated, or being evaluated.
     Own,
@@ -321,8 +321,10 @@ impl Machine {
 
     /// The latest time at which [`Event::Wake`] must be handled, if no event comes before.
     pub fn wake(&self) -> Time {
-        let busy = !(self.waiting.is_empty() && self.reads.is_empty())
-            || !matches!(self.writing, Writing::Idle)
+        let writes = !matches!(self.writing, Writing::Idle);
+        let busy = !self.waiting.is_empty()
+            || !self.reads.is_empty()
+            || writes
             || matches!(self.phase, Phase::Again)
             || self.committed < self.heard;
         match busy {

@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// The connection is gone. Who waits for the server goes on at once.
+    /// The connection is gone: updates that wait for the server go on at once.
     pub(super) fn disconnected(&mut self, name: &ServerName) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.last = None;

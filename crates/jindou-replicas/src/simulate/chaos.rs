@@ -15,7 +15,7 @@ pub(super) struct Weather {
     pub bucket_cut: [u64; SERVERS],
     /// Messages from one server to another are slow, and get lost.
     bad: [[u64; SERVERS]; SERVERS],
-    /// They do not arrive.
+    /// Messages from one server to another do not arrive.
     cut: [[u64; SERVERS]; SERVERS],
     /// Servers that will be paused for this time while they put.
     pub ambush: [Option<u64>; SERVERS],

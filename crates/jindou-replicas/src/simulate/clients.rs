@@ -231,7 +231,7 @@ impl World<'_> {
         }
     }
 
-    /// They were answered.
+    /// Fails unless they were answered.
     pub fn check_last_requests(&mut self) {
         if let Some(query) = self
             .queries

@@ -5,7 +5,7 @@
 pub enum Fault {
     /// After a put of unknown outcome, the group is put under the next number.
     NextNumberAfterUnknown,
-    /// What was evaluated before another's group got the number is put after it as it is.
+    /// An update evaluated before another's group got the number is put after that as it is.
     NotEvaluatedAgain,
     /// A put counts although its proof is old.
     NoProof,

@@ -325,7 +325,7 @@ impl World<'_> {
         }
         let count = group.records.len();
         let state = match server.layers.len() >= count {
-            true => server.layers.drain(..count).last(),
+            true => server.layers.drain(..count).next_back(),
             // Only with planted faults.
             false => {
                 for record in &group.records {
