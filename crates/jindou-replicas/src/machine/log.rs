@@ -13,6 +13,8 @@ use std::time::Duration;
 const FETCHES: usize = 8;
 /// Time after a failed read.
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
+/// The last number that is believed: no log gets there, and what is added to it does not overflow.
+pub(super) const LAST: u64 = 1 << 62;
 /// Bytes and number of groups that are held before they are committed.
 const HELD: usize = 64 << 20;
 const HELD_GROUPS: usize = 4096;
@@ -215,11 +217,16 @@ impl Machine {
 
     /// Hears of a group that is in the log.
     pub(super) fn hear(&mut self, number: u64) {
-        self.heard = self.heard.max(number);
+        if number <= LAST {
+            self.heard = self.heard.max(number);
+        }
     }
 
     /// Takes evidence: at `at`, no group behind `number` existed.
     pub(super) fn witness(&mut self, at: Time, number: u64) {
+        if number > LAST {
+            return;
+        }
         self.hear(number);
         // In ascending order of time; an older one about a later group says less.
         if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
@@ -307,7 +314,7 @@ impl Machine {
         };
         let mut bases: Vec<u64> = (names(&listing.bases).into_iter())
             .filter_map(|name| match name {
-                Name::Base(number) => Some(number),
+                Name::Base(number) => Some(number).filter(|number| *number <= LAST),
                 _ => None,
             })
             .collect();
@@ -346,11 +353,11 @@ impl Machine {
                 Name::Span(first, last) => (first, last),
                 Name::Base(_) => continue,
             };
-            if last <= self.committed {
+            if last <= self.committed || last > LAST {
                 continue;
             }
             tail = tail.max(last);
-            continues |= first <= self.committed + 1;
+            continues |= first <= self.next();
             if first < last {
                 self.spans.insert((first, last));
             }
@@ -483,7 +490,7 @@ impl Machine {
             return;
         }
         match base {
-            Some(base) if base.number >= self.committed => {
+            Some(base) if (self.committed..=LAST).contains(&base.number) => {
                 self.phase = Phase::Following;
                 if planted!(self, KeysForgotten) {
                     self.start_from(Base {

@@ -353,7 +353,7 @@ impl Machine {
 
     fn take(&mut self, event: Event) -> Result<(), Impossible> {
         match event {
-            Event::Opened(base) => self.opened(base),
+            Event::Opened(base) => self.opened(base)?,
             Event::Downloaded(base) => self.downloaded(base),
             Event::Peers(names) => self.know(names),
             Event::Update(key, body) => self.asked(key, body, None),
@@ -406,11 +406,14 @@ impl Machine {
         Ok(())
     }
 
-    fn opened(&mut self, base: Option<Base>) {
+    fn opened(&mut self, base: Option<Base>) -> Result<(), Impossible> {
         if self.phase != Phase::Closed {
-            return;
+            return Err(Impossible("a store that is opened twice"));
         }
         self.phase = match base {
+            Some(base) if base.number > log::LAST => {
+                return Err(Impossible("a store of a number that no log reaches"));
+            }
             Some(base) => {
                 self.start_from(base);
                 Phase::Following
@@ -418,6 +421,7 @@ impl Machine {
             None => Phase::Empty,
         };
         self.want_look();
+        Ok(())
     }
 
     /// Continues after a base.

@@ -130,7 +130,7 @@ impl Machine {
         };
         if let (Some(sent), Some(age)) = (sent, beat.age) {
             // The sender's clock may be slower.
-            self.witness(sent.before(age + age / 8), beat.committed);
+            self.witness(sent.before(age.saturating_add(age / 8)), beat.committed);
         }
     }
 
