@@ -1,0 +1,28 @@
+//! Replicas over one log in a bucket: the decisions, without threads, clocks, files and network.
+//!
+//! [`Machine`] takes events and the time, and gives actions; a driver around it performs them. The bucket is the only
+//! authority: groups of transactions are objects with consecutive names that can only be created, so a server that creates
+//! `n + 1` has laid `n`, and one creation of a name succeeds. Messages between servers are hints that save time.
+//! docs/internals/replicas.md has the rules and what the driver owes the machine.
+//!
+//! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups count), `machine/writing.rs` (updates),
+//! `machine/peers.rs` (acknowledgements) and `machine/reads.rs`.
+
+mod event;
+mod group;
+mod machine;
+mod names;
+mod settings;
+#[cfg(any(test, feature = "testing"))]
+pub mod simulate;
+
+pub use event::{
+    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, KnownKey, Listing,
+    Message, Outcome, Problem, PutResult, Refusal,
+};
+pub use group::{
+    Author, Blob, Damage, Group, Record, RequestKey, ServerName, read_span, write_span,
+};
+pub use machine::{Impossible, Machine};
+pub use names::Name;
+pub use settings::{Settings, Time};

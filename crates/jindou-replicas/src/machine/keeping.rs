@@ -1,0 +1,149 @@
+//! Requests that are remembered, spans, uploads and trims.
+
+use super::{Machine, Phase, planted};
+use crate::event::{Action, Base, KnownKey};
+use crate::group::{Blob, Group, RequestKey, ServerName};
+use crate::settings::Time;
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// A request that was done.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    pub number: u64,
+    pub report: Blob,
+}
+
+/// The requests of the last minutes.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    known: BTreeMap<RequestKey, Known>,
+    learned: VecDeque<(Time, RequestKey)>,
+}
+
+impl Keys {
+    pub fn get(&self, key: RequestKey) -> Option<&Known> {
+        self.known.get(&key)
+    }
+
+    /// Remembers a request from now on, whenever it was done: a server that catches up, or starts from a base, forgets
+    /// later than the others.
+    pub fn learn(&mut self, known: KnownKey, now: Time) {
+        let KnownKey {
+            key,
+            number,
+            report,
+        } = known;
+        if self.known.insert(key, Known { number, report }).is_none() {
+            self.learned.push_back((now, key));
+        }
+    }
+
+    /// Forgets what was learned before. A quarter more than promised: clocks differ.
+    pub fn forget(&mut self, now: Time, keys_for: Duration) {
+        let limit = keys_for + keys_for / 4;
+        while let Some((at, key)) = self.learned.front()
+            && now.since(*at) > limit
+        {
+            self.known.remove(key);
+            self.learned.pop_front();
+        }
+    }
+
+    fn up_to(&self, number: u64) -> Vec<KnownKey> {
+        let known = self
+            .known
+            .iter()
+            .filter(|(_, known)| known.number <= number);
+        known
+            .map(|(key, known)| KnownKey {
+                key: *key,
+                number: known.number,
+                report: known.report.clone(),
+            })
+            .collect()
+    }
+}
+
+impl Machine {
+    /// The requests that a base of this number must have with it, on disk as in the bucket.
+    pub fn base(&self, number: u64) -> Base {
+        Base {
+            number,
+            keys: self.keys.up_to(number),
+        }
+    }
+
+    /// True if this server uploads and trims: the first in the order of names that lives and does not write, or the only
+    /// one. Two that think so do no harm.
+    fn is_keeper(&self) -> bool {
+        let writer = self.author.as_ref().map(|a| &a.server);
+        let mut living = (self.peers.iter())
+            .filter(|(_, peer)| self.lives(peer))
+            .map(|(name, _)| name);
+        let free = |name: &ServerName| Some(name) != writer;
+        match living.clone().next() {
+            None => true,
+            Some(_) if !free(&self.me.server) => false,
+            Some(_) => !living.any(|name| free(name) && *name < self.me.server),
+        }
+    }
+
+    pub(super) fn merged(&mut self, number: u64) {
+        let new = self.bases.newest.is_none_or(|newest| newest < number);
+        if self.phase == Phase::Following && self.settled.is_some() && new && self.is_keeper() {
+            let base = self.base(number);
+            self.out.push(Action::Upload(base));
+        }
+    }
+
+    /// Remembers when `committed` was reached.
+    pub(super) fn mark(&mut self) {
+        let pause = self.settings.keep / MARKS;
+        if (self.marks.back()).is_none_or(|(at, _)| self.now.since(*at) >= pause) {
+            self.marks.push_back((self.now, self.committed));
+        }
+    }
+
+    /// Removes from the log what the second newest base has and what has been known here for `keep`. The time is this
+    /// run's own: no clock is compared with the bucket's. Never the newest group, since a later base exists.
+    pub(super) fn trim(&mut self) {
+        let mut old = None;
+        while let Some((at, number)) = self.marks.front().copied()
+            && (self.now.since(at) >= self.settings.keep || planted!(self, TrimsTheYoung))
+        {
+            old = Some(number);
+            self.marks.pop_front();
+        }
+        if let Some(number) = old {
+            self.old = number;
+        }
+        let base = match planted!(self, TrimsBelowNewest) {
+            true => self.bases.newest,
+            false => self.bases.second,
+        };
+        let number = base.unwrap_or(0).min(self.old);
+        if number > self.trimmed && self.phase == Phase::Following && self.is_keeper() {
+            self.trimmed = number;
+            self.out.push(Action::Trim(number));
+        }
+    }
+
+    /// Has a span made where one is full, by the author of its last group. Servers may count from different groups;
+    /// spans then overlap.
+    pub(super) fn count_span(&mut self, group: &Group, own: bool) {
+        self.span.1 += group.size();
+        let first = self.span.0;
+        let full = group.number.saturating_sub(first) + 1 >= self.settings.span_groups
+            || self.span.1 >= self.settings.span_bytes;
+        if full || group.number.is_multiple_of(self.settings.span_groups) {
+            self.span = (group.number.saturating_add(1), 0);
+            if own && first < group.number {
+                self.out.push(Action::Span(first, group.number));
+            }
+        }
+    }
+}
+
+/// Number of moments remembered within `keep`.
+const MARKS: u32 = 32;

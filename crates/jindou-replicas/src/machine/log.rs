@@ -1,0 +1,508 @@
+//! The log: what is in it, what counts, and how a server catches up.
+
+use super::planted;
+use super::{Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Phase, PutState, Writing};
+use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
+use crate::group::{Group, Record, RequestKey, read_span};
+use crate::names::Name;
+use crate::settings::Time;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Number of objects that are read at once.
+const FETCHES: usize = 8;
+/// Time after a failed read.
+const FETCH_AGAIN: Duration = Duration::from_millis(200);
+/// The last number that is believed: no log gets there, and what is added to it does not overflow.
+pub(super) const LAST: u64 = 1 << 62;
+/// Bytes and number of groups that are held before they are committed.
+const HELD: usize = 64 << 20;
+const HELD_GROUPS: usize = 4096;
+/// Number of pieces of evidence that wait for their groups.
+const EVIDENCE: usize = 64;
+
+impl Machine {
+    /// True if what the bucket said is about the first creation of a name behind `committed`.
+    fn counts(&self, answer: Answer) -> bool {
+        let limit = self.settings.proof();
+        self.settled.is_some_and(|at| answer.at.since(at) <= limit) || answer.looks < self.vouched
+    }
+
+    /// Commits what can be, in order.
+    pub(super) fn advance(&mut self) -> Result<(), Impossible> {
+        loop {
+            let next = self.next();
+            let put = match &self.writing {
+                Writing::Put(put) => Some((put.group.clone(), put.state)),
+                Writing::Idle => None,
+            };
+            if let Some((group, _)) = &put
+                && group.number != next
+            {
+                return Err(Impossible("a put of a number that is not the next one"));
+            }
+            let mut unsure = false;
+            let mut found = None;
+            // A server that says so has checked it.
+            if let Some(author) = self.confirmed.get(&next) {
+                found = match &put {
+                    Some((group, _)) if group.author == *author => Some(group.clone()),
+                    _ => {
+                        let proposed = self.proposed.get(&next);
+                        proposed.filter(|g| g.author == *author).cloned()
+                    }
+                };
+            }
+            if found.is_none()
+                && let Some(from) = self.fetched.get(&next)
+            {
+                match &put {
+                    // Read back: the put was done.
+                    Some((group, state)) if from.group.author == group.author => {
+                        let answer = from.answer;
+                        self.fetched.remove(&next);
+                        if !matches!(state, PutState::Unproven(_)) {
+                            self.set_put(PutState::Unproven(answer));
+                        }
+                        continue;
+                    }
+                    _ if self.counts(from.answer) => found = Some(from.group.clone()),
+                    _ => unsure = true,
+                }
+            }
+            if found.is_none()
+                && let Some((group, PutState::Unproven(answer))) = &put
+            {
+                match self.counts(*answer) || planted!(self, NoProof) {
+                    true => found = Some(group.clone()),
+                    false => unsure = true,
+                }
+            }
+            match found {
+                Some(group) => self.commit(group)?,
+                None => {
+                    if unsure {
+                        self.look_after_answers();
+                    }
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Begins a listing unless one that was begun after the answers is on its way.
+    fn look_after_answers(&mut self) {
+        let of_put = match &self.writing {
+            Writing::Put(put) => match put.state {
+                PutState::Unproven(answer) => Some(answer.looks),
+                _ => None,
+            },
+            Writing::Idle => None,
+        };
+        let of_group = self.fetched.get(&self.next()).map(|f| f.answer.looks);
+        let Some(answers) = of_put.max(of_group) else {
+            return;
+        };
+        let wanted = match self.look {
+            // After one that failed there is a pause.
+            Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
+            Look::Sent { .. } => self.looks <= answers,
+            Look::SentAndWanted { .. } => false,
+        };
+        // While more groups are on their way, one listing after them serves all.
+        if wanted && self.fetching.is_empty() {
+            self.want_look();
+        }
+    }
+
+    /// The next group of the log.
+    fn commit(&mut self, group: Arc<Group>) -> Result<(), Impossible> {
+        let number = group.number;
+        if number != self.next() {
+            return Err(Impossible("a group that is not the next one"));
+        }
+        let own = match &self.writing {
+            Writing::Put(put) => put.group.author == group.author,
+            Writing::Idle => false,
+        };
+        let mut again = Vec::new();
+        if own {
+            self.writing = Writing::Idle;
+            if self.pending.is_empty() && self.evaluating.is_none() {
+                self.head = Head::Published;
+            }
+        } else {
+            if self.head != Head::Proposed(group.author.clone()) {
+                again = self.fall_back();
+                self.out.push(Action::Lay(group.clone()));
+            }
+            self.head = match self.pending.is_empty() {
+                true => Head::Published,
+                // Only with a planted fault.
+                false => Head::Own,
+            };
+        }
+        self.committed = number;
+        self.heard = self.heard.max(number);
+        self.out.push(Action::Publish(number));
+        for record in &group.records {
+            if own || !planted!(self, KeysForgotten) {
+                let known = KnownKey {
+                    key: record.key,
+                    number,
+                    report: record.report.clone(),
+                };
+                self.keys.learn(known, self.now);
+            }
+        }
+        self.author = Some(group.author.clone());
+        self.forget_groups();
+        self.settle();
+        self.mark();
+        let wanted = |record: &Record| self.waiting.contains_key(&record.key);
+        if own || group.records.iter().any(wanted) {
+            self.tell_committed();
+        }
+        for record in &group.records {
+            self.is_committed(record.key, number);
+        }
+        self.count_span(&group, own);
+        for key in again {
+            self.route(key);
+        }
+        Ok(())
+    }
+
+    /// Lets the head fall back to the published snapshot. Returns the updates that were on it, and are no longer
+    /// anywhere.
+    pub(super) fn fall_back(&mut self) -> Vec<RequestKey> {
+        if self.head == Head::Published {
+            return Vec::new();
+        }
+        if planted!(self, NotEvaluatedAgain) && !matches!(self.writing, Writing::Idle) {
+            // What was evaluated stays as it is, under the next number.
+            if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
+                for record in put.group.records.iter().rev() {
+                    self.pending.push_front((record.key, record.clone()));
+                }
+            }
+            self.head = Head::Own;
+            self.out.push(Action::Fall);
+            return Vec::new();
+        }
+        self.out.push(Action::Fall);
+        self.head = Head::Published;
+        self.ahead.clear();
+        let mut keys = Vec::new();
+        if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
+            keys.extend(put.group.records.iter().map(|r| r.key));
+        }
+        keys.extend(self.pending.drain(..).map(|(key, _)| key));
+        keys.extend(self.evaluating.take().map(|(_, key)| key));
+        keys
+    }
+
+    /// Lays a proposal for the next number, if nothing of this server's is in its place.
+    pub(super) fn lay_proposed(&mut self) {
+        if self.head == Head::Published
+            && let Some(group) = self.proposed.get(&self.next())
+        {
+            self.head = Head::Proposed(group.author.clone());
+            self.out.push(Action::Lay(group.clone()));
+            if planted!(self, ProposedIsRead) {
+                self.out.push(Action::Publish(group.number));
+            }
+        }
+    }
+
+    /// Hears of a group that is in the log.
+    pub(super) fn hear(&mut self, number: u64) {
+        if number <= LAST {
+            self.heard = self.heard.max(number);
+        }
+    }
+
+    /// Takes evidence: at `at`, no group behind `number` existed.
+    pub(super) fn witness(&mut self, at: Time, number: u64) {
+        if number > LAST {
+            return;
+        }
+        self.hear(number);
+        // In ascending order of time; an older one about a later group says less.
+        if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
+            if number <= self.committed {
+                self.settled = self.settled.max(Some(at));
+            }
+            return;
+        }
+        if self.evidence.len() == EVIDENCE {
+            self.evidence.pop_back();
+        }
+        self.evidence.push_back((at, number));
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let committed = self.committed;
+        self.evidence.retain(|(at, number)| {
+            if *number <= committed {
+                self.settled = self.settled.max(Some(*at));
+            }
+            *number > committed
+        });
+    }
+
+    /// The latest time of which anything is known.
+    pub(super) fn newest_evidence(&self) -> Option<Time> {
+        self.settled.max(self.evidence.back().map(|(at, _)| *at))
+    }
+
+    /// Begins a listing, now or after the one on its way.
+    pub(super) fn want_look(&mut self) {
+        self.look = match self.look {
+            Look::Idle => {
+                self.looks += 1;
+                self.last_look = self.now;
+                self.out.push(Action::List {
+                    look: self.looks,
+                    after: self.committed,
+                });
+                Look::Sent { begun: self.now }
+            }
+            Look::Sent { begun } | Look::SentAndWanted { begun } => Look::SentAndWanted { begun },
+        };
+    }
+
+    /// Lists if what is known of the bucket has become old.
+    pub(super) fn look_if_due(&mut self) {
+        let writer = self
+            .author
+            .as_ref()
+            .is_none_or(|a| a.server == self.me.server);
+        let limit = match writer {
+            true => self.settings.prove_every,
+            false => self.settings.list_after,
+        };
+        let old = (self.newest_evidence()).is_none_or(|at| self.now.since(at) >= limit);
+        let pause = self.now.since(self.last_look) >= self.settings.list_every;
+        if old && pause && self.look == Look::Idle && self.phase != Phase::Closed {
+            self.want_look();
+        }
+    }
+
+    pub(super) fn listed(&mut self, look: u64, listing: Option<Listing>) {
+        let (begun, wanted) = match self.look {
+            Look::Sent { begun } if look == self.looks => (begun, false),
+            Look::SentAndWanted { begun } if look == self.looks => (begun, true),
+            _ => return,
+        };
+        self.look = Look::Idle;
+        match listing {
+            Some(listing) => self.learn_listing(look, begun, &listing),
+            None => self.look_failed(look),
+        }
+        if wanted {
+            self.want_look();
+        }
+    }
+
+    fn learn_listing(&mut self, look: u64, begun: Time, listing: &Listing) {
+        let epoch = self.epoch;
+        let names = |of: &[String]| -> Vec<Name> {
+            let names = of.iter().filter_map(|text| Name::parse(epoch, text));
+            names.collect()
+        };
+        let mut bases: Vec<u64> = (names(&listing.bases).into_iter())
+            .filter_map(|name| match name {
+                Name::Base(number) => Some(number).filter(|number| *number <= LAST),
+                _ => None,
+            })
+            .collect();
+        bases.sort_unstable_by(|a, b| b.cmp(a));
+        bases.dedup();
+        self.bases = Bases {
+            newest: bases.first().copied(),
+            second: bases.get(1).copied(),
+        };
+        match self.phase {
+            Phase::Empty if self.bases.newest.is_some() => return self.download(),
+            Phase::Empty => {
+                self.start_from(Base::default());
+                self.phase = Phase::Following;
+            }
+            Phase::Following => {}
+            Phase::Closed | Phase::Downloading | Phase::Again => return,
+        }
+        let limit = self.settings.proof();
+        let stale = self.settled.is_none_or(|at| self.now.since(at) > limit);
+        if stale {
+            if self
+                .bases
+                .second
+                .is_some_and(|second| second > self.committed)
+            {
+                return self.download();
+            }
+            self.vouched = look;
+        }
+        let mut tail = self.committed;
+        let mut continues = false;
+        for name in names(&listing.log) {
+            let (first, last) = match name {
+                Name::Group(number) => (number, number),
+                Name::Span(first, last) => (first, last),
+                Name::Base(_) => continue,
+            };
+            if last <= self.committed || last > LAST {
+                continue;
+            }
+            tail = tail.max(last);
+            continues |= first <= self.next();
+            if first < last {
+                self.spans.insert((first, last));
+            }
+        }
+        if tail > self.committed && !continues {
+            return self.gap(stale);
+        }
+        self.witness(begun, tail);
+        self.looked(look, tail);
+    }
+
+    /// Handles a missing next group, where later ones are there.
+    fn gap(&mut self, stale: bool) {
+        match stale {
+            // Nothing was ever trimmed there: the bucket lost it.
+            true => self.out.push(Action::Report(Problem::Gap(self.next()))),
+            // It may have been trimmed after all, if clocks run wrong.
+            false => {
+                self.settled = None;
+                self.want_look();
+            }
+        }
+    }
+
+    /// Reads what is missing from the bucket.
+    pub(super) fn fetch(&mut self) {
+        if self.now < self.fetch_again {
+            return;
+        }
+        let held: usize = self.fetched.values().map(|from| from.group.size()).sum();
+        if held > HELD || self.fetched.len() > HELD_GROUPS {
+            return;
+        }
+        let mut number = self.next();
+        while number <= self.heard && number < u64::MAX && self.fetching.len() < FETCHES {
+            let confirmed = (self.confirmed.get(&number))
+                .zip(self.proposed.get(&number))
+                .is_some_and(|(author, group)| *author == group.author);
+            if confirmed || self.fetched.contains_key(&number) {
+                number += 1;
+                continue;
+            }
+            let span = self.spans.range(..=(number, u64::MAX)).next_back();
+            let (fetch, last) = match span {
+                // One group is less to read than a span's end.
+                Some((first, last)) if number < *last => (Fetch::Span(*first, *last), *last),
+                _ => (Fetch::Group(number), number),
+            };
+            if self.fetching.insert(fetch) {
+                self.out.push(Action::Fetch(fetch));
+            }
+            number = last.saturating_add(1);
+        }
+    }
+
+    pub(super) fn got(&mut self, fetch: Fetch, fetched: Fetched) {
+        if !self.fetching.remove(&fetch) {
+            return;
+        }
+        let groups = match (fetched, fetch) {
+            (Fetched::Unknown, _) => {
+                self.fetch_again = self.now.after(FETCH_AGAIN);
+                return;
+            }
+            (Fetched::Missing, Fetch::Span(first, last)) => {
+                self.spans.remove(&(first, last));
+                return;
+            }
+            (Fetched::Missing, Fetch::Group(number)) => {
+                self.fetch_again = self.now.after(FETCH_AGAIN);
+                if number > self.committed {
+                    // It was there: trimmed since.
+                    self.settled = None;
+                    self.want_look();
+                }
+                return;
+            }
+            (Fetched::Bytes(bytes), Fetch::Group(number)) => Group::read(self.epoch, &bytes)
+                .and_then(|group| match group.number == number {
+                    true => Ok(vec![group]),
+                    false => Err(crate::group::Damage::Number),
+                }),
+            (Fetched::Bytes(bytes), Fetch::Span(first, last)) => read_span(self.epoch, &bytes)
+                .and_then(
+                    |groups| match groups.iter().map(|g| g.number).eq(first..=last) {
+                        true => Ok(groups),
+                        false => Err(crate::group::Damage::Number),
+                    },
+                ),
+        };
+        match groups {
+            Ok(groups) => {
+                let answer = self.answer();
+                for group in groups.into_iter().filter(|g| g.number > self.committed) {
+                    let group = Arc::new(group);
+                    (self.fetched).insert(group.number, FromBucket { group, answer });
+                }
+            }
+            Err(damage) => {
+                self.fetch_again = self.now.after(FETCH_AGAIN * 10);
+                self.out
+                    .push(Action::Report(Problem::Damaged(fetch, damage)));
+                if let Fetch::Span(first, last) = fetch {
+                    self.spans.remove(&(first, last));
+                }
+            }
+        }
+    }
+
+    /// Replaces the store by the newest base. Updates whose outcome the log may have had, before it was trimmed, are
+    /// answered as unknown: the base knows only the newest requests.
+    pub(super) fn download(&mut self) {
+        if self.phase == Phase::Downloading {
+            return;
+        }
+        let _ = self.fall_back();
+        self.phase = Phase::Downloading;
+        self.settled = None;
+        self.queue.clear();
+        self.unheard.clear();
+        let keys: Vec<_> = self.waiting.keys().copied().collect();
+        for key in keys {
+            self.finish(key, Outcome::Unknown);
+        }
+        self.out.push(Action::Download);
+    }
+
+    pub(super) fn downloaded(&mut self, base: Option<Base>) {
+        if self.phase != Phase::Downloading {
+            return;
+        }
+        match base {
+            Some(base) if (self.committed..=LAST).contains(&base.number) => {
+                self.phase = Phase::Following;
+                if planted!(self, KeysForgotten) {
+                    self.start_from(Base {
+                        number: base.number,
+                        keys: Vec::new(),
+                    });
+                } else {
+                    self.start_from(base);
+                }
+                self.want_look();
+            }
+            _ => self.phase = Phase::Again,
+        }
+    }
+}

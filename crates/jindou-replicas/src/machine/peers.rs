@@ -1,0 +1,177 @@
+//! Other servers: who lives, who has heard, and when an update may be acknowledged.
+
+use super::{Machine, Peer, Phase, Stage, planted};
+use crate::event::{Beat, Echo, Message, Outcome};
+use crate::group::{RequestKey, ServerName};
+
+impl Machine {
+    /// True if the server spoke recently.
+    pub(super) fn lives(&self, peer: &Peer) -> bool {
+        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.silence)
+    }
+
+    /// True if acknowledgements wait for the server: it speaks, and hears.
+    fn counted(&self, peer: &Peer) -> bool {
+        (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.counted)
+            && (peer.round).is_some_and(|at| self.now.since(at) <= self.settings.round)
+    }
+
+    /// Takes the list of servers. Those that it lacks and that are silent are dropped.
+    pub(super) fn know(&mut self, names: Vec<ServerName>) {
+        let (now, silence) = (self.now, self.settings.silence);
+        self.peers.retain(|name, peer| {
+            names.contains(name) || peer.last.is_some_and(|at| now.since(at) <= silence)
+        });
+        for name in names {
+            if name != self.me.server {
+                self.peers.entry(name).or_default();
+            }
+        }
+    }
+
+    /// The connection is gone: updates that wait for the server go on at once.
+    pub(super) fn disconnected(&mut self, name: &ServerName) {
+        if let Some(peer) = self.peers.get_mut(name) {
+            peer.last = None;
+            peer.round = None;
+            self.scan_updates();
+        }
+    }
+
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        self.beat();
+    }
+
+    pub(super) fn beat(&mut self) {
+        let peers: Vec<_> = (self.peers.iter())
+            .map(|(name, peer)| (name.clone(), peer.clock))
+            .collect();
+        for (name, echo) in peers {
+            let beat = Beat {
+                start: self.me.start,
+                clock: self.now,
+                echo,
+                committed: self.committed,
+                heard: self.heard,
+                age: self.settled.map(|at| self.now.since(at)),
+                draining: self.draining || self.phase != Phase::Following,
+            };
+            self.send(&name, Message::Beat(beat));
+        }
+    }
+
+    pub(super) fn received(&mut self, from: ServerName, message: Message) {
+        if from == self.me.server || self.phase == Phase::Closed {
+            return;
+        }
+        let now = self.now;
+        let peer = self.peers.entry(from.clone()).or_default();
+        peer.last = Some(now);
+        match message {
+            Message::Beat(beat) => self.beaten(&from, &beat),
+            Message::Proposed(group) => {
+                let near = self.next()..self.next().saturating_add(PROPOSALS);
+                if near.contains(&group.number) && group.author.server == from {
+                    self.proposed.insert(group.number, group);
+                }
+            }
+            Message::Committed(number, author) => {
+                self.hear(number);
+                if let Some(author) = author
+                    && (self.next()..self.next().saturating_add(PROPOSALS)).contains(&number)
+                {
+                    self.confirmed.insert(number, author);
+                }
+                self.send(&from, Message::Heard(number));
+            }
+            Message::Heard(number) => {
+                peer.heard = peer.heard.max(number);
+                peer.round = peer.round.max(Some(now).filter(|_| peer.clock.is_some()));
+            }
+            Message::Forward(key, body, echo) => self.forwarded(from, key, body, echo),
+            Message::Outcome(key, outcome) => self.outcome(&from, key, outcome),
+            Message::NotHere(key, committed, draining) => {
+                peer.draining |= draining;
+                self.not_here(&from, key, committed);
+            }
+        }
+    }
+
+    fn beaten(&mut self, from: &ServerName, beat: &Beat) {
+        let echo = beat
+            .echo
+            .filter(|echo| echo.start == self.me.start && echo.clock <= self.now);
+        let Some(peer) = self.peers.get_mut(from) else {
+            return;
+        };
+        if peer.start != beat.start {
+            let last = peer.last;
+            *peer = Peer {
+                start: beat.start,
+                last,
+                ..Peer::default()
+            };
+        } else if peer.clock.is_some_and(|clock| clock.clock > beat.clock) {
+            // Overtaken by a later one.
+            return;
+        }
+        peer.clock = Some(Echo {
+            start: beat.start,
+            clock: beat.clock,
+        });
+        peer.heard = peer.heard.max(beat.heard);
+        peer.draining = beat.draining;
+        peer.round = peer.round.max(echo.map(|echo| echo.clock));
+        self.hear(beat.committed.max(beat.heard));
+        let sent = match planted!(self, BeatsAreFresh) {
+            true => Some(self.now),
+            false => echo.map(|echo| echo.clock),
+        };
+        if let (Some(sent), Some(age)) = (sent, beat.age) {
+            // The sender's clock may be slower.
+            self.witness(sent.before(age.saturating_add(age / 8)), beat.committed);
+        }
+    }
+
+    /// The group of this number, which has the request, is in the log.
+    pub(super) fn is_committed(&mut self, key: RequestKey, number: u64) {
+        self.ahead.remove(&key);
+        let Some(waiting) = self.waiting.get_mut(&key) else {
+            return;
+        };
+        waiting.stage = Stage::Committed;
+        self.unheard.insert((number, key));
+    }
+
+    /// Tells the servers which have not heard of the newest group. Its author may have died before it told all of them.
+    pub(super) fn tell_committed(&mut self) {
+        let (number, author) = (self.committed, self.author.clone());
+        let names: Vec<_> = (self.peers.iter())
+            .filter(|(_, peer)| peer.heard < number)
+            .map(|(name, _)| name.clone())
+            .collect();
+        for name in names {
+            self.send(&name, Message::Committed(number, author.clone()));
+        }
+    }
+
+    /// Answers the updates of which every server that lives has heard.
+    pub(super) fn answer_heard(&mut self) {
+        while let Some((number, key)) = self.unheard.first().copied() {
+            let counted = self.peers.values().filter(|peer| self.counted(peer));
+            let heard = counted.map(|peer| peer.heard).min().unwrap_or(u64::MAX);
+            if heard < number && !planted!(self, AnsweredUnheard) {
+                return;
+            }
+            self.unheard.pop_first();
+            if let Some(known) = self.keys.get(key) {
+                let outcome = Outcome::Done(number, known.report.clone());
+                self.finish(key, outcome);
+            }
+        }
+    }
+}
+
+/// Number of groups after the newest one that are remembered from messages.
+const PROPOSALS: u64 = 64;

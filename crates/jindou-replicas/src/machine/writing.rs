@@ -1,0 +1,376 @@
+//! Updates: who evaluates them, and how they get into the log.
+
+use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
+use crate::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
+use crate::group::{Blob, Group, Record, RequestKey, ServerName};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+impl Machine {
+    /// An update of a client, or of one of another server's.
+    pub(super) fn asked(&mut self, key: RequestKey, body: Blob, peer: Option<ServerName>) {
+        let new = !self.waiting.contains_key(&key);
+        let waiting = self.waiting.entry(key).or_insert_with(|| Waiting {
+            body,
+            asked: self.now,
+            client: false,
+            peers: BTreeSet::new(),
+            stage: Stage::Pausing(self.now),
+        });
+        match peer {
+            Some(peer) => drop(waiting.peers.insert(peer)),
+            None => waiting.client = true,
+        }
+        if new {
+            self.route(key);
+        }
+    }
+
+    /// An update that another server forwards. One that was on its way for too long is refused: its client may have had
+    /// another answer that is forgotten here.
+    pub(super) fn forwarded(
+        &mut self,
+        from: ServerName,
+        key: RequestKey,
+        body: Blob,
+        sent: Option<crate::event::Echo>,
+    ) {
+        let recent = sent.is_some_and(|echo| {
+            echo.start == self.me.start && self.now.since(echo.clock) <= self.settings.forward_limit
+        });
+        let known = self.ahead.contains(&key) || self.keys.get(key).is_some();
+        let stopping = self.draining || self.phase != Phase::Following;
+        match recent && (known || (!stopping && self.target().is_none())) {
+            true => self.asked(key, body, Some(from)),
+            false => self.send(&from, Message::NotHere(key, self.committed, stopping)),
+        }
+    }
+
+    /// The server to forward to; `None` if this one writes.
+    fn target(&self) -> Option<ServerName> {
+        let usable = |name: &ServerName| {
+            let peer = self.peers.get(name);
+            peer.is_some_and(|p| self.lives(p) && !p.draining)
+        };
+        match &self.author {
+            Some(author) if author.server != self.me.server && usable(&author.server) => {
+                Some(author.server.clone())
+            }
+            _ if self.draining => self.peers.keys().find(|name| usable(name)).cloned(),
+            _ => None,
+        }
+    }
+
+    /// Sends an update where it can be done.
+    pub(super) fn route(&mut self, key: RequestKey) {
+        if let Some(known) = self.keys.get(key) {
+            let number = known.number;
+            self.tell_committed();
+            return self.is_committed(key, number);
+        }
+        let Some(waiting) = self.waiting.get_mut(&key) else {
+            return;
+        };
+        if waiting.stage == Stage::Committed {
+            return;
+        }
+        if self.ahead.contains(&key) {
+            waiting.stage = Stage::Here;
+            return;
+        }
+        let peers = std::mem::take(&mut waiting.peers);
+        let (client, body) = (waiting.client, waiting.body.clone());
+        let Some(target) = self.target() else {
+            if let Some(waiting) = self.waiting.get_mut(&key) {
+                waiting.peers = peers;
+                waiting.stage = Stage::Here;
+            }
+            self.queue.push_back(key);
+            return;
+        };
+        // Those who forwarded it look for the writer themselves.
+        for peer in &peers {
+            self.send(peer, Message::NotHere(key, self.committed, self.draining));
+        }
+        if !client {
+            self.waiting.remove(&key);
+            return;
+        }
+        let echo = self.peers.get(&target).and_then(|p| p.clock);
+        self.send(&target, Message::Forward(key, body, echo));
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.stage = Stage::Forwarded(target, self.now);
+        }
+    }
+
+    /// The server that it was forwarded to does not take it.
+    pub(super) fn not_here(&mut self, from: &ServerName, key: RequestKey, committed: u64) {
+        let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
+        if !self.waiting.get(&key).is_some_and(forwarded) {
+            return;
+        }
+        let draining = self.peers.get(from).is_some_and(|p| p.draining);
+        // It knows a group that is not here yet, and with it who writes; or this server writes.
+        match committed <= self.committed && draining {
+            true => self.route(key),
+            false => self.pause(key),
+        }
+    }
+
+    fn pause(&mut self, key: RequestKey) {
+        let time = self.between(Duration::from_millis(20), Duration::from_millis(200));
+        if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.stage = Stage::Pausing(self.now.after(time));
+        }
+    }
+
+    /// The server that it was forwarded to has an outcome.
+    pub(super) fn outcome(&mut self, from: &ServerName, key: RequestKey, outcome: Outcome) {
+        let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
+        if let Outcome::Done(number, _) = outcome {
+            self.hear(number);
+        }
+        if self.waiting.get(&key).is_some_and(forwarded) {
+            match outcome {
+                // It gave up, which need not be the end.
+                Outcome::Unknown => self.pause(key),
+                outcome => self.finish(key, outcome),
+            }
+        }
+    }
+
+    /// Looks after updates that wait.
+    pub(super) fn scan_updates(&mut self) {
+        let limit = self.settings.update_limit;
+        let (mut over, mut due) = (Vec::new(), Vec::new());
+        for (key, waiting) in &self.waiting {
+            if self.now.since(waiting.asked) >= limit {
+                over.push(*key);
+                continue;
+            }
+            match &waiting.stage {
+                Stage::Pausing(until) if *until <= self.now => due.push(*key),
+                Stage::Forwarded(to, since) => {
+                    let lives = self.peers.get(to).is_some_and(|p| self.lives(p));
+                    if !lives || self.now.since(*since) >= self.settings.silence {
+                        due.push(*key);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for key in over {
+            self.finish(key, Outcome::Unknown);
+        }
+        for key in due {
+            self.route(key);
+        }
+    }
+
+    /// Evaluates the next update, one at a time.
+    pub(super) fn evaluate_next(&mut self) {
+        let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
+        if self.evaluating.is_some()
+            || self.settled.is_none()
+            || self.committed < self.heard
+            || full >= self.settings.group_bytes
+        {
+            return;
+        }
+        while let Some(key) = self.queue.pop_front() {
+            // Given up, or done meanwhile.
+            let Some(waiting) = self.waiting.get(&key) else {
+                continue;
+            };
+            if waiting.stage != Stage::Here || self.ahead.contains(&key) {
+                continue;
+            }
+            let body = waiting.body.clone();
+            if let Some(known) = self.keys.get(key) {
+                let number = known.number;
+                self.tell_committed();
+                self.is_committed(key, number);
+                continue;
+            }
+            if self.target().is_some() {
+                self.route(key);
+                continue;
+            }
+            if matches!(self.head, Head::Proposed(_)) {
+                self.out.push(Action::Fall);
+            }
+            self.head = Head::Own;
+            self.tickets += 1;
+            self.evaluating = Some((self.tickets, key));
+            self.ahead.insert(key);
+            self.out.push(Action::Evaluate(self.tickets, key, body));
+            return;
+        }
+    }
+
+    pub(super) fn evaluated(
+        &mut self,
+        ticket: u64,
+        evaluation: Evaluation,
+    ) -> Result<(), Impossible> {
+        let Some((_, key)) = self.evaluating.filter(|(t, _)| *t == ticket) else {
+            // Evaluated on a head that fell.
+            return Ok(());
+        };
+        if self.head != Head::Own {
+            return Err(Impossible("an evaluation without a head"));
+        }
+        self.evaluating = None;
+        match evaluation {
+            Evaluation::Record { bytes, report } => {
+                let record = Record { key, report, bytes };
+                self.pending.push_back((key, record));
+            }
+            Evaluation::Refused(report) => {
+                self.ahead.remove(&key);
+                self.finish(key, Outcome::Refused(report));
+                if self.pending.is_empty() && matches!(self.writing, Writing::Idle) {
+                    self.head = Head::Published;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts all that waits, if nothing is on its way.
+    pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
+        if !matches!(self.writing, Writing::Idle) || self.pending.is_empty() {
+            return Ok(());
+        }
+        if self.head != Head::Own {
+            return Err(Impossible("evaluated updates that are not on the head"));
+        }
+        let mut records = Vec::new();
+        let mut size = 0;
+        while let Some((_, record)) = self.pending.front() {
+            size += record.size();
+            if size > self.settings.group_bytes && !records.is_empty() {
+                break;
+            }
+            records.extend(self.pending.pop_front().map(|(_, record)| record));
+        }
+        let group = Arc::new(Group {
+            number: self.next(),
+            author: self.me.clone(),
+            records,
+        });
+        let Ok(bytes) = group.write(self.epoch) else {
+            self.out.push(Action::Report(Problem::Unwritable));
+            for record in &group.records {
+                self.ahead.remove(&record.key);
+                self.finish(record.key, Outcome::Refused(TOO_LARGE.as_bytes().into()));
+            }
+            for key in self.fall_back() {
+                self.route(key);
+            }
+            return Ok(());
+        };
+        self.writing = Writing::Put(Put {
+            group: group.clone(),
+            bytes,
+            attempt: 0,
+            begun: self.now,
+            state: PutState::Sent,
+        });
+        self.send_put();
+        let live: Vec<ServerName> = (self.peers.iter())
+            .filter(|(_, p)| self.lives(p))
+            .map(|(name, _)| name.clone())
+            .collect();
+        for peer in live {
+            self.send(&peer, Message::Proposed(group.clone()));
+        }
+        Ok(())
+    }
+
+    fn send_put(&mut self) {
+        if let Writing::Put(put) = &mut self.writing {
+            put.attempt += 1;
+            put.begun = self.now;
+            put.state = PutState::Sent;
+            self.out.push(Action::Put {
+                group: put.group.clone(),
+                bytes: put.bytes.clone(),
+                attempt: put.attempt,
+            });
+        }
+    }
+
+    pub(super) fn set_put(&mut self, state: PutState) {
+        if let Writing::Put(put) = &mut self.writing {
+            put.state = state;
+        }
+    }
+
+    /// The bucket's answer to a put, or its absence.
+    pub(super) fn put_returned(&mut self, number: u64, attempt: u32, result: PutResult) {
+        let answer = self.answer();
+        let Writing::Put(put) = &mut self.writing else {
+            return;
+        };
+        if put.group.number != number || put.attempt != attempt || put.state != PutState::Sent {
+            return;
+        }
+        match result {
+            PutResult::Created => {
+                put.state = PutState::Unproven(answer);
+                let begun = put.begun;
+                self.prove(begun, number, answer);
+            }
+            PutResult::Exists if planted!(self, ExistsIsOurs) => {
+                put.state = PutState::Unproven(answer);
+            }
+            PutResult::Exists => {
+                put.state = PutState::Taken;
+                self.hear(number);
+            }
+            PutResult::Unknown if planted!(self, UnknownIsNotDone) => {
+                let keys: Vec<_> = put.group.records.iter().map(|r| r.key).collect();
+                put.state = PutState::Again(self.now);
+                for key in keys {
+                    self.finish(key, Outcome::Refused(b"not done".as_slice().into()));
+                }
+            }
+            PutResult::Unknown if planted!(self, NextNumberAfterUnknown) => {
+                let mut group = Group::clone(&put.group);
+                group.number += 1;
+                self.committed = number;
+                put.bytes = group.write(self.epoch).unwrap_or_default();
+                put.group = Arc::new(group);
+                self.send_put();
+            }
+            PutResult::Unknown => {
+                let attempts = put.attempt.min(5);
+                let most = Duration::from_millis(50) * (1 << attempts);
+                let time = self.between(Duration::from_millis(20), most);
+                self.set_put(PutState::Again(self.now.after(time)));
+            }
+        }
+    }
+
+    /// A put that created its object: no later number existed when it was begun.
+    fn prove(&mut self, begun: crate::settings::Time, number: u64, answer: super::Answer) {
+        let limit = self.settings.proof();
+        if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
+            self.witness(begun, number);
+        }
+    }
+
+    /// Repeats a put of unknown outcome.
+    pub(super) fn scan_put(&mut self) {
+        if let Writing::Put(put) = &self.writing
+            && matches!(put.state, PutState::Again(at) if at <= self.now)
+        {
+            self.send_put();
+        }
+    }
+}
+
+/// Report of an update that no group can hold.
+const TOO_LARGE: &str = "the changes are too large for one group";

@@ -1,0 +1,77 @@
+//! Names of objects in the bucket.
+
+/// Name of an object of a store's log.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Name {
+    /// A group.
+    Group(u64),
+    /// Copies of consecutive groups, both ends included.
+    Span(u64, u64),
+    /// A base: the store after the group of this number.
+    Base(u64),
+}
+
+impl Name {
+    /// The object's name in the bucket, of the store's id epoch.
+    pub fn text(self, epoch: u64) -> String {
+        match self {
+            Self::Group(n) => format!("log/{epoch:016x}-{n:016x}.log"),
+            Self::Span(first, last) => format!("log/{epoch:016x}-{first:016x}-{last:016x}.span"),
+            Self::Base(n) => format!("base/{epoch:016x}-{n:016x}.json"),
+        }
+    }
+
+    /// The name that `text` is. `None` for all others, which may be later versions', another epoch's or strangers'.
+    pub fn parse(epoch: u64, text: &str) -> Option<Self> {
+        let number = |text: &str| match text.len() == 16 && !text.starts_with('+') {
+            true => u64::from_str_radix(text, 16).ok(),
+            false => None,
+        };
+        let of_epoch = |text: &str| -> Option<(u64, u64)> {
+            let (of, rest) = text.split_once('-')?;
+            let (first, last) = rest.split_once('-').unwrap_or((rest, rest));
+            (number(of)? == epoch).then_some((number(first)?, number(last)?))
+        };
+        let name = if let Some(text) = text.strip_prefix("base/") {
+            Self::Base(of_epoch(text.strip_suffix(".json")?)?.0)
+        } else {
+            let text = text.strip_prefix("log/")?;
+            match text.strip_suffix(".span") {
+                Some(text) => {
+                    let (first, last) = of_epoch(text)?;
+                    Self::Span(first, last)
+                }
+                None => Self::Group(of_epoch(text.strip_suffix(".log")?)?.0),
+            }
+        };
+        // One spelling a name: upper case digits and forms with a part too many are not ours.
+        let whole = !matches!(name, Self::Span(first, last) if first > last);
+        (whole && name.text(epoch) == text).then_some(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Name;
+
+    #[test]
+    fn names_are_read_back_and_others_refused() {
+        for name in [Name::Group(7), Name::Span(1, 1000), Name::Base(u64::MAX)] {
+            assert_eq!(Name::parse(0xab, &name.text(0xab)), Some(name));
+            assert_eq!(Name::parse(0xac, &name.text(0xab)), None);
+        }
+        for text in [
+            "",
+            "log/",
+            "base/x",
+            "log/00000000000000ab-0000000000000007.log.tmp",
+            "log/00000000000000AB-0000000000000007.log",
+            "log/00000000000000ab-+000000000000007.log",
+            "log/00000000000000ab-0000000000000007-0000000000000007.log",
+            "log/00000000000000ab-0000000000000007-0000000000000006.span",
+            "log/00000000000000ab-000000000000000é.log",
+        ] {
+            assert_eq!(Name::parse(0xab, text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! The bucket, and requests to it.
+
+use super::state::State;
+use super::world::{EPOCH, Happening, MS, S, World};
+use crate::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
+use crate::group::Blob;
+use crate::names::Name;
+use std::collections::BTreeMap;
+
+/// Time after which a driver gives a request up.
+const TIME_OUT: u64 = 2 * S;
+
+/// A request.
+#[derive(Clone, Debug)]
+pub(super) enum Op {
+    Put(u64, u32, Blob),
+    List(u64, u64),
+    Fetch(Fetch),
+    Span(u64, u64, Blob),
+    Upload(Base, State),
+    Download,
+    Trim(u64),
+}
+
+impl Op {
+    /// The event without an answer.
+    fn unknown(&self) -> Option<Event> {
+        match self {
+            Self::Put(number, attempt, _) => {
+                Some(Event::Put(*number, *attempt, PutResult::Unknown))
+            }
+            Self::List(look, _) => Some(Event::Listed(*look, None)),
+            Self::Fetch(fetch) => Some(Event::Fetched(*fetch, Fetched::Unknown)),
+            Self::Download => Some(Event::Downloaded(None)),
+            Self::Span(..) | Self::Upload(..) | Self::Trim(_) => None,
+        }
+    }
+}
+
+/// Objects.
+#[derive(Debug, Default)]
+pub(super) struct Bucket {
+    groups: BTreeMap<u64, Blob>,
+    spans: BTreeMap<(u64, u64), Blob>,
+    bases: BTreeMap<u64, (Base, State)>,
+    /// The first object of each name, with the time of its creation.
+    first: BTreeMap<u64, (Blob, u64)>,
+    pub trimmed: u64,
+}
+
+impl Bucket {
+    fn put(&mut self, number: u64, bytes: &Blob, now: u64) -> PutResult {
+        if self.groups.contains_key(&number) {
+            return PutResult::Exists;
+        }
+        self.groups.insert(number, bytes.clone());
+        self.first
+            .entry(number)
+            .or_insert_with(|| (bytes.clone(), now));
+        PutResult::Created
+    }
+
+    pub fn newest(&self) -> u64 {
+        self.first.last_key_value().map_or(0, |(number, _)| *number)
+    }
+
+    pub fn first_groups(&mut self) -> BTreeMap<u64, (Blob, u64)> {
+        std::mem::take(&mut self.first)
+    }
+
+    fn list(&self, after: u64) -> Listing {
+        let groups = self.groups.range(after.saturating_add(1)..);
+        let spans = self.spans.keys().filter(|(_, last)| *last > after);
+        let names = (groups.map(|(n, _)| Name::Group(*n)))
+            .chain(spans.map(|(first, last)| Name::Span(*first, *last)));
+        Listing {
+            log: names
+                .map(|name| name.text(EPOCH))
+                .chain(["log/other".to_owned()])
+                .collect(),
+            bases: self
+                .bases
+                .keys()
+                .map(|n| Name::Base(*n).text(EPOCH))
+                .collect(),
+        }
+    }
+
+    fn fetch(&self, fetch: Fetch) -> Fetched {
+        let bytes = match fetch {
+            Fetch::Group(number) => self.groups.get(&number),
+            Fetch::Span(first, last) => self.spans.get(&(first, last)),
+        };
+        bytes.map_or(Fetched::Missing, |bytes| Fetched::Bytes(bytes.clone()))
+    }
+
+    /// Deletes in ascending order, `most` groups.
+    fn trim(&mut self, number: u64, most: usize) {
+        let old: Vec<u64> = self
+            .groups
+            .range(..=number)
+            .map(|(n, _)| *n)
+            .take(most)
+            .collect();
+        for number in old {
+            self.groups.remove(&number);
+            self.trimmed += 1;
+        }
+        let least = self
+            .groups
+            .first_key_value()
+            .map_or(number + 1, |(n, _)| *n);
+        self.spans
+            .retain(|(_, last), _| *last > number || *last >= least);
+    }
+}
+
+impl World<'_> {
+    /// A driver sends a request.
+    pub fn request(&mut self, server: usize, op: Op) {
+        let start = self.servers[server].start;
+        let bad = self.weather.bucket_bad[server] > self.now;
+        let fate = match bad {
+            true => self.random.below(12),
+            false => u64::MAX,
+        };
+        let time = match bad {
+            true => self.random.delay(5 * MS, 1500 * MS),
+            false => self.random.delay(3 * MS, 60 * MS),
+        };
+        let unknown = op.unknown();
+        let give_up = |world: &mut Self, after: u64| {
+            if let Some(event) = unknown.clone() {
+                world.after(after, Happening::Deliver(server, start, event, None));
+            }
+        };
+        if self.weather.bucket_cut[server] > self.now || fate == 0 {
+            return give_up(self, TIME_OUT);
+        }
+        match fate {
+            // The answer is lost.
+            1 | 2 => {
+                give_up(self, TIME_OUT);
+                self.after(
+                    time,
+                    Happening::Arrive {
+                        server,
+                        start,
+                        op,
+                        answered: false,
+                    },
+                );
+            }
+            // It lands late; seldom very late.
+            3 | 4 => {
+                give_up(self, TIME_OUT);
+                let late = match self.random.below(8) {
+                    0 => self.random.between(20 * S, 100 * S),
+                    _ => self.random.between(S, 8 * S),
+                };
+                self.after(
+                    late,
+                    Happening::Arrive {
+                        server,
+                        start,
+                        op,
+                        answered: false,
+                    },
+                );
+            }
+            // 409, without effect or with one.
+            5 => give_up(self, time),
+            6 => {
+                give_up(self, time);
+                let late = self.random.delay(0, 500 * MS);
+                self.after(
+                    late,
+                    Happening::Arrive {
+                        server,
+                        start,
+                        op,
+                        answered: false,
+                    },
+                );
+            }
+            // The client library's own repetition: two requests, and the second one's answer.
+            7 if matches!(op, Op::Put(..)) => {
+                let again = op.clone();
+                self.after(
+                    time / 2,
+                    Happening::Arrive {
+                        server,
+                        start,
+                        op: again,
+                        answered: false,
+                    },
+                );
+                self.after(
+                    time,
+                    Happening::Arrive {
+                        server,
+                        start,
+                        op,
+                        answered: true,
+                    },
+                );
+            }
+            _ => self.after(
+                time,
+                Happening::Arrive {
+                    server,
+                    start,
+                    op,
+                    answered: true,
+                },
+            ),
+        }
+    }
+
+    /// A request reaches the bucket.
+    pub fn arrive(&mut self, server: usize, start: u64, op: Op, answered: bool) {
+        let sender = &self.servers[server];
+        let lives = sender.machine.is_some() && sender.start == start;
+        // What a process that stopped had not sent is sent later, or never.
+        if answered && !lives && self.random.chance(50) {
+            return;
+        }
+        if answered && lives && sender.paused.is_some() && self.random.chance(50) {
+            let request = Happening::Arrive {
+                server,
+                start,
+                op,
+                answered,
+            };
+            return self.servers[server].outbox.push(request);
+        }
+        if self.weather.bucket_cut[server] > self.now {
+            if let (true, Some(event)) = (answered, op.unknown()) {
+                self.after(TIME_OUT, Happening::Deliver(server, start, event, None));
+            }
+            return;
+        }
+        let now = self.now;
+        let mut store = None;
+        let event = match op {
+            Op::Put(number, attempt, bytes) => {
+                let result = self.bucket.put(number, &bytes, now);
+                self.note([8, number, result as u64], || {
+                    format!("bucket: put of {number} by {server}: {result:?}")
+                });
+                Event::Put(number, attempt, result)
+            }
+            Op::List(look, after) => Event::Listed(look, Some(self.bucket.list(after))),
+            Op::Fetch(fetch) => Event::Fetched(fetch, self.bucket.fetch(fetch)),
+            Op::Span(first, last, bytes) => {
+                self.bucket.spans.entry((first, last)).or_insert(bytes);
+                return;
+            }
+            Op::Upload(base, state) => {
+                let number = base.number;
+                self.note([9, number, 0], || {
+                    format!("bucket: base {number} by {server}")
+                });
+                self.bucket.bases.entry(number).or_insert((base, state));
+                Event::Uploaded(number)
+            }
+            Op::Download => {
+                let newest = self.bucket.bases.last_key_value();
+                store = newest.map(|(_, (_, state))| *state);
+                Event::Downloaded(newest.map(|(_, (base, _))| base.clone()))
+            }
+            Op::Trim(number) => {
+                let most = match self.random.chance(70) {
+                    true => usize::MAX,
+                    false => self.random.below(6) as usize,
+                };
+                self.note([10, number, most as u64], || {
+                    format!("bucket: trimmed to {number} by {server}, at most {most}")
+                });
+                return self.bucket.trim(number, most);
+            }
+        };
+        if answered {
+            let time = self.random.delay(MS, 40 * MS);
+            self.after(time, Happening::Deliver(server, start, event, store));
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Trouble, and the network.
+
+use super::server::Server;
+use super::state::Random;
+use super::world::{Happening, MS, S, SERVERS, World};
+use crate::event::Message;
+use crate::group::ServerName;
+
+/// Times until which parts of the world are in trouble, and how much there will be.
+#[derive(Debug)]
+pub(super) struct Weather {
+    /// The bucket is slow for a server, and loses requests and answers.
+    pub bucket_bad: [u64; SERVERS],
+    /// A server does not reach the bucket.
+    pub bucket_cut: [u64; SERVERS],
+    /// Messages from one server to another are slow, and get lost.
+    bad: [[u64; SERVERS]; SERVERS],
+    /// Messages from one server to another do not arrive.
+    cut: [[u64; SERVERS]; SERVERS],
+    /// Servers that will be paused for this time while they put.
+    pub ambush: [Option<u64>; SERVERS],
+    /// Longest time between two merges.
+    pub merges: u64,
+    /// Length of the run.
+    pub length: u64,
+    /// Longest pauses, longer than `keep`.
+    pub long_pauses: bool,
+    /// Time between two troubles.
+    every: u64,
+    /// Time between two updates, and between two queries.
+    pub updates: u64,
+    pub queries: u64,
+}
+
+impl Weather {
+    pub fn new(random: &mut Random) -> Self {
+        let long_pauses = random.chance(30);
+        let fair = random.chance(10);
+        let every = match (fair, long_pauses) {
+            (true, _) => u64::MAX / 4,
+            (_, true) => random.between(3 * S, 20 * S),
+            _ => random.between(S, 6 * S),
+        };
+        Self {
+            bucket_bad: [0; SERVERS],
+            bucket_cut: [0; SERVERS],
+            bad: [[0; SERVERS]; SERVERS],
+            cut: [[0; SERVERS]; SERVERS],
+            ambush: [None; SERVERS],
+            merges: match random.chance(40) {
+                true => S,
+                false => 8 * S,
+            },
+            length: match long_pauses {
+                true => random.between(120 * S, 240 * S),
+                false => random.between(15 * S, 40 * S),
+            },
+            long_pauses,
+            every,
+            updates: match long_pauses {
+                true => random.between(500 * MS, 2 * S),
+                false => random.between(20 * MS, 500 * MS),
+            },
+            queries: match long_pauses {
+                true => random.between(500 * MS, 2 * S),
+                false => random.between(10 * MS, 300 * MS),
+            },
+        }
+    }
+}
+
+impl World<'_> {
+    fn some_server(&mut self) -> usize {
+        self.random.below(self.servers.len() as u64) as usize
+    }
+
+    fn disturb(&mut self, index: usize, until: u64) {
+        let server = &mut self.servers[index];
+        server.disturbed = server.disturbed.max(until);
+    }
+
+    /// One more trouble.
+    pub fn chaos(&mut self) {
+        if self.now >= self.until || self.weather.every > self.until {
+            return;
+        }
+        let time = self
+            .random
+            .between(self.weather.every / 2, self.weather.every * 3 / 2);
+        self.after(time, Happening::Chaos);
+        let index = self.some_server();
+        let other = self.some_server();
+        let length = self.random.delay(500 * MS, 15 * S);
+        let until = self.now + length;
+        match self.random.below(20) {
+            0..3 => {
+                self.crash(index, false);
+                if self.random.chance(30) {
+                    self.servers[index].disk = None;
+                }
+                let time = self.random.delay(100 * MS, 10 * S);
+                self.after(time, Happening::Start(index));
+            }
+            3..7 => {
+                let time = match self.weather.long_pauses && self.random.chance(60) {
+                    true => self.random.between(20 * S, 110 * S),
+                    false => self.random.delay(100 * MS, 20 * S),
+                };
+                match self.random.chance(50) {
+                    true => self.pause(index, time),
+                    false => self.weather.ambush[index] = Some(time),
+                }
+            }
+            7..9 => {
+                // One way.
+                self.weather.cut[index][other] = until;
+                self.disturb(index, until);
+                self.disturb(other, until);
+            }
+            9..11 => {
+                for other in 0..self.servers.len() {
+                    self.weather.cut[index][other] = until;
+                    self.weather.cut[other][index] = until;
+                    self.disturb(other, until);
+                }
+                self.disturb(index, until);
+            }
+            11..13 => {
+                for other in 0..self.servers.len() {
+                    self.weather.bad[index][other] = until;
+                    self.weather.bad[other][index] = until;
+                    self.disturb(other, until);
+                }
+            }
+            13 => self.cut_bucket(index, until),
+            14 => {
+                for index in 0..self.servers.len() {
+                    self.cut_bucket(index, until);
+                }
+            }
+            15..18 => {
+                for index in 0..self.servers.len() {
+                    if self.random.chance(60) {
+                        self.weather.bucket_bad[index] = until + length;
+                        let server = &mut self.servers[index];
+                        server.cut_off = server.cut_off.max(until + length);
+                    }
+                }
+            }
+            18 => self.add_server(false),
+            _ => {
+                if self.servers[index].machine.is_some() && self.servers[index].paused.is_none() {
+                    self.deliver(index, crate::event::Event::Drain);
+                    self.after(S, Happening::Leave(index));
+                }
+            }
+        }
+        self.note([11, index as u64, other as u64], || {
+            format!("trouble for {index} and {other}, {} ms", length / MS)
+        });
+    }
+
+    fn cut_bucket(&mut self, index: usize, until: u64) {
+        self.weather.bucket_cut[index] = until;
+        let server = &mut self.servers[index];
+        server.cut_off = server.cut_off.max(until);
+    }
+
+    /// Ends all trouble.
+    pub fn heal(&mut self) {
+        let now = self.now;
+        self.note([12, 0, 0], || "all trouble ends".to_owned());
+        let weather = &mut self.weather;
+        weather.bucket_bad = [now; SERVERS];
+        weather.bucket_cut = [now; SERVERS];
+        weather.bad = [[now; SERVERS]; SERVERS];
+        weather.cut = [[now; SERVERS]; SERVERS];
+        weather.ambush = [None; SERVERS];
+        for index in 0..self.servers.len() {
+            let server: &mut Server = &mut self.servers[index];
+            server.disturbed = server.disturbed.min(now);
+            server.cut_off = server.cut_off.min(now);
+            if server.paused.is_some() {
+                server.paused = Some(now);
+            }
+            self.resume(index);
+            self.start(index);
+        }
+    }
+
+    pub fn send_message(&mut self, from: usize, to: &ServerName, message: Message) {
+        let Some(to) = self.names.iter().position(|name| name == to) else {
+            return;
+        };
+        let now = self.now;
+        let lost = self.weather.bad[from][to] > now && self.random.chance(25);
+        let Some(server) = self.servers.get(to) else {
+            return;
+        };
+        if server.machine.is_none() || self.weather.cut[from][to] > now || lost {
+            return;
+        }
+        let start = server.start;
+        let time = match self.weather.bad[from][to] > now {
+            true => self.random.delay(MS, 3 * S),
+            false => self.random.delay(100, 60 * MS),
+        };
+        self.after(
+            time,
+            Happening::Message {
+                from,
+                to,
+                start,
+                message,
+            },
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! A deterministic simulator: servers, bucket, network and clients in one thread, driven by a seed.
+//!
+//! [`run`] plays one seed and judges its [`History`] by the four guarantees. The judge (`oracle.rs`) sees requests,
+//! answers and the bucket's objects, never a machine. Time is global here; each server has a clock of its own, up to 5 %
+//! too fast or too slow.
+
+mod bucket;
+mod chaos;
+mod clients;
+mod fault;
+mod oracle;
+mod server;
+mod state;
+mod world;
+
+pub use fault::Fault;
+pub use oracle::{Ack, History, ReadAnswer};
+
+/// The outcome of a seed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Hash of everything that happened, in order.
+    pub trace: u64,
+    /// Number of events.
+    pub events: u64,
+    /// Groups in the log.
+    pub groups: u64,
+    /// Updates acknowledged.
+    pub acknowledged: usize,
+    /// Queries answered.
+    pub answered: usize,
+    /// Queries refused.
+    pub refused: usize,
+    /// Stores that were replaced by a base.
+    pub downloads: u64,
+    /// Names trimmed.
+    pub trimmed: u64,
+    /// The first guarantee that does not hold.
+    pub violation: Option<String>,
+}
+
+/// Plays a seed.
+pub fn run(seed: u64, fault: Option<Fault>) -> Run {
+    world::World::new(seed, fault, None).play()
+}
+
+/// Plays a seed and gives what happened, a line an event and action.
+pub fn trace(seed: u64, fault: Option<Fault>) -> (Run, Vec<String>) {
+    let mut lines = Vec::new();
+    let run = world::World::new(seed, fault, Some(&mut lines)).play();
+    (run, lines)
+}

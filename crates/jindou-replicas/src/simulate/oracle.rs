@@ -1,0 +1,224 @@
+//! The judge: the four guarantees, from requests, answers and the first object of each name in the bucket.
+
+use super::state::State;
+use super::world::{EPOCH, MS};
+use crate::event::Consistency;
+use crate::group::{Blob, Group, RequestKey};
+use std::collections::BTreeMap;
+
+/// The answer to an update.
+#[derive(Clone, Debug)]
+pub struct Ack {
+    /// The time of the answer.
+    pub time: u64,
+    /// The request.
+    pub key: RequestKey,
+    /// Group and report; `None` for one that was refused.
+    pub done: Option<(u64, Blob)>,
+    /// True if all servers and their connections had been well for 3 s, so that the one that decided reached all.
+    pub calm: bool,
+}
+
+/// The answer to a query.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadAnswer {
+    /// The server.
+    pub server: usize,
+    /// Its start.
+    pub start: u64,
+    /// The time when the query reached it.
+    pub asked: u64,
+    /// The time of the answer.
+    pub time: u64,
+    /// Freshness that was demanded.
+    pub consistency: Consistency,
+    /// Number of the snapshot.
+    pub number: u64,
+    /// Hash of its content.
+    pub digest: u64,
+    /// True if server and bucket had reached each other for 5 s.
+    pub bucket: bool,
+}
+
+/// A run as clients and bucket saw it.
+#[derive(Debug, Default)]
+pub struct History {
+    /// Answers to updates, in order.
+    pub acks: Vec<Ack>,
+    /// Answers to queries, in order.
+    pub reads: Vec<ReadAnswer>,
+    /// The first object of each name, with the time of its creation.
+    pub log: BTreeMap<u64, (Blob, u64)>,
+    /// Server, number and content in the end.
+    pub ends: Vec<(usize, u64, u64)>,
+}
+
+impl History {
+    /// The newest group of which a client knows.
+    pub(super) fn newest_done(&self) -> u64 {
+        let done = self.acks.iter().rev().find_map(|ack| ack.done.as_ref());
+        done.map_or(0, |(number, _)| *number)
+    }
+}
+
+/// Oldest that an answer may be where the bucket is reached: 3.5 s of a clock that is 5 % slow.
+const FIND_OUT: u64 = 3_750 * MS;
+/// Oldest that an answer may be: 10 s likewise.
+const STALE: u64 = 10_700 * MS;
+
+/// The snapshots of the log: content, and time of creation.
+struct Snapshots {
+    digests: Vec<(u64, u64)>,
+    done: BTreeMap<RequestKey, (u64, Blob)>,
+}
+
+/// The first guarantee that does not hold.
+pub(super) fn judge(history: &History) -> Result<(), String> {
+    let snapshots = replay(history)?;
+    for ack in &history.acks {
+        let there = snapshots.done.get(&ack.key);
+        match (&ack.done, there) {
+            (Some(done), Some(there)) if done == there => {}
+            (None, None) => {}
+            (Some((number, _)), None) => {
+                return Err(format!(
+                    "1: {:?}, acknowledged in {number}, is lost",
+                    ack.key
+                ));
+            }
+            (None, Some((number, _))) => {
+                return Err(format!(
+                    "1: {:?}, told as not done, is in {number}",
+                    ack.key
+                ));
+            }
+            (Some((number, _)), Some((there, _))) => {
+                return Err(format!(
+                    "1: {:?}: told {number}, is in {there}, or another report",
+                    ack.key
+                ));
+            }
+        }
+    }
+    for read in &history.reads {
+        match snapshots.digests.get(read.number as usize) {
+            Some((digest, created)) if *digest == read.digest && *created <= read.time => {}
+            Some((_, created)) if *created > read.time => {
+                return Err(format!("2: {read:?} sees a group that was not in the log"));
+            }
+            _ => return Err(format!("2: {read:?} is not a prefix of the log")),
+        }
+    }
+    for (server, number, digest) in &history.ends {
+        if snapshots
+            .digests
+            .get(*number as usize)
+            .is_none_or(|(d, _)| d != digest)
+        {
+            return Err(format!(
+                "2: the store of {server} at {number} is not a prefix of the log"
+            ));
+        }
+    }
+    fresh(history)
+}
+
+/// Evaluates the log again: no gaps, each request once, each record what its request gives there.
+fn replay(history: &History) -> Result<Snapshots, String> {
+    let mut state = State::default();
+    let mut digests = vec![(state.digest(), 0)];
+    let mut done = BTreeMap::new();
+    for (number, (bytes, created)) in &history.log {
+        if *number != digests.len() as u64 {
+            return Err(format!(
+                "1: the log has {number} after {}",
+                digests.len() - 1
+            ));
+        }
+        let group = Group::read(EPOCH, bytes).map_err(|e| format!("group {number}: {e}"))?;
+        for record in group.records {
+            // The body's register and length stand in the record.
+            let mut body = vec![0; record.bytes.len().saturating_sub(9)];
+            if let (Some(place), Some(register)) = (body.first_mut(), record.bytes.first()) {
+                *place = *register;
+            }
+            if state.evaluate(record.key, &body).as_ref() != Some(&record) {
+                return Err(format!(
+                    "2: {:?} in {number} was evaluated on another state",
+                    record.key
+                ));
+            }
+            state.apply(&record);
+            if let Some((first, _)) = done.insert(record.key, (*number, record.report)) {
+                return Err(format!(
+                    "1: {:?} is done twice, in {first} and {number}",
+                    record.key
+                ));
+            }
+        }
+        digests.push((state.digest(), *created));
+    }
+    Ok(Snapshots { digests, done })
+}
+
+/// Guarantees 3 and 4.
+fn fresh(history: &History) -> Result<(), String> {
+    // The newest acknowledged group up to each acknowledgement: of all, and of those that reached every server.
+    let mut all: Vec<(u64, u64)> = vec![(0, 0)];
+    let mut calm: Vec<(u64, u64)> = vec![(0, 0)];
+    let add = |list: &mut Vec<(u64, u64)>, time: u64, number: u64| {
+        let newest = list.last().map_or(0, |(_, newest)| *newest);
+        list.push((time, newest.max(number)));
+    };
+    for ack in &history.acks {
+        if let Some((number, _)) = &ack.done {
+            add(&mut all, ack.time, *number);
+            if ack.calm {
+                add(&mut calm, ack.time, *number);
+            }
+        }
+    }
+    // The newest one strictly before a time.
+    let before = |list: &[(u64, u64)], time: u64| {
+        let end = list.partition_point(|(at, _)| *at < time);
+        end.checked_sub(1).map_or(0, |at| list[at].1)
+    };
+    let mut strict: Vec<(u64, u64)> = vec![(0, 0)];
+    let mut published: BTreeMap<(usize, u64), u64> = BTreeMap::new();
+    for read in &history.reads {
+        let last = published.entry((read.server, read.start)).or_default();
+        if read.number < *last {
+            return Err(format!(
+                "2: {read:?} is behind {last}, which this server had shown"
+            ));
+        }
+        *last = read.number;
+        let demand = |number: u64, why: &str| match read.number < number {
+            true => Err(format!("{why}: {read:?}, where {number} was acknowledged")),
+            false => Ok(()),
+        };
+        if let Consistency::Default | Consistency::AtLeast(_) = read.consistency {
+            demand(before(&calm, read.asked), "3, reached")?;
+            if read.bucket {
+                demand(
+                    before(&all, read.asked.saturating_sub(FIND_OUT)),
+                    "3, within 3.5 s",
+                )?;
+            }
+            demand(
+                before(&all, read.asked.saturating_sub(STALE)),
+                "3, within 10 s",
+            )?;
+        }
+        match read.consistency {
+            Consistency::AtLeast(number) => demand(number, "4, at-least")?,
+            Consistency::Strict => {
+                demand(before(&all, read.asked), "4, strict")?;
+                demand(before(&strict, read.asked), "4, strict after strict")?;
+                add(&mut strict, read.time, read.number);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,458 @@
+//! Servers: the machine, and a driver over a tiny store.
+
+use super::bucket::Op;
+use super::clients::Attached;
+use super::state::State;
+use super::world::{EPOCH, Happening, MS, S, SERVERS, World};
+use crate::event::{Action, Base, Evaluation, Event, Message, Problem};
+use crate::group::{Author, Blob, Group, Record, RequestKey, write_span};
+use crate::machine::Machine;
+use crate::settings::Time;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A server, alive or not.
+pub(super) struct Server {
+    pub machine: Option<Machine>,
+    pub start: u64,
+    /// Paused until then.
+    pub paused: Option<u64>,
+    /// Events that wait for the end of the pause.
+    inbox: VecDeque<Happening>,
+    /// Requests that it had not sent yet when the pause began.
+    pub outbox: Vec<Happening>,
+    /// Parts in a million by which the clock is too fast, and what it shows at 0.
+    drift: i64,
+    offset: u64,
+    wake_at: u64,
+    /// The base in its folder, which survives crashes.
+    pub disk: Option<(Base, State)>,
+    pub published: (u64, State),
+    head: State,
+    /// Evaluated and not in a group yet: the head after each.
+    layers: VecDeque<State>,
+    /// The head after each group that is not published yet.
+    groups: BTreeMap<u64, State>,
+    evaluating: Option<(u64, RequestKey)>,
+    /// The newest groups on the head, as objects.
+    objects: BTreeMap<u64, Blob>,
+    /// False for one that has left for good.
+    pub member: bool,
+    /// The last time at which it or one of its connections was not well.
+    pub disturbed: u64,
+    /// The same for its way to the bucket.
+    pub cut_off: u64,
+}
+
+impl Server {
+    fn local(&self, at: u64) -> Time {
+        let drift =
+            at as i64 / 1_000_000 * self.drift + at as i64 % 1_000_000 * self.drift / 1_000_000;
+        Time(self.offset.saturating_add_signed(at as i64 + drift))
+    }
+
+    fn keep_object(&mut self, number: u64, bytes: Blob) {
+        self.objects.insert(number, bytes);
+        self.objects = self.objects.split_off(&number.saturating_sub(8));
+    }
+
+    /// A global time at which the clock shows at least `time`.
+    fn global(&self, time: Time) -> u64 {
+        let local = time.0.saturating_sub(self.offset);
+        let rate = (1_000_000 + self.drift).max(1) as u128;
+        (u128::from(local) * 1_000_000 / rate) as u64 + 2
+    }
+}
+
+impl World<'_> {
+    /// A new server; of the first ones each has the empty store in its folder.
+    pub fn add_server(&mut self, first: bool) {
+        if self.servers.len() == SERVERS {
+            return;
+        }
+        let disk = (first && self.random.chance(80)).then(|| (Base::default(), State::default()));
+        let server = Server {
+            machine: None,
+            start: 0,
+            paused: None,
+            inbox: VecDeque::new(),
+            outbox: Vec::new(),
+            drift: self.random.below(100_001) as i64 - 50_000,
+            offset: self.random.below(1 << 40),
+            wake_at: u64::MAX,
+            disk,
+            published: (0, State::default()),
+            head: State::default(),
+            layers: VecDeque::new(),
+            groups: BTreeMap::new(),
+            evaluating: None,
+            objects: BTreeMap::new(),
+            member: true,
+            disturbed: self.now,
+            cut_off: self.now,
+        };
+        self.servers.push(server);
+        self.start(self.servers.len() - 1);
+    }
+
+    pub fn start(&mut self, index: usize) {
+        let seed = self.random.next();
+        let start = self.random.next();
+        let (now, fault) = (self.now, self.fault);
+        let settings = self.settings.clone();
+        let name = self.names[index].clone();
+        let server = &mut self.servers[index];
+        if server.machine.is_some() || !server.member {
+            return;
+        }
+        server.start = start;
+        server.disturbed = now;
+        server.wake_at = u64::MAX;
+        let base = server.disk.clone();
+        let state = base.as_ref().map(|(_, state)| *state).unwrap_or_default();
+        server.published = (base.as_ref().map_or(0, |(base, _)| base.number), state);
+        server.head = state;
+        server.layers.clear();
+        server.groups.clear();
+        server.evaluating = None;
+        let local = server.local(now);
+        let author = Author {
+            server: name,
+            start,
+        };
+        server.machine = Some(Machine::new(settings, EPOCH, author, seed, local).with_fault(fault));
+        self.note([2, index as u64, start], || format!("{index} starts"));
+        self.deliver(index, Event::Opened(base.map(|(base, _)| base)));
+        self.deliver_peers(index);
+    }
+
+    fn deliver_peers(&mut self, index: usize) {
+        let names = (self.servers.iter().zip(&self.names))
+            .filter(|(server, _)| server.member)
+            .map(|(_, name)| name.clone());
+        self.deliver(index, Event::Peers(names.collect()));
+    }
+
+    pub fn list_peers(&mut self) {
+        for index in 0..self.servers.len() {
+            let server = &self.servers[index];
+            if server.machine.is_some() && server.paused.is_none() {
+                self.deliver_peers(index);
+            }
+        }
+        self.after(5 * S, Happening::Peers);
+    }
+
+    /// The process dies; `forever`: the operator has removed the server.
+    pub fn crash(&mut self, index: usize, forever: bool) {
+        let now = self.now;
+        let server = &mut self.servers[index];
+        if server.machine.take().is_none() {
+            return;
+        }
+        server.member &= !forever;
+        server.paused = None;
+        server.inbox.clear();
+        server.outbox.clear();
+        server.disturbed = now;
+        self.note([3, index as u64, u64::from(forever)], || {
+            format!("{index} dies, for good: {forever}")
+        });
+        for other in 0..self.servers.len() {
+            if other != index && self.random.chance(80) {
+                let event = Event::Disconnected(self.names[index].clone());
+                let (start, time) = (self.servers[other].start, self.random.between(1, 50 * MS));
+                self.after(time, Happening::Deliver(other, start, event, None));
+            }
+        }
+        self.lose_clients(index);
+    }
+
+    pub fn pause(&mut self, index: usize, time: u64) {
+        let until = self.now + time;
+        let server = &mut self.servers[index];
+        if server.machine.is_some() && server.paused.is_none() {
+            server.paused = Some(until);
+            server.disturbed = server.disturbed.max(until);
+            self.note([4, index as u64, time], || {
+                format!("{index} pauses for {} ms", time / MS)
+            });
+            self.at(until, Happening::Resume(index));
+        }
+    }
+
+    pub fn resume(&mut self, index: usize) {
+        let now = self.now;
+        let server = &mut self.servers[index];
+        if server.paused.is_none_or(|until| until > now) {
+            return;
+        }
+        server.paused = None;
+        server.disturbed = now;
+        server.cut_off = now;
+        self.note([5, index as u64, 0], || format!("{index} goes on"));
+        for request in std::mem::take(&mut self.servers[index].outbox) {
+            let time = self.random.between(1, 5 * MS);
+            self.after(time, request);
+        }
+        let inbox = std::mem::take(&mut self.servers[index].inbox);
+        for happening in inbox {
+            // In order, with what the process does in between.
+            self.reach(happening);
+        }
+        self.deliver(index, Event::Wake);
+    }
+
+    pub fn wake(&mut self, index: usize, at: u64) {
+        let server = &mut self.servers[index];
+        if server.wake_at == at {
+            server.wake_at = u64::MAX;
+            if server.paused.is_none() && server.machine.is_some() {
+                self.deliver(index, Event::Wake);
+            }
+        }
+    }
+
+    /// Something reaches a server, if it lives, or its buffers.
+    pub fn reach(&mut self, happening: Happening) {
+        let (index, start) = match &happening {
+            Happening::Deliver(index, start, ..) => (*index, Some(*start)),
+            Happening::Evaluated(index, start, ..) => (*index, Some(*start)),
+            Happening::Message { to, start, .. } => (*to, Some(*start)),
+            Happening::Ask(index, ..) => (*index, None),
+            Happening::Query(query) => (self.queries[*query].server, None),
+            _ => return,
+        };
+        let server = &mut self.servers[index];
+        if server.machine.is_none() || start.is_some_and(|start| start != server.start) {
+            return;
+        }
+        if server.paused.is_some() {
+            server.inbox.push_back(happening);
+            return;
+        }
+        match happening {
+            Happening::Deliver(_, _, event, state) => {
+                if let (Event::Downloaded(Some(base)), Some(state)) = (&event, state) {
+                    self.install(index, base.clone(), state);
+                }
+                self.deliver(index, event);
+            }
+            Happening::Evaluated(_, _, ticket, evaluation) => {
+                let server = &mut self.servers[index];
+                if let Some((_, key)) = server.evaluating.take_if(|(of, _)| *of == ticket)
+                    && let Evaluation::Record { bytes, report } = evaluation.clone()
+                {
+                    server.head.apply(&Record { key, report, bytes });
+                    server.layers.push_back(server.head);
+                }
+                self.deliver(index, Event::Evaluated(ticket, evaluation));
+            }
+            Happening::Message { from, message, .. } => {
+                let name = self.names[from].clone();
+                self.deliver(index, Event::Received(name, message));
+            }
+            Happening::Ask(_, update, attempt) => {
+                let update = &self.updates[update];
+                // A client that is gone has closed its connection.
+                if update.attempt == attempt && update.attached == Attached::To(index) {
+                    let event = Event::Update(update.key, update.body.clone());
+                    self.deliver(index, event);
+                }
+            }
+            Happening::Query(query) => {
+                let now = self.now;
+                self.queries[query].asked = now;
+                self.queries[query].start = self.servers[index].start;
+                let consistency = self.queries[query].consistency;
+                self.deliver(index, Event::Read(query as u64, consistency));
+            }
+            _ => {}
+        }
+    }
+
+    fn install(&mut self, index: usize, base: Base, state: State) {
+        self.downloads += 1;
+        let server = &mut self.servers[index];
+        if base.number >= server.published.0 {
+            server.published = (base.number, state);
+            server.head = state;
+            server.layers.clear();
+            server.groups.clear();
+            server.evaluating = None;
+            server.disk = Some((base, state));
+        }
+    }
+
+    /// Gives the machine an event, and does what it wants.
+    pub fn deliver(&mut self, index: usize, event: Event) {
+        let kind = match &event {
+            Event::Received(_, Message::Beat(beat)) => beat.committed,
+            Event::Put(number, attempt, result) => {
+                number ^ u64::from(*attempt) << 32 ^ (*result as u64) << 60
+            }
+            Event::Read(read, _) => *read,
+            Event::Evaluated(ticket, _) => *ticket,
+            _ => 0,
+        };
+        self.note([6, index as u64, kind], || format!("{index} <- {event:?}"));
+        let server = &mut self.servers[index];
+        let local = server.local(self.now);
+        let Some(machine) = &mut server.machine else {
+            return;
+        };
+        let mut actions = Vec::new();
+        if let Err(impossible) = machine.handle(local, event, &mut actions) {
+            return self.fail(format!("{index}: {impossible}"));
+        }
+        for action in actions {
+            self.act(index, action);
+        }
+        let server = &mut self.servers[index];
+        if let Some(machine) = &server.machine {
+            let at = server.global(machine.wake()).max(self.now + 1);
+            if at < server.wake_at {
+                server.wake_at = at;
+                self.at(at, Happening::Wake(index, at));
+            }
+        }
+    }
+
+    /// The records evaluated longest ago become a group.
+    fn take_layers(&mut self, index: usize, group: &Group) {
+        let server = &mut self.servers[index];
+        if server.groups.contains_key(&group.number) {
+            return;
+        }
+        let count = group.records.len();
+        let state = match server.layers.len() >= count {
+            true => server.layers.drain(..count).next_back(),
+            // Only with planted faults.
+            false => {
+                for record in &group.records {
+                    server.head.apply(record);
+                }
+                None
+            }
+        };
+        server
+            .groups
+            .insert(group.number, state.unwrap_or(server.head));
+    }
+
+    /// Merges the store of a random server into its folder.
+    pub fn merge(&mut self) {
+        let index = self.random.below(self.servers.len() as u64) as usize;
+        let server = &mut self.servers[index];
+        if let Some(machine) = &server.machine
+            && server.paused.is_none()
+        {
+            let (number, state) = server.published;
+            server.disk = Some((machine.base(number), state));
+            self.deliver(index, Event::Merged(number));
+        }
+        let time = self.random.between(100 * MS, self.weather.merges);
+        self.after(time, Happening::Merge);
+    }
+
+    fn act(&mut self, index: usize, action: Action) {
+        if let Action::Send(to, message) = action {
+            return self.send_message(index, &to, message);
+        }
+        if self.lines.is_some() {
+            self.note([7, index as u64, 0], || format!("{index} -> {action:?}"));
+        } else {
+            self.note([7, index as u64, 0], String::new);
+        }
+        let start = self.servers[index].start;
+        match action {
+            Action::Evaluate(ticket, key, body) => {
+                let head = self.servers[index].head;
+                self.servers[index].evaluating = Some((ticket, key));
+                let evaluation = match head.evaluate(key, &body) {
+                    Some(Record { report, bytes, .. }) => Evaluation::Record { bytes, report },
+                    None => Evaluation::Refused(b"refused".as_slice().into()),
+                };
+                // Quicker on average than updates come.
+                let time = match self.random.below(500) {
+                    0 => self.random.between(S, 5 * S),
+                    1..10 => self.random.between(20 * MS, 100 * MS),
+                    _ => self.random.between(100, 2 * MS),
+                };
+                self.after(time, Happening::Evaluated(index, start, ticket, evaluation));
+            }
+            Action::Put {
+                group,
+                bytes,
+                attempt,
+            } => {
+                self.take_layers(index, &group);
+                self.servers[index].keep_object(group.number, bytes.clone());
+                if let Some(time) = self.weather.ambush[index].take() {
+                    self.pause(index, time);
+                }
+                self.request(index, Op::Put(group.number, attempt, bytes));
+            }
+            Action::Lay(group) => {
+                let server = &mut self.servers[index];
+                for record in &group.records {
+                    server.head.apply(record);
+                }
+                server.groups.insert(group.number, server.head);
+                if let Ok(bytes) = group.write(EPOCH) {
+                    server.keep_object(group.number, bytes);
+                }
+            }
+            Action::Publish(number) => {
+                let server = &mut self.servers[index];
+                match server.groups.get(&number) {
+                    Some(state) => {
+                        server.published = (number, *state);
+                        server.groups = server.groups.split_off(&(number + 1));
+                    }
+                    None if server.published.0 == number => {}
+                    None => self.fail(format!("{index} publishes {number}, which is not laid")),
+                }
+            }
+            Action::Fall => {
+                let server = &mut self.servers[index];
+                server.head = server.published.1;
+                server.layers.clear();
+                server.groups.clear();
+                server.evaluating = None;
+            }
+            Action::List { look, after } => self.request(index, Op::List(look, after)),
+            Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),
+            Action::Span(first, last) => {
+                // From memory: what the bucket has by now need not be the first objects of these names.
+                let objects = &self.servers[index].objects;
+                let objects: Option<Vec<Blob>> =
+                    (first..=last).map(|n| objects.get(&n).cloned()).collect();
+                if let Some(objects) = objects {
+                    self.request(index, Op::Span(first, last, write_span(&objects)));
+                }
+            }
+            Action::Upload(base) => {
+                if let Some((there, state)) = self.servers[index].disk.clone()
+                    && there.number == base.number
+                {
+                    self.request(index, Op::Upload(base, state));
+                }
+            }
+            Action::Download => self.request(index, Op::Download),
+            Action::Trim(number) => self.request(index, Op::Trim(number)),
+            Action::Send(..) => {}
+            Action::Answer(key, outcome) => self.answered(index, key, outcome),
+            Action::Serve(query) => self.served(index, query),
+            Action::Refuse(query, refusal) => {
+                self.refused += 1;
+                if let Some(query) = self.queries.get_mut(query as usize) {
+                    query.refused = Some(refusal);
+                }
+            }
+            Action::Report(Problem::Gap(number)) => {
+                self.fail(format!("{index} finds that group {number} is missing"));
+            }
+            Action::Report(problem) => self.fail(format!("{index} reports {problem:?}")),
+        }
+    }
+}

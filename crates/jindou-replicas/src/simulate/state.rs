@@ -1,0 +1,88 @@
+//! A tiny store, random numbers and hashes.
+
+use crate::group::{Blob, Record, RequestKey};
+
+/// A store: registers, each update replaces one by a function of its old value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct State {
+    registers: [u64; 4],
+    count: u64,
+    order: u64,
+}
+
+impl State {
+    /// The record and the answer of an update; `None` for one that is refused.
+    pub fn evaluate(&self, key: RequestKey, body: &[u8]) -> Option<Record> {
+        let register = usize::from(*body.first()?);
+        let old = *self.registers.get(register)?;
+        let new = mix(old ^ mix(key.0 as u64));
+        let mut bytes = vec![register as u8];
+        bytes.extend_from_slice(&new.to_le_bytes());
+        // Records of different sizes.
+        bytes.resize(9 + body.len(), 0);
+        Some(Record {
+            key,
+            report: Blob::from(old.to_le_bytes()),
+            bytes: bytes.into(),
+        })
+    }
+
+    /// Applies a record blindly, as a replica does.
+    pub fn apply(&mut self, record: &Record) {
+        let register = record.bytes.first().map_or(0, |r| usize::from(*r));
+        let new = record.bytes.get(1..9).and_then(|b| b.try_into().ok());
+        let new = u64::from_le_bytes(new.unwrap_or_default());
+        if let Some(place) = self.registers.get_mut(register) {
+            *place = new;
+        }
+        self.count += 1;
+        self.order = mix(self.order ^ new ^ record.key.0 as u64);
+    }
+
+    pub fn digest(&self) -> u64 {
+        let mut sum = mix(self.count ^ self.order);
+        for register in self.registers {
+            sum = mix(sum ^ register);
+        }
+        sum
+    }
+}
+
+pub(super) fn mix(x: u64) -> u64 {
+    let mut z = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Random numbers of a seed.
+#[derive(Debug)]
+pub(super) struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// A number below `end`, which is not 0.
+    pub fn below(&mut self, end: u64) -> u64 {
+        self.next() % end.max(1)
+    }
+
+    pub fn between(&mut self, least: u64, most: u64) -> u64 {
+        least + self.below(most.saturating_sub(least) + 1)
+    }
+
+    /// True in `percent` of 100 cases.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// A time that is short mostly and seldom near `most`.
+    pub fn delay(&mut self, least: u64, most: u64) -> u64 {
+        let range = most.saturating_sub(least) + 1;
+        let a = self.below(range);
+        least + a * self.below(range) / range
+    }
+}

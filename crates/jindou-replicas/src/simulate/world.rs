@@ -1,0 +1,281 @@
+//! Time, events, and all that lives.
+
+use super::bucket::{Bucket, Op};
+use super::chaos::Weather;
+use super::clients::{Reading, Update};
+use super::oracle::History;
+use super::server::Server;
+use super::state::{Random, State, mix};
+use super::{Fault, Run};
+use crate::event::{Evaluation, Event, Message};
+use crate::group::ServerName;
+use crate::settings::Settings;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+pub(super) const MS: u64 = 1000;
+pub(super) const S: u64 = 1_000_000;
+pub(super) const EPOCH: u64 = 0xe0;
+/// Most servers, those that have left included.
+pub(super) const SERVERS: usize = 6;
+
+/// Something that happens at a time.
+#[derive(Clone, Debug)]
+pub(super) enum Happening {
+    /// An event for one run of a server. A base comes with its store.
+    Deliver(usize, u64, Event, Option<State>),
+    /// An evaluation is over.
+    Evaluated(usize, u64, u64, Evaluation),
+    Message {
+        from: usize,
+        to: usize,
+        start: u64,
+        message: Message,
+    },
+    Wake(usize, u64),
+    /// A request reaches the bucket.
+    Arrive {
+        server: usize,
+        start: u64,
+        op: Op,
+        answered: bool,
+    },
+    /// An update reaches a server.
+    Ask(usize, usize, u32),
+    /// A client sends an update.
+    Send(usize),
+    TimeOut(usize, u32),
+    /// A query reaches a server.
+    Query(usize),
+    /// The next update and the next query are made.
+    MakeUpdate,
+    MakeQuery,
+    Chaos,
+    Resume(usize),
+    Start(usize),
+    Leave(usize),
+    Merge,
+    Peers,
+}
+
+struct Scheduled {
+    at: u64,
+    order: u64,
+    happening: Happening,
+}
+
+impl PartialEq for Scheduled {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for Scheduled {}
+impl PartialOrd for Scheduled {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Scheduled {
+    fn cmp(&self, other: &Self) -> Ordering {
+        Reverse((self.at, self.order)).cmp(&Reverse((other.at, other.order)))
+    }
+}
+
+/// The simulated world.
+pub(super) struct World<'a> {
+    pub now: u64,
+    pub random: Random,
+    pub settings: Settings,
+    pub fault: Option<Fault>,
+    queue: BinaryHeap<Scheduled>,
+    order: u64,
+    pub hash: u64,
+    pub events: u64,
+    pub lines: Option<&'a mut Vec<String>>,
+    pub servers: Vec<Server>,
+    pub names: Vec<ServerName>,
+    pub bucket: Bucket,
+    pub weather: Weather,
+    pub updates: Vec<Update>,
+    pub queries: Vec<Reading>,
+    pub history: History,
+    pub violation: Option<String>,
+    /// Time until which anything may go wrong.
+    pub until: u64,
+    pub downloads: u64,
+    pub refused: usize,
+}
+
+impl<'a> World<'a> {
+    pub fn new(seed: u64, fault: Option<Fault>, lines: Option<&'a mut Vec<String>>) -> Self {
+        let mut random = Random(mix(seed ^ 0x6a69_6e64_6f75));
+        let settings = Settings {
+            // Scaled, so that a run sees trims: see the module's documentation.
+            keys_for: Duration::from_secs(60),
+            keep: Duration::from_secs(40),
+            group_bytes: 256,
+            span_groups: 4,
+            ..Settings::default()
+        };
+        let weather = Weather::new(&mut random);
+        let mut world = Self {
+            now: 0,
+            random,
+            settings,
+            fault,
+            queue: BinaryHeap::new(),
+            order: 0,
+            hash: 0,
+            events: 0,
+            lines,
+            servers: Vec::new(),
+            names: (0..SERVERS).map(|i| format!("server-{i}").into()).collect(),
+            bucket: Bucket::default(),
+            until: weather.length,
+            weather,
+            updates: Vec::new(),
+            queries: Vec::new(),
+            history: History::default(),
+            violation: None,
+            downloads: 0,
+            refused: 0,
+        };
+        let count = [1, 2, 3, 3, 3, 4][world.random.below(6) as usize];
+        for _ in 0..count {
+            world.add_server(true);
+        }
+        world.after(300 * MS, Happening::MakeUpdate);
+        world.after(300 * MS, Happening::MakeQuery);
+        world.after(S, Happening::Chaos);
+        world.after(2 * S, Happening::Merge);
+        world.after(5 * S, Happening::Peers);
+        world
+    }
+
+    pub fn at(&mut self, at: u64, happening: Happening) {
+        self.order += 1;
+        let (at, order) = (at.max(self.now), self.order);
+        self.queue.push(Scheduled {
+            at,
+            order,
+            happening,
+        });
+    }
+
+    pub fn after(&mut self, time: u64, happening: Happening) {
+        self.at(self.now + time, happening);
+    }
+
+    /// Adds something to the trace.
+    pub fn note(&mut self, numbers: [u64; 3], line: impl FnOnce() -> String) {
+        self.hash = mix(self.hash ^ self.now);
+        for number in numbers {
+            self.hash = mix(self.hash ^ number);
+        }
+        if let Some(lines) = &mut self.lines {
+            let now = self.now;
+            lines.push(format!("{:>10.4} {}", now as f64 / S as f64, line()));
+        }
+    }
+
+    pub fn fail(&mut self, why: String) {
+        self.note([1, 1, 1], || format!("VIOLATION {why}"));
+        self.violation.get_or_insert(why);
+    }
+
+    /// Plays until the end and judges.
+    pub fn play(mut self) -> Run {
+        self.run_until(self.until);
+        if self.violation.is_none() {
+            self.heal();
+            let end = self.now + 20 * S;
+            self.run_until(end);
+            self.last_requests();
+            let end = self.now + 15 * S;
+            self.run_until(end);
+            self.check_last();
+        }
+        self.history.log = self.bucket.first_groups();
+        let judged = super::oracle::judge(&self.history);
+        if let Err(why) = judged {
+            self.fail(why);
+        }
+        Run {
+            trace: self.hash,
+            events: self.events,
+            groups: self.history.log.len() as u64,
+            acknowledged: self.history.acks.len(),
+            answered: self.history.reads.len(),
+            refused: self.refused,
+            downloads: self.downloads,
+            trimmed: self.bucket.trimmed,
+            violation: self.violation,
+        }
+    }
+
+    fn run_until(&mut self, end: u64) {
+        while self.violation.is_none()
+            && self.queue.peek().is_some_and(|next| next.at <= end)
+            && let Some(next) = self.queue.pop()
+        {
+            self.now = next.at;
+            self.happen(next.happening);
+        }
+        self.now = self.now.max(end);
+    }
+
+    fn happen(&mut self, happening: Happening) {
+        self.events += 1;
+        match happening {
+            Happening::Wake(server, at) => self.wake(server, at),
+            Happening::Deliver(..)
+            | Happening::Evaluated(..)
+            | Happening::Message { .. }
+            | Happening::Ask(..)
+            | Happening::Query(_) => self.reach(happening),
+            Happening::Arrive {
+                server,
+                start,
+                op,
+                answered,
+            } => {
+                self.arrive(server, start, op, answered);
+            }
+            Happening::Send(update) => self.send_update(update),
+            Happening::TimeOut(update, attempt) => self.time_out(update, attempt),
+            Happening::MakeUpdate => self.make_update(),
+            Happening::MakeQuery => self.make_query(),
+            Happening::Chaos => self.chaos(),
+            Happening::Resume(server) => self.resume(server),
+            Happening::Start(server) => self.start(server),
+            Happening::Leave(server) => {
+                let members = self.servers.iter().filter(|server| server.member).count();
+                if members > 1 && self.now < self.until {
+                    self.crash(server, true);
+                }
+            }
+            Happening::Merge => self.merge(),
+            Happening::Peers => self.list_peers(),
+        }
+    }
+
+    /// After the end of all trouble every server is there, at the end of the log, and right.
+    fn check_last(&mut self) {
+        let head = self.bucket.newest();
+        for index in 0..self.servers.len() {
+            let server = &self.servers[index];
+            if !server.member {
+                continue;
+            }
+            let number = server.published.0;
+            if server.machine.is_none() || number != head {
+                self.fail(format!("{index} ends at {number}, the log at {head}"));
+                return;
+            }
+            let digest = server.published.1.digest();
+            self.history.ends.push((index, number, digest));
+        }
+        self.check_last_requests();
+    }
+}

@@ -1,0 +1,340 @@
+//! Seeds of the simulator, and faults that it must find.
+
+use jindou_replicas::simulate::{Fault, Run, run, trace};
+use jindou_replicas::*;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Runs seeds on all cores until one fails. Returns the least seed that failed, and the sum over all others.
+fn seeds(
+    range: std::ops::Range<u64>,
+    fault: Option<Fault>,
+    threads: usize,
+) -> (Option<(u64, Run)>, Sums) {
+    let next = AtomicU64::new(range.start);
+    let end = AtomicU64::new(range.end);
+    let work = || {
+        let mut failed: Option<(u64, Run)> = None;
+        let mut sums = Sums::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end.load(Ordering::Relaxed) {
+                return (failed, sums);
+            }
+            let run = run(seed, fault);
+            match run.violation {
+                Some(_) => {
+                    end.fetch_min(seed, Ordering::Relaxed);
+                    failed = Some((seed, run));
+                }
+                None => sums.add(&run),
+            }
+        }
+    };
+    let all: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    let mut total = Sums::default();
+    let mut least = None;
+    for (failed, sums) in all {
+        total.join(&sums);
+        least = match (least, failed) {
+            (Some((a, x)), Some((b, y))) => Some(if a < b { (a, x) } else { (b, y) }),
+            (a, b) => a.or(b),
+        };
+    }
+    (least, total)
+}
+
+#[derive(Default, Debug)]
+struct Sums {
+    runs: u64,
+    events: u64,
+    groups: u64,
+    acknowledged: usize,
+    answered: usize,
+    refused: usize,
+    downloads: u64,
+    trimmed: u64,
+}
+
+impl Sums {
+    fn add(&mut self, run: &Run) {
+        self.join(&Self {
+            runs: 1,
+            events: run.events,
+            groups: run.groups,
+            acknowledged: run.acknowledged,
+            answered: run.answered,
+            refused: run.refused,
+            downloads: run.downloads,
+            trimmed: run.trimmed,
+        });
+    }
+
+    fn join(&mut self, other: &Self) {
+        self.runs += other.runs;
+        self.events += other.events;
+        self.groups += other.groups;
+        self.acknowledged += other.acknowledged;
+        self.answered += other.answered;
+        self.refused += other.refused;
+        self.downloads += other.downloads;
+        self.trimmed += other.trimmed;
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    let value = std::env::var(name).ok();
+    value.map_or(default, |text| {
+        text.parse().unwrap_or_else(|_| panic!("{name}={text}"))
+    })
+}
+
+/// The fault that the environment names.
+fn fault_asked_for() -> Option<Fault> {
+    let name = std::env::var("JINDOU_FAULT").ok()?;
+    let fault = Fault::ALL
+        .into_iter()
+        .find(|fault| format!("{fault:?}") == name);
+    Some(fault.unwrap_or_else(|| panic!("JINDOU_FAULT={name}")))
+}
+
+/// A failed seed, and how to look at it.
+fn tell(failed: Option<(u64, Run)>) -> String {
+    failed.map_or_else(String::new, |(seed, run)| {
+        let why = run.violation.unwrap_or_default();
+        format!("seed {seed}: {why}; JINDOU_SEED={seed} … one_seed -- --ignored --nocapture")
+    })
+}
+
+#[test]
+fn guarantees_hold() {
+    let (failed, sums) = seeds(0..200, None, 1);
+    assert!(failed.is_none(), "{}", tell(failed));
+    // What the seeds are for did happen.
+    assert!(
+        sums.groups > 1000 && sums.downloads > 10 && sums.trimmed > 100,
+        "{sums:?}"
+    );
+    assert!(sums.answered > 10 * sums.refused, "{sums:?}");
+}
+
+/// The first seed that finds each fault. After a change of machine or simulator other seeds find them:
+/// `planted_faults_are_found` prints which.
+#[test]
+fn planted_faults_are_found_in_their_seeds() {
+    let table = [
+        (Fault::NextNumberAfterUnknown, 0),
+        (Fault::NotEvaluatedAgain, 6),
+        (Fault::NoProof, 1089),
+        (Fault::TrimsBelowNewest, 465),
+        (Fault::TrimsTheYoung, 532),
+        (Fault::KeysForgotten, 1),
+        (Fault::ProposedIsRead, 0),
+        (Fault::HeardIsApplied, 5),
+        (Fault::StrictLooksBefore, 401),
+        (Fault::AnsweredUnheard, 2),
+        (Fault::UnknownIsNotDone, 0),
+        (Fault::ExistsIsOurs, 5),
+        (Fault::BeatsAreFresh, 6),
+    ];
+    assert_eq!(table.map(|(fault, _)| fault), Fault::ALL);
+    for (fault, seed) in table {
+        let found = run(seed, Some(fault)).violation;
+        assert!(found.is_some(), "{fault:?} is not found in seed {seed}");
+        assert_eq!(run(seed, None).violation, None, "seed {seed}");
+    }
+}
+
+#[test]
+fn a_seed_replays_to_the_byte() {
+    for seed in 0..8 {
+        let first = trace(seed, None);
+        assert_eq!(first, trace(seed, None));
+        assert_eq!(first.0, run(seed, None));
+    }
+}
+
+/// Prints what happens in a seed, with the fault of `JINDOU_FAULT`.
+#[test]
+#[ignore = "for people"]
+fn one_seed() {
+    let name = std::env::var("JINDOU_FAULT").unwrap_or_default();
+    let fault = Fault::ALL
+        .into_iter()
+        .find(|fault| format!("{fault:?}") == name);
+    let (run, lines) = trace(number("JINDOU_SEED", 0), fault);
+    println!("{}\n{run:?}", lines.join("\n"));
+}
+
+/// Messages, names and objects from outside, with numbers at the ends of their range, and a clock that jumps: the machine
+/// neither panics nor finds itself in a state that must not be.
+#[test]
+fn rubbish_from_outside_does_no_harm() {
+    for seed in 0..300_u64 {
+        let mut random = (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_u64);
+        let mut next = move |end: u64| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random % end
+        };
+        let author = |name: &str, start| Author {
+            server: name.into(),
+            start,
+        };
+        let me = author("a", 1);
+        let mut machine = Machine::new(Settings::default(), 7, me, seed, Time(0));
+        let base = (next(2) == 0).then(Base::default);
+        let mut actions = Vec::new();
+        machine
+            .handle(Time(0), Event::Opened(base), &mut actions)
+            .unwrap();
+        let (mut time, mut look) = (0, 0);
+        for _ in 0..300 {
+            let numbers = [
+                0,
+                1,
+                2,
+                3,
+                4,
+                5,
+                1 << 62,
+                (1 << 62) + 1,
+                u64::MAX - 1,
+                u64::MAX,
+            ];
+            let mut number = || numbers[next(numbers.len() as u64) as usize];
+            let (n, m, k) = (number(), number(), number());
+            let peer: ServerName = ["a", "b", "c"][next(3) as usize].into();
+            let record = Record {
+                key: RequestKey(u128::from(n)),
+                report: [1].into(),
+                bytes: [2].into(),
+            };
+            let group = Group {
+                number: m,
+                author: author(&peer, next(2)),
+                records: vec![record; next(3) as usize],
+            };
+            let bytes = group.write(7 + next(20) / 19).unwrap();
+            for action in actions.drain(..) {
+                if let Action::List { look: number, .. } = action {
+                    look = number;
+                }
+            }
+            let echo = Some(Echo {
+                start: next(3),
+                clock: Time(n),
+            });
+            let fetch = match next(2) {
+                0 => Fetch::Group(m),
+                _ => Fetch::Span(n, m),
+            };
+            let event = match next(14) {
+                0 => Event::Peers(vec![peer]),
+                1 => Event::Update(RequestKey(u128::from(n)), [].into()),
+                2 => Event::Read(n, Consistency::AtLeast(m)),
+                3 => Event::Put(
+                    n,
+                    1,
+                    [PutResult::Created, PutResult::Exists][next(2) as usize],
+                ),
+                4 => Event::Listed(look, None),
+                5 => Event::Listed(
+                    look,
+                    Some(Listing {
+                        log: vec![
+                            Name::Group(n).text(7),
+                            Name::Span(m, k).text(7),
+                            format!("log/{n}"),
+                        ],
+                        bases: vec![Name::Base(k).text(7), "base/".into()],
+                    }),
+                ),
+                6 => Event::Fetched(fetch, Fetched::Missing),
+                7 => Event::Fetched(fetch, Fetched::Bytes(bytes)),
+                8 => Event::Fetched(
+                    fetch,
+                    Fetched::Bytes(bytes[..next(bytes.len() as u64) as usize].into()),
+                ),
+                9 => Event::Downloaded(Some(Base {
+                    number: n,
+                    keys: Vec::new(),
+                })),
+                10 => Event::Evaluated(
+                    next(4),
+                    Evaluation::Record {
+                        bytes: [].into(),
+                        report: [].into(),
+                    },
+                ),
+                11 => Event::Received(peer, Message::Proposed(group.into())),
+                12 => Event::Received(peer, Message::Committed(m, Some(group.author))),
+                _ => Event::Received(
+                    peer,
+                    match next(4) {
+                        0 => Message::Heard(n),
+                        1 => Message::Forward(RequestKey(u128::from(m)), [].into(), echo),
+                        2 => Message::NotHere(RequestKey(u128::from(m)), n, true),
+                        _ => Message::Beat(Beat {
+                            start: next(3),
+                            clock: Time(m),
+                            echo,
+                            committed: k,
+                            heard: n,
+                            age: Some([Duration::ZERO, Duration::MAX][next(2) as usize]),
+                            draining: next(2) == 0,
+                        }),
+                    },
+                ),
+            };
+            time = match next(30) {
+                0 => n,
+                _ => time.saturating_add(next(1 << 20)),
+            };
+            machine.handle(Time(time), event, &mut actions).unwrap();
+        }
+    }
+}
+
+#[test]
+#[ignore = "minutes"]
+fn guarantees_hold_in_many_seeds() {
+    let from = number("JINDOU_SEED", 0);
+    let count = number("JINDOU_RUNS", 10_000);
+    let begun = Instant::now();
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let (failed, sums) = seeds(from..from + count, None, threads);
+    println!("{sums:?} in {:?} on {threads} threads", begun.elapsed());
+    assert!(failed.is_none(), "{}", tell(failed));
+}
+
+#[test]
+#[ignore = "a minute"]
+fn planted_faults_are_found() {
+    let count = number("JINDOU_RUNS", 2000);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut missed = Vec::new();
+    let asked = fault_asked_for();
+    for fault in Fault::ALL
+        .into_iter()
+        .filter(|fault| asked.is_none_or(|asked| asked == *fault))
+    {
+        let begun = Instant::now();
+        match seeds(0..count, Some(fault), threads).0 {
+            Some((seed, run)) => println!(
+                "{fault:?}: seed {seed} in {:?}: {}",
+                begun.elapsed(),
+                run.violation.unwrap_or_default()
+            ),
+            None => missed.push(fault),
+        }
+    }
+    assert!(missed.is_empty(), "not found in {count} seeds: {missed:?}");
+}
