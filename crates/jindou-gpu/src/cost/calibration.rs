@@ -77,7 +77,7 @@ impl Calibration {
     }
 
     /// Lowers figures that cannot be: sectors without order are not read faster than in order, nor in more memory faster
-    /// than in less, and the link does not give more than the memory behind it takes. Returns a sentence for each figure
+    /// than in less, and the link does not give more than the device's memory takes. Returns a sentence for each figure
     /// that was more than a tenth too high, as noise makes none.
     pub fn mend(&mut self) -> Vec<String> {
         let mut refused = Vec::new();
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(c.random_in(17.2e9), 0.86e12);
         assert_eq!(c.random_in(3.1e7), 2.04e12);
         assert!(c.mend().is_empty());
-        // Noise is no reason to say anything, and figures that are too high by it are lowered all the same.
+        // Of noise nothing is said, and figures that are too high by it are lowered all the same.
         c.random = vec![(1e7, 4.2e12), (1e9, 4.3e12)];
         assert!(c.mend().is_empty());
         assert!(c.random.iter().all(|p| p.1 == c.stream));

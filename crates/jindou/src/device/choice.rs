@@ -184,7 +184,10 @@ fn explaining_says_at_once_what_is_known() {
         auto,
         "gpu: it is being opened, if there is one\nchosen: the CPU, until then\n"
     );
-    assert!(demanded.contains("chosen: the GPU, which is required"), "{demanded}");
+    assert!(
+        demanded.contains("chosen: the GPU, which is required"),
+        "{demanded}"
+    );
     assert!(!runtime.wait_for_gpu(Duration::from_millis(1)));
     // Who wants to can wait.
     assert!(runtime.wait_for_gpu(Duration::from_secs(60)));
@@ -192,7 +195,10 @@ fn explaining_says_at_once_what_is_known() {
     assert!(text.contains("\ngpu: about "), "{text}");
     plan.weight = Weight::Light;
     let text = devices.explain(&plan, &snapshot, GpuChoice::On, 1);
-    assert!(text.ends_with("the CPU, since the query is light\n"), "{text}");
+    assert!(
+        text.ends_with("the CPU, since the query is light\n"),
+        "{text}"
+    );
     // Where there is none, there is nothing to wait for, and nothing to say.
     let none = LazyGpu::with_opener(
         Box::new(|| Err("no GPU is used: a test".into())),
@@ -200,7 +206,12 @@ fn explaining_says_at_once_what_is_known() {
     );
     let runtime = Runtime::with_devices(Devices::with(vec![none]));
     assert!(runtime.wait_for_gpu(Duration::from_secs(60)));
-    assert_eq!(runtime.devices().explain(&plan, &snapshot, GpuChoice::Auto, 1), "");
+    assert_eq!(
+        runtime
+            .devices()
+            .explain(&plan, &snapshot, GpuChoice::Auto, 1),
+        ""
+    );
 }
 
 /// A driver that takes half a second to open: the first queries are the CPU's, at once, and later ones the device's.

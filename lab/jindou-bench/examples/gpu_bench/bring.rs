@@ -123,7 +123,14 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
         let speed = link(&device, &pinned, o.repeat)?;
         goal = Goal::AtLeast(PART * speed / 1e9);
         let more = json!({ "mb": bytes as f64 / 1e6 });
-        say_figure(o, "the link, from pinned memory", "GB/s", None, Some(speed / 1e9), more);
+        say_figure(
+            o,
+            "the link, from pinned memory",
+            "GB/s",
+            None,
+            Some(speed / 1e9),
+            more,
+        );
         let lists = lists(&snapshot, bytes);
         let mut threads = 1;
         while threads <= o.threads && !o.is_over() {
@@ -134,7 +141,9 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             threads *= 2;
         }
     }
-    let heavy = QUERIES.iter().filter(|q| ["L1", "L2", "L7"].contains(&q.name));
+    let heavy = QUERIES
+        .iter()
+        .filter(|q| ["L1", "L2", "L7"].contains(&q.name));
     let texts = heavy.map(|q| (q.name, q.text));
     let mut left_out = vec![];
     for (name, text) in texts.chain([("everything", EVERYTHING)]) {

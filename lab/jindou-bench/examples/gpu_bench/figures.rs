@@ -3,7 +3,7 @@
 use crate::{Options, say};
 use serde_json::{Value, json};
 
-/// What is wanted of a figure.
+/// Bound that a figure should keep.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Goal {
     AtMost(f64),

@@ -52,7 +52,9 @@ impl Client {
     /// Sends a request and reads its answer: status and body.
     pub fn ask(&mut self, request: &[u8]) -> Result<(u16, Vec<u8>)> {
         let stream = self.reader.get_mut();
-        stream.write_all(request).map_err(|e| failed("sending", e))?;
+        stream
+            .write_all(request)
+            .map_err(|e| failed("sending", e))?;
         let status = self.line()?.get(9..12).and_then(|s| s.parse().ok());
         let status = status.ok_or_else(|| failed("reading", "no status line"))?;
         let (mut length, mut is_chunked) = (0, false);

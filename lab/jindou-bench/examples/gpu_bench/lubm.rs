@@ -145,7 +145,13 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
         // Without that of the checksum.
         let own = profile.steps.iter().filter(|s| s.plan_step.is_some());
         let launches: u64 = own.flat_map(|s| &s.kernels).map(|k| k.launches).sum();
-        goals(o, q.name, [median(count), median(sums)], one.min(many), launches);
+        goals(
+            o,
+            q.name,
+            [median(count), median(sums)],
+            one.min(many),
+            launches,
+        );
         say(json!({
             "query": q.name, "rows": first.rows, "cpu_1_ms": one, "cpu_threads": o.threads, "cpu_ms": many,
             "bring_ms": first.profile.bring_seconds * 1e3, "count_ms": median(count), "checksum_ms": median(sums),
@@ -167,7 +173,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
     Ok(right)
 }
 
-/// What is wanted of a query whose segments are all there: milliseconds of a count and of a checksum.
+/// Says the goals of a query whose segments are all there, for the milliseconds of a count and of a checksum.
 fn goals(o: &Options, query: &str, [count, sums]: [f64; 2], cpu: f64, launches: u64) {
     let wanted = match (query, o.universities) {
         ("L1" | "L7", 2560) => Some(Goal::AtMost(0.12)),
@@ -176,7 +182,14 @@ fn goals(o: &Options, query: &str, [count, sums]: [f64; 2], cpu: f64, launches: 
     };
     let what = format!("{query}, checksum");
     if wanted.is_some() {
-        say_figure(o, &what, "ms", wanted, Some(sums), json!({ "query": query, "cpu_ms": cpu }));
+        say_figure(
+            o,
+            &what,
+            "ms",
+            wanted,
+            Some(sums),
+            json!({ "query": query, "cpu_ms": cpu }),
+        );
     }
     if launches == 1 {
         let what = format!("{query}, a count by one kernel");

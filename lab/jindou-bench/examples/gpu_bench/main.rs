@@ -18,7 +18,7 @@
 //! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
 //!
 //! With `--seconds`, a stage begins nothing more after that time, and says what it left out. Lines with a goal say what
-//! is wanted and what is had ([`figures`]); a goal that is missed is no failure, a wrong answer is.
+//! is wanted and what is had ([`figures`]); only a wrong answer is a failure.
 
 mod bring;
 mod figures;
@@ -61,7 +61,7 @@ impl Options {
         std::env::var("JINDOU_GPU").is_ok_and(|d| d == "shim")
     }
 
-    /// What is left of the stage's budget; an hour if it has none.
+    /// Rest of the stage's budget; an hour if it has none.
     fn left(&self) -> Duration {
         let budget = Duration::from_secs_f64(self.seconds.unwrap_or(3600.0));
         budget.saturating_sub(self.began.elapsed())
@@ -74,7 +74,9 @@ impl Options {
     /// Says what a stage did not do within its budget.
     fn say_left_out(&self, left_out: &[String]) {
         if !left_out.is_empty() {
-            say(json!({ "stopped": format!("after {:.1} s", self.began.elapsed().as_secs_f64()), "left_out": left_out }));
+            say(
+                json!({ "stopped": format!("after {:.1} s", self.began.elapsed().as_secs_f64()), "left_out": left_out }),
+            );
         }
     }
 }

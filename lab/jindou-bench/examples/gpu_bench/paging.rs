@@ -29,7 +29,7 @@ const MIX_TIME: Duration = Duration::from_secs(8);
 /// Idle time after which memory would be given back: never, here.
 const IDLE: Duration = Duration::from_secs(600);
 
-/// What the paper says of a query.
+/// The paper's figures of a query.
 struct Paper {
     query: &'static str,
     /// Gigabytes that it wants.
@@ -132,7 +132,10 @@ impl<'o> Stage<'o> {
         let counting = GpuExecutor::limited(Arc::clone(&backend), u64::MAX, IDLE);
         let mut heavy = vec![];
         for paper in &PAPER {
-            let text = QUERIES.iter().find(|q| q.name == paper.query).map(|q| q.text);
+            let text = QUERIES
+                .iter()
+                .find(|q| q.name == paper.query)
+                .map(|q| q.text);
             let text = text.ok_or_else(|| Error::Internal(format!("no query {}", paper.query)))?;
             let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
             let wants = counting.transfers(&plan, &snapshot, 0)?;
@@ -178,7 +181,13 @@ impl<'o> Stage<'o> {
 
     /// Runs a query warm: until it has run twice, then `repeat` times. `cold`: without segments before each run, all of
     /// which count. `None` if it is left to the CPU.
-    fn runs(&mut self, gpu: &GpuExecutor, heavy: usize, what: &str, cold: bool) -> Result<Option<Runs>> {
+    fn runs(
+        &mut self,
+        gpu: &GpuExecutor,
+        heavy: usize,
+        what: &str,
+        cold: bool,
+    ) -> Result<Option<Runs>> {
         let Heavy { plan, right, .. } = &self.heavy[heavy];
         let mut runs = Runs::default();
         let warm_up = if cold { 0 } else { 2 };
@@ -190,7 +199,12 @@ impl<'o> Stage<'o> {
                 gpu.cache().clear();
             }
             let began = Instant::now();
-            let done = gpu.execute(plan, &self.snapshot, ResultUse::Checksum, &GpuOptions::default());
+            let done = gpu.execute(
+                plan,
+                &self.snapshot,
+                ResultUse::Checksum,
+                &GpuOptions::default(),
+            );
             let ms = began.elapsed().as_secs_f64() * 1e3;
             match done {
                 Ok(r) => {
@@ -264,7 +278,14 @@ impl<'o> Stage<'o> {
         computed["computed"] = json!(true);
         let goal = paper.steps[1].map(Goal::AtMost);
         let had = (largest <= blocks).then_some(pattern);
-        say_figure(self.o, &format!("{what}, per pattern"), "ms", goal, had, computed);
+        say_figure(
+            self.o,
+            &format!("{what}, per pattern"),
+            "ms",
+            goal,
+            had,
+            computed,
+        );
         for (i, prefetch) in [(2, false), (3, true)] {
             let options = PagingOptions {
                 prefetch,
@@ -273,7 +294,12 @@ impl<'o> Stage<'o> {
             let gpu = self.executor(Some(memory), options);
             let how = if prefetch { "pipeline" } else { "per block" };
             let mut runs = self.runs(&gpu, heavy, &what, false)?;
-            self.say(&format!("{what}, {how}"), paper.steps[i], runs.as_mut(), more.clone());
+            self.say(
+                &format!("{what}, {how}"),
+                paper.steps[i],
+                runs.as_mut(),
+                more.clone(),
+            );
         }
         Ok(())
     }
@@ -322,7 +348,12 @@ impl<'o> Stage<'o> {
         }
         let mut runs = self.runs(&gpu, heavy, &what, false)?;
         let goal = is_theirs.then_some(paper.servers[1]);
-        self.say(&format!("{what}, rows stay on the card"), goal, runs.as_mut(), more.clone());
+        self.say(
+            &format!("{what}, rows stay on the card"),
+            goal,
+            runs.as_mut(),
+            more.clone(),
+        );
         let (mut ms, mut rows) = (vec![], 0);
         for _ in 0..self.o.repeat.min(7) + 1 {
             rows = 0;
@@ -338,7 +369,14 @@ impl<'o> Stage<'o> {
         let had = median(&mut ms[1..]);
         more["rows"] = json!(rows);
         let goal = is_theirs.then_some(Goal::AtMost(paper.servers[0]));
-        say_figure(self.o, &format!("{what}, rows cross the link"), "ms", goal, Some(had), more);
+        say_figure(
+            self.o,
+            &format!("{what}, rows cross the link"),
+            "ms",
+            goal,
+            Some(had),
+            more,
+        );
         Ok(())
     }
 
@@ -362,7 +400,14 @@ impl<'o> Stage<'o> {
             }
         }
         if runs_there.is_empty() {
-            say_figure(self.o, &what, "ms", None, None, json!({ "figure": 12, "place": "left to the CPU" }));
+            say_figure(
+                self.o,
+                &what,
+                "ms",
+                None,
+                None,
+                json!({ "figure": 12, "place": "left to the CPU" }),
+            );
             return Ok(());
         }
         let (came, wrong) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -377,7 +422,12 @@ impl<'o> Stage<'o> {
                 next += 1 + number % 3;
                 let Heavy { plan, right, .. } = &self.heavy[i];
                 let asked = Instant::now();
-                match gpu.execute(plan, &self.snapshot, ResultUse::Checksum, &GpuOptions::default()) {
+                match gpu.execute(
+                    plan,
+                    &self.snapshot,
+                    ResultUse::Checksum,
+                    &GpuOptions::default(),
+                ) {
                     Ok(r) => {
                         seen.push((i, asked.elapsed().as_secs_f64() * 1e3));
                         came.fetch_add(r.profile.paged_in, Ordering::Relaxed);
@@ -395,10 +445,15 @@ impl<'o> Stage<'o> {
         };
         let client = &client;
         let seen: Vec<(usize, f64)> = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..CLIENTS).map(|n| scope.spawn(move || client(n))).collect();
+            let threads: Vec<_> = (0..CLIENTS)
+                .map(|n| scope.spawn(move || client(n)))
+                .collect();
             let seen: Result<Vec<_>> = threads
                 .into_iter()
-                .map(|t| t.join().unwrap_or_else(|_| Err(Error::Internal("a client panicked".into()))))
+                .map(|t| {
+                    t.join()
+                        .unwrap_or_else(|_| Err(Error::Internal("a client panicked".into())))
+                })
                 .collect();
             seen.map(|s| s.concat())
         })?;
@@ -406,7 +461,11 @@ impl<'o> Stage<'o> {
         let wrong = wrong.into_inner();
         if wrong > 0 {
             self.right = false;
-            say_wrong(&what, "the CPU's rows and checksums", &format!("{wrong} others"));
+            say_wrong(
+                &what,
+                "the CPU's rows and checksums",
+                &format!("{wrong} others"),
+            );
         }
         let (mut logs, mut queries) = ([0.0; 2], 0.0);
         for i in 0..self.heavy.len() {
@@ -423,7 +482,14 @@ impl<'o> Stage<'o> {
             queries += 1.0;
             let name = self.heavy[i].paper.query;
             let more = json!({ "figure": 12, "query": name, "runs": ms.len(), "p99_ms": last, "deciles_ms": cdf });
-            say_figure(self.o, &format!("{what}, {name}, median"), "ms", None, Some(median), more);
+            say_figure(
+                self.o,
+                &format!("{what}, {name}, median"),
+                "ms",
+                None,
+                Some(median),
+                more,
+            );
         }
         let mean = |log: f64| (queries > 0.0).then(|| (log / queries).exp());
         let more = json!({

@@ -2,9 +2,7 @@
 
 use crate::figures::{Goal, say_figure, say_wrong};
 use crate::{Options, median};
-use jindou::{
-    Database, GpuChoice, OpenOptions, QueryOptions, ResultFormat, ResultWriter, Runtime,
-};
+use jindou::{Database, GpuChoice, OpenOptions, QueryOptions, ResultFormat, ResultWriter, Runtime};
 use jindou_model::Result;
 use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
@@ -12,7 +10,7 @@ use std::io::Write;
 use std::time::Instant;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// What `auto` may take, of the better of both.
+/// Part that `auto` may take of the better time of both.
 const SLACK: f64 = 1.1;
 
 /// Counts bytes and forgets them.
@@ -89,7 +87,9 @@ pub fn measure(o: &Options) -> Result<bool> {
                 left_out.push(what);
                 continue;
             }
-            let options = QueryOptions::default().with_threads(o.threads).with_gpu(choice);
+            let options = QueryOptions::default()
+                .with_threads(o.threads)
+                .with_gpu(choice);
             // The first run brings the segments; its lines are compared.
             let (seen, first) = written(&db, q.text, &options, Lines::default())?;
             let seen = (seen.lines, seen.sum);
@@ -97,7 +97,11 @@ pub fn measure(o: &Options) -> Result<bool> {
             let want = *lines.get_or_insert((known.unwrap_or(seen.0), seen.1));
             if seen != want {
                 right = false;
-                say_wrong(&what, &format!("{want:?} lines and sum"), &format!("{seen:?}"));
+                say_wrong(
+                    &what,
+                    &format!("{want:?} lines and sum"),
+                    &format!("{seen:?}"),
+                );
             }
             let (mut ms, mut bytes) = (vec![], 0);
             for _ in 0..o.repeat {

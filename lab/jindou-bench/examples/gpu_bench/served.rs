@@ -23,7 +23,8 @@ const LIGHT_CLIENTS: usize = 4;
 const CONSTANTS: usize = 500;
 /// The longest time for the clients together.
 const TOGETHER: Duration = Duration::from_secs(8);
-/// What `auto` may take, and must reach, of the better of both; and what light queries keep beside a card's.
+/// Part that `auto` may take of the better time of both, and must reach of the better rate; part of their rate that light
+/// queries keep alongside a card's.
 const SLACK: f64 = 1.1;
 const KEPT: f64 = 0.8;
 
@@ -34,7 +35,9 @@ struct HeavyQuery {
 }
 
 fn heavy_queries() -> Vec<HeavyQuery> {
-    let counts = QUERIES.iter().filter(|q| ["L1", "L2", "L7"].contains(&q.name));
+    let counts = QUERIES
+        .iter()
+        .filter(|q| ["L1", "L2", "L7"].contains(&q.name));
     let counts = counts.map(|q| (q.name, counted(q.text)));
     let served = SERVED.lines().filter_map(|l| l.split_once('\t'));
     let served = served.map(|(name, text)| (name, text.to_owned()));
@@ -50,7 +53,11 @@ fn heavy_queries() -> Vec<HeavyQuery> {
 fn counted(text: &str) -> String {
     match (text.find("SELECT"), text.find("WHERE")) {
         (Some(select), Some(wher)) => {
-            format!("{}SELECT (COUNT(*) AS ?n) {}", &text[..select], &text[wher..])
+            format!(
+                "{}SELECT (COUNT(*) AS ?n) {}",
+                &text[..select],
+                &text[wher..]
+            )
         }
         _ => text.to_owned(),
     }
@@ -66,7 +73,7 @@ fn light_requests(universities: u32) -> Vec<Vec<u8>> {
     out
 }
 
-/// What the clients together got.
+/// Answers that the clients together got.
 struct Together {
     heavy_a_second: f64,
     light_a_second: f64,
@@ -112,9 +119,10 @@ fn together(
     let seen: Vec<Vec<f64>> = std::thread::scope(|scope| {
         let clients = (0..HEAVY + LIGHT_CLIENTS).map(|n| scope.spawn(move || client(n)));
         let clients: Vec<_> = clients.collect();
-        let joined = clients
-            .into_iter()
-            .map(|c| c.join().unwrap_or_else(|_| Err(failed("a client", "panicked"))));
+        let joined = clients.into_iter().map(|c| {
+            c.join()
+                .unwrap_or_else(|_| Err(failed("a client", "panicked")))
+        });
         joined.collect::<Result<_>>()
     })?;
     let seconds = began.elapsed().as_secs_f64();
@@ -190,14 +198,22 @@ impl Served<'_> {
                 ("on", _) if self.o.universities == 10_240 => recorded.map(Goal::AtMost),
                 _ => None,
             };
-            let more = json!({ "query": name, "gpu": how, "threads": self.o.threads, "runs": runs });
+            let more =
+                json!({ "query": name, "gpu": how, "threads": self.o.threads, "runs": runs });
             say_figure(self.o, &what, "ms", goal, Some(had), more.clone());
-            // Nobody waits for the device but who demands it.
+            // Only queries that demand the device wait for it.
             let goal = match (how, before.0) {
                 ("auto", Some(off)) => Some(Goal::AtMost(2.0 * off.max(1.0))),
                 _ => None,
             };
-            say_figure(self.o, &format!("{what}, first time"), "ms", goal, Some(first), more);
+            say_figure(
+                self.o,
+                &format!("{what}, first time"),
+                "ms",
+                goal,
+                Some(first),
+                more,
+            );
             if how == "off" {
                 self.before.first[i] = Some(first);
             }
@@ -228,7 +244,12 @@ impl Served<'_> {
         say("mixed, heavy answers", "1/s", heavy_goal, t.heavy_a_second);
         say("mixed, light answers", "1/s", rate, t.light_a_second);
         say("mixed, light queries' median", "ms", None, t.light_median);
-        say("mixed, light queries' 99th percentile", "ms", slowest, t.light_p99);
+        say(
+            "mixed, light queries' 99th percentile",
+            "ms",
+            slowest,
+            t.light_p99,
+        );
         self.before.heavy = before.max(t.heavy_a_second);
         if how == "off" {
             self.before.light = Some((t.light_a_second, t.light_p99));

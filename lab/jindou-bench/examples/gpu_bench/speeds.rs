@@ -22,7 +22,14 @@ pub fn measure(device: &Arc<Device>, o: &Options) -> Result<bool> {
     let all: Vec<&String> = refused.iter().chain(&quick_refused).collect();
     let count = Some(all.len() as f64);
     let more = json!({ "refused": all });
-    say_figure(o, "speeds that cannot be", "figures", Some(Goal::AtMost(0.0)), count, more);
+    say_figure(
+        o,
+        "speeds that cannot be",
+        "figures",
+        Some(Goal::AtMost(0.0)),
+        count,
+        more,
+    );
     for (what, slow, fast) in [
         ("streaming", quick.stream, speeds.stream),
         ("copies to the device", quick.upload, speeds.upload),
