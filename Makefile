@@ -9,7 +9,7 @@ JINDOU := target/release/jindou
 # shared dependencies are the same and nothing is compiled twice.
 TARGETS := --workspace --lib --bins --tests --locked
 
-.PHONY: release build demo site test lint built unit documents page page-browser python test-long bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint built unit documents page page-browser python tools demo-check test-long bench bench-quick fuzz needs needs-test
 
 # LINT=compile: Clippy reads what is compiled while it is compiled, as continuous integration has it. That takes less time where nothing
 # is compiled yet, and keeps such builds apart from others.
@@ -38,8 +38,14 @@ demo: build
 site:
 	@scripts/site.sh
 
-# With `make -j3 -O`, what does not depend on something else runs at the same time.
+# With `make -j4 -Oline`, what does not depend on something else runs at the same time. AFTER=unit: what is not a test program of Cargo's
+# waits for those, since some of them measure times. TOOLS=tools: what is missing is installed first.
 test: lint page unit documents page-browser python
+
+# What tests need besides a compiler.
+tools:
+	@.ci/tools >tools.log 2>&1 || { cat tools.log; exit 1; }
+	@rm -f tools.log
 
 lint: needs-test
 	@scripts/words.sh
@@ -51,30 +57,36 @@ lint: needs-test
 built: needs-test
 	cargo build $(TARGETS) $(ALSO) $(PROFILE)
 
-unit: built
-	scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
+unit: built $(TOOLS)
+	PROPTEST_CASES=128 scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
 
 # What the documentation says, and whether the library builds with its own features alone.
-documents: built
+documents: built $(AFTER)
 	cargo test --workspace --doc --locked $(PROFILE)
 	cargo check -p jindou --locked $(PROFILE)
 	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
-page:
+page: $(TOOLS)
 	@scripts/page-test.sh sources
 
 # The page in a browser, before the program that `built` has built (where Node and Chromium are installed).
-page-browser: built page
+page-browser: built page $(AFTER)
 	@scripts/page-test.sh browser "$(PROFILE)"
 
 # The Python package as `built` has built it (where Python 3 with venv is installed and PyPI can be reached).
-python: built
+python: built $(AFTER)
 	@scripts/python-test.sh "$(PROFILE)"
+
+# The demo with the program that `make PROFILE="--profile ci" built` builds.
+demo-check: built $(AFTER)
+	@scripts/demo.sh target/ci/jindou >demo.log 2>&1 || { cat demo.log; exit 1; }
+	@rm -f demo.log
+	@echo "demo: passed"
 
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
 test-long: build
-	cargo test --workspace --release --locked -- --include-ignored
+	PROPTEST_CASES=1024 cargo test --workspace --release --locked -- --include-ignored
 
 # The figures of docs/performance.md: LUBM at the scale in UNIVERSITIES (default 160).
 bench: build

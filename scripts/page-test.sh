@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Checks the page that browsers get.
+#   page-test.sh install            what the other two need
 #   page-test.sh sources            types, unit tests, and whether crates/jindou-server/src/page is what web/ builds
 #   page-test.sh browser [PROFILE]  the page in Chromium, before target/…/jindou of cargo's PROFILE ("", --release, "--profile ci")
 # Without Node 20, or for `browser` without Chromium, it says so and does nothing, unless JINDOU_PAGE=1 demands it.
@@ -26,6 +27,7 @@ if ! cmp -s package-lock.json node_modules/.jindou-lock; then
 fi
 
 case "${1:-sources}" in
+install) ;;
 sources)
   npm run --silent check
   node build.mjs --tests
@@ -33,7 +35,7 @@ sources)
   echo "page: sources passed"
   ;;
 browser)
-  chromium=${JINDOU_CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
+  chromium=${JINDOU_CHROMIUM:-$(command -v chromium-headless-shell || command -v chromium || command -v chromium-browser || command -v google-chrome || true)}
   [ -n "$chromium" ] || without "Chromium is not installed (Debian: apt-get install chromium)"
   case "${2:-}" in
   *--release*) folder=release ;;
@@ -46,7 +48,7 @@ browser)
   echo "page: browser passed"
   ;;
 *)
-  echo "usage: page-test.sh sources | browser [PROFILE]" >&2
+  echo "usage: page-test.sh install | sources | browser [PROFILE]" >&2
   exit 2
   ;;
 esac

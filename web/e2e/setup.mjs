@@ -1,6 +1,6 @@
 // A server with data of its own, and a browser in front of it.
 //   JINDOU_BIN       the program (else the newest of target/{release,ci,debug}/jindou)
-//   JINDOU_CHROMIUM  the browser (else chromium, chromium-browser or google-chrome on the path)
+//   JINDOU_CHROMIUM  the browser (else chromium-headless-shell, chromium, chromium-browser or google-chrome on the path)
 //   JINDOU_SOURCES   if set, the page is what lies in crates/jindou-server/src/page, whatever the program has in it
 //   JINDOU_SHOTS     a folder for pictures
 import { chromium } from "playwright-core";
@@ -23,7 +23,7 @@ function program() {
 
 function browserPath() {
   if (process.env.JINDOU_CHROMIUM) return process.env.JINDOU_CHROMIUM;
-  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+  for (const name of ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"]) {
     const found = spawnSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).stdout.trim();
     if (found) return found;
   }

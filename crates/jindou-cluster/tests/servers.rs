@@ -36,8 +36,16 @@ fn ucx() -> bool {
     }
 }
 
+/// Bytes that repeat after 64 KiB, made quickly: tests are not optimised.
 fn pattern(len: usize) -> Vec<u8> {
-    (0..len).map(|i| (i * 31 + i / 256) as u8).collect()
+    let mut bytes: Vec<u8> = (0..len.min(1 << 16))
+        .map(|i| (i * 31 + i / 256) as u8)
+        .collect();
+    while bytes.len() < len {
+        let more = bytes.len().min(len - bytes.len());
+        bytes.extend_from_within(..more);
+    }
+    bytes
 }
 
 /// Answers a message of a length and some bytes with that many bytes, and the length of the others.
@@ -59,7 +67,7 @@ impl Posts for Echo {
 
 fn ask_echo(from: &Servers, shard: u32, sent: usize, wanted: usize) -> Result<()> {
     let mut message = (wanted as u64).to_le_bytes().to_vec();
-    message.resize(8 + sent, 7);
+    message.extend_from_slice(&vec![7; sent]);
     let token = CancelToken::with_deadline(WAIT);
     let mut want = pattern(wanted);
     want.extend_from_slice(&(sent as u64).to_le_bytes());
@@ -471,7 +479,7 @@ fn a_request_that_is_given_up_leaves_the_lane_to_others() {
     with_lanes(&both);
     let mut message = 5_u64.to_le_bytes().to_vec();
     let short = ShardRequest::Post(message.clone());
-    message.resize(60 << 20, 7);
+    message.extend_from_slice(&vec![7; 60 << 20]);
     let long = ShardRequest::Post(message);
     // Over before it is sent, in the middle of its parts, and while its reply is awaited.
     for i in 0..16 {

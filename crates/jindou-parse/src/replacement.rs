@@ -2,7 +2,7 @@
 
 use crate::Sources;
 use jindou_model::{
-    Error, Location, PrefixPlace, Progress, QuadBatch, QuadSink, QuadSource, Result,
+    Error, Location, Progress, QuadBatch, QuadSink, QuadSource, Result, prefixes::PrefixPlace,
 };
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 

@@ -406,7 +406,7 @@ fn an_ugly_graph_survives_every_format() {
 
 #[test]
 fn documents_of_the_w3c_convert_to_the_same() {
-    converted_documents(3);
+    converted_documents(10);
 }
 
 #[test]

@@ -351,6 +351,17 @@ fn many_at_once() {
 /// Small texts of many kinds: quick, and not at the limits.
 #[test]
 fn small_texts_of_all_kinds() {
+    small_texts(number("JINDOU_STEP", 2));
+}
+
+#[test]
+#[ignore = "half a minute: each kind"]
+fn small_texts_of_each_kind() {
+    small_texts(1);
+}
+
+/// Throws one shape of `step`.
+fn small_texts(step: usize) {
     let (mut server, bounds) = started(&[]);
     let bounds = Bounds {
         late: Duration::from_secs(5),
@@ -360,10 +371,7 @@ fn small_texts_of_all_kinds() {
     let mut all = shapes::queries();
     all.extend(shapes::updates());
     all.extend(shapes::documents());
-    let some: Vec<Shape> = chosen(all)
-        .into_iter()
-        .step_by(number("JINDOU_STEP", 1))
-        .collect();
+    let some: Vec<Shape> = chosen(all).into_iter().step_by(step).collect();
     none(&throw_all(&mut server, &some, |_| 20_000, &bounds));
 }
 

@@ -185,7 +185,7 @@ fn plans_mean_what_spareval_says() {
 
 #[test]
 fn plans_of_comparisons_mean_what_spareval_says() {
-    let matched = run(1, 60, 20, COMPARING);
+    let matched = run(1, 40, 20, COMPARING);
     for kind in ["Inner", "Left", "Semi", "Anti", "Mark"] {
         for by in ["Term", "Value", "Order", "either"] {
             let way = format!("{kind} by {by}");

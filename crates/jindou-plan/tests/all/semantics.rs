@@ -150,7 +150,7 @@ fn from_named_holds_for_graphs_bound_elsewhere() {
 
 #[test]
 fn plans_mean_what_queries_mean() {
-    run(1, 24, 100);
+    run(1, 12, 100);
 }
 
 /// The same for longer: `cargo test --release -- --ignored`.

@@ -28,7 +28,7 @@ mod xml;
 
 use client::{Answer, escape, request};
 use jindou::parse::{Format, Sources};
-use jindou::{Database, LoadOptions, Progress};
+use jindou::{Database, LoadOptions, OpenOptions, Progress, Runtime};
 use jindou_server::{Server, ServerOptions};
 use std::sync::OnceLock;
 use tempfile::TempDir;
@@ -59,8 +59,11 @@ pub(crate) fn store(trig: &str) -> Store {
         .expect("sources");
     let options = LoadOptions::default().with_threads(1).with_memory(1 << 30);
     Database::load(&dir, &sources, &options, &Progress::default()).expect("a load");
+    // Tests share stores and run side by side: no one's endless queries may take all places to compute in.
+    let runtime = Runtime::builder().threads(16).build();
+    let options = OpenOptions::default().with_runtime(runtime);
     Store {
-        db: Database::open(&dir).expect("a store"),
+        db: Database::open_with(&dir, &options).expect("a store"),
         folder,
     }
 }

@@ -69,8 +69,7 @@ fn metrics_count_what_happened() {
 
 #[test]
 fn a_query_that_is_measured_shows_its_steps_while_it_runs() {
-    // Each of the endless queries below has a place to compute in: one that has given its place back may otherwise wait for another's end.
-    let server = serve(thousand(), options().with_threads(4));
+    let server = serve(thousand(), options());
     let get = |target: &str| request(server.address(), "GET", target, &[], b"");
     let long = format!("/query?profile=true&tag={}&query=x", "t".repeat(65));
     assert_eq!(get(&long).status, 400);

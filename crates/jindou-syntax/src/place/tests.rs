@@ -326,12 +326,12 @@ fn long_texts_take_linear_time() {
             "SELECT * { ?x a:p ",
             "SELECT * { FILTER(",
         ] {
-            let text = head.to_owned() + &part.repeat(200_000 / part.len());
+            let text = head.to_owned() + &part.repeat(50_000 / part.len());
             let start = Instant::now();
             let _ = place(&text, "");
             let _ = place(&text, &text);
             let took = start.elapsed();
-            assert!(took < Duration::from_secs(2), "{head}{part}: {took:?}");
+            assert!(took < Duration::from_millis(500), "{head}{part}: {took:?}");
         }
     }
 }
