@@ -116,31 +116,14 @@ fn fill(to: &mut [u8], from: &[&[u8]], threads: usize, repeat: usize) -> f64 {
 pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     let snapshot = Snapshot::of_base(open(&o.store)?);
     let bytes = if o.is_shim() { SHIM_BYTES } else { BYTES };
-    let goal;
-    {
+    let speed = {
         let device = Device::new(Arc::clone(backend));
-        let mut pinned = Pinned::new(&device, bytes)?;
-        let speed = link(&device, &pinned, o.repeat)?;
-        goal = Goal::AtLeast(PART * speed / 1e9);
-        let more = json!({ "mb": bytes as f64 / 1e6 });
-        say_figure(
-            o,
-            "the link, from pinned memory",
-            "GB/s",
-            None,
-            Some(speed / 1e9),
-            more,
-        );
-        let lists = lists(&snapshot, bytes);
-        let mut threads = 1;
-        while threads <= o.threads && !o.is_over() {
-            let speed = fill(pinned.bytes(), &lists, threads, o.repeat.min(5));
-            let what = format!("store to pinned memory, {threads} threads");
-            let more = json!({ "threads": threads });
-            say_figure(o, &what, "GB/s", Some(goal), Some(speed / 1e9), more);
-            threads *= 2;
-        }
-    }
+        link(&device, &Pinned::new(&device, bytes)?, o.repeat)?
+    };
+    let goal = Goal::AtLeast(PART * speed / 1e9);
+    let more = json!({ "mb": bytes as f64 / 1e6 });
+    let (what, had) = ("the link, from pinned memory", Some(speed / 1e9));
+    say_figure(o, what, "GB/s", None, had, more);
     let heavy = QUERIES
         .iter()
         .filter(|q| ["L1", "L2", "L7"].contains(&q.name));
@@ -156,7 +139,8 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             profile: true,
             ..GpuOptions::default()
         };
-        // A device without segments each time. In the first run the process has not touched the store's pages either.
+        // A device without segments each time. In the first run the process has not touched the pages of the store's
+        // files either, but for those of the queries before.
         let (mut seconds, mut brought) = (vec![], 0);
         for _ in 0..o.repeat.min(5) + 1 {
             if !seconds.is_empty() && o.is_over() {
@@ -186,6 +170,29 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             say_figure(o, &what, "GB/s", Some(goal), had, more);
         }
     }
+    filling(backend, &snapshot, bytes, goal, o)?;
     o.say_left_out(&left_out);
     Ok(true)
+}
+
+/// How fast some threads fill pinned memory from the store's files.
+fn filling(
+    backend: &Arc<dyn Backend>,
+    snapshot: &Snapshot,
+    bytes: usize,
+    goal: Goal,
+    o: &Options,
+) -> Result<()> {
+    let device = Device::new(Arc::clone(backend));
+    let mut pinned = Pinned::new(&device, bytes)?;
+    let lists = lists(snapshot, bytes);
+    let mut threads = 1;
+    while threads <= o.threads && !o.is_over() {
+        let speed = fill(pinned.bytes(), &lists, threads, o.repeat.min(5));
+        let what = format!("store to pinned memory, {threads} threads");
+        let more = json!({ "threads": threads });
+        say_figure(o, &what, "GB/s", Some(goal), Some(speed / 1e9), more);
+        threads *= 2;
+    }
+    Ok(())
 }
