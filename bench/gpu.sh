@@ -76,6 +76,7 @@ outcome() {
   note=
   [ "$2" -eq 124 ] && note='stopped from outside'
   [ "$stopped" -gt 0 ] && note='stopped at its budget'
+  [ "$2" -eq 124 ] && [ "$3" -eq 0 ] && note='not begun'
   printf '%-12s %4s %5s s %5s met %5s missed  %s\n' "$1" "$2" "$3" "$met" "$missed" "$note" >> "$OUT/stages"
   if [ "$2" -ne 0 ]; then
     failed=$((failed + 1))
