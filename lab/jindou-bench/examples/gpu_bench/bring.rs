@@ -4,7 +4,6 @@
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, seconds_between};
 use jindou_gpu::{Backend, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse};
-use jindou_graph::Graph;
 use jindou_model::{Direction, Error, PredicateId, Result};
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{Snapshot, open};

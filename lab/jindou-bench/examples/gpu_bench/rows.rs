@@ -54,7 +54,7 @@ impl Write for Lines {
     }
 }
 
-fn written<W: Write>(
+fn written<W: Write + Send>(
     db: &Database,
     text: &str,
     options: &QueryOptions,
