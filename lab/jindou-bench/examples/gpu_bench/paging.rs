@@ -244,7 +244,7 @@ impl<'o> Stage<'o> {
             more["runs"] = json!(r.ms.len());
             median(&mut r.ms)
         });
-        if had.is_none() {
+        if had.is_none() && more["place"].is_null() {
             more["place"] = json!("left to the CPU");
         }
         say_figure(self.o, what, "ms", paper.map(Goal::AtMost), had, more);
@@ -278,11 +278,15 @@ impl<'o> Stage<'o> {
         };
         let (cold_ms, warm_ms) = (median(&mut cold.ms), median(&mut warm.ms));
         let fits = query <= blocks;
+        let mut whole = more.clone();
+        if !fits {
+            whole["place"] = json!("does not fit");
+        }
         self.say(
             &format!("{what}, per query"),
             paper.steps[0],
             Some(&mut cold).filter(|_| fits),
-            more.clone(),
+            whole,
         );
         // Jindou has no such mode: the same bytes a millisecond for each step's segments, and the time of the steps.
         let pattern = warm_ms + (cold_ms - warm_ms).max(0.0) * every as f64 / query.max(1) as f64;
@@ -290,6 +294,9 @@ impl<'o> Stage<'o> {
         computed["computed"] = json!(true);
         let goal = paper.steps[1].map(Goal::AtMost);
         let had = (largest <= blocks).then_some(pattern);
+        if had.is_none() {
+            computed["place"] = json!("does not fit");
+        }
         say_figure(
             self.o,
             &format!("{what}, per pattern"),
