@@ -173,7 +173,7 @@ impl<'o> Stage<'o> {
     /// True if the rest of the budget is the mix's; then this is left out.
     fn is_late(&mut self, what: &str) -> bool {
         let budget = self.o.seconds.unwrap_or(3600.0);
-        let is_late = self.o.left().as_secs_f64() < MIX * budget;
+        let is_late = self.o.left().as_secs_f64() <= MIX * budget;
         if is_late {
             self.left_out.push(what.to_owned());
         }
@@ -565,7 +565,8 @@ pub fn measure(o: &Options) -> Result<bool> {
     for (is_part, share) in [(false, 2), (true, 1)] {
         let time = (o.left() / 2 / share).min(MIX_TIME);
         if o.is_over() {
-            stage.left_out.push("figure 12".into());
+            let how = if is_part { " in proportion" } else { "" };
+            stage.left_out.push(format!("figure 12{how}"));
             continue;
         }
         stage.figure_12(is_part, time)?;
