@@ -129,6 +129,12 @@ impl GpuExecutor {
         Ok(())
     }
 
+    /// True if the device's speeds are known.
+    #[must_use]
+    pub fn is_calibrated(&self) -> bool {
+        self.model.get().is_some()
+    }
+
     /// [`Self::calibrate`] without waiting: until it is done, nothing is predicted. If the device fails meanwhile, the
     /// next plan checks it again and finds out if it is lost.
     pub fn calibrate_in_background(self: &Arc<Self>) {

@@ -643,6 +643,13 @@ unsafe impl Backend for Shim {
                 kernel.symbol()
             )));
         }
+        // As the driver does.
+        if grid == 0 || grid > i32::MAX as u32 {
+            return Err(Error::Internal(format!(
+                "the device failed to run {} (a grid of {grid} blocks)",
+                kernel.symbol()
+            )));
+        }
         self.state().traffic.launches += 1;
         let mut aligned = vec![0u64; params.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut aligned)[..params.len()].copy_from_slice(params);

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{ring, shim};
+use common::{TestDevice, device, ring};
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, OperatorTask, QueryTerms,
     execute_streaming,
@@ -242,7 +242,7 @@ fn compare(cases: u32, first: u32) -> Tally {
     for case in first..first + cases {
         let r = &mut XorShift::new(u64::from(case) * 7 + 3);
         let (_folder, snapshot) = store(r, case % 2 == 1);
-        let gpu = Arc::new(GpuExecutor::new(shim(u64::from(case % 3))));
+        let gpu = Arc::new(GpuExecutor::new(device(u64::from(case % 3))));
         for _ in 0..4 {
             let (text, limit) = query(r);
             let all = planned(&snapshot, &text);
@@ -427,6 +427,10 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
     let (_folder, base) = ring(400, 4);
     let patched = common::edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
     let (mut ran, mut refused, mut cuts) = (0, 0, 0);
+    let options = ShimOptions {
+        page: 64 << 10,
+        ..ShimOptions::default()
+    };
     for (text, snapshot) in [
         "SELECT ?a ?c ?v { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v >= 10 && ?v < 350) }",
         "SELECT DISTINCT ?c { ?a :p ?b . ?b :p ?c }",
@@ -440,20 +444,22 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
     {
         let plan = ringed(text, snapshot);
         let want = here(&plan, snapshot);
-        let mut at = |memory: u64| -> Option<u64> {
-            let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-            let gpu = GpuExecutor::limited(shim.clone(), memory, Duration::from_secs(600));
+        let mut at = |device: &TestDevice, memory: u64| -> Option<u64> {
+            let gpu = GpuExecutor::limited(
+                Arc::clone(&device.backend),
+                memory,
+                Duration::from_secs(600),
+            );
             let mut rows = CollectSink::default();
             let mut sink = |columns: &[&[u32]], n: usize| {
                 jindou_engine::Sink::batch(&mut rows, columns, n)
             };
             let output = ResultUse::Rows(&mut sink);
             let done = gpu.execute(&plan, snapshot, output, &GpuOptions::default());
-            let peak = shim.holdings().reserved;
+            let peak = device.reserved();
             assert!(peak <= memory, "{peak} bytes of {memory}");
             drop(gpu);
-            let held = shim.holdings();
-            assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0));
+            device.holds_nothing(text);
             match done {
                 Ok(r) => {
                     let rows = terms_of(&rows, &QueryTerms::new(), snapshot);
@@ -465,9 +471,11 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
                 Err(e) => panic!("{text} in {memory} bytes: {e}"),
             }
         };
-        let footprint = at(1 << 30).unwrap_or_else(|| panic!("{text} is refused"));
+        let footprint = at(&TestDevice::on_shim(options), 1 << 30);
+        let footprint = footprint.unwrap_or_else(|| panic!("{text} is refused"));
         for part in [1.0, 0.8, 0.5, 0.2] {
-            match at((footprint as f64 * part / 0.9) as u64) {
+            let device = TestDevice::open(options);
+            match at(&device, (footprint as f64 * part / 0.9) as u64) {
                 Some(_) => ran += 1,
                 None => refused += 1,
             }
@@ -475,7 +483,7 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
         let (mut no, mut yes) = (0, footprint * 10 / 9 + 1);
         while yes - no > (yes / 30).max(16) {
             let middle = no + (yes - no) / 2;
-            match at(middle) {
+            match at(&TestDevice::open(options), middle) {
                 Some(_) => yes = middle,
                 None => no = middle,
             }
@@ -490,7 +498,7 @@ fn operators_agree_with_the_cpu_however_little_memory_there_is() {
 #[test]
 fn what_is_above_and_below_is_shared_out() {
     let (_folder, snapshot) = ring(60, 3);
-    let gpu = Arc::new(GpuExecutor::new(shim(0)));
+    let gpu = Arc::new(GpuExecutor::new(device(0)));
     let options = ExecOptions::default();
     for (text, runs) in [
         // The device has the OPTIONAL below groups and an order, but neither of those.

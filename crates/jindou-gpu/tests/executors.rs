@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{ring, shim};
+use common::{device, ring};
 use jindou_engine::{
     CollectSink, ExecOptions, Executor, QueryTerms, Task, columns_after, execute_on,
     execute_streaming,
@@ -55,7 +55,7 @@ fn first_steps(plan: &Plan, steps: usize) -> Plan {
 #[test]
 fn any_first_steps_give_the_cpus_rows() {
     let (_folder, snapshot) = ring(60, 5);
-    let gpu = GpuExecutor::new(shim(3));
+    let gpu = GpuExecutor::new(device(3));
     let options = ExecOptions {
         batch_rows: 32,
         ..ExecOptions::default()
@@ -94,7 +94,7 @@ fn any_first_steps_give_the_cpus_rows() {
 #[test]
 fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
     let (_folder, snapshot) = ring(60, 5);
-    let gpu = GpuExecutor::new(shim(0));
+    let gpu = GpuExecutor::new(device(0));
     let mut mixed = 0;
     let options = ExecOptions {
         profile: true,
@@ -142,7 +142,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
         };
         let steps = plan.exploration().unwrap().steps.len();
         let (place, there) = profile.offloaded().unwrap();
-        assert!(place.contains("shim"), "{place}");
+        assert_eq!(place, gpu.device().name());
         assert!(
             there == steps || !all_there,
             "{text}: {there} of {steps} steps"
@@ -174,7 +174,7 @@ fn what_the_device_does_not_do_runs_on_the_cpu_over_its_rows() {
 #[test]
 fn cancelled_steps_are_not_run() {
     let (_folder, snapshot) = ring(20, 3);
-    let gpu = GpuExecutor::new(shim(0));
+    let gpu = GpuExecutor::new(device(0));
     let plan = native(&snapshot, QUERIES[0]);
     let steps = &plan.exploration().unwrap().steps;
     let cancel = CancelToken::new();

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{edited, rows_here, rows_on, shim};
+use common::{device, edited, rows_here, rows_on};
 use jindou_dictionary::index::Indexes;
 use jindou_engine::{
     CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms, Task, columns_after,
@@ -106,7 +106,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
     // The device does not read texts, so a plan whose start tests one is left to the CPU from there on.
     let (options, terms) = (ExecOptions::default(), QueryTerms::new());
     for seed in 0..3 {
-        let gpu: Arc<dyn Executor> = Arc::new(GpuExecutor::new(shim(seed)));
+        let gpu: Arc<dyn Executor> = Arc::new(GpuExecutor::new(device(seed)));
         for executor in [
             ExecutorChoice::Rather(Arc::clone(&gpu)),
             ExecutorChoice::Demanded(gpu),
@@ -146,7 +146,7 @@ fn compare(snapshot: &Snapshot, want: &[Vec<u32>]) {
     assert_eq!(tests, 1);
     let steps = exploration(&mut plan).steps.clone();
     for seed in 0..3 {
-        let gpu = GpuExecutor::new(shim(seed));
+        let gpu = GpuExecutor::new(device(seed));
         let task = |steps| Task {
             snapshot,
             steps,

@@ -68,6 +68,25 @@ fn kernels_move_the_bytes_that_they_document() {
     );
 }
 
+/// As a card's driver does, so that a launch that would fail there fails here too.
+#[test]
+fn a_grid_without_blocks_or_with_too_many_is_refused() {
+    let shim = Shim::open(ShimOptions::default()).unwrap();
+    for &kernel in Kernel::ALL {
+        let params = vec![0; kernel.params_size()];
+        for grid in [0, 1 << 31] {
+            // SAFETY: no block runs, so that nothing is accessed.
+            let refused = unsafe { shim.launch(kernel, grid, &params) }.unwrap_err();
+            let refused = refused.to_string();
+            assert!(
+                refused.contains(kernel.symbol()) && refused.contains(&grid.to_string()),
+                "{refused}"
+            );
+        }
+    }
+    assert_eq!(shim.take_traffic().launches, 0);
+}
+
 /// Sectors that warps of 32 rows each touch, given the address that each row reads or writes.
 fn sectors(addresses: &[Option<u64>]) -> (u64, u64) {
     let warps = addresses.chunks(32).map(|warp| {

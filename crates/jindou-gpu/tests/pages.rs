@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{edited, native};
+use common::{TestDevice, edited, native};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions, Speeds, Times};
@@ -19,12 +19,16 @@ use std::time::Duration;
 
 const PAGE: usize = 1024;
 
-fn shim() -> Arc<Shim> {
-    let options = ShimOptions {
+fn options() -> ShimOptions {
+    ShimOptions {
         page: PAGE,
         ..ShimOptions::default()
-    };
-    Arc::new(Shim::open(options).unwrap())
+    }
+}
+
+/// A device with small pages.
+fn device() -> Arc<dyn Backend> {
+    TestDevice::open(options()).backend
 }
 
 fn limited(backend: Arc<dyn Backend>, memory: u64) -> GpuExecutor {
@@ -96,12 +100,12 @@ fn plans_run_in_less_memory_than_their_segments_take() {
     for text in TEXTS {
         let plan = native(&snapshot, text);
         let want = here(&plan, &snapshot);
-        let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
         assert_eq!((profile.paged_in, profile.paged_out), (0, 0));
         for part in [1.0, 0.7, 0.6, 0.45, 0.35, 0.3, 0.1] {
             let memory = memory_for(&profile, part);
-            let device = shim();
-            let gpu = limited(device.clone(), memory);
+            let device = TestDevice::open(options());
+            let gpu = limited(Arc::clone(&device.backend), memory);
             let mut before = u64::MAX;
             for run in 0..3 {
                 let Some((got, profile)) = there(&gpu, &plan, &snapshot) else {
@@ -109,7 +113,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
                     break;
                 };
                 assert_eq!(got, want, "{text} in {part}, run {run}");
-                assert!(device.holdings().reserved <= memory);
+                assert!(device.reserved() <= memory);
                 if before == u64::MAX && profile.paged_in == 0 {
                     whole += 1;
                     break;
@@ -121,12 +125,7 @@ fn plans_run_in_less_memory_than_their_segments_take() {
                 before = profile.paged_in;
             }
             drop(gpu);
-            let held = device.holdings();
-            assert_eq!(
-                (held.device, held.pinned, held.marks),
-                (0, 0, 0),
-                "{text} in {part}"
-            );
+            device.holds_nothing(&format!("{text} in {part}"));
         }
     }
     println!(
@@ -141,7 +140,7 @@ fn blocks_stay_between_plans_and_patched_segments_are_left_to_the_cpu() {
     let (_folder, base) = wheel(12_000);
     let patched = edited(&base, &[(1, "a", 900, true), (7, "d", 8, true)]);
     let plans: Vec<Plan> = TEXTS.iter().map(|text| native(&base, text)).collect();
-    let gpu = limited(shim(), 460 << 10);
+    let gpu = limited(device(), 460 << 10);
     let mut ran = 0;
     for round in 0..3 {
         for (plan, text) in plans.iter().zip(TEXTS) {
@@ -179,7 +178,7 @@ fn each_part_of_swapping_can_be_switched_and_the_rows_stay_the_same() {
     for text in TEXTS {
         let plan = native(&snapshot, text);
         let want = here(&plan, &snapshot);
-        let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
         for choice in 0..8u32 {
             let options = PagingOptions {
                 prefetch: choice & 1 != 0,
@@ -252,7 +251,7 @@ fn chain() -> (tempfile::TempDir, Snapshot, Plan) {
 fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
     let (_folder, snapshot, plan) = chain();
     let want = here(&plan, &snapshot);
-    let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
     let run = |unordered| {
         let device = late(PAGE, unordered, None);
         let gpu = limited(device.clone(), memory_for(&profile, 0.6));
@@ -283,7 +282,7 @@ fn a_missing_event_on_the_copies_queue_is_seen_when_work_is_late() {
 fn copies_and_kernels_run_at_the_same_time() {
     let (_folder, snapshot, plan) = chain();
     let want = here(&plan, &snapshot);
-    let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
     let times = |speeds: Speeds, prefetch: bool| -> Times {
         let device = late(8 * PAGE, 0, Some(speeds));
         let options = PagingOptions {
@@ -334,13 +333,13 @@ fn transfers_are_those_of_runs() {
     let mut compared = 0;
     for text in TEXTS {
         let plan = native(&snapshot, text);
-        let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+        let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
         for part in [0.8, 0.5] {
             let memory = memory_for(&profile, part);
-            let counted = limited(shim(), memory)
+            let counted = limited(device(), memory)
                 .transfers(&plan, &snapshot, 2)
                 .unwrap();
-            let gpu = limited(shim(), memory);
+            let gpu = limited(device(), memory);
             for &(bytes, blocks) in &counted.runs {
                 let Some((_, profile)) = there(&gpu, &plan, &snapshot) else {
                     break;
@@ -362,10 +361,10 @@ fn faults_while_blocks_move_leave_nothing_behind() {
     let (_folder, snapshot) = wheel(6000);
     let plan = native(&snapshot, TEXTS[4]);
     let want = here(&plan, &snapshot);
-    let (_, profile) = there(&limited(shim(), 1 << 30), &plan, &snapshot).unwrap();
+    let (_, profile) = there(&limited(device(), 1 << 30), &plan, &snapshot).unwrap();
     let memory = memory_for(&profile, 0.4);
     let run = |fault, at| {
-        let shim = shim();
+        let shim = Arc::new(Shim::open(options()).unwrap());
         let faults =
             Arc::new(DeviceFaults::new(shim.clone(), fault, at).patient(Duration::from_millis(20)));
         let gpu = limited(faults.clone(), memory);
@@ -473,7 +472,7 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
     {
         let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();
         let want = here(&plan, &snapshot);
-        let (_, profile) = there(&limited(shim(), 1 << 32), &plan, &snapshot).unwrap();
+        let (_, profile) = there(&limited(device(), 1 << 32), &plan, &snapshot).unwrap();
         let segments = profile.segment_bytes;
         assert!(segments < all, "{}", q.name);
         let steps = &plan.exploration().unwrap().steps;
@@ -490,7 +489,7 @@ fn lubm_wants_less_by_query_than_in_all_and_less_by_step_than_by_query() {
         let mut last = 0;
         for part in [1.2, 0.95, 0.75] {
             let memory = (segments as f64 * part) as u64;
-            let gpu = limited(shim(), memory);
+            let gpu = limited(device(), memory);
             let runs: Option<Vec<GpuProfile>> = (0..2)
                 .map(|_| {
                     let (got, profile) = there(&gpu, &plan, &snapshot)?;

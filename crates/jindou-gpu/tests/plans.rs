@@ -1,10 +1,12 @@
-//! Whole plans on the shim: random patterns against brute force, plain, patched and cut into strips; LUBM against
+//! Whole plans on the device: random patterns against brute force, plain, patched and cut into strips; LUBM against
 //! the published counts and the CPU engine's checksums.
 
+mod common;
+
+use common::device;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::reference::XorShift;
-use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions, ResultUse};
+use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::{Error, PredicateId, Progress, VertexId};
 use jindou_plan::{
     Condition, EdgeList, Exploration, FarEnd, GraphRef, Operand, Operator, Plan, PlanOptions,
@@ -15,16 +17,6 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-fn shim(seed: u64) -> Arc<dyn Backend> {
-    Arc::new(
-        Shim::open(ShimOptions {
-            seed,
-            ..ShimOptions::default()
-        })
-        .unwrap(),
-    )
-}
 
 /// Edges by (subject, predicate, object) in small numbers.
 type Edges = BTreeSet<(u32, u32, u32)>;
@@ -261,7 +253,7 @@ fn compare(cases: u32, first: u32) -> u32 {
         if case % 2 == 1 {
             snapshot = patched(r, &snapshot, &mut edges);
         }
-        let gpu = GpuExecutor::new(shim(u64::from(case % 3)));
+        let gpu = GpuExecutor::new(device(u64::from(case % 3)));
         for _ in 0..4 {
             let patterns = random_patterns(r, &edges);
             if edges.is_empty() || patterns.is_empty() {
@@ -402,7 +394,7 @@ fn products_triangles_and_cuts() {
         e.steps[1].live = vec![1];
         filtered.output = vec![1];
     }
-    let gpu = GpuExecutor::new(shim(5));
+    let gpu = GpuExecutor::new(device(5));
     let count = |plan: &Plan, table_bytes| run(&gpu, plan, &snapshot, table_bytes).unwrap();
     assert_eq!(count(&product, None).0.len() as u32, n * n);
     assert_eq!(
@@ -476,7 +468,7 @@ fn lubm_agrees_with_published_counts_and_the_cpu() {
     let source = jindou_workloads::lubm::Lubm::new(1, 0);
     load(&dir, &source, &options, &Progress::default()).unwrap();
     let snapshot = Snapshot::of_base(open(&dir).unwrap());
-    let gpu = GpuExecutor::new(shim(0));
+    let gpu = GpuExecutor::new(device(0));
     let mut ran = 0;
     for q in jindou_workloads::queries::lubm::QUERIES {
         let plan = plan(&parse(q.text).unwrap(), &snapshot, &PlanOptions::default()).unwrap();

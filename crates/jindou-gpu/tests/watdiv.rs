@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{shared, shim};
+use common::{device, shared};
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::Progress;
@@ -27,7 +27,7 @@ fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
         .unwrap();
     load(&dir, &sources, &options, &Progress::default()).unwrap();
     let snapshot = Snapshot::of_base(open(&dir).unwrap());
-    let gpu = GpuExecutor::new(shim(0));
+    let gpu = GpuExecutor::new(device(0));
     let counts = std::fs::read_to_string(folder.join("expected-counts-sf10.tsv")).unwrap();
     let (mut ran, mut refused) = (0, vec![]);
     for line in counts.lines().skip(1).filter(|l| !l.is_empty()) {

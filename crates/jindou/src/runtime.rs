@@ -11,6 +11,7 @@ use jindou_store::LoadOptions;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Threads, memory and devices of a process. Made once and passed to all databases that it opens
 /// ([`OpenOptions::runtime`]); cheap to clone.
@@ -141,6 +142,21 @@ impl Runtime {
     /// for find it ready. Without this, the first of them begins that, and runs on the CPU.
     pub fn open_gpu(&self) {
         self.inner.devices.open_in_background();
+    }
+
+    /// Opens the GPU as [`Self::open_gpu`] does, and waits until its speeds are known, or it is known that there is none,
+    /// at most this long; true if so. No query needs this: until then the CPU answers.
+    pub fn wait_for_gpu(&self, longest: Duration) -> bool {
+        let began = Instant::now();
+        loop {
+            if self.inner.devices.are_known() {
+                return true;
+            }
+            if began.elapsed() >= longest {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     /// Memory and threads of a load in this process.

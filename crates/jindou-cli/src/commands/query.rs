@@ -19,7 +19,10 @@ use std::fs::File;
 use std::io::{BufWriter, IsTerminal};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// The longest time that --explain waits for a GPU, which takes a third of a second.
+const GPU_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The prefixes that a query's answer is written with: those that it declares, the store's, and the common ones.
 fn prefixes_for(text: &str, store: Option<&Database>) -> Prefixes {
@@ -59,6 +62,10 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
     options.service = service(&a.service_allow);
     options.union_default = a.graphs.union_default();
     if a.explain {
+        // A server knows its GPU by the time that it is asked, and this process does nothing but tell.
+        if options.gpu != GpuChoice::Off && !db.is_sharded() {
+            db.runtime().wait_for_gpu(GPU_PATIENCE);
+        }
         say!("{}", db.explain(&text, &options)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }

@@ -8,6 +8,9 @@ use std::path::Path;
 /// Most bytes of a file of calibrations; a larger one is taken for damaged.
 const MOST_BYTES: u64 = 16 << 20;
 
+/// Ratio to the most that can be from which a figure is refused rather than taken for noise.
+pub(super) const DOUBTFUL: f64 = 1.1;
+
 /// A device's speeds, in bytes and seconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Calibration {
@@ -73,6 +76,33 @@ impl Calibration {
         }
     }
 
+    /// Lowers figures that cannot be: sectors without order are not read faster than in order, nor in more memory faster
+    /// than in less, and the link does not give more than the device's memory takes. Returns a sentence for each figure
+    /// that was more than a tenth too high, as noise makes none.
+    pub fn mend(&mut self) -> Vec<String> {
+        let mut refused = Vec::new();
+        let mut lower = |what: &str, figure: &mut f64, most: f64, than: &str| {
+            if *figure > most * DOUBTFUL {
+                refused.push(format!(
+                    "{what} at {:.0} GB/s, more than {than} ({:.0} GB/s)",
+                    *figure / 1e9,
+                    most / 1e9
+                ));
+            }
+            *figure = figure.min(most);
+        };
+        let (mut most, mut than) = (self.stream, "in order".to_owned());
+        for (size, rate) in &mut self.random {
+            let what = format!("sectors without order in {:.0} MB", *size / 1e6);
+            lower(&what, rate, most, &than);
+            (most, than) = (*rate, format!("in {:.0} MB", *size / 1e6));
+        }
+        let than = "the device's memory takes";
+        lower("copies to the device", &mut self.upload, self.stream, than);
+        lower("copies from it", &mut self.download, self.stream, than);
+        refused
+    }
+
     /// The document in which it is stored.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -83,31 +113,32 @@ impl Calibration {
         })
     }
 
-    /// Parses a document; `None` unless every figure is present and plausible. Sectors without order are not read faster
-    /// than in order, nor in more memory faster than in less: a figure that says so is lowered.
+    /// Parses a document; `None` unless every figure is present and plausible. Figures that cannot be are lowered, as
+    /// [`Self::mend`] does.
     #[must_use]
     pub fn from_json(v: &Value) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite());
         let speed = |name: &str| number(v.get(name)?).filter(|&n| n > 0.0);
         let seconds = |name: &str| number(v.get(name)?).filter(|&n| n >= 0.0);
-        let (mut random, mut most) = (Vec::<(f64, f64)>::new(), speed("stream_bytes_s")?);
+        let mut random = Vec::<(f64, f64)>::new();
         for point in v.get("random_bytes_s")?.as_array()? {
             let size = number(point.get(0)?).filter(|&n| n > 0.0)?;
             let rate = number(point.get(1)?).filter(|&n| n > 0.0)?;
             if random.last().is_some_and(|&(before, _)| before >= size) {
                 return None;
             }
-            most = rate.min(most);
-            random.push((size, most));
+            random.push((size, rate));
         }
-        Some(Self {
+        let mut speeds = Self {
             stream: speed("stream_bytes_s")?,
             random,
             launch: seconds("launch_s")?,
             sync: seconds("sync_s")?,
             upload: speed("upload_bytes_s")?,
             download: speed("download_bytes_s")?,
-        })
+        };
+        let _ = speeds.mend();
+        Some(speeds)
     }
 
     /// The calibration of the device with this `identity`, from a file with calibrations by identity.
@@ -235,6 +266,35 @@ mod tests {
         assert_eq!(c.random_in(17e9), 9e11);
         v["random_bytes_s"] = json!([[3e7, 9e12]]);
         assert_eq!(Calibration::from_json(&v).unwrap().random_in(1.0), c.stream);
+    }
+
+    /// The figures of the first run on a card: the last one came of look-ups in a segment whose length, 2^32, is 0 in 32
+    /// bits.
+    #[test]
+    fn impossible_speeds_are_refused_and_mended() {
+        let mut c = Calibration {
+            stream: 4.09e12,
+            random: vec![(3.1e7, 2.04e12), (1.07e9, 0.86e12), (17.2e9, 6.63e12)],
+            ..Calibration::h200()
+        };
+        let refused = c.mend();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+        assert!(refused[0].contains("17200 MB at 6630 GB/s"), "{refused:?}");
+        assert_eq!(c.random_in(17.2e9), 0.86e12);
+        assert_eq!(c.random_in(3.1e7), 2.04e12);
+        assert!(c.mend().is_empty());
+        // Of noise nothing is said, and figures that are too high by it are lowered all the same.
+        c.random = vec![(1e7, 4.2e12), (1e9, 4.3e12)];
+        assert!(c.mend().is_empty());
+        assert!(c.random.iter().all(|p| p.1 == c.stream));
+        c.upload = 2.0 * c.stream;
+        let refused = c.mend();
+        assert!(refused.len() == 1 && refused[0].starts_with("copies to the device"));
+        assert_eq!(c.upload, c.stream);
+        // What is given to others is mended too.
+        for v in [&mut Calibration::h200(), &mut Calibration::ideal()] {
+            assert!(v.mend().is_empty());
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Quick measurement of a device's speeds.
 
 use super::Calibration;
+use super::calibration::DOUBTFUL;
 use crate::backend::{Kernel, Mark};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::Device;
@@ -16,8 +17,9 @@ const LOOK_UPS: u32 = 1 << 20;
 /// Number of kernels that are queued at once to time one.
 const QUEUED: u32 = 64;
 /// Sizes of memory in which random sectors are read: within a card's cache, beyond it, and large
-/// enough to show the cost of address translation.
-const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 16 << 30];
+/// enough to show the cost of address translation. Each is an array of as many ids, which have 32 bits.
+const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 15 << 30];
+const _: () = assert!(FOOTPRINTS[2] / 4 < u32::MAX as u64);
 
 impl Calibration {
     /// Measures a device that is otherwise idle. After `budget` no further measurement begins; missing ones are derived
@@ -26,6 +28,18 @@ impl Calibration {
     /// # Errors
     /// Errors of the device.
     pub fn measure(device: &Arc<Device>, budget: Duration, cancel: &CancelToken) -> Result<Self> {
+        Self::measure_and_say(device, budget, cancel).map(|m| m.0)
+    }
+
+    /// [`Self::measure`], and what was refused: see [`Self::mend`].
+    ///
+    /// # Errors
+    /// Errors of the device.
+    pub fn measure_and_say(
+        device: &Arc<Device>,
+        budget: Duration,
+        cancel: &CancelToken,
+    ) -> Result<(Self, Vec<String>)> {
         let began = Instant::now();
         let (free, _) = device.memory()?;
         let (launch, sync) = launches(device, cancel)?;
@@ -52,21 +66,28 @@ impl Calibration {
             }
             bytes = (bytes * 4).min(most);
         };
-        let mut random = Vec::new();
+        let mut random = Vec::<(f64, f64)>::new();
         for size in FOOTPRINTS {
             if began.elapsed() > budget / 2 || size > free / 2 {
                 break;
             }
-            random.push((size as f64, sectors(device, size, stream, cancel)?));
+            let most = random.last().map_or(stream, |p| p.1.min(stream));
+            let mut rate = sectors(device, size, stream, cancel)?;
+            if rate > most * DOUBTFUL {
+                rate = rate.min(sectors(device, size, stream, cancel)?);
+            }
+            random.push((size as f64, rate));
         }
-        Ok(Self {
+        let mut speeds = Self {
             stream,
             random,
             launch,
             sync,
             upload,
             download,
-        })
+        };
+        let refused = speeds.mend();
+        Ok((speeds, refused))
     }
 }
 

@@ -1,6 +1,12 @@
 //! Devices and small graphs for tests.
+//!
+//! Tests that ask [`TestDevice`] or [`device`] for their device run on the shim, or with `JINDOU_TEST_DEVICE=card` in the
+//! environment on this machine's GPU. What needs the shim (work done late, counted requests, planted faults) runs on it
+//! in any case.
 
 #![allow(dead_code)]
+
+mod small_pages;
 
 use jindou_engine::{CollectSink, ExecOptions, QueryTerms, execute_streaming};
 use jindou_gpu::shim::{Shim, ShimOptions};
@@ -9,18 +15,81 @@ use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
+use small_pages::SmallPages;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-/// The shim, its order drawn from a seed.
-pub fn shim(seed: u64) -> Arc<dyn Backend> {
-    Arc::new(
-        Shim::open(ShimOptions {
-            seed,
-            ..ShimOptions::default()
-        })
-        .unwrap(),
-    )
+/// The environment variable that chooses the device.
+const DEVICE: &str = "JINDOU_TEST_DEVICE";
+
+/// This machine's GPU if tests are to run on it, opened once; `None` for the shim. Panics if there is none, or if the
+/// choice is unknown.
+fn card() -> Option<Arc<dyn Backend>> {
+    static CARD: OnceLock<Result<Option<Arc<dyn Backend>>, String>> = OnceLock::new();
+    let opened = CARD.get_or_init(|| match std::env::var(DEVICE).as_deref() {
+        Err(_) | Ok("" | "shim") => Ok(None),
+        Ok("card") => jindou_gpu::open().map(Some),
+        Ok(other) => Err(format!("'{other}' is not one of card, shim")),
+    });
+    match opened {
+        Ok(card) => card.clone(),
+        Err(why) => panic!("{DEVICE} asks for a device that cannot be had: {why}"),
+    }
+}
+
+/// A device for a test.
+pub struct TestDevice {
+    pub backend: Arc<dyn Backend>,
+    /// Unless it is a card.
+    shim: Option<Arc<Shim>>,
+}
+
+impl TestDevice {
+    /// A shim with these options, in any case.
+    pub fn on_shim(options: ShimOptions) -> Self {
+        let shim = Arc::new(Shim::open(options).unwrap());
+        Self {
+            backend: shim.clone(),
+            shim: Some(shim),
+        }
+    }
+
+    /// A shim with these options, or the card; that one with pages of this size, if one is given.
+    pub fn open(options: ShimOptions) -> Self {
+        match card() {
+            None => Self::on_shim(options),
+            Some(card) if options.page > 0 => Self {
+                backend: Arc::new(SmallPages::new(card, options.page)),
+                shim: None,
+            },
+            Some(card) => Self {
+                backend: card,
+                shim: None,
+            },
+        }
+    }
+
+    /// The device memory that is held, used or not. A card is shared by the tests, so that nothing is known of it: 0.
+    pub fn reserved(&self) -> u64 {
+        self.shim.as_ref().map_or(0, |s| s.holdings().reserved)
+    }
+
+    /// Panics if memory or marks are held, unless it is a card.
+    pub fn holds_nothing(&self, case: &str) {
+        if let Some(shim) = &self.shim {
+            let held = shim.holdings();
+            assert_eq!((held.device, held.pinned, held.marks), (0, 0, 0), "{case}");
+        }
+    }
+}
+
+/// The device; a shim's order is drawn from this seed.
+pub fn device(seed: u64) -> Arc<dyn Backend> {
+    TestDevice::open(ShimOptions {
+        seed,
+        ..ShimOptions::default()
+    })
+    .backend
 }
 
 /// Rows of a plan on a device, sorted.

@@ -163,6 +163,57 @@ fn the_choice_follows_what_runs_took() {
     );
 }
 
+/// A driver that takes half a second to open: explaining does not wait for it, nor for the measurement of its speeds.
+#[test]
+fn explaining_says_at_once_what_is_known() {
+    let (_folder, snapshot) = ring(3000);
+    let mut plan = heavy(&snapshot);
+    let open = || {
+        std::thread::sleep(Duration::from_millis(500));
+        let shim = Shim::open(ShimOptions::default()).map_err(|e| e.to_string())?;
+        Ok(Arc::new(shim) as Arc<dyn Backend>)
+    };
+    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
+    let runtime = Runtime::with_devices(Devices::with(vec![gpu]));
+    let devices = runtime.devices();
+    let began = Instant::now();
+    let auto = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
+    let demanded = devices.explain(&plan, &snapshot, GpuChoice::On, 1);
+    assert!(began.elapsed() < Duration::from_millis(400));
+    assert_eq!(
+        auto,
+        "gpu: it is being opened, if there is one\nchosen: the CPU, until then\n"
+    );
+    assert!(
+        demanded.contains("chosen: the GPU, which is required"),
+        "{demanded}"
+    );
+    assert!(!runtime.wait_for_gpu(Duration::from_millis(1)));
+    // Who wants to can wait.
+    assert!(runtime.wait_for_gpu(Duration::from_secs(60)));
+    let text = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
+    assert!(text.contains("\ngpu: about "), "{text}");
+    plan.weight = Weight::Light;
+    let text = devices.explain(&plan, &snapshot, GpuChoice::On, 1);
+    assert!(
+        text.ends_with("the CPU, since the query is light\n"),
+        "{text}"
+    );
+    // Where there is none, there is nothing to wait for, and nothing to say.
+    let none = LazyGpu::with_opener(
+        Box::new(|| Err("no GPU is used: a test".into())),
+        Duration::from_secs(60),
+    );
+    let runtime = Runtime::with_devices(Devices::with(vec![none]));
+    assert!(runtime.wait_for_gpu(Duration::from_secs(60)));
+    assert_eq!(
+        runtime
+            .devices()
+            .explain(&plan, &snapshot, GpuChoice::Auto, 1),
+        ""
+    );
+}
+
 /// A driver that takes half a second to open: the first queries are the CPU's, at once, and later ones the device's.
 #[test]
 fn first_queries_run_on_the_cpu_while_the_device_opens() {

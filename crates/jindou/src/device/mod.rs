@@ -147,24 +147,46 @@ fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) ->
     }
 }
 
+/// True if the device's speeds are known; otherwise they are measured in the background.
+#[cfg(feature = "gpu")]
+fn is_measured(gpu: &Arc<Gpu>) -> bool {
+    gpu.calibrate_in_background();
+    gpu.is_calibrated() || gpu.failure().is_some()
+}
+
+#[cfg(not(feature = "gpu"))]
+fn is_measured(_gpu: &Arc<Gpu>) -> bool {
+    true
+}
+
 #[cfg(not(feature = "gpu"))]
 fn worth_it(_gpu: Arc<Gpu>, _plan: &Plan, _snapshot: &dyn Graph, _threads: usize) -> Chosen {
     ExecutorChoice::Here.into()
 }
 
+/// The choice while nothing can be predicted, for this reason.
+fn not_known(why: &str, plan: &Plan, choice: GpuChoice) -> String {
+    let chosen = match choice {
+        _ if plan.weight == Weight::Light => "the CPU, since the query is light",
+        GpuChoice::On => {
+            "the GPU, which is required, for everything that it can run; the query waits for it"
+        }
+        GpuChoice::Off | GpuChoice::Auto => "the CPU, until then",
+    };
+    format!("gpu: {why}\nchosen: {chosen}\n")
+}
+
 #[cfg(feature = "gpu")]
 fn predicted(
-    gpu: &Gpu,
+    gpu: &Arc<Gpu>,
     plan: &Plan,
     snapshot: &dyn Graph,
     choice: GpuChoice,
     threads: usize,
 ) -> String {
-    if let Err(e) = gpu.calibrate(&jindou_model::CancelToken::new()) {
-        return format!("gpu: cannot measure its speed: {e}\n");
-    }
     let Some(p) = gpu.predict(plan, snapshot, threads) else {
-        return String::new();
+        gpu.calibrate_in_background();
+        return not_known("its speeds are being measured", plan, choice);
     };
     let text = p.to_string();
     let times = text.split("\nchosen: ").next().unwrap_or(&text);
@@ -181,7 +203,7 @@ fn predicted(
 
 #[cfg(not(feature = "gpu"))]
 fn predicted(
-    _gpu: &Gpu,
+    _gpu: &Arc<Gpu>,
     _plan: &Plan,
     _snapshot: &dyn Graph,
     _choice: GpuChoice,
@@ -241,8 +263,9 @@ impl Devices {
         }
     }
 
-    /// The times that a plan would take on a GPU and on the CPU, as lines of text, and the resulting choice. Empty if
-    /// no GPU is requested or there is none. Opens the GPU and waits for its measured speeds.
+    /// The times that a plan would take on a GPU and on the CPU, as lines of text, and the resulting choice; while the
+    /// GPU is being opened or measured, the choice alone. Empty if no GPU is requested or there is none. Waits for
+    /// nothing.
     pub(crate) fn explain(
         &self,
         plan: &Plan,
@@ -253,9 +276,19 @@ impl Devices {
         if choice == GpuChoice::Off || snapshot.is_sharded() {
             return String::new();
         }
-        match self.gpu(true) {
+        match self.gpu(false) {
             Ok(Some(gpu)) => predicted(&gpu, plan, snapshot, choice, threads),
-            Ok(None) | Err(_) => String::new(),
+            Ok(None) => not_known("it is being opened, if there is one", plan, choice),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// True once a GPU is open and its speeds are known, or none can be used. Until then both go on in the background.
+    pub(crate) fn are_known(&self) -> bool {
+        match self.gpu(false) {
+            Ok(Some(gpu)) => is_measured(&gpu),
+            Ok(None) => false,
+            Err(_) => true,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Each kernel's time over its byte floor, on segments shaped like LUBM's: attributes (one neighbour, keys in
 //! runs or dense), memberships (one to many), sparse keys; anchors in key order and shuffled.
 
-use crate::{median, say, seconds_between};
+use crate::{Options, median, say, seconds_between};
 use jindou_gpu::params::{self, Compact, ListRange, MAX_LISTS, OperandParams, TILE};
 use jindou_gpu::reference::XorShift;
 use jindou_gpu::{Device, DeviceBuffer, Kernel, ResidentSegment};
@@ -78,7 +78,9 @@ fn shuffle(r: &mut XorShift, v: &mut [u32]) {
     }
 }
 
-pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -> Result<()> {
+pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> {
+    let (rows, repeat) = (o.rows, o.repeat);
+    let mut left_out = vec![];
     let r = &mut XorShift::new(17);
     let scratch = DeviceBuffer::new(device, 64 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
     let b = Bench {
@@ -175,6 +177,10 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
         ("intervals, 1-5 neighbours", 1, 5),
         ("bitmap, 1-5 neighbours", 4, 5),
     ] {
+        if o.is_over() {
+            left_out.push(name.to_owned());
+            continue;
+        }
         let arrays = segment(r, rows, gap, degree)?;
         let v = view(&arrays);
         let resident = ResidentSegment::bring(device, &v.into(), GraphScope::Default)?;
@@ -438,5 +444,6 @@ pub fn measure(device: &Arc<Device>, rows: u32, repeat: usize, bandwidth: f64) -
             b.time(&what, Kernel::Intersect, units, &p, bytes, moved)?;
         }
     }
+    o.say_left_out(&left_out);
     Ok(())
 }

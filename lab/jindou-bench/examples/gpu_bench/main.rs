@@ -10,11 +10,24 @@
 //! | `floors` | each kernel's time over its byte floor, on segments of LUBM's shapes |
 //! | `load` | LUBM(N) into `--store` |
 //! | `queries` | LUBM's queries on that store: counts and checksums against the CPU's, times, predictions, parts of the memory they want |
+//! | `rows` | LUBM's large answers as TSV by the library, with `--gpu` off, on and auto |
+//! | `bring` | the link, the host's copies into pinned memory, and what bringing segments reaches of both |
+//! | `paging` | ATC '18's tables 5 and 6 and figures 11 and 12 in milliseconds, with 3, 6 and 10 GB and with all memory |
+//! | `served` | heavy and light clients over HTTP, with `--gpu` off, on and auto |
 //! | `transfers` | bytes that LUBM's heavy queries want and move, alongside ATC '18's tables 1 and 5 and its figure 11; counted, so the shim will do |
 //! | `threads` | the same queries on this CPU with 1, 2, 4 … threads |
+//!
+//! With `--seconds`, a stage begins nothing more after that time, and says what it left out. Lines with a goal say what
+//! is wanted and what is had ([`figures`]); only a wrong answer is a failure.
 
+mod bring;
+mod figures;
+mod http;
 mod kernels;
 mod lubm;
+mod paging;
+mod rows;
+mod served;
 mod speeds;
 mod transfers;
 
@@ -25,6 +38,7 @@ use jindou_model::{Error, Result};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Options of all stages.
 pub struct Options {
@@ -36,10 +50,39 @@ pub struct Options {
     store: PathBuf,
     universities: u32,
     threads: usize,
+    /// The stage's budget, from `began` on.
+    seconds: Option<f64>,
+    began: Instant,
 }
 
-const USAGE: &str = "usage: gpu_bench driver|check|speeds|floors|load|queries|threads|transfers [--rows N] [--check-rows N] \
-[--repeat R] [--only GROUP] [--store DIR] [--lubm N] [--threads T]";
+impl Options {
+    /// True on the CPU in the card's place: its times say nothing about a card.
+    fn is_shim(&self) -> bool {
+        std::env::var("JINDOU_GPU").is_ok_and(|d| d == "shim")
+    }
+
+    /// Rest of the stage's budget; an hour if it has none.
+    fn left(&self) -> Duration {
+        let budget = Duration::from_secs_f64(self.seconds.unwrap_or(3600.0));
+        budget.saturating_sub(self.began.elapsed())
+    }
+
+    fn is_over(&self) -> bool {
+        self.left().is_zero()
+    }
+
+    /// Says what a stage did not do within its budget.
+    fn say_left_out(&self, left_out: &[String]) {
+        if !left_out.is_empty() {
+            say(
+                json!({ "stopped": format!("after {:.1} s", self.began.elapsed().as_secs_f64()), "left_out": left_out }),
+            );
+        }
+    }
+}
+
+const USAGE: &str = "usage: gpu_bench driver|check|speeds|floors|load|queries|threads|rows|bring|paging|served|transfers \
+[--rows N] [--check-rows N] [--repeat R] [--only GROUP] [--store DIR] [--lubm N] [--threads T] [--seconds S]";
 
 fn options() -> std::result::Result<Options, String> {
     let mut args = std::env::args().skip(1);
@@ -52,6 +95,8 @@ fn options() -> std::result::Result<Options, String> {
         store: PathBuf::new(),
         universities: 1,
         threads: 2,
+        seconds: None,
+        began: Instant::now(),
     };
     while let Some(a) = args.next() {
         let value = args.next().ok_or_else(|| format!("{a} needs a value"))?;
@@ -61,13 +106,14 @@ fn options() -> std::result::Result<Options, String> {
                 .map_err(|_| format!("{a} needs a number, not {value}"))
         };
         match a.as_str() {
-            "--rows" => o.rows = number()?,
-            "--check-rows" => o.check_rows = number()?,
+            "--rows" => o.rows = number()?.max(1),
+            "--check-rows" => o.check_rows = number()?.max(1),
             "--repeat" => o.repeat = number()?.max(1) as usize,
             "--only" => o.only = Some(value),
             "--store" => o.store = PathBuf::from(value),
             "--lubm" => o.universities = number()?.max(1),
             "--threads" => o.threads = number()?.max(1) as usize,
+            "--seconds" => o.seconds = Some(f64::from(number()?)),
             _ => return Err(format!("unknown option {a}")),
         }
     }
@@ -103,17 +149,21 @@ fn run(o: &Options) -> Result<bool> {
     match o.stage.as_str() {
         "driver" => driver(&*open()?),
         "check" => check(&open()?, o),
-        "speeds" => speeds::measure(&Device::new(open()?), o.repeat),
+        "speeds" => speeds::measure(&Device::new(open()?), o),
         "floors" => {
             let device = Device::new(open()?);
             let bandwidth = copy_bandwidth(&device, (o.rows as usize) * 64, o.repeat)?;
             say(json!({ "copy_gb_s": bandwidth / 1e9, "rows": o.rows }));
-            kernels::measure(&device, o.rows, o.repeat, bandwidth)?;
+            kernels::measure(&device, o, bandwidth)?;
             Ok(true)
         }
         "load" => lubm::load_into(o),
         "queries" => lubm::measure(open()?, o),
         "threads" => lubm::threads(o),
+        "rows" => rows::measure(o),
+        "bring" => bring::measure(&open()?, o),
+        "paging" => paging::measure(o),
+        "served" => served::measure(o),
         "transfers" => transfers::measure(o),
         other => Err(Error::Unsupported(format!(
             "no stage is called '{other}'; {USAGE}"
@@ -133,7 +183,12 @@ fn driver(backend: &dyn Backend) -> Result<bool> {
 fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
     let mut right = true;
     let wanted = |g: &&str| o.only.as_ref().is_none_or(|only| only == g);
+    let mut left_out = vec![];
     for group in GROUPS.into_iter().filter(wanted) {
+        if o.is_over() {
+            left_out.push(group.to_owned());
+            continue;
+        }
         let mut launches = 0;
         let done = [1, 31, 300, 2048, 5000, o.check_rows]
             .into_iter()
@@ -155,6 +210,7 @@ fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             return Err(Error::Internal(why));
         }
     }
+    o.say_left_out(&left_out);
     Ok(right)
 }
 

@@ -1,6 +1,7 @@
 //! A device's speeds: those of the cost model, and what the host asks for besides.
 
-use crate::{median, say, seconds_between};
+use crate::figures::{Goal, say_figure};
+use crate::{Options, median, say, seconds_between};
 use jindou_gpu::{Calibration, Device, DeviceBuffer};
 use jindou_model::{CancelToken, Result};
 use serde_json::json;
@@ -11,12 +12,33 @@ use std::time::{Duration, Instant};
 /// Time for the cost model's figures: many times what a server takes.
 const BUDGET: Duration = Duration::from_secs(5);
 
-pub fn measure(device: &Arc<Device>, repeat: usize) -> Result<bool> {
-    let speeds = Calibration::measure(device, BUDGET, &CancelToken::new())?;
+pub fn measure(device: &Arc<Device>, o: &Options) -> Result<bool> {
+    let (speeds, refused) = Calibration::measure_and_say(device, BUDGET, &CancelToken::new())?;
     say(json!({ "speeds": speeds.to_json() }));
     // What a server measures in its 150 ms should be near.
-    let quick = Calibration::measure(device, BUDGET / 33, &CancelToken::new())?;
+    let (quick, quick_refused) =
+        Calibration::measure_and_say(device, BUDGET / 33, &CancelToken::new())?;
     say(json!({ "speeds_in_150_ms": quick.to_json() }));
+    let all: Vec<&String> = refused.iter().chain(&quick_refused).collect();
+    let count = Some(all.len() as f64);
+    let more = json!({ "refused": all });
+    say_figure(
+        o,
+        "speeds that cannot be",
+        "figures",
+        Some(Goal::AtMost(0.0)),
+        count,
+        more,
+    );
+    for (what, slow, fast) in [
+        ("streaming", quick.stream, speeds.stream),
+        ("copies to the device", quick.upload, speeds.upload),
+        ("copies from the device", quick.download, speeds.download),
+    ] {
+        let what = format!("{what} in 150 ms, of what 5 s measure");
+        let (goal, had) = (Goal::AtLeast(0.8), Some(slow / fast));
+        say_figure(o, &what, "ratio", Some(goal), had, json!({}));
+    }
     if let Some(file) = std::env::var_os("JINDOU_GPU_CALIBRATION").map(PathBuf::from) {
         let kept = speeds.save(&file, &device.identity());
         say(json!({ "kept": kept.is_ok(), "file": file.to_string_lossy() }));
@@ -24,7 +46,7 @@ pub fn measure(device: &Arc<Device>, repeat: usize) -> Result<bool> {
     for mib in [1usize, 64] {
         let bytes = mib << 20;
         let (mut alloc, mut fill, mut pin) = (vec![], vec![], vec![]);
-        for _ in 0..repeat.max(3) {
+        for _ in 0..o.repeat.max(3) {
             let began = Instant::now();
             let buffer = DeviceBuffer::new(device, bytes)?;
             device.sync()?;

@@ -4,7 +4,7 @@
 //! The paper's 3 GB of GPU memory are here the same part of what a query wants as there (Q7: 3 of 5.6 GB).
 
 use crate::{Options, say};
-use jindou_gpu::{GpuExecutor, PagingOptions, Transfers};
+use jindou_gpu::{Backend, GpuExecutor, PagingOptions, Transfers};
 use jindou_model::{Error, Result};
 use jindou_plan::{Plan, PlanOptions, parse, plan};
 use jindou_store::{Snapshot, open};
@@ -27,12 +27,17 @@ const PAPER: [(&str, f64, Swaps); 4] = [
 /// Gigabytes of its entire graph.
 const PAPER_GRAPH: f64 = 16.3;
 
+/// Memory of a device of which blocks get this many bytes.
+pub fn memory_for_blocks(backend: &dyn Backend, bytes: u64) -> u64 {
+    // One page more than a part that is not a whole number of them.
+    let page = backend.page().unwrap_or(1) as u64;
+    ((bytes.div_ceil(page) * page) as f64 / SHARE).ceil() as u64 + 1
+}
+
 /// A device of whose memory blocks get this many bytes.
 fn device(bytes: u64, options: PagingOptions) -> Result<GpuExecutor> {
     let backend = jindou_gpu::open().map_err(Error::Unsupported)?;
-    // One page more than a part that is not a whole number of them.
-    let page = backend.page().unwrap_or(1) as u64;
-    let memory = ((bytes.div_ceil(page) * page) as f64 / SHARE).ceil() as u64 + 1;
+    let memory = memory_for_blocks(&*backend, bytes);
     let gpu = GpuExecutor::limited(backend, memory, Duration::from_secs(600));
     Ok(gpu.with_paging(options))
 }

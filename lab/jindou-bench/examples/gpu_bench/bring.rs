@@ -1,0 +1,197 @@
+//! Bringing segments: the link's speed, that of the host's copies into pinned memory by some threads, and what queries
+//! whose segments are not there reach of both.
+
+use crate::figures::{Goal, say_figure};
+use crate::{Options, median, seconds_between};
+use jindou_gpu::{Backend, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse};
+use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_plan::{PlanOptions, parse, plan};
+use jindou_store::{Snapshot, open};
+use jindou_workloads::queries::lubm::QUERIES;
+use serde_json::json;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Part of the link's speed that bringing should reach.
+const PART: f64 = 0.8;
+/// Bytes of one copy over the link, and of pinned memory that the host fills; fewer on the shim.
+const BYTES: usize = 256 << 20;
+const SHIM_BYTES: usize = 8 << 20;
+/// Every predicate's segments, of which one row is wanted.
+const EVERYTHING: &str = "SELECT ?s ?p ?o { ?s ?p ?o } LIMIT 1";
+
+/// Pinned memory; goes back when this does.
+struct Pinned<'d> {
+    device: &'d Arc<Device>,
+    at: NonNull<u8>,
+    bytes: usize,
+}
+
+impl<'d> Pinned<'d> {
+    fn new(device: &'d Arc<Device>, bytes: usize) -> Result<Self> {
+        let at = device.alloc_host(bytes)?;
+        // SAFETY: as many bytes as were asked for, which are ours alone.
+        unsafe { at.write_bytes(0, bytes) };
+        Ok(Self { device, at, bytes })
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: initialised, and nothing is being copied.
+        unsafe { std::slice::from_raw_parts_mut(self.at.as_ptr(), self.bytes) }
+    }
+}
+
+impl Drop for Pinned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: from this device with this length; all copies were waited for.
+        unsafe { self.device.free_host(self.at, self.bytes) };
+    }
+}
+
+/// Bytes per second from pinned memory to the device.
+fn link(device: &Arc<Device>, pinned: &Pinned<'_>, repeat: usize) -> Result<f64> {
+    let to = DeviceBuffer::new(device, pinned.bytes)?;
+    let mut seconds = vec![];
+    for _ in 0..repeat + 1 {
+        let a = device.mark()?;
+        // SAFETY: both have as many bytes; nothing writes to the pinned ones until the wait below.
+        unsafe { device.upload(to.at(), pinned.at, pinned.bytes)? };
+        let b = device.mark()?;
+        seconds.push(seconds_between(device, a, b)?.max(1e-9));
+    }
+    Ok(pinned.bytes as f64 / median(&mut seconds[1..]))
+}
+
+/// The store's neighbour lists, as mapped, of about as many bytes.
+fn lists(snapshot: &Snapshot, bytes: usize) -> Vec<&[u8]> {
+    let (mut out, mut taken) = (vec![], 0);
+    for p in (0..snapshot.predicate_count()).map(PredicateId) {
+        for d in [Direction::Out, Direction::In] {
+            let view = snapshot.edges(p, d);
+            let Some(here) = view.here().filter(|_| taken < bytes) else {
+                continue;
+            };
+            let list: &[u8] = bytemuck::cast_slice(here.default.neighbours);
+            let list = &list[..list.len().min(bytes - taken)];
+            taken += list.len();
+            out.push(list);
+        }
+    }
+    out
+}
+
+/// Bytes per second that some threads copy from the store's files into pinned memory.
+fn fill(to: &mut [u8], from: &[&[u8]], threads: usize, repeat: usize) -> f64 {
+    let mut seconds = vec![];
+    let mut bytes = 0;
+    for _ in 0..repeat + 1 {
+        // Pieces of a source and a place each, dealt out in turn.
+        let mut work: Vec<Vec<(&[u8], &mut [u8])>> = (0..threads).map(|_| vec![]).collect();
+        let (mut rest, mut next) = (&mut *to, 0);
+        bytes = 0;
+        for piece in from.iter().flat_map(|list| list.chunks(1 << 20)) {
+            let most = piece.len().min(rest.len());
+            let (place, after) = std::mem::take(&mut rest).split_at_mut(most);
+            bytes += place.len();
+            work[next % threads].push((&piece[..place.len()], place));
+            (rest, next) = (after, next + 1);
+        }
+        let began = Instant::now();
+        std::thread::scope(|scope| {
+            for mine in work {
+                scope.spawn(move || {
+                    for (from, to) in mine {
+                        to.copy_from_slice(from);
+                    }
+                });
+            }
+        });
+        seconds.push(began.elapsed().as_secs_f64().max(1e-9));
+    }
+    bytes as f64 / median(&mut seconds[1..])
+}
+
+pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
+    let snapshot = Snapshot::of_base(open(&o.store)?);
+    let bytes = if o.is_shim() { SHIM_BYTES } else { BYTES };
+    let speed = {
+        let device = Device::new(Arc::clone(backend));
+        link(&device, &Pinned::new(&device, bytes)?, o.repeat)?
+    };
+    let goal = Goal::AtLeast(PART * speed / 1e9);
+    let more = json!({ "mb": bytes as f64 / 1e6 });
+    let (what, had) = ("the link, from pinned memory", Some(speed / 1e9));
+    say_figure(o, what, "GB/s", None, had, more);
+    let heavy = QUERIES
+        .iter()
+        .filter(|q| ["L1", "L2", "L7"].contains(&q.name));
+    let texts = heavy.map(|q| (q.name, q.text));
+    let mut left_out = vec![];
+    for (name, text) in texts.chain([("everything", EVERYTHING)]) {
+        if o.is_over() {
+            left_out.push(name.to_owned());
+            continue;
+        }
+        let plan = plan(&parse(text)?, &snapshot, &PlanOptions::default())?;
+        let options = GpuOptions {
+            profile: true,
+            ..GpuOptions::default()
+        };
+        // A device without segments each time. In the first run the process has not touched the pages of the store's
+        // files either, but for those of the queries before.
+        let (mut seconds, mut brought) = (vec![], 0);
+        for _ in 0..o.repeat.min(5) + 1 {
+            if !seconds.is_empty() && o.is_over() {
+                break;
+            }
+            let gpu = GpuExecutor::new(Arc::clone(backend));
+            match gpu.execute(&plan, &snapshot, ResultUse::Count, &options) {
+                Ok(r) => {
+                    seconds.push(r.profile.bring_seconds.max(1e-9));
+                    brought = r.profile.segment_bytes;
+                }
+                Err(e @ (Error::Limit(_) | Error::Unsupported(_))) => {
+                    let more = json!({ "query": name, "refused": e.to_string() });
+                    say_figure(o, &format!("{name}, cold"), "GB/s", Some(goal), None, more);
+                    break;
+                }
+                Err(e) => return Err(e),
+            }
+        }
+        let Some(&first) = seconds.first() else {
+            continue;
+        };
+        for (run, seconds) in [("first", first), ("later", median(&mut seconds[1..]))] {
+            let had = (seconds > 0.0).then_some(brought as f64 / seconds / 1e9);
+            let more = json!({ "query": name, "mb": brought as f64 / 1e6, "ms": seconds * 1e3 });
+            let what = format!("{name}, bringing its segments, {run} time");
+            say_figure(o, &what, "GB/s", Some(goal), had, more);
+        }
+    }
+    filling(backend, &snapshot, bytes, goal, o)?;
+    o.say_left_out(&left_out);
+    Ok(true)
+}
+
+/// How fast some threads fill pinned memory from the store's files.
+fn filling(
+    backend: &Arc<dyn Backend>,
+    snapshot: &Snapshot,
+    bytes: usize,
+    goal: Goal,
+    o: &Options,
+) -> Result<()> {
+    let device = Device::new(Arc::clone(backend));
+    let mut pinned = Pinned::new(&device, bytes)?;
+    let lists = lists(snapshot, bytes);
+    let mut threads = 1;
+    while threads <= o.threads && !o.is_over() {
+        let speed = fill(pinned.bytes(), &lists, threads, o.repeat.min(5));
+        let what = format!("store to pinned memory, {threads} threads");
+        let more = json!({ "threads": threads });
+        say_figure(o, &what, "GB/s", Some(goal), Some(speed / 1e9), more);
+        threads *= 2;
+    }
+    Ok(())
+}
