@@ -3,19 +3,21 @@
 # each crate once and third-party crates are not read for lints at all. Used as RUSTC_WORKSPACE_WRAPPER; Clippy's arguments are in
 # CLIPPY_ARGS, as `cargo clippy` writes them.
 #
-# - Tests, examples, and what is not optimised anyway are linted and compiled by Clippy's driver in one pass. Tests and examples are
-#   not optimised: what they use is. The parser's unit tests are: its limits on nesting are for the stack frames of optimised code.
+# - Tests, examples, and what is only checked or not optimised anyway are linted and compiled by Clippy's driver in one pass. Tests
+#   and examples are not optimised: what they use is. The parser's unit tests are: its limits on nesting are for the stack frames of
+#   optimised code.
 # - Libraries are compiled by rustc and linted next to it, since the driver switches off the optimisation of MIR, and LLVM would then
 #   have far more to do.
 set -euo pipefail
 
 rustc=$1
 shift
-optimised='' test='' crate=''
+optimised='' linked='' test='' crate=''
 previous=''
 for argument in "$@"; do
   case $previous$argument in
   *opt-level=[1-3s]) optimised=1 ;;
+  --emit=*link*) linked=1 ;;
   --test | */examples) test=1 ;;
   --crate-name*) crate=$argument ;;
   esac
@@ -31,7 +33,7 @@ driver=$(dirname "$rustc")/clippy-driver
 
 if [ -n "$test" ] && [ "$crate" != jindou_syntax ]; then
   exec "$driver" "$rustc" "$@" -C opt-level=0 -C debug-assertions=off -C overflow-checks=off
-elif [ -z "$optimised" ]; then
+elif [ -z "$optimised" ] || [ -z "$linked" ]; then
   exec "$driver" "$rustc" "$@"
 fi
 
