@@ -105,7 +105,7 @@ impl World<'_> {
             return;
         }
         server.start = start;
-        server.disturbed = now;
+        server.disturbed = server.disturbed.max(now);
         server.wake_at = u64::MAX;
         let base = server.disk.clone();
         let state = base.as_ref().map(|(_, state)| *state).unwrap_or_default();
@@ -153,7 +153,7 @@ impl World<'_> {
         server.paused = None;
         server.inbox.clear();
         server.outbox.clear();
-        server.disturbed = now;
+        server.disturbed = server.disturbed.max(now);
         self.note([3, index as u64, u64::from(forever)], || {
             format!("{index} dies, for good: {forever}")
         });
@@ -187,8 +187,8 @@ impl World<'_> {
             return;
         }
         server.paused = None;
-        server.disturbed = now;
-        server.cut_off = now;
+        server.disturbed = server.disturbed.max(now);
+        server.cut_off = server.cut_off.max(now);
         self.note([5, index as u64, 0], || format!("{index} goes on"));
         for request in std::mem::take(&mut self.servers[index].outbox) {
             let time = self.random.between(1, 5 * MS);

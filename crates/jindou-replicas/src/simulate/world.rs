@@ -111,7 +111,8 @@ impl<'a> World<'a> {
     pub fn new(seed: u64, fault: Option<Fault>, lines: Option<&'a mut Vec<String>>) -> Self {
         let mut random = Random(mix(seed ^ 0x6a69_6e64_6f75));
         let settings = Settings {
-            // Scaled, so that a run sees trims: see the module's documentation.
+            // Shorter than in life, so that runs of minutes see trims, and pauses that outlast them. Requests are known for
+            // longer than clients repeat them and servers hold them.
             keys_for: Duration::from_secs(60),
             keep: Duration::from_secs(40),
             group_bytes: 256,
