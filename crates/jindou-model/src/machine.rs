@@ -24,13 +24,11 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
         }
     }
-}
 
-impl Machine {
     /// Bytes of memory that are free now, or hold files that the system may drop; at most [`Self::memory`].
     #[must_use]
     pub fn available(&self) -> u64 {
-        let now = kib_of(Path::new("/proc/meminfo"), "MemAvailable:");
+        let now = bytes_of(Path::new("/proc/meminfo"), "MemAvailable:");
         now.map_or(self.memory, |now| now.min(self.memory))
     }
 }
@@ -55,11 +53,11 @@ fn memory_under(root: &Path) -> u64 {
 
 /// `MemTotal` in bytes.
 fn total(meminfo: &Path) -> Option<u64> {
-    kib_of(meminfo, "MemTotal:")
+    bytes_of(meminfo, "MemTotal:")
 }
 
 /// The bytes that a line of this name says in KiB.
-fn kib_of(meminfo: &Path, name: &str) -> Option<u64> {
+fn bytes_of(meminfo: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(meminfo).ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix(name))?;
     let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;

@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often queries asked for each segment: one of `SAMPLE` requests of a thread counts.
+/// How often queries asked for each segment: one of about `SAMPLE` requests of a thread counts.
 #[derive(Debug, Default)]
 pub struct SegmentUse {
     /// By dense predicate id and direction: `2 p + d`.
@@ -32,7 +32,8 @@ const PIECE: usize = 1 << 20;
 const LARGEST: u64 = 64 << 20;
 
 thread_local! {
-    static REQUESTS: Cell<u32> = const { Cell::new(0) };
+    /// Requests until one is counted, and the random number that said so.
+    static PENDING: Cell<(u32, u32)> = const { Cell::new((SAMPLE, 0x9E37_79B9)) };
 }
 
 impl SegmentUse {
@@ -46,14 +47,24 @@ impl SegmentUse {
     /// Counts one request, mostly in the thread's own memory. Some instructions.
     #[inline]
     pub(crate) fn count(&self, p: u32, direction: usize) {
-        let requests = REQUESTS.get().wrapping_add(1);
-        REQUESTS.set(requests);
-        if requests.is_multiple_of(SAMPLE) {
-            self.add(p, direction, u64::from(SAMPLE));
+        let (left, random) = PENDING.get();
+        if left > 1 {
+            PENDING.set((left - 1, random));
+        } else {
+            self.sample(p, direction, random);
         }
     }
 
+    /// Counts a request for all since the last one. The next is a random number of requests away: with a fixed number, a query that is
+    /// repeated would be counted for the same one of its segments each time.
     #[cold]
+    fn sample(&self, p: u32, direction: usize, random: u32) {
+        let random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let next = 1 + (random >> 16) % (2 * SAMPLE - 1);
+        PENDING.set((next, random));
+        self.add(p, direction, u64::from(SAMPLE));
+    }
+
     fn add(&self, p: u32, direction: usize, times: u64) {
         if let Some(count) = self.counts.get(2 * p as usize + direction) {
             count.fetch_add(times, Ordering::Relaxed);
@@ -87,8 +98,11 @@ impl SegmentUse {
                 (numbers.next(), numbers.next(), numbers.next())
                 && let Ok(p) = u32::try_from(p)
             {
-                self.add(p, 0, out / 2);
-                self.add(p, 1, back / 2);
+                for (direction, times) in [(0, out), (1, back)] {
+                    if let Some(count) = self.counts.get(2 * p as usize + direction) {
+                        count.store(times / 2, Ordering::Relaxed);
+                    }
+                }
             }
         }
     }
@@ -102,7 +116,7 @@ impl SegmentUse {
         let mut text = format!("{FIRST_LINE} {epoch}\n");
         for p in 0..self.counts.len() as u32 / 2 {
             let (out, back) = (self.get(p, 0), self.get(p, 1));
-            if out + back > 0 {
+            if out > 0 || back > 0 {
                 let _ = writeln!(text, "{p} {out} {back}");
             }
         }
@@ -155,8 +169,8 @@ impl Base {
         file.parent().map(Path::to_owned)
     }
 
-    /// Parts of the base's files, the most urgent first: the dictionary's tables and the index, which every query reads;
-    /// segments by how often they were asked for, per byte; the terms' strings; segments that nothing asked for. O(predicates log predicates).
+    /// Parts of the base's files, the most urgent first: the dictionary's tables, the index and the tables of segments, which every query
+    /// reads; segments by how often they were asked for, per byte; the terms' strings; segments that nothing asked for. O(predicates log predicates).
     pub fn warm_parts(&self) -> Vec<WarmPart> {
         let Some(folder) = self.folder() else {
             return Vec::new();
@@ -169,6 +183,18 @@ impl Base {
             whole(folder.join(DICTIONARY_FILE)),
             whole(folder.join(INDEX)),
         ];
+        for file in self.sets.iter().flat_map(|set| set.files.as_flattened()) {
+            let arrays = file.arrays();
+            let tables = [0..arrays.start, arrays.end..file.bytes().len() as u64];
+            let path = file.path().into_iter();
+            parts.extend(path.flat_map(|path| {
+                let part = |bytes| WarmPart {
+                    file: path.to_owned(),
+                    bytes,
+                };
+                tables.clone().map(part)
+            }));
+        }
         let mut used = Vec::new();
         let mut unused = Vec::new();
         for set in &self.sets {
@@ -196,6 +222,14 @@ impl Base {
         parts.extend(used.into_iter().map(|(_, part)| part));
         parts.push(whole(folder.join(STRINGS_FILE)));
         parts.extend(unused);
+        // Other files of the base: indexes of terms, classes of merged segments.
+        let names = self.manifest.files.iter().map(|f| f.0.clone());
+        for name in names.chain(self.manifest.merged.names()) {
+            let path = folder.join(name);
+            if !parts.iter().any(|part| part.file == path) {
+                parts.push(whole(path));
+            }
+        }
         parts.retain(|part| !part.bytes.is_empty());
         parts
     }
@@ -209,7 +243,7 @@ fn segments_of(file: &SegmentFile) -> Vec<(u32, Range<u64>)> {
         .filter_map(|(p, record)| Some((record.first_byte()?, p)))
         .collect();
     starts.sort_unstable();
-    let end = file.bytes().len() as u64;
+    let end = file.arrays().end;
     let ends = starts.iter().skip(1).map(|s| s.0).chain([end]);
     let ranges = starts.iter().zip(ends);
     ranges
@@ -301,7 +335,20 @@ mod tests {
         let before = read_of(&snapshot.base().warm_parts());
         assert_eq!(before[0].0, DICTIONARY_FILE);
         assert_eq!(before[1].0, INDEX);
-        assert_eq!(before[2].0, STRINGS_FILE, "no segment has been asked for");
+        // Then the tables of segments, of each of four files before and after its arrays.
+        let at = |name: &str, parts: &[(String, Range<u64>)]| {
+            parts.iter().position(|p| p.0 == name).unwrap()
+        };
+        let tables = 2..at(STRINGS_FILE, &before);
+        assert!(
+            before[tables.clone()]
+                .iter()
+                .all(|p| p.0.contains("-in") || p.0.contains("-out"))
+        );
+        assert!(
+            tables.len() <= 8,
+            "no segment has been asked for: {before:?}"
+        );
         // A run that asks for one predicate's edges by object, and leaves that for the next.
         let mut all = (0..snapshot.predicate_count()).map(PredicateId);
         let hot = all.find(|p| snapshot.base().default_segment(p.0, 1).edge_count() == 800);
@@ -313,8 +360,9 @@ mod tests {
         let (base, _) =
             crate::directory::open_at(&folder.path().join("store"), &Default::default()).unwrap();
         let after = read_of(&base.warm_parts());
-        assert_eq!(after[2].0, crate::directory::SEGMENTS_IN);
-        let bytes = after[2].1.end - after[2].1.start;
+        let hottest = &after[tables.end];
+        assert_eq!(hottest.0, crate::directory::SEGMENTS_IN);
+        let bytes = hottest.1.end - hottest.1.start;
         assert!(
             (3_200..6_000).contains(&bytes),
             "800 edges take {bytes} bytes"
@@ -325,6 +373,18 @@ mod tests {
             parts
         };
         assert_eq!(sorted(after), sorted(before));
+    }
+
+    #[test]
+    fn each_segment_of_a_repeated_query_is_counted() {
+        let counts = SegmentUse::of(4);
+        for _ in 0..40_000 {
+            (0..4).for_each(|p| counts.count(p, 0));
+        }
+        for p in 0..4 {
+            let times = counts.get(p, 0);
+            assert!((30_000..50_000).contains(&times), "{p}: {times}");
+        }
     }
 
     #[test]
@@ -351,6 +411,9 @@ mod tests {
             [0, 0]
         );
         assert_eq!(again(7, Some("")), [0, 0]);
+        let most = u64::MAX;
+        let twice = format!("jindou-use 1 7\n1 {most} {most}\n1 {most} {most}\n");
+        assert_eq!(again(7, Some(&twice)), [most / 2; 2]);
         std::fs::write(folder.path().join(FILE), [0xff; 40]).unwrap();
         assert_eq!(again(7, None), [0, 0]);
     }

@@ -197,6 +197,13 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
+    /// Bytes of the file that are arrays of segments; the rest is tables.
+    #[must_use]
+    pub fn arrays(&self) -> std::ops::Range<u64> {
+        let (at, len) = self.file.place(ARRAYS).unwrap_or_default();
+        at..at + len
+    }
+
     /// The mapped file, if it is one.
     #[must_use]
     pub fn path(&self) -> Option<&std::path::Path> {
