@@ -39,7 +39,8 @@ impl std::str::FromStr for Warm {
 /// Time between two writings of how often segments are asked for.
 const KEEP: Duration = Duration::from_secs(600);
 
-/// The reading of a store's files in the background, and the counts of what queries ask for. Ends when it is dropped.
+/// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends
+/// when it is dropped.
 #[derive(Debug)]
 pub struct Warming {
     shared: Arc<Shared>,
@@ -50,7 +51,6 @@ pub struct Warming {
 struct Shared {
     progress: WarmProgress,
     done: AtomicBool,
-    failure: Mutex<Option<String>>,
     ended: Mutex<bool>,
     end: Condvar,
 }
@@ -87,12 +87,6 @@ impl Warming {
     pub fn is_done(&self) -> bool {
         self.shared.done.load(Ordering::Acquire)
     }
-
-    /// The reason for which reading has failed, if it has. Queries meet the same failure where it concerns them.
-    #[must_use]
-    pub fn failure(&self) -> Option<String> {
-        sync::lock(&self.shared.failure).clone()
-    }
 }
 
 impl Drop for Warming {
@@ -108,11 +102,12 @@ impl Drop for Warming {
 impl Database {
     /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
     /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
-    /// which is that order after the next start.
+    /// which is that order after the next start. `failed` is told why reading has ended early, if it has: queries meet the same failure where
+    /// it concerns them.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
-    pub fn warm(&self) -> Result<Warming> {
+    pub fn warm(&self, failed: impl FnOnce(&Error) + Send + 'static) -> Result<Warming> {
         let shared = Arc::new(Shared::default());
         let (db, told) = (self.clone(), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
@@ -124,7 +119,7 @@ impl Database {
                     Err(Error::Io { source, .. })
                         if source.kind() == std::io::ErrorKind::NotFound => {}
                     Ok(_) | Err(Error::Cancelled) => {}
-                    Err(e) => *sync::lock(&told.failure) = Some(e.to_string()),
+                    Err(e) => failed(&e),
                 }
                 drop(snapshot);
                 told.done.store(true, Ordering::Release);
