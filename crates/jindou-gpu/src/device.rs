@@ -260,7 +260,9 @@ impl Device {
         let mut pinned = locked(&self.pinned);
         self.reclaim(&mut pinned);
         let fits = |b: &PinnedBlock| b.bytes >= bytes && b.bytes <= bytes * 4;
-        if let Some(i) = pinned.idle.iter().position(fits) {
+        let fitting = pinned.idle.iter().enumerate().filter(|(_, b)| fits(b));
+        // The smallest, so that short requests leave long blocks to others.
+        if let Some((i, _)) = fitting.min_by_key(|(_, b)| b.bytes) {
             return Ok(pinned.idle.swap_remove(i));
         }
         drop(pinned);

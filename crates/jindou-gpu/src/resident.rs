@@ -116,14 +116,12 @@ impl Arrays {
         let table = packed.add_bytes(described.table);
         let keys = packed.add(described.keys);
         let offsets = packed.add(described.offsets);
-        let index = packed.finish(device)?;
+        let mut ids = Packer::default();
+        ids.add(segment.neighbours);
+        let [index, buffer] = Packer::finish_all(device, [packed, ids])?;
         p.table = table.in_buffer(index.as_ref());
         p.keys = keys.in_buffer(index.as_ref());
         p.offsets = offsets.in_buffer(index.as_ref());
-        let buffer = match segment.neighbours {
-            [] => None,
-            ids => Some(DeviceBuffer::with(device, ids)?),
-        };
         let neighbours = Neighbours {
             buffer,
             room: 0,
