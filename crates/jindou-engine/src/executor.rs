@@ -81,6 +81,18 @@ pub enum Poll {
     Done,
 }
 
+/// Rows in columns, in memory of the executor that made them, which has it back when this is dropped.
+pub trait RowBlock: Send {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of columns.
+    fn width(&self) -> usize;
+
+    /// The ids of a column, one for each row.
+    fn column(&self, at: usize) -> &[u32];
+}
+
 /// Rows that an executor makes while any thread takes them. Dropping the value stops their production.
 pub trait PulledRows: Send + Sync {
     /// The next available rows.
@@ -218,8 +230,9 @@ pub trait Executor: Send + Sync {
     }
 
     /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`], which is
-    /// returned. A batch may be much larger than the task's `batch_rows`. Appends the counts of each step to `profile`,
-    /// if the executor has them.
+    /// returned. A batch may be much larger than the task's `batch_rows`; rows that stay valid are better given as
+    /// [blocks](Sink::block), which several threads take. Appends the counts of each step to `profile`, if the executor
+    /// has them.
     ///
     /// # Errors
     /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
