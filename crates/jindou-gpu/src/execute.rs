@@ -14,10 +14,11 @@ use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
-use crate::results::Results;
+use crate::results::RowsOut;
 use crate::run::{COUNTERS, ProgramRun};
 use crate::steps::sets_of;
 use crate::turns::{DeviceTurn, Turns};
+use jindou_engine::Sink;
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
@@ -47,8 +48,21 @@ pub enum ResultUse<'a> {
     Count,
     /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
     Checksum,
-    /// Rows are copied back and passed to this sink.
+    /// Rows are copied back and passed to this sink, one block after the other.
     Rows(&'a mut RowSink<'a>),
+    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads, this many of them.
+    Blocks(&'a mut dyn Sink, usize),
+}
+
+impl ResultUse<'_> {
+    /// The consumer of rows, if they are copied back.
+    pub(crate) fn rows_out(&mut self) -> Option<RowsOut<'_>> {
+        match self {
+            Self::Rows(sink) => Some(RowsOut::Each(&mut **sink)),
+            Self::Blocks(sink, threads) => Some(RowsOut::Blocks(&mut **sink, *threads)),
+            Self::Count | Self::Checksum => None,
+        }
+    }
 }
 
 /// Options of a run.
@@ -400,7 +414,6 @@ impl GpuExecutor {
             skip: program.slice.0,
             left: program.slice.1,
             few: few_of(program.slice),
-            results: Results::default(),
             sum,
             rows: 0,
             cuts: 0,

@@ -65,8 +65,7 @@ impl Executor for GpuExecutor {
         let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
         let options = GpuOptions::from_exec(task.options);
-        let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let output = ResultUse::Rows(&mut rows);
+        let output = ResultUse::Blocks(sink, task.options.threads);
         let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
         profile.extend(done.profile.by_plan_step(task.steps.len()));
         match closed {
@@ -82,8 +81,7 @@ impl Executor for GpuExecutor {
         options: &ExecOptions,
         sink: &mut dyn Sink,
     ) -> Result<ExecutionOutcome> {
-        let mut rows = |columns: &[&[u32]], rows: usize| sink.batch(columns, rows);
-        let output = ResultUse::Rows(&mut rows);
+        let output = ResultUse::Blocks(sink, options.threads);
         let done = self.execute(plan, snapshot, output, &GpuOptions::from_exec(options))?;
         let mut ran = ExecutionOutcome {
             profile: done.profile.of_plan(plan, done.rows),
@@ -150,8 +148,8 @@ impl Executor for GpuExecutor {
         profile: &mut Vec<StepProfile>,
     ) -> Result<()> {
         let slots = task.op.layout(&[]);
-        let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let (wanted, output) = (WantedRows::Columns(&slots), ResultUse::Rows(&mut rows));
+        let output = ResultUse::Blocks(sink, task.options.threads);
+        let wanted = WantedRows::Columns(&slots);
         let options = GpuOptions::from_exec(task.options);
         let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());

@@ -8,7 +8,7 @@ use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
-use crate::results::Results;
+use crate::results::hand_out;
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -51,7 +51,6 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
-    pub results: Results,
     pub sum: Option<DeviceBuffer>,
     pub rows: u64,
     pub cuts: u64,
@@ -340,7 +339,7 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
             ResultUse::Count => true,
-            ResultUse::Rows(_) => self.output_slots.is_empty(),
+            ResultUse::Rows(_) | ResultUse::Blocks(..) => self.output_slots.is_empty(),
             ResultUse::Checksum => false,
         }
     }
@@ -386,11 +385,11 @@ impl ProgramRun<'_, '_, '_> {
 
     fn give_bare(&mut self, rows: u64) -> Result<()> {
         self.rows += rows;
-        match &mut self.output {
-            ResultUse::Rows(sink) if rows > 0 => {
+        match self.output.rows_out() {
+            Some(mut out) if rows > 0 => {
                 let rows = usize::try_from(rows)
                     .map_err(|_| Error::limit(Resource::Device, "a result this long"))?;
-                self.turn.aside(|| sink(&[], rows))
+                self.turn.aside(|| out.bare(rows))
             }
             _ => Ok(()),
         }
@@ -443,10 +442,9 @@ impl ProgramRun<'_, '_, '_> {
                     .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)
             };
         }
-        if let ResultUse::Rows(sink) = &mut self.output {
-            let device = &self.queue.device;
-            let slots = self.output_slots;
-            return self.results.hand_out(device, table, slots, self.turn, sink);
+        if let Some(mut out) = self.output.rows_out() {
+            let (device, slots) = (&self.queue.device, self.output_slots);
+            return hand_out(device, table, slots, self.turn, &mut out);
         }
         Ok(())
     }
