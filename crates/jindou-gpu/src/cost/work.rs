@@ -68,6 +68,8 @@ pub(crate) struct WorkEstimate {
     pub columns: f64,
     /// Ids that leave the device for operators of the CPU.
     pub passed: f64,
+    /// Threads that take rows of a device, where these are not all; for runs that were recorded when it was one.
+    pub takers: Option<usize>,
     /// Steps.
     pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
@@ -167,11 +169,12 @@ impl WorkEstimate {
         CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
     }
 
-    /// Seconds for what is done with ids that come out if there are this many rows, by the threads of the CPU and by the
-    /// one that takes the rows of a device.
+    /// Seconds for what is done with ids that come out if there are this many rows, on the CPU and behind a device: by
+    /// all threads, wherever rows are made.
     pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
         let one = CELL * (rows * self.columns + OPERATED * self.passed);
-        [one / self.speed_up(threads), one]
+        let takers = self.takers.unwrap_or(threads);
+        [threads, takers].map(|n| one / self.speed_up(n))
     }
 
     /// This work and that of an operator which the device runs together with everything below it; `None` for others.
