@@ -73,7 +73,7 @@ DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *
   }
 }
 
-// Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
+// Bytes a row: 4 for a column anchor, the lookup's, those of clip_ranges, 8 written; 12 for the whole table (last prefix, total).
 KERNEL(jd_measure, Measure, 4) {
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
@@ -84,13 +84,14 @@ KERNEL(jd_measure, Measure, 4) {
   rows_there(first, 0, p.rows, there);
   operands_at(p.anchor, first, 0, p.rows, v);
   ranges_of(p.segments[0], v, there, start, length);
+  if (p.clip.lists != 0) clip_ranges(p.segments[0].neighbours, p.clip, start, length);
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + tile_row(j), start[j]);
   scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
-// Bytes a row: for each list with a column anchor 4, the lookup's and 8 written; 4 written for the prefix; 12
-// for the whole table.
+// Bytes a row: for each list with a column anchor 4, the lookup's, those of clip_ranges and 8 written; 4 written for the prefix; 12 for
+// the whole table.
 KERNEL(jd_measure_many, MeasureMany, 3) {
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
@@ -108,6 +109,7 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
       u32 v[ITEMS], start[ITEMS];
       operands_at(p.anchors[l], first, 0, p.rows, v);
       ranges_of(p.segments[l], v, there, start, length);
+      if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
       UNROLL for (u32 j = 0; j < ITEMS; j++) {
         u64 row = first + tile_row(j);
         store_if(there[j], list.starts + row, start[j]);

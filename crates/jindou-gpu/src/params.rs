@@ -119,6 +119,15 @@ pub struct Within {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
+pub struct Clip {
+    pub start: u32,
+    pub end: u32,
+    pub lists: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct ColumnsParams {
     pub count: u32,
     pub pad: u32,
@@ -235,6 +244,7 @@ pub struct MeasureParams {
     pub lists: u32,
     pub segment: SegmentParams,
     pub anchor: OperandParams,
+    pub clip: Clip,
     pub starts: u64,
     pub prefix: u64,
     pub total: u64,
@@ -276,6 +286,7 @@ pub struct MeasureManyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub clip: Clip,
     pub anchors: [OperandParams; MAX_LISTS],
     pub ranges: [ListRange; MAX_LISTS],
     pub segments: [SegmentParams; MAX_LISTS],

@@ -126,6 +126,22 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     rows
 }
 
+/// The ids of an ascending list inside of a hull, and the bytes of cutting it to them.
+fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
+    let ([first, ..], [.., last]) = (list, list) else {
+        return (list, 0);
+    };
+    let inside = |v: &u32| hull[0] <= *v && *v < hull[1];
+    let ends = [*first < hull[0], *last >= hull[1] && *first < hull[1]];
+    let searches = ends.iter().filter(|e| **e).count() as u64;
+    let from = list.iter().position(inside).unwrap_or(0);
+    let n = list.iter().filter(|v| inside(v)).count();
+    (
+        &list[from..from + n],
+        8 + searches * (search_bytes(list.len()) - 4),
+    )
+}
+
 /// Bytes of the probes of a search in a list of `n`.
 fn search_bytes(n: usize) -> u64 {
     if n == 0 {

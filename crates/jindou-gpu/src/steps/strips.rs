@@ -2,7 +2,7 @@
 
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
-use crate::compile::{DeviceStep, DeviceWithin};
+use crate::compile::DeviceStep;
 use crate::params::{self, TILE};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
@@ -10,20 +10,8 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
 impl ProgramRun<'_, '_, '_> {
-    pub(crate) fn expand_strips(
-        &mut self,
-        k: usize,
-        step: &DeviceStep<'_>,
-        table: DeviceTable,
-        to: Slot,
-        m: MeasuredExpansion,
-        within: &DeviceWithin,
-    ) -> Result<()> {
-        self.expand_strips_of(k, step, table, to, m, within.params)
-    }
-
     /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
-    pub(crate) fn expand_strips_of(
+    pub(crate) fn expand_strips(
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
