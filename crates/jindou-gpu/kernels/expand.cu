@@ -5,6 +5,16 @@
 // end before it; a row's end lies at prefix[r + 1] + r.
 #include "compact.cuh"
 
+enum : u32 { TILE = Narrow::SIZE };
+
+// Blocks that a multiprocessor holds, for NVCC_FLAGS of a measurement.
+#ifndef EXPAND_BLOCKS
+#define EXPAND_BLOCKS 4
+#endif
+#ifndef INTERSECT_BLOCKS
+#define INTERSECT_BLOCKS 4
+#endif
+
 // Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one
 // thread alone waits 24 times.
 DEVICE u32 rows_before(const u32 *prefix, u32 rows, u64 d) {
@@ -70,7 +80,8 @@ template <class P> DEVICE Piece piece_of(const P &p, SpreadShared &s) {
 
 // Which row each output of the tile belongs to: rows mark their first output, a running maximum spreads the
 // mark. `begin(row, local, first, counts)` keeps where the list of a row lies whose first output is `first`.
-template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
+template <class P, u32 ITEMS, class Begin>
+DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
   for (u32 x = thread_index(); x < TILE; x += THREADS) s.row[x] = 0;
   barrier();
   for (u32 local = thread_index(); local <= w.row1 - w.row0; local += THREADS) {
@@ -87,7 +98,7 @@ template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece 
   if (!PLANTED(EXPAND_MARK_BARRIER)) barrier();
   u32 carry = 0;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u32 m = warp_inclusive_max(s.row[tile_row(j)]);
+    u32 m = warp_inclusive_max(s.row[Tile<ITEMS>::row(j)]);
     row[j] = m > carry ? m : carry;
     carry = shuffle(row[j], 31);
   }
@@ -102,8 +113,9 @@ template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece 
 }
 
 // Carried columns of an output: read once a row that has outputs, written once an output.
-template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
-  for (u32 c = 0; c < p.columns.count; c++) {
+template <class P, u32 ITEMS>
+DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
+  NO_UNROLL for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_cached_if(keep[j], p.columns.from[c] + w.row0 + row[j], 0u);
     UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.columns.to[c] + at[j], v[j]);
@@ -113,14 +125,15 @@ template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const 
 // Every output is kept, so outputs lie where their number says.
 // Bytes: 8 a row (prefix, start); 4 an output read, 4 + 4 a column written. Columns are read from cache: the
 // rows of a tile are neighbours, 4 a column and row from memory.
-KERNEL(jd_expand, Expand, 3) {
+KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
@@ -131,7 +144,8 @@ KERNEL(jd_expand, Expand, 3) {
 
 // As jd_expand for lists of many segments. Bytes: 12 a row (prefix, address); 4 an output read, 4 + 4 a column
 // written; columns as in jd_expand.
-KERNEL(jd_expand_any, ExpandAny, 3) {
+KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandAnyShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
@@ -140,7 +154,7 @@ KERNEL(jd_expand_any, ExpandAny, 3) {
     s.delta[local] = load_once(p.lists + r, counts) - 4 * (u64)first;
   });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
     u64 delta = keep[j] ? s.delta[row[j]] : 0;
@@ -153,14 +167,15 @@ KERNEL(jd_expand_any, ExpandAny, 3) {
 
 // As jd_expand for neighbours in intervals: outputs that stay are appended.
 // Bytes: 8 a row; 4 an output before the test; 4 + 4 a column written for an output that stays.
-KERNEL(jd_expand_within, Expand, 3) {
+KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
@@ -180,7 +195,8 @@ DEVICE Range list_range(const ListRange &l, u32 r, bool counts) {
 // look for neighbours side by side, so a search's probes share cache lines.
 // Bytes: 4 a row (prefix) and 8 a row and list with a column anchor; for each candidate 4, and 4 (ceil(log2 d)
 // + 1) for each other list of d entries until one misses; 4 + 4 a column written for an output that stays.
-KERNEL(jd_intersect, Expand, 3) {
+KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(IntersectShared, s);
   Piece w = piece_of(p, s.expand.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
@@ -200,7 +216,7 @@ KERNEL(jd_intersect, Expand, 3) {
   });
   u32 driver[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     driver[j] = keep[j] ? s.driver[row[j]] : 0;
     at[j] = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
@@ -236,13 +252,14 @@ KERNEL(jd_intersect, Expand, 3) {
 // Bytes a row: 4 for a column anchor, the lookup's, 4 if the key is there; for a row that stays 4 written, and 8 a
 // carried column.
 KERNEL(jd_expand_one, ExpandOne, 3) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
-  u64 first = (u64)block_index() * TILE;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   One segments = {p.segment};
   u32 v[ITEMS], key[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  rows_there(first, 0, p.compact.rows, keep);
-  operands_at(p.anchor, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  operands_at<ITEMS>(p.anchor, first, 0, p.compact.rows, v);
   find_keys(segments, v, keep, key);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     keep[j] = key[j] < p.segment.edges;

@@ -236,6 +236,7 @@ DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const boo
 
 // The same for all items of a thread in one segment, FEW at a time: as many loads under way together as cover the memory's latency with
 // the warps that then fit, and half the registers.
+template <u32 ITEMS>
 DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&start)[ITEMS], u32 (&length)[ITEMS]) {
   One segments = {segment};
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
@@ -331,14 +332,14 @@ DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&loo
   }
 }
 
-// The ids of a thread's rows, those of its tile from `first` on that are less than `rows`; 0 for others. Bytes a row: 4 for a column,
-// none for a constant.
-template <u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
+// The ids of N of a thread's rows, from its item `item` in the tile at `first` on, that are less than `rows`; 0 for others. Bytes a row: 4
+// for a column, none for a constant.
+template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
   if (o.column == nullptr) {
     UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
   } else {
     UNROLL for (u32 j = 0; j < N; j++) {
-      u64 row = first + tile_row(item + j);
+      u64 row = first + Tile<ITEMS>::row(item + j);
       v[j] = load_stream_if(row < rows, o.column + row, 0u);
     }
   }

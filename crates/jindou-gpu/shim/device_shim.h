@@ -191,6 +191,7 @@ UNCHECKED uint32_t grid() { return launched->grid; }
   static void name##_body(const Params &p)
 #define SHARED(Type, name) Type &name = *static_cast<Type *>(shim::shared_memory(sizeof(Type)))
 #define UNROLL
+#define NO_UNROLL
 #define PLANTED(bug) shim::planted(shim::bug)
 
 DEVICE u32 thread_index() { return shim::thread(); }

@@ -4,8 +4,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// Rows per block: threads per block times rows per thread.
+/// Rows per block of kernels that measure, check and stream: 256 threads with eight rows each (see [`crate::Kernel::tile`]).
 pub const TILE: u64 = 2048;
+/// Units per block of kernels that make rows of lists: 256 threads with four each.
+pub const STRIP_TILE: u64 = 1024;
 /// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
 /// Most lists of an intersection.

@@ -16,7 +16,6 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -104,7 +103,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        let grid = units.div_ceil(TILE) as u32;
+        let grid = kernel.grid(units).unwrap_or(0);
         if grid == 0 {
             return Ok(());
         }
