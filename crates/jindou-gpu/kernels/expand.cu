@@ -53,6 +53,7 @@ struct ExpandAnyShared {
 struct IntersectShared {
   ExpandShared expand;
   SharedArray<unsigned char, TILE + 1> driver;
+  SharedArray<u32, 2 * WARPS> packed;
 };
 
 struct Piece { u32 row0, row1; u64 out0, out1, origin; };
@@ -191,8 +192,70 @@ DEVICE Range list_range(const ListRange &l, u32 r, bool counts) {
   return {load_once((const u32 *)l.starts + r, counts), load_once((const u32 *)l.lengths + r, counts)};
 }
 
-// Neighbours in all lists of a row: each of the shortest list is searched in the others. Threads side by side
-// look for neighbours side by side, so a search's probes share cache lines.
+// Packs the candidates that `keep` says, of which a thread has `rounds`, if they then take fewer: those of all warps lie one behind the
+// other, and warps beyond the last have none. Ids and rows change hands where marks and lists lay, which nobody reads any more. Returns
+// the rounds; `pass` numbers the calls.
+template <u32 ITEMS>
+DEVICE u32 pack_candidates(IntersectShared &s, u32 pass, u32 rounds, u32 (&row)[ITEMS], u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
+  u32 at[ITEMS], kept = 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 mask = vote(keep[j]);
+    at[j] = kept + popcount(mask & lanes_below());
+    kept += popcount(mask);
+  }
+  // Counts of two passes, used in turn: whoever writes them again has been at the barrier of the pass in between.
+  u32 mine = (pass & 1) * WARPS;
+  if (lane_index() == 0) s.packed[mine + warp_index()] = kept;
+  if (!PLANTED(PACK_FIRST_BARRIER)) barrier();
+  u32 before = 0, all = 0;
+  UNROLL for (u32 k = 0; k < WARPS; k++) {
+    u32 n = s.packed[mine + k];
+    if (k < warp_index()) before += n;
+    all += n;
+  }
+  u32 needed = (all + THREADS - 1) / THREADS;
+  if (needed < rounds) {
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      if (keep[j]) {
+        s.expand.spread.row[before + at[j]] = v[j];
+        s.expand.delta[before + at[j]] = row[j];
+      }
+    }
+    if (!PLANTED(PACK_SECOND_BARRIER)) barrier();
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      u32 i = j * THREADS + thread_index();
+      keep[j] = i < all;
+      v[j] = keep[j] ? s.expand.spread.row[i] : 0;
+      row[j] = keep[j] ? s.expand.delta[i] : 0;
+    }
+    rounds = needed;
+  }
+  return rounds;
+}
+
+// Looks for the first N candidates of a thread, those that `keep`, each in the list of its row that is number `pass` of those that do
+// not drive.
+template <u32 N, class P, u32 ITEMS>
+DEVICE void search_others(const P &p, const Piece &w, IntersectShared &s, u32 pass, const u32 (&row)[ITEMS], const u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
+  const u32 *list[N];
+  u32 start[N], length[N], at[N];
+  bool look[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    look[j] = keep[j];
+    u32 driver = look[j] ? s.driver[row[j]] : 0;
+    const ListRange &l = p.ranges[pass + (pass >= driver ? 1 : 0)];
+    bool listed = look[j] && l.starts != nullptr;
+    start[j] = load_cached_if(listed, (const u32 *)l.starts + w.row0 + row[j], l.start);
+    length[j] = load_cached_if(listed, (const u32 *)l.lengths + w.row0 + row[j], l.length);
+    list[j] = l.neighbours;
+  }
+  UNROLL for (u32 j = 0; j < N; j++) list[j] += start[j];
+  sorted_positions([&](u32 j) { return list[j]; }, length, [&](u32 j) { return v[j]; }, look, at);
+  UNROLL for (u32 j = 0; j < N; j++) keep[j] = at[j] != NO_KEY;
+}
+
+// Neighbours in all lists of a row: each of the shortest list is searched in the others, those that are left packed before. Threads side
+// by side look for neighbours side by side, so a search's probes share cache lines.
 // Bytes: 4 a row (prefix) and 8 a row and list with a column anchor; for each candidate 4, and 4 (ceil(log2 d)
 // + 1) for each other list of d entries until one misses; 4 + 4 a column written for an output that stays.
 KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
@@ -214,34 +277,19 @@ KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
     s.driver[local] = (unsigned char)best;
     s.expand.delta[local] = start - first;
   });
-  u32 driver[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
-    driver[j] = keep[j] ? s.driver[row[j]] : 0;
-    at[j] = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
-    const u32 *list = p.ranges[0].neighbours;
-    for (u32 l = 1; l < p.lists; l++) if (l == driver[j]) list = p.ranges[l].neighbours;
-    v[j] = load_random_if(keep[j], list + at[j], 0u);
+    u32 from = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
+    v[j] = load_random_if(keep[j], p.ranges[keep[j] ? s.driver[row[j]] : 0].neighbours + from, 0u);
   }
   keep_within(p.within, v, keep);
-  for (u32 l = 0; l < p.lists - (PLANTED(INTERSECT_FORGETS_LAST) ? 1 : 0); l++) {
-    const ListRange &list = p.ranges[l];
-    u32 start[ITEMS], length[ITEMS];
-    bool look[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      look[j] = keep[j] && l != driver[j];
-      start[j] = list.start;
-      length[j] = list.length;
-    }
-    if (list.starts != nullptr) {
-      UNROLL for (u32 j = 0; j < ITEMS; j++) {
-        start[j] = load_cached_if(look[j], (const u32 *)list.starts + w.row0 + row[j], 0u);
-        length[j] = load_cached_if(look[j], (const u32 *)list.lengths + w.row0 + row[j], 0u);
-      }
-    }
-    sorted_positions([&](u32 j) { return list.neighbours + start[j]; }, length, [&](u32 j) { return v[j]; }, look, at);
-    UNROLL for (u32 j = 0; j < ITEMS; j++) if (look[j]) keep[j] = at[j] != NO_KEY;
+  u32 rounds = ITEMS;
+  NO_UNROLL for (u32 pass = 0; pass + (PLANTED(INTERSECT_FORGETS_LAST) ? 2 : 1) < p.lists; pass++) {
+    if (pass > 0 || p.within.count != 0) rounds = pack_candidates(s, pass, rounds, row, v, keep);
+    if (rounds > 2) search_others<ITEMS>(p, w, s, pass, row, v, keep);
+    else if (rounds == 2) search_others<2>(p, w, s, pass, row, v, keep);
+    else if (rounds == 1) search_others<1>(p, w, s, pass, row, v, keep);
   }
   append_positions(s.expand.append, keep, at, p.counter);
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
