@@ -11,10 +11,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads of a block; rows that a thread handles; rows that a block handles. A warp owns ROWS_A_WARP
-// consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
-// FEW of them at a time where each has a segment of its own.
-enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, FEW = 4, ROWS_A_WARP = 32 * ITEMS, TILE = THREADS * ITEMS };
+// Threads of a block; how many rows of a thread are looked up at a time.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4 };
 
 #ifdef JINDOU_SHIM
 #include "../shim/device_shim.h"
@@ -26,6 +24,7 @@ enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, FEW = 4, ROWS_A_WAR
 #define KERNEL(name, Params, blocks) extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ Params p)
 #define SHARED(Type, name) __shared__ Type name
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 // Planted bugs exist in the shim's build only.
 #define PLANTED(bug) false
 
@@ -105,8 +104,17 @@ template <class T, u32 N> struct SharedArray {
 DEVICE u32 lane_index() { return thread_index() & 31u; }
 DEVICE u32 warp_index() { return thread_index() >> 5; }
 DEVICE u32 lanes_below() { return (1u << lane_index()) - 1u; }
-// The row that this thread handles as its item `j` in a tile.
-DEVICE u32 tile_row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
+
+// The rows of a block, ITEMS a thread: a kernel's first line says how many, and Kernel::tile in src/backend.rs says so to the host. A
+// warp owns ROWS_A_WARP consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
+template <u32 N> struct Tile {
+  enum : u32 { ITEMS = N, ROWS_A_WARP = 32 * N, SIZE = THREADS * N };
+  // The row that this thread handles as its item `j`.
+  static DEVICE_MEMBER u32 row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
+};
+// What measures, checks and streams; and what makes rows of lists. Measured on an H200.
+typedef Tile<8> Wide;
+typedef Tile<4> Narrow;
 
 DEVICE u32 warp_inclusive_sum(u32 v) {
   UNROLL for (u32 d = 1; d < 32; d <<= 1) {

@@ -40,6 +40,9 @@ struct Operand { const u32 *column; u32 constant, pad; };
 // Ids in any of `count` intervals; none: every id. One interval lies in the struct itself.
 struct Within { const Pair *table; u32 count, pad, start, end; };
 
+// Lists with a bit in `lists` are cut, while they are measured, to their ids from `start` on and before `end`.
+struct Clip { u32 start, end, lists, pad; };
+
 // Columns that a kernel carries over to its output rows.
 struct Columns { u32 count, pad; const u32 *from[MAX_COLUMNS]; u32 *to[MAX_COLUMNS]; };
 
@@ -66,6 +69,7 @@ struct Measure {
   u32 rows, lists;
   Segment segments[1];
   Operand anchor;
+  Clip clip;
   u32 *starts;    // rows
   u32 *prefix;    // rows + 1, modulo 2^32
   u64 *total;
@@ -90,6 +94,7 @@ struct MeasureMany {
   u64 *total;
   u64 *state;
   u32 *ticket;
+  Clip clip;
   Operand anchors[MAX_LISTS];
   ListRange ranges[MAX_LISTS];
   Segment segments[MAX_LISTS];

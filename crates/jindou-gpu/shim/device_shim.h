@@ -40,7 +40,8 @@
   X(INTERSECT_FORGETS_LAST) X(ONE_NEXT_KEY) X(FOLD_BARRIER) X(FOLD_NOT_ATOMIC) X(NEGATE_IGNORED)          \
   X(SETS_NEXT_RUN) X(CATALOG_NEXT) X(CHECK_ANY_FIRST_ONLY) X(LIST_FROM_NEXT) X(ANY_SHORT_ADDRESS)  \
   X(COMPARE_ONE_MORE) X(COMPARE_NO_TAIL) X(MARK_NOT_ATOMIC) X(MARK_EMPTY_LISTS) X(TEST_NEXT_ROW)          \
-  X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER)
+  X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER) X(CLIP_ONE_LESS)  \
+  X(PACK_FIRST_BARRIER) X(PACK_SECOND_BARRIER)
 
 namespace shim {
 
@@ -191,6 +192,7 @@ UNCHECKED uint32_t grid() { return launched->grid; }
   static void name##_body(const Params &p)
 #define SHARED(Type, name) Type &name = *static_cast<Type *>(shim::shared_memory(sizeof(Type)))
 #define UNROLL
+#define NO_UNROLL
 #define PLANTED(bug) shim::planted(shim::bug)
 
 DEVICE u32 thread_index() { return shim::thread(); }

@@ -4,8 +4,10 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// Rows per block: threads per block times rows per thread.
+/// Rows per block of kernels that measure, check and stream: 256 threads with eight rows each (see [`crate::Kernel::tile`]).
 pub const TILE: u64 = 2048;
+/// Units per block of kernels that make rows of lists: 256 threads with four each.
+pub const STRIP_TILE: u64 = 1024;
 /// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
 /// Most lists of an intersection.
@@ -115,6 +117,15 @@ pub struct Within {
     pub pad: u32,
     pub start: u32,
     pub end: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Clip {
+    pub start: u32,
+    pub end: u32,
+    pub lists: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -235,6 +246,7 @@ pub struct MeasureParams {
     pub lists: u32,
     pub segment: SegmentParams,
     pub anchor: OperandParams,
+    pub clip: Clip,
     pub starts: u64,
     pub prefix: u64,
     pub total: u64,
@@ -276,6 +288,7 @@ pub struct MeasureManyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub clip: Clip,
     pub anchors: [OperandParams; MAX_LISTS],
     pub ranges: [ListRange; MAX_LISTS],
     pub segments: [SegmentParams; MAX_LISTS],

@@ -187,15 +187,18 @@ impl ProgramRun<'_, '_, '_> {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
-                _ => match self.measure_lists(&table, lists) {
-                    Ok(m) => return self.expand_strips(k, step, table, *to, m, within),
+                _ => match self.measure_lists(&table, lists, within) {
+                    Ok(m) => {
+                        let left = within.left(lists);
+                        return self.expand_strips(k, step, table, *to, m, left);
+                    }
                     Err(stop) => Err(stop),
                 },
             },
             StepWork::Cross { to, source } => match self.measure_cross(&table, source) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips_of(k, step, table, *to, m, all);
+                    return self.expand_strips(k, step, table, *to, m, all);
                 }
                 Err(stop) => Err(stop),
             },
@@ -214,7 +217,7 @@ impl ProgramRun<'_, '_, '_> {
             } => match self.measure_any(&table, *anchor, *predicate, catalog) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips_of(k, step, table, *to, m, all);
+                    return self.expand_strips(k, step, table, *to, m, all);
                 }
                 Err(stop) => Err(stop),
             },

@@ -1,6 +1,7 @@
 //! Compilation of a plan for the device: segments are uploaded, constants looked up, columns laid out.
 
 mod any;
+mod clip;
 mod conditions;
 mod tree;
 
@@ -20,6 +21,7 @@ use jindou_plan::{
 };
 use std::sync::Arc;
 
+pub(crate) use clip::{FarShare, far_share};
 pub(crate) use conditions::is_decided_by_ids;
 pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
@@ -29,6 +31,10 @@ pub(crate) struct DeviceList {
     pub anchor: Operand,
     /// Start and length in the device's neighbours, if the anchor is a constant.
     pub constant: Option<(u32, u32)>,
+    /// True if it is to be cut to the hull of the step's intervals while it is measured.
+    pub clips: bool,
+    /// True if it is a constant's and has been cut to the hull.
+    pub cut: bool,
 }
 
 /// Values that start a table.
@@ -76,6 +82,8 @@ pub(crate) struct DeviceWithin {
     /// Number of ids before each interval, for starts.
     pub before: u64,
     pub ids: u64,
+    /// The beginning of the first interval and the end of the last one.
+    pub hull: [u32; 2],
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
@@ -84,6 +92,7 @@ impl DeviceWithin {
     fn new(device: &Arc<Device>, intervals: Option<&[[u32; 2]]>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
         let (mut before, mut ids, mut owner) = (0, 0, None);
+        let mut hull = [0, u32::MAX];
         if let Some(list) = intervals {
             // Kernels need at least one interval to refuse everything.
             let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
@@ -93,6 +102,7 @@ impl DeviceWithin {
                 ids += u64::from(b.saturating_sub(a));
             }
             params.count = list.len() as u32;
+            hull = [list[0][0], list[list.len() - 1][1]];
             params.start = list[0][0];
             params.end = list[0][1];
             // A test of one interval only needs the parameters.
@@ -109,6 +119,7 @@ impl DeviceWithin {
             params,
             before,
             ids,
+            hull,
             _owner: owner,
         })
     }
@@ -354,6 +365,8 @@ impl<'a> StepCompiler<'a> {
             segment,
             anchor: list.anchor,
             constant,
+            clips: false,
+            cut: false,
         })
     }
 
@@ -369,18 +382,10 @@ impl<'a> StepCompiler<'a> {
         ))
     }
 
-    /// The condition in device memory: exact intervals, regardless of updates.
+    /// The condition in device memory.
     fn within(&self, within: Option<&IdFilter>, start: bool) -> Result<DeviceWithin> {
-        match within {
-            Some(w) if !w.is_exact() => {
-                let exact = w.exact(self.snapshot);
-                DeviceWithin::new(self.device, Some(&exact), start)
-            }
-            w => {
-                let ids = w.map(|w| w.of_terms(self.snapshot));
-                DeviceWithin::new(self.device, ids.as_deref(), start)
-            }
-        }
+        let ids = within.map(|w| intervals_of(w, self.snapshot));
+        DeviceWithin::new(self.device, ids.as_deref(), start)
     }
 
     fn source(
@@ -493,16 +498,13 @@ impl<'a> StepCompiler<'a> {
                         lists.len()
                     )));
                 }
-                let lists = lists
-                    .iter()
-                    .map(|l| self.list(l))
-                    .collect::<Result<Vec<_>>>()?;
                 let name = format!("expand ?{to} along {} list(s)", lists.len());
+                let (lists, within) = self.clipped(lists, within.as_ref())?;
                 (
                     StepWork::Expand {
                         to: *to,
                         lists,
-                        within: self.within(within.as_ref(), false)?,
+                        within,
                     },
                     name,
                 )
@@ -570,6 +572,15 @@ impl<'a> StepCompiler<'a> {
             )));
         }
         Ok(())
+    }
+}
+
+/// The exact intervals of a condition, regardless of updates.
+fn intervals_of(within: &IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
+    if within.is_exact() {
+        within.of_terms(snapshot).into_owned()
+    } else {
+        within.exact(snapshot)
     }
 }
 

@@ -3,7 +3,7 @@
 //! The time of kernels beyond that of moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
 //! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
 
-use crate::compile;
+use crate::compile::{self, FarShare, far_share};
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
 use jindou_graph::Graph;
@@ -85,6 +85,35 @@ struct LookupWork {
     bytes: f64,
     /// True if every key has one neighbour and there is no patch.
     one: bool,
+    /// True if lists are cut to the hull of a condition's intervals, and if all neighbours satisfy it.
+    is_cut: bool,
+    is_void: bool,
+}
+
+impl LookupWork {
+    /// Applies the condition on the ids that are looked for: what it leaves of a list, and what that costs.
+    fn cut(&mut self, list: &EdgeList, intervals: Option<&[[u32; 2]]>, snapshot: &dyn Graph) {
+        let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
+            return;
+        };
+        let share = far_share(
+            list.predicate,
+            list.direction,
+            scope,
+            intervals,
+            snapshot,
+        );
+        self.is_void = share.is_some_and(|s| s.is_all);
+        let by_device = FarShare::pays(share, self.degree) && !self.is_void;
+        self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
+        if by_device {
+            // The ends of a list, and a search for the one that lies outside.
+            self.sectors += 1.0 + search(self.degree);
+        }
+        if self.is_cut {
+            self.degree *= share.map_or(1.0, |s| s.inside);
+        }
+    }
 }
 
 /// Sectors of the last, adjacent probes of a search in a list; earlier probes hit the cache.
@@ -339,6 +368,8 @@ impl WorkEstimate {
             degree: edges / keys.max(1.0),
             bytes,
             one: s.offsets.is_none() && view.patch().is_none(),
+            is_cut: false,
+            is_void: false,
         })
     }
 
@@ -454,9 +485,12 @@ impl WorkEstimate {
                 if lists.is_empty() || lists.len() > MAX_LISTS {
                     return None;
                 }
+                let intervals = within.as_ref().map(|w| w.of_terms(snapshot));
                 let mut looks = Vec::new();
                 for list in lists {
-                    looks.push((self.list(list, snapshot)?, list.anchor));
+                    let mut look = self.list(list, snapshot)?;
+                    look.cut(list, intervals.as_deref(), snapshot);
+                    looks.push((look, list.anchor));
                 }
                 match looks.as_slice() {
                     [(look, anchor @ Operand::Slot(_))] if look.one => {
@@ -464,7 +498,11 @@ impl WorkEstimate {
                         self.compact(rows, 4.0, made, columns);
                     }
                     [(look, anchor)] => {
-                        let outputs = if within.is_some() {
+                        let tests = match &intervals {
+                            Some(w) => !look.is_void && (w.len() > 1 || !look.is_cut),
+                            None => false,
+                        };
+                        let outputs = if tests {
                             (rows * look.degree).max(made)
                         } else {
                             made
@@ -472,7 +510,7 @@ impl WorkEstimate {
                         // Lists begin anywhere.
                         self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
-                        self.syncs += f64::from(u8::from(within.is_some()));
+                        self.syncs += f64::from(u8::from(tests));
                     }
                     many => {
                         let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);

@@ -16,7 +16,6 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -104,7 +103,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        let grid = units.div_ceil(TILE) as u32;
+        let grid = kernel.grid(units).unwrap_or(0);
         if grid == 0 {
             return Ok(());
         }
@@ -124,6 +123,22 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
         .collect();
     rows.sort_unstable();
     rows
+}
+
+/// The ids of an ascending list inside of a hull, and the bytes of cutting it to them.
+fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
+    let ([first, ..], [.., last]) = (list, list) else {
+        return (list, 0);
+    };
+    let inside = |v: &u32| hull[0] <= *v && *v < hull[1];
+    let ends = [*first < hull[0], *last >= hull[1] && *first < hull[1]];
+    let searches = ends.iter().filter(|e| **e).count() as u64;
+    let from = list.iter().position(inside).unwrap_or(0);
+    let n = list.iter().filter(|v| inside(v)).count();
+    (
+        &list[from..from + n],
+        8 + searches * (search_bytes(list.len()) - 4),
+    )
 }
 
 /// Bytes of the probes of a search in a list of `n`.
