@@ -108,7 +108,13 @@ impl GpuExecutor {
     /// has run for this long.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, memory: u64, idle: Duration) -> Self {
-        let device = Device::limited(backend, memory);
+        Self::on(Device::limited(backend, memory), idle)
+    }
+
+    /// An executor on a device of which nothing else uses memory; unused memory is returned after no query has run for
+    /// this long.
+    #[must_use]
+    pub fn on(device: Arc<Device>, idle: Duration) -> Self {
         Self {
             turns: Turns::new(&device, idle),
             pager: Pager::new(&device),

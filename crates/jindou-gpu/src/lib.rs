@@ -37,6 +37,7 @@ pub mod reference;
 pub mod replay;
 mod resident;
 mod results;
+mod ring;
 mod run;
 #[cfg(feature = "shim")]
 pub mod shim;
@@ -58,6 +59,7 @@ pub use lazy::{LazyGpu, Opener};
 pub use pages::{PagingOptions, Transfers};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
+pub use ring::RingOptions;
 
 use std::sync::Arc;
 

@@ -427,8 +427,22 @@ impl ResidentSegment {
         Ok((Arc::clone(b), *n))
     }
 
+    /// The keys that have a neighbour, and their number: [`Self::patched_keys`], or without a patch none, since they are
+    /// [`Self::base_keys`].
+    pub(crate) fn live_keys(
+        &self,
+        device: &Arc<Device>,
+        segment: &Segment<'_>,
+    ) -> Result<(Option<Arc<DeviceBuffer>>, u32)> {
+        if self.is_plain() {
+            return Ok((None, self.params.key_count));
+        }
+        let (keys, count) = self.patched_keys(device, segment)?;
+        Ok((Some(keys), count))
+    }
+
     /// Writes the keys of the segment without its patch to `out`, which has room for them.
-    fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
+    pub(crate) fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
         let rows = self.params.key_count;
         let mut p = params::StartKeysParams {
             segment: self.params,
@@ -519,16 +533,4 @@ pub(crate) fn alone<'a>(view: &Edges<'a>, scope: GraphScope<'_>) -> Result<Segme
     segment
         .filter(|_| matches!(scope, GraphScope::Default | GraphScope::Union))
         .ok_or_else(|| Error::Unsupported("named graphs on the GPU".into()))
-}
-
-/// Appends the keys that have a neighbour in a view that is answered by one segment. O(keys).
-pub(crate) fn live_keys(view: &Edges<'_>, scope: GraphScope<'_>, keys: &mut Vec<u32>) {
-    let mut all = Vec::new();
-    view.candidate_keys(scope, &mut all);
-    let mut scratch = Vec::new();
-    all.retain(|&k| {
-        let touched = view.patch().is_some_and(|p| p.is_dirty(k));
-        !touched || !view.read(k, scope, &mut scratch).is_empty()
-    });
-    keys.append(&mut all);
 }

@@ -7,7 +7,7 @@ mod faults;
 
 use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -213,12 +213,13 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices with at most this many bytes of memory used on each.
+    /// Devices with at most this many bytes of memory used on each; host memory that is kept for them is charged to
+    /// this budget.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
-    pub(crate) fn limited(memory: u64) -> Self {
+    pub(crate) fn limited(memory: u64, host: &MemoryBudget) -> Self {
         Self {
             #[cfg(feature = "gpu")]
-            gpus: Arc::new(jindou_gpu::Fleet::limited(memory)),
+            gpus: Arc::new(jindou_gpu::Fleet::limited(memory).charged_to(host)),
         }
     }
 
