@@ -5,6 +5,7 @@
 
 mod any;
 mod expansion;
+mod group;
 mod model;
 mod operators;
 mod rows;
@@ -29,7 +30,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 10] = [
+pub const GROUPS: [&str; 11] = [
     "starts",
     "filters",
     "checks",
@@ -40,6 +41,7 @@ pub const GROUPS: [&str; 10] = [
     "any",
     "checksums",
     "operators",
+    "groups",
 ];
 
 /// The error of a failed check.
@@ -77,6 +79,7 @@ impl Checker {
             "any" => self.any(rows),
             "checksums" => self.checksums(rows),
             "operators" => self.operators(rows),
+            "groups" => self.groups(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }
