@@ -58,6 +58,11 @@ kernels! {
     Test = "jd_test": TestParams,
     Distinct = "jd_distinct": DistinctParams,
     Gather = "jd_gather": GatherParams,
+    GroupAdd = "jd_group_add": GroupAddParams,
+    GroupSlots = "jd_group_slots": GroupSlotsParams,
+    GroupRows = "jd_group_rows": GroupRowsParams,
+    GroupKeys = "jd_group_keys": GroupKeysParams,
+    GroupIds = "jd_group_ids": GroupIdsParams,
 }
 
 impl Kernel {

@@ -9,6 +9,7 @@ use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
 use crate::results::Results;
+use crate::steps::GroupState;
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -46,6 +47,8 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub frames: Vec<OuterFrame>,
     /// Sets of ids that steps fill.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
+    /// The counters of a GROUP BY.
+    pub groups: Option<GroupState<'a>>,
     /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
     /// that few are made in vain.
     pub skip: u64,
@@ -171,6 +174,12 @@ impl ProgramRun<'_, '_, '_> {
             Err(StepStop::Error(e)) => return Err(e),
             Err(StepStop::TooLarge) => return self.halves(k, &table),
         }
+        match self.grouped(k, step, &table) {
+            Ok(false) => {}
+            Ok(true) => return Ok(()),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, &table),
+        }
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
@@ -231,6 +240,13 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
+            StepWork::Group { .. } => match self.count_groups(&table, 0) {
+                Ok(()) => {
+                    self.queue.rows(u64::from(rows), 0);
+                    return Ok(());
+                }
+                Err(stop) => Err(stop),
+            },
             StepWork::Start { .. } => Err(StepStop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
@@ -399,7 +415,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    fn emit(&mut self, table: &DeviceTable) -> Result<()> {
+    pub(crate) fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));
         let (skip, take) = (skip as u32, take as u32);

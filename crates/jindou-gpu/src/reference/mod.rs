@@ -5,6 +5,7 @@
 
 mod any;
 mod expansion;
+mod group;
 mod model;
 mod operators;
 mod rows;
@@ -28,7 +29,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 10] = [
+pub const GROUPS: [&str; 11] = [
     "starts",
     "filters",
     "checks",
@@ -39,6 +40,7 @@ pub const GROUPS: [&str; 10] = [
     "any",
     "checksums",
     "operators",
+    "groups",
 ];
 
 /// The error of a failed check.
@@ -76,6 +78,7 @@ impl Checker {
             "any" => self.any(rows),
             "checksums" => self.checksums(rows),
             "operators" => self.operators(rows),
+            "groups" => self.groups(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }

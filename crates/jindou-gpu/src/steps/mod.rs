@@ -2,9 +2,12 @@
 
 mod any;
 mod count;
+mod group;
 mod operators;
 mod strips;
 
+pub use group::ReduceOptions;
+pub(crate) use group::{GROUP_GROWTH, GroupState};
 pub(crate) use operators::sets_of;
 
 use crate::backend::Kernel;
@@ -45,6 +48,18 @@ pub(crate) struct MeasuredExpansion {
     _scratch: DeviceBuffer,
     /// Owner of a source's column.
     _owner: Option<Arc<DeviceBuffer>>,
+}
+
+impl MeasuredExpansion {
+    /// Outputs before any test.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Address of the `rows + 1` sums of lengths.
+    pub fn prefix(&self) -> u64 {
+        self.prefix
+    }
 }
 
 impl ProgramRun<'_, '_, '_> {
