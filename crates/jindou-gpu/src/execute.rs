@@ -16,7 +16,7 @@ use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
 use crate::results::Results;
 use crate::run::{COUNTERS, ProgramRun};
-use crate::steps::{ReduceOptions, GroupState, sets_of};
+use crate::steps::{GroupState, ReduceOptions, sets_of};
 use crate::turns::{DeviceTurn, Turns};
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};

@@ -101,13 +101,7 @@ impl LookupWork {
         let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
             return;
         };
-        let share = far_share(
-            list.predicate,
-            list.direction,
-            scope,
-            intervals,
-            snapshot,
-        );
+        let share = far_share(list.predicate, list.direction, scope, intervals, snapshot);
         self.is_void = share.is_some_and(|s| s.is_all);
         let by_device = FarShare::pays(share, self.degree) && !self.is_void;
         self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
@@ -321,8 +315,7 @@ impl WorkEstimate {
             false => (2.0 * found, (columns - 1.0).max(1.0)),
         };
         self.ordered += FILTERING * 8.0 * rows * tables;
-        self.sectors
-            .push((8.0 * counters, rows * (1.0 + tables)));
+        self.sectors.push((8.0 * counters, rows * (1.0 + tables)));
         // Cleared, read, and what occurred is written.
         self.ordered += 8.0 * counters * (2.0 + tables) + 12.0 * found * (columns + 2.0);
         self.launches += 5.0 + 3.0 * tables;

@@ -57,7 +57,11 @@ impl<'a> GroupState<'a> {
     ///
     /// # Errors
     /// `Unsupported` where they do not fit.
-    pub fn new(memory: &DeviceMemory, plan: &'a GroupPlan, options: &ReduceOptions) -> Result<Self> {
+    pub fn new(
+        memory: &DeviceMemory,
+        plan: &'a GroupPlan,
+        options: &ReduceOptions,
+    ) -> Result<Self> {
         let refused = || {
             Error::Unsupported("more groups than the GPU's memory for tables has room for".into())
         };

@@ -14,8 +14,8 @@ use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
-use std::ptr::NonNull;
 use std::process::Command;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
