@@ -1,5 +1,5 @@
-//! Large uploads through the pinned ring: the device gets every byte, whoever fills which piece, and the ring is pinned
-//! once.
+//! Large uploads through the pinned ring: the device gets every byte, whichever thread fills a piece, and the ring is
+//! pinned once.
 
 mod common;
 
