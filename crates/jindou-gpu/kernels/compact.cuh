@@ -6,7 +6,7 @@
 struct AppendShared { SharedArray<u32, WARPS> counts; u32 base; };
 
 // Where each kept item of this thread goes. Ends with all threads past a barrier.
-DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&at)[ITEMS], u32 *counter) {
+template <u32 ITEMS> DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&at)[ITEMS], u32 *counter) {
   u32 kept = 0;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 mask = vote(keep[j]);
@@ -34,21 +34,21 @@ DEVICE void append_positions(AppendShared &s, const bool (&keep)[ITEMS], u32 (&a
 }
 
 // Copies the carried columns of kept rows. 8 bytes a column and kept row.
-DEVICE void carry_columns(const Columns &c, u64 first, const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
+template <u32 ITEMS> DEVICE void carry_columns(const Columns &c, u64 first, const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
   for (u32 i = 0; i < c.count; i++) {
     u32 v[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_stream_if(keep[j], c.from[i] + first + tile_row(j), 0u);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_stream_if(keep[j], c.from[i] + first + Tile<ITEMS>::row(j), 0u);
     UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], c.to[i] + at[j], v[j]);
   }
 }
 
 // Of a thread's rows of a tile, those that the table has.
-template <u32 N> DEVICE void rows_there(u64 first, u32 item, u32 rows, bool (&there)[N]) {
-  UNROLL for (u32 j = 0; j < N; j++) there[j] = first + tile_row(item + j) < rows;
+template <u32 ITEMS, u32 N> DEVICE void rows_there(u64 first, u32 item, u32 rows, bool (&there)[N]) {
+  UNROLL for (u32 j = 0; j < N; j++) there[j] = first + Tile<ITEMS>::row(item + j) < rows;
 }
 
 // Keeps the rows of this block's tile that `keep` says, and which the table has.
-DEVICE void compact_tile(const Compact &c, AppendShared &s, u64 first, const bool (&keep)[ITEMS]) {
+template <u32 ITEMS> DEVICE void compact_tile(const Compact &c, AppendShared &s, u64 first, const bool (&keep)[ITEMS]) {
   u32 at[ITEMS];
   append_positions(s, keep, at, c.counter);
   carry_columns(c.columns, first, keep, at);

@@ -11,10 +11,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads of a block; rows that a thread handles; rows that a block handles. A warp owns ROWS_A_WARP
-// consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
-// FEW of them at a time where each has a segment of its own.
-enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, FEW = 4, ROWS_A_WARP = 32 * ITEMS, TILE = THREADS * ITEMS };
+// Threads of a block; how many rows of a thread are looked up at a time.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4 };
 
 #ifdef JINDOU_SHIM
 #include "../shim/device_shim.h"
@@ -26,6 +24,7 @@ enum : u32 { THREADS = 256, WARPS = THREADS / 32, ITEMS = 8, FEW = 4, ROWS_A_WAR
 #define KERNEL(name, Params, blocks) extern "C" __global__ void __launch_bounds__(THREADS, blocks) name(const __grid_constant__ Params p)
 #define SHARED(Type, name) __shared__ Type name
 #define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
 // Planted bugs exist in the shim's build only.
 #define PLANTED(bug) false
 
@@ -37,6 +36,8 @@ DEVICE u32 vote(bool x) { return __ballot_sync(0xffffffffu, x); }
 template <class T> DEVICE T shuffle(T v, u32 lane) { return __shfl_sync(0xffffffffu, v, lane); }
 template <class T> DEVICE T shuffle_up(T v, u32 by) { return __shfl_up_sync(0xffffffffu, v, by); }
 template <class T> DEVICE T shuffle_xor(T v, u32 by) { return __shfl_xor_sync(0xffffffffu, v, by); }
+// The lanes with the same value as this one.
+DEVICE u32 match(u32 v) { return __match_any_sync(0xffffffffu, v); }
 DEVICE u32 popcount(u32 x) { return __popc(x); }
 DEVICE u32 popcount64(u64 x) { return __popcll(x); }
 DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
@@ -72,6 +73,8 @@ DEVICE u32 load_stream_if(bool when, const u32 *p, u32 otherwise) {
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
 DEVICE u32 atomic_or(u32 *p, u32 v) { return atomicOr(p, v); }
+// Stores `v` where `was` is, and returns what was there.
+DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) { return atomicCAS(p, was, v); }
 // A word that others set bits of meanwhile, for some threads of a warp.
 DEVICE u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
   asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.relaxed.gpu.global.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when) : "memory");
@@ -105,8 +108,17 @@ template <class T, u32 N> struct SharedArray {
 DEVICE u32 lane_index() { return thread_index() & 31u; }
 DEVICE u32 warp_index() { return thread_index() >> 5; }
 DEVICE u32 lanes_below() { return (1u << lane_index()) - 1u; }
-// The row that this thread handles as its item `j` in a tile.
-DEVICE u32 tile_row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
+
+// The rows of a block, ITEMS a thread: a kernel's first line says how many, and Kernel::tile in src/backend.rs says so to the host. A
+// warp owns ROWS_A_WARP consecutive rows, and its lane l handles rows l, l + 32, l + 64 …, so that every access is coalesced.
+template <u32 N> struct Tile {
+  enum : u32 { ITEMS = N, ROWS_A_WARP = 32 * N, SIZE = THREADS * N };
+  // The row that this thread handles as its item `j`.
+  static DEVICE_MEMBER u32 row(u32 j) { return warp_index() * ROWS_A_WARP + j * 32 + lane_index(); }
+};
+// What measures, checks and streams; and what makes rows of lists. Measured on an H200.
+typedef Tile<8> Wide;
+typedef Tile<4> Narrow;
 
 DEVICE u32 warp_inclusive_sum(u32 v) {
   UNROLL for (u32 d = 1; d < 32; d <<= 1) {

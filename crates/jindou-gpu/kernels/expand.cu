@@ -5,6 +5,16 @@
 // end before it; a row's end lies at prefix[r + 1] + r.
 #include "compact.cuh"
 
+enum : u32 { TILE = Narrow::SIZE };
+
+// Blocks that a multiprocessor holds, for NVCC_FLAGS of a measurement.
+#ifndef EXPAND_BLOCKS
+#define EXPAND_BLOCKS 4
+#endif
+#ifndef INTERSECT_BLOCKS
+#define INTERSECT_BLOCKS 4
+#endif
+
 // Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one
 // thread alone waits 24 times.
 DEVICE u32 rows_before(const u32 *prefix, u32 rows, u64 d) {
@@ -43,6 +53,7 @@ struct ExpandAnyShared {
 struct IntersectShared {
   ExpandShared expand;
   SharedArray<unsigned char, TILE + 1> driver;
+  SharedArray<u32, 2 * WARPS> packed;
 };
 
 struct Piece { u32 row0, row1; u64 out0, out1, origin; };
@@ -70,7 +81,8 @@ template <class P> DEVICE Piece piece_of(const P &p, SpreadShared &s) {
 
 // Which row each output of the tile belongs to: rows mark their first output, a running maximum spreads the
 // mark. `begin(row, local, first, counts)` keeps where the list of a row lies whose first output is `first`.
-template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
+template <class P, u32 ITEMS, class Begin>
+DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[ITEMS], Begin begin) {
   for (u32 x = thread_index(); x < TILE; x += THREADS) s.row[x] = 0;
   barrier();
   for (u32 local = thread_index(); local <= w.row1 - w.row0; local += THREADS) {
@@ -87,7 +99,7 @@ template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece 
   if (!PLANTED(EXPAND_MARK_BARRIER)) barrier();
   u32 carry = 0;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u32 m = warp_inclusive_max(s.row[tile_row(j)]);
+    u32 m = warp_inclusive_max(s.row[Tile<ITEMS>::row(j)]);
     row[j] = m > carry ? m : carry;
     carry = shuffle(row[j], 31);
   }
@@ -102,8 +114,9 @@ template <class P, class Begin> DEVICE void spread_rows(const P &p, const Piece 
 }
 
 // Carried columns of an output: read once a row that has outputs, written once an output.
-template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
-  for (u32 c = 0; c < p.columns.count; c++) {
+template <class P, u32 ITEMS>
+DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], const bool (&keep)[ITEMS], const u32 (&at)[ITEMS]) {
+  NO_UNROLL for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_cached_if(keep[j], p.columns.from[c] + w.row0 + row[j], 0u);
     UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.columns.to[c] + at[j], v[j]);
@@ -113,14 +126,15 @@ template <class P> DEVICE void spread_columns(const P &p, const Piece &w, const 
 // Every output is kept, so outputs lie where their number says.
 // Bytes: 8 a row (prefix, start); 4 an output read, 4 + 4 a column written. Columns are read from cache: the
 // rows of a tile are neighbours, 4 a column and row from memory.
-KERNEL(jd_expand, Expand, 3) {
+KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
@@ -131,7 +145,8 @@ KERNEL(jd_expand, Expand, 3) {
 
 // As jd_expand for lists of many segments. Bytes: 12 a row (prefix, address); 4 an output read, 4 + 4 a column
 // written; columns as in jd_expand.
-KERNEL(jd_expand_any, ExpandAny, 3) {
+KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandAnyShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
@@ -140,7 +155,7 @@ KERNEL(jd_expand_any, ExpandAny, 3) {
     s.delta[local] = load_once(p.lists + r, counts) - 4 * (u64)first;
   });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
     u64 delta = keep[j] ? s.delta[row[j]] : 0;
@@ -153,14 +168,15 @@ KERNEL(jd_expand_any, ExpandAny, 3) {
 
 // As jd_expand for neighbours in intervals: outputs that stay are appended.
 // Bytes: 8 a row; 4 an output before the test; 4 + 4 a column written for an output that stays.
-KERNEL(jd_expand_within, Expand, 3) {
+KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
   Piece w = piece_of(p, s.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
@@ -176,11 +192,74 @@ DEVICE Range list_range(const ListRange &l, u32 r, bool counts) {
   return {load_once((const u32 *)l.starts + r, counts), load_once((const u32 *)l.lengths + r, counts)};
 }
 
-// Neighbours in all lists of a row: each of the shortest list is searched in the others. Threads side by side
-// look for neighbours side by side, so a search's probes share cache lines.
+// Packs the candidates that `keep` says, of which a thread has `rounds`, if they then take fewer: those of all warps lie one behind the
+// other, and warps beyond the last have none. Ids and rows change hands where marks and lists lay, which nobody reads any more. Returns
+// the rounds; `pass` numbers the calls.
+template <u32 ITEMS>
+DEVICE u32 pack_candidates(IntersectShared &s, u32 pass, u32 rounds, u32 (&row)[ITEMS], u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
+  u32 at[ITEMS], kept = 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 mask = vote(keep[j]);
+    at[j] = kept + popcount(mask & lanes_below());
+    kept += popcount(mask);
+  }
+  // Counts of two passes, used in turn: whoever writes them again has been at the barrier of the pass in between.
+  u32 mine = (pass & 1) * WARPS;
+  if (lane_index() == 0) s.packed[mine + warp_index()] = kept;
+  if (!PLANTED(PACK_FIRST_BARRIER)) barrier();
+  u32 before = 0, all = 0;
+  UNROLL for (u32 k = 0; k < WARPS; k++) {
+    u32 n = s.packed[mine + k];
+    if (k < warp_index()) before += n;
+    all += n;
+  }
+  u32 needed = (all + THREADS - 1) / THREADS;
+  if (needed < rounds) {
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      if (keep[j]) {
+        s.expand.spread.row[before + at[j]] = v[j];
+        s.expand.delta[before + at[j]] = row[j];
+      }
+    }
+    if (!PLANTED(PACK_SECOND_BARRIER)) barrier();
+    UNROLL for (u32 j = 0; j < ITEMS; j++) {
+      u32 i = j * THREADS + thread_index();
+      keep[j] = i < all;
+      v[j] = keep[j] ? s.expand.spread.row[i] : 0;
+      row[j] = keep[j] ? s.expand.delta[i] : 0;
+    }
+    rounds = needed;
+  }
+  return rounds;
+}
+
+// Looks for the first N candidates of a thread, those that `keep`, each in the list of its row that is number `pass` of those that do
+// not drive.
+template <u32 N, class P, u32 ITEMS>
+DEVICE void search_others(const P &p, const Piece &w, IntersectShared &s, u32 pass, const u32 (&row)[ITEMS], const u32 (&v)[ITEMS], bool (&keep)[ITEMS]) {
+  const u32 *list[N];
+  u32 start[N], length[N], at[N];
+  bool look[N];
+  UNROLL for (u32 j = 0; j < N; j++) {
+    look[j] = keep[j];
+    u32 driver = look[j] ? s.driver[row[j]] : 0;
+    const ListRange &l = p.ranges[pass + (pass >= driver ? 1 : 0)];
+    bool listed = look[j] && l.starts != nullptr;
+    start[j] = load_cached_if(listed, (const u32 *)l.starts + w.row0 + row[j], l.start);
+    length[j] = load_cached_if(listed, (const u32 *)l.lengths + w.row0 + row[j], l.length);
+    list[j] = l.neighbours;
+  }
+  UNROLL for (u32 j = 0; j < N; j++) list[j] += start[j];
+  sorted_positions([&](u32 j) { return list[j]; }, length, [&](u32 j) { return v[j]; }, look, at);
+  UNROLL for (u32 j = 0; j < N; j++) keep[j] = at[j] != NO_KEY;
+}
+
+// Neighbours in all lists of a row: each of the shortest list is searched in the others, those that are left packed before. Threads side
+// by side look for neighbours side by side, so a search's probes share cache lines.
 // Bytes: 4 a row (prefix) and 8 a row and list with a column anchor; for each candidate 4, and 4 (ceil(log2 d)
 // + 1) for each other list of d entries until one misses; 4 + 4 a column written for an output that stays.
-KERNEL(jd_intersect, Expand, 3) {
+KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
+  enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(IntersectShared, s);
   Piece w = piece_of(p, s.expand.spread);
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
@@ -198,34 +277,19 @@ KERNEL(jd_intersect, Expand, 3) {
     s.driver[local] = (unsigned char)best;
     s.expand.delta[local] = start - first;
   });
-  u32 driver[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 out = w.out0 + tile_row(j);
+    u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
-    driver[j] = keep[j] ? s.driver[row[j]] : 0;
-    at[j] = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
-    const u32 *list = p.ranges[0].neighbours;
-    for (u32 l = 1; l < p.lists; l++) if (l == driver[j]) list = p.ranges[l].neighbours;
-    v[j] = load_random_if(keep[j], list + at[j], 0u);
+    u32 from = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
+    v[j] = load_random_if(keep[j], p.ranges[keep[j] ? s.driver[row[j]] : 0].neighbours + from, 0u);
   }
   keep_within(p.within, v, keep);
-  for (u32 l = 0; l < p.lists - (PLANTED(INTERSECT_FORGETS_LAST) ? 1 : 0); l++) {
-    const ListRange &list = p.ranges[l];
-    u32 start[ITEMS], length[ITEMS];
-    bool look[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      look[j] = keep[j] && l != driver[j];
-      start[j] = list.start;
-      length[j] = list.length;
-    }
-    if (list.starts != nullptr) {
-      UNROLL for (u32 j = 0; j < ITEMS; j++) {
-        start[j] = load_cached_if(look[j], (const u32 *)list.starts + w.row0 + row[j], 0u);
-        length[j] = load_cached_if(look[j], (const u32 *)list.lengths + w.row0 + row[j], 0u);
-      }
-    }
-    sorted_positions([&](u32 j) { return list.neighbours + start[j]; }, length, [&](u32 j) { return v[j]; }, look, at);
-    UNROLL for (u32 j = 0; j < ITEMS; j++) if (look[j]) keep[j] = at[j] != NO_KEY;
+  u32 rounds = ITEMS;
+  NO_UNROLL for (u32 pass = 0; pass + (PLANTED(INTERSECT_FORGETS_LAST) ? 2 : 1) < p.lists; pass++) {
+    if (pass > 0 || p.within.count != 0) rounds = pack_candidates(s, pass, rounds, row, v, keep);
+    if (rounds > 2) search_others<ITEMS>(p, w, s, pass, row, v, keep);
+    else if (rounds == 2) search_others<2>(p, w, s, pass, row, v, keep);
+    else if (rounds == 1) search_others<1>(p, w, s, pass, row, v, keep);
   }
   append_positions(s.expand.append, keep, at, p.counter);
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
@@ -236,13 +300,14 @@ KERNEL(jd_intersect, Expand, 3) {
 // Bytes a row: 4 for a column anchor, the lookup's, 4 if the key is there; for a row that stays 4 written, and 8 a
 // carried column.
 KERNEL(jd_expand_one, ExpandOne, 3) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
-  u64 first = (u64)block_index() * TILE;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   One segments = {p.segment};
   u32 v[ITEMS], key[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  rows_there(first, 0, p.compact.rows, keep);
-  operands_at(p.anchor, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  operands_at<ITEMS>(p.anchor, first, 0, p.compact.rows, v);
   find_keys(segments, v, keep, key);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     keep[j] = key[j] < p.segment.edges;

@@ -12,6 +12,7 @@ struct FoldShared { SharedArray<u64, WARPS> sums; };
 // The order-independent checksum of src/checksum.rs: the sum over rows of a hash of the row's ids.
 // Bytes: 4 a row and column.
 KERNEL(jd_checksum, Checksum, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(FoldShared, s);
   u64 sum = 0;
   u64 hash[ITEMS];
@@ -19,13 +20,13 @@ KERNEL(jd_checksum, Checksum, 4) {
   for (u32 c = 0; c < p.count; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      u64 row = (u64)block_index() * TILE + tile_row(j);
+      u64 row = (u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j);
       v[j] = load_stream_if(row < p.rows, p.columns[c] + row, 0u);
     }
     UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = checksum_mix(hash[j], v[j]);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++)
-    if ((u64)block_index() * TILE + tile_row(j) < p.rows) sum += hash[j] ^ p.count;
+    if ((u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j) < p.rows) sum += hash[j] ^ p.count;
   sum = warp_sum(sum);
   if (lane_index() == 0) s.sums[warp_index()] = sum;
   if (!PLANTED(FOLD_BARRIER)) barrier();

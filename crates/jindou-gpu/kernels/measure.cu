@@ -38,7 +38,7 @@ DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
 
 // Writes the exclusive prefix (modulo 2^32) of the tile's lengths, and the total (not wrapped: the host cuts
 // the table when it does not fit 32 bits).
-DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *prefix, u64 *state, u64 *total) {
+template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *prefix, u64 *state, u64 *total) {
   u32 carry = 0, before[ITEMS];
   u64 sum = 0;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -62,9 +62,9 @@ DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *
   if (!PLANTED(SCAN_SECOND_BARRIER)) barrier();
   u32 base = (u32)s.before;
   UNROLL for (u32 w = 0; w < WARPS; w++) if (w < warp_index()) base += s.warp_sum[w];
-  u64 first = (u64)s.tile * TILE;
+  u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = first + tile_row(j);
+    u64 row = first + Tile<ITEMS>::row(j);
     store_if(row < rows, prefix + row, base + before[j]);
   }
   if (s.tile == block_count() - 1 && thread_index() == 0) {
@@ -73,49 +73,56 @@ DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *
   }
 }
 
-// Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
+// Bytes a row: 4 for a column anchor, the lookup's, those of clip_ranges, 8 written; 12 for the whole table (last prefix, total).
 KERNEL(jd_measure, Measure, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
-  u64 first = (u64)s.tile * TILE;
+  u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 v[ITEMS], length[ITEMS], start[ITEMS];
   bool there[ITEMS];
-  rows_there(first, 0, p.rows, there);
-  operands_at(p.anchor, first, 0, p.rows, v);
+  rows_there<ITEMS>(first, 0, p.rows, there);
+  operands_at<ITEMS>(p.anchor, first, 0, p.rows, v);
   ranges_of(p.segments[0], v, there, start, length);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + tile_row(j), start[j]);
+  if (p.clip.lists != 0) clip_ranges(p.segments[0].neighbours, p.clip, start, length);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + Tile<ITEMS>::row(j), start[j]);
   scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
-// Bytes a row: for each list with a column anchor 4, the lookup's and 8 written; 4 written for the prefix; 12
-// for the whole table.
+// Bytes a row: for each list with a column anchor 4, the lookup's, those of clip_ranges and 8 written; 4 written for the prefix; 12 for
+// the whole table.
 KERNEL(jd_measure_many, MeasureMany, 3) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
-  u64 first = (u64)s.tile * TILE;
+  u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 shortest[ITEMS];
-  bool there[ITEMS];
-  rows_there(first, 0, p.rows, there);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = there[j] ? 0xffffffffu : 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = first + Tile<ITEMS>::row(j) < p.rows ? 0xffffffffu : 0;
   for (u32 l = 0; l < p.lists; l++) {
     const ListRange &list = p.ranges[l];
-    u32 length[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) length[j] = list.length;
-    if (list.starts != nullptr) {
-      u32 v[ITEMS], start[ITEMS];
-      operands_at(p.anchors[l], first, 0, p.rows, v);
-      ranges_of(p.segments[l], v, there, start, length);
-      UNROLL for (u32 j = 0; j < ITEMS; j++) {
-        u64 row = first + tile_row(j);
-        store_if(there[j], list.starts + row, start[j]);
-        store_if(there[j], list.lengths + row, length[j]);
+    One segments = {p.segments[l]};
+    UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+      u32 length[FEW];
+      bool there[FEW];
+      rows_there<ITEMS>(first, i, p.rows, there);
+      UNROLL for (u32 j = 0; j < FEW; j++) length[j] = list.length;
+      if (list.starts != nullptr) {
+        u32 v[FEW], start[FEW];
+        operands_at<ITEMS>(p.anchors[l], first, i, p.rows, v);
+        vertex_ranges(segments, v, there, start, length);
+        if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
+        UNROLL for (u32 j = 0; j < FEW; j++) {
+          u64 row = first + Tile<ITEMS>::row(i + j);
+          store_if(there[j], list.starts + row, start[j]);
+          store_if(there[j], list.lengths + row, length[j]);
+        }
       }
+      UNROLL for (u32 j = 0; j < FEW; j++)
+        if (there[j] && (PLANTED(SHORTEST_IS_LAST) || length[j] < shortest[i + j])) shortest[i + j] = length[j];
     }
-    UNROLL for (u32 j = 0; j < ITEMS; j++)
-      if (there[j] && (PLANTED(SHORTEST_IS_LAST) || length[j] < shortest[j])) shortest[j] = length[j];
   }
   scan_tile(s, shortest, p.rows, p.prefix, p.state, p.total);
 }
@@ -123,24 +130,25 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
 // As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its
 // list is the address. Bytes a row: 4 for each column operand, the lookup's, 12 written; 12 for the whole table.
 KERNEL(jd_measure_any, MeasureAny, 2) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
-  u64 first = (u64)s.tile * TILE;
+  u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 lengths[ITEMS];
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 anchor[FEW], predicate[FEW], start[FEW], length[FEW];
     bool there[FEW], found[FEW];
     Each<FEW> segments;
-    rows_there(first, i, p.rows, there);
-    operands_at(p.anchor, first, i, p.rows, anchor);
-    operands_at(p.predicate, first, i, p.rows, predicate);
+    rows_there<ITEMS>(first, i, p.rows, there);
+    operands_at<ITEMS>(p.anchor, first, i, p.rows, anchor);
+    operands_at<ITEMS>(p.predicate, first, i, p.rows, predicate);
     segments_of(p.catalog, predicate, there, segments, found);
     vertex_ranges(segments, anchor, found, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) {
       u64 list = found[j] ? (u64)(segments[j].neighbours + start[j]) : 0;
       if (PLANTED(LIST_FROM_NEXT) && found[j]) list += 4;
-      store_if(there[j], p.lists + first + tile_row(i + j), list);
+      store_if(there[j], p.lists + first + Tile<ITEMS>::row(i + j), list);
       lengths[i + j] = length[j];
     }
   }

@@ -2,6 +2,7 @@
 #include "compact.cuh"
 
 // Word and bit of each item that `look`; false for the others in `there`, and for what has no bit.
+template <u32 ITEMS>
 DEVICE void bits_of(const Bits &b, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&word)[ITEMS], u32 (&mask)[ITEMS], bool (&there)[ITEMS]) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 tail = v[j] - b.first_tail;
@@ -16,13 +17,14 @@ DEVICE void bits_of(const Bits &b, const u32 (&v)[ITEMS], const bool (&look)[ITE
 // Rows whose number compares as wanted: its rank lies in start .. end. Bytes a row: 4 for a column operand, and 4 if the id's page has
 // numbers. The table of pages is 4 bytes for 1024 ids and read from cache.
 KERNEL(jd_compare, Compare, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
-  u64 first = (u64)block_index() * TILE;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   const Ranks &r = p.ranks;
   u32 v[ITEMS], page[ITEMS], rank[ITEMS], word[ITEMS];
   bool keep[ITEMS];
-  rows_there(first, 0, p.compact.rows, keep);
-  operands_at(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 at = v[j] >> RANK_SHIFT;
     page[j] = load_cached_if(keep[j] && at < r.page_count, r.pages + at, NO_KEY);
@@ -43,16 +45,17 @@ KERNEL(jd_compare, Compare, 4) {
 // Sets the bits of the operands of all rows, or of those whose lists are not empty. Bytes a row: 4 for a column operand, 4 for its word, and
 // 8 with lengths.
 KERNEL(jd_mark, Mark, 4) {
-  u64 first = (u64)block_index() * TILE;
+  enum : u32 { ITEMS = Wide::ITEMS };
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool look[ITEMS], there[ITEMS];
-  rows_there(first, 0, p.rows, look);
-  operands_at(p.operand, first, 0, p.rows, v);
+  rows_there<ITEMS>(first, 0, p.rows, look);
+  operands_at<ITEMS>(p.operand, first, 0, p.rows, v);
   if (p.prefix != nullptr && !PLANTED(MARK_EMPTY_LISTS)) {
     u32 from[ITEMS], to[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      from[j] = load_stream_if(look[j], p.prefix + first + tile_row(j), 0u);
-      to[j] = load_stream_if(look[j], p.prefix + first + tile_row(j) + 1, 0u);
+      from[j] = load_stream_if(look[j], p.prefix + first + Tile<ITEMS>::row(j), 0u);
+      to[j] = load_stream_if(look[j], p.prefix + first + Tile<ITEMS>::row(j) + 1, 0u);
     }
     UNROLL for (u32 j = 0; j < ITEMS; j++) look[j] = look[j] && from[j] != to[j];
   }
@@ -76,15 +79,16 @@ KERNEL(jd_mark, Mark, 4) {
 // Rows whose operand's bit, or whose own, is as wanted; what has no bit counts as not set. Bytes a row: 4 for a column operand, 4 for its
 // word.
 KERNEL(jd_test, Test, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
-  u64 first = (u64)block_index() * TILE;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there(first, 0, p.compact.rows, keep);
+  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
   if (p.by_row) {
-    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = p.first + (u32)first + tile_row(j) + (PLANTED(TEST_NEXT_ROW) ? 1 : 0);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = p.first + (u32)first + Tile<ITEMS>::row(j) + (PLANTED(TEST_NEXT_ROW) ? 1 : 0);
   } else {
-    operands_at(p.operand, first, 0, p.compact.rows, v);
+    operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
   }
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_random_if(there[j], (const u32 *)p.bits.words + word[j], 0u);
@@ -95,12 +99,13 @@ KERNEL(jd_test, Test, 4) {
 // Rows whose operand no row before had: of equal ones the first to set the bit stays. What has no bit goes. Bytes a row: 4 for a column
 // operand, 4 for its word.
 KERNEL(jd_distinct, Distinct, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
-  u64 first = (u64)block_index() * TILE;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there(first, 0, p.compact.rows, keep);
-  operands_at(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed_if(there[j], p.bits.words + word[j], 0u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -119,14 +124,15 @@ KERNEL(jd_distinct, Distinct, 4) {
 
 // Columns by row number. Bytes a row: 4 for its number, and 4 + 4 written a column.
 KERNEL(jd_gather, Gather, 4) {
-  u64 first = (u64)block_index() * TILE;
+  enum : u32 { ITEMS = Wide::ITEMS };
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 index[ITEMS];
   bool there[ITEMS];
-  rows_there(first, 0, p.rows, there);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) index[j] = load_stream_if(there[j], p.index + first + tile_row(j), 0u);
+  rows_there<ITEMS>(first, 0, p.rows, there);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) index[j] = load_stream_if(there[j], p.index + first + Tile<ITEMS>::row(j), 0u);
   for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = load_random_if(there[j], p.columns.from[c] + (PLANTED(GATHER_IN_ORDER) ? index[0] : index[j]), 0u);
-    UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.columns.to[c] + first + tile_row(j), v[j]);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.columns.to[c] + first + Tile<ITEMS>::row(j), v[j]);
   }
 }

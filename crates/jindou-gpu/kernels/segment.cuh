@@ -236,6 +236,7 @@ DEVICE void vertex_ranges(const Segments &segments, const u32 (&v)[N], const boo
 
 // The same for all items of a thread in one segment, FEW at a time: as many loads under way together as cover the memory's latency with
 // the warps that then fit, and half the registers.
+template <u32 ITEMS>
 DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool (&look)[ITEMS], u32 (&start)[ITEMS], u32 (&length)[ITEMS]) {
   One segments = {segment};
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
@@ -249,6 +250,52 @@ DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool 
     UNROLL for (u32 j = 0; j < FEW; j++) {
       start[i + j] = from[j];
       length[i + j] = n[j];
+    }
+  }
+}
+
+// Cuts sorted lists, at `neighbours + start[j]`, to ids from `clip.start` on and before `clip.end`. FEW at a time, both ends together.
+// Bytes of an item: none for an empty list, else 8 for its first and last id, and for each end of n that lies outside 4 ceil(log2 n).
+template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip, u32 (&start)[N], u32 (&length)[N]) {
+  UNROLL for (u32 i = 0; i < N; i += FEW) {
+    // How many ids lie before each bound: all or none of a list, unless it is looked for.
+    u32 low[FEW], high[FEW], n[FEW], m[FEW], left = 0;
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      const u32 *list = neighbours + start[i + j];
+      bool some = length[i + j] != 0;
+      low[j] = load_random_if(some, list, 0u);
+      high[j] = load_random_if(some, list + length[i + j] - 1, 0u);
+    }
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      u32 all = length[i + j], first = low[j], last = high[j];
+      bool late = all != 0 && first < clip.start, early = all != 0 && last >= clip.end;
+      low[j] = 0;
+      high[j] = early ? 0 : all;
+      n[j] = late ? all : 0;
+      m[j] = early && first < clip.end ? all : 0;
+      left = n[j] + m[j] != 0 && all > left ? all : left;
+    }
+    // The last id before a bound: the first one is, where it is looked for.
+    for (; left > 1; left -= left >> 1) {
+      u32 below[FEW], above[FEW];
+      UNROLL for (u32 j = 0; j < FEW; j++) {
+        const u32 *list = neighbours + start[i + j];
+        below[j] = load_random_if(n[j] > 1, list + low[j] + (n[j] >> 1), 0u);
+        above[j] = load_random_if(m[j] > 1, list + high[j] + (m[j] >> 1), 0u);
+      }
+      UNROLL for (u32 j = 0; j < FEW; j++) {
+        u32 half = n[j] >> 1;
+        if (n[j] > 1 && below[j] < clip.start) low[j] += half;
+        n[j] -= half;
+        half = m[j] >> 1;
+        if (m[j] > 1 && above[j] < clip.end) high[j] += half;
+        m[j] -= half;
+      }
+    }
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      u32 from = low[j] + n[j], to = high[j] + (PLANTED(CLIP_ONE_LESS) ? 0 : m[j]);
+      start[i + j] += from;
+      length[i + j] = to > from ? to - from : 0;
     }
   }
 }
@@ -285,14 +332,14 @@ DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&loo
   }
 }
 
-// The ids of a thread's rows, those of its tile from `first` on that are less than `rows`; 0 for others. Bytes a row: 4 for a column,
-// none for a constant.
-template <u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
+// The ids of N of a thread's rows, from its item `item` in the tile at `first` on, that are less than `rows`; 0 for others. Bytes a row: 4
+// for a column, none for a constant.
+template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
   if (o.column == nullptr) {
     UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
   } else {
     UNROLL for (u32 j = 0; j < N; j++) {
-      u64 row = first + tile_row(item + j);
+      u64 row = first + Tile<ITEMS>::row(item + j);
       v[j] = load_stream_if(row < rows, o.column + row, 0u);
     }
   }

@@ -5,8 +5,9 @@
 // Row i is the (begin + i)th id of the intervals; before[k] ids come before interval k.
 // Bytes: 4 a row written.
 KERNEL(jd_start_intervals, StartIntervals, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = (u64)block_index() * TILE + tile_row(j);
+    u64 row = (u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j);
     if (row < p.rows) {
       u64 number = p.begin + row;
       u32 at = 0, n = p.count;
@@ -23,9 +24,10 @@ KERNEL(jd_start_intervals, StartIntervals, 4) {
 // Keys numbered begin .. begin + rows of a segment with intervals or a bitmap.
 // Intervals: one thread a row. Bytes: 4 a row written.
 KERNEL(jd_start_runs, StartKeys, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
   const Run *runs = (const Run *)p.segment.table;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
-    u64 row = (u64)block_index() * TILE + tile_row(j);
+    u64 row = (u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j);
     if (row < p.rows) {
       u32 number = p.begin + (u32)row, at = 0, n = p.segment.table_len;
       while (n > 1) {

@@ -3,6 +3,7 @@
 //! All code above this interface is the same for all devices. [`crate::Device`] is the layer that the rest of the crate
 //! uses.
 
+use crate::params::{STRIP_TILE, TILE};
 use jindou_model::{Error, Result};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -57,6 +58,29 @@ kernels! {
     Test = "jd_test": TestParams,
     Distinct = "jd_distinct": DistinctParams,
     Gather = "jd_gather": GatherParams,
+    GroupAdd = "jd_group_add": GroupAddParams,
+    GroupSlots = "jd_group_slots": GroupSlotsParams,
+    GroupRows = "jd_group_rows": GroupRowsParams,
+    GroupKeys = "jd_group_keys": GroupKeysParams,
+    GroupIds = "jd_group_ids": GroupIdsParams,
+}
+
+impl Kernel {
+    /// Rows, or units of an expansion, that a block handles: `Narrow` and `Wide` in `kernels/device.cuh`.
+    #[must_use]
+    pub fn tile(self) -> u64 {
+        match self {
+            Self::Expand | Self::ExpandWithin | Self::ExpandAny | Self::Intersect => STRIP_TILE,
+            _ => TILE,
+        }
+    }
+
+    /// Blocks for this many rows or units; `None` if there are more than a launch may have.
+    #[must_use]
+    pub fn grid(self, units: u64) -> Option<u32> {
+        let grid = u32::try_from(units.div_ceil(self.tile())).ok()?;
+        (grid <= i32::MAX as u32).then_some(grid)
+    }
 }
 
 /// A moment on the device's time line. Released by [`Backend::unmark`].

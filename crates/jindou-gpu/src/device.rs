@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! small uploads  slices ─► staging (pinned, two halves, filled in turn) ─► device    nothing waits unless both are full
-//! large uploads  slices ─► pieces of the ring, filled by several threads ─► device   see the module `ring`
+//! large uploads  slices ─► pieces of the ring, filled by several threads ─► device   the next piece is filled meanwhile
 //! downloads      device ─► pinned block of the pool ─► wait ─► the caller's
 //! ```
 //!

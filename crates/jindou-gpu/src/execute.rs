@@ -16,7 +16,7 @@ use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
 use crate::results::RowsOut;
 use crate::run::{COUNTERS, ProgramRun};
-use crate::steps::sets_of;
+use crate::steps::{GroupState, ReduceOptions, sets_of};
 use crate::turns::{DeviceTurn, Turns};
 use jindou_engine::Sink;
 use jindou_graph::Graph;
@@ -92,11 +92,12 @@ pub struct GpuResult {
 
 /// Runs plans on one device; keeps segments there between them.
 pub struct GpuExecutor {
-    device: Arc<Device>,
+    pub(crate) device: Arc<Device>,
     cache: SegmentCache,
     /// The pager for segments in blocks; dropped before the device's own memory.
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) reduction: ReduceOptions,
     /// The speeds of the device, once they are known, and the experience from runs.
     pub(crate) model: OnceLock<DeviceModel>,
     /// True while a caller is measuring them.
@@ -132,6 +133,7 @@ impl GpuExecutor {
         Self {
             turns: Turns::new(&device, idle),
             pager: Pager::new(&device),
+            reduction: ReduceOptions::default(),
             device,
             cache: SegmentCache::default(),
             model: OnceLock::new(),
@@ -411,6 +413,7 @@ impl GpuExecutor {
             output,
             frames: Vec::new(),
             sets: Vec::new(),
+            groups: None,
             skip: program.slice.0,
             left: program.slice.1,
             few: few_of(program.slice),
@@ -419,9 +422,12 @@ impl GpuExecutor {
             cuts: 0,
         };
         run.sets = sets_of(&run.memory, &program.sets)?;
+        if let Some(plan) = &program.groups {
+            run.groups = Some(GroupState::new(&run.memory, plan, &self.reduction)?);
+        }
         let outcome = match run.is_full() {
             true => Ok(()),
-            false => run.start(),
+            false => run.start().and_then(|()| run.finish_groups()),
         };
         let closed = match outcome {
             Ok(()) => None,

@@ -22,6 +22,7 @@ mod execute;
 mod executor;
 pub mod faults;
 mod fleet;
+mod groups;
 pub mod index;
 mod lazy;
 mod pages;
@@ -60,6 +61,7 @@ pub use pages::{PagingOptions, Transfers};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
 pub use ring::RingOptions;
+pub use steps::ReduceOptions;
 
 use std::sync::Arc;
 

@@ -2,7 +2,6 @@
 
 use crate::backend::{Kernel, Mark};
 use crate::device::Device;
-use crate::params::TILE;
 use crate::profile::{GpuProfile, GpuStep, KernelUse};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
@@ -65,9 +64,8 @@ impl LaunchQueue {
         read: f64,
         written: f64,
     ) -> Result<()> {
-        let grid = u32::try_from(units.div_ceil(TILE))
-            .ok()
-            .filter(|&g| g <= i32::MAX as u32)
+        let grid = kernel
+            .grid(units)
             .ok_or_else(|| Error::limit(Resource::Device, "a table too long for one kernel"))?;
         if grid == 0 {
             return Ok(());

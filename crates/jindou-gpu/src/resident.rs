@@ -460,7 +460,7 @@ impl ResidentSegment {
             // SAFETY: a directory has `rows` keys.
             _ => return unsafe { device.copy(out, self.params.keys, rows as usize * 4) },
         };
-        let grid = units.div_ceil(params::TILE) as u32;
+        let grid = kernel.grid(units).unwrap_or(0);
         if grid == 0 {
             return Ok(());
         }
@@ -516,7 +516,7 @@ fn without(
     p.within.table = table.at();
     p.within.count = intervals.len() as u32;
     [p.within.start, p.within.end] = intervals[0];
-    let grid = u64::from(n).div_ceil(params::TILE) as u32;
+    let grid = Kernel::Restrict.grid(u64::from(n)).unwrap_or(0);
     // SAFETY: `from` has `n` ids, and `to` room for those that stay: each id of `gone` is in `from` once.
     unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }

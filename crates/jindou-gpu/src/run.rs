@@ -9,6 +9,7 @@ use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
 use crate::results::hand_out;
+use crate::steps::GroupState;
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -46,6 +47,8 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub frames: Vec<OuterFrame>,
     /// Sets of ids that steps fill.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
+    /// The counters of a GROUP BY.
+    pub groups: Option<GroupState<'a>>,
     /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
     /// that few are made in vain.
     pub skip: u64,
@@ -170,6 +173,12 @@ impl ProgramRun<'_, '_, '_> {
             Err(StepStop::Error(e)) => return Err(e),
             Err(StepStop::TooLarge) => return self.halves(k, &table),
         }
+        match self.grouped(k, step, &table) {
+            Ok(false) => {}
+            Ok(true) => return Ok(()),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.halves(k, &table),
+        }
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
@@ -186,15 +195,18 @@ impl ProgramRun<'_, '_, '_> {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
-                _ => match self.measure_lists(&table, lists) {
-                    Ok(m) => return self.expand_strips(k, step, table, *to, m, within),
+                _ => match self.measure_lists(&table, lists, within) {
+                    Ok(m) => {
+                        let left = within.left(lists);
+                        return self.expand_strips(k, step, table, *to, m, left);
+                    }
                     Err(stop) => Err(stop),
                 },
             },
             StepWork::Cross { to, source } => match self.measure_cross(&table, source) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips_of(k, step, table, *to, m, all);
+                    return self.expand_strips(k, step, table, *to, m, all);
                 }
                 Err(stop) => Err(stop),
             },
@@ -213,7 +225,7 @@ impl ProgramRun<'_, '_, '_> {
             } => match self.measure_any(&table, *anchor, *predicate, catalog) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
-                    return self.expand_strips_of(k, step, table, *to, m, all);
+                    return self.expand_strips(k, step, table, *to, m, all);
                 }
                 Err(stop) => Err(stop),
             },
@@ -227,6 +239,13 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
+            StepWork::Group { .. } => match self.count_groups(&table, 0) {
+                Ok(()) => {
+                    self.queue.rows(u64::from(rows), 0);
+                    return Ok(());
+                }
+                Err(stop) => Err(stop),
+            },
             StepWork::Start { .. } => Err(StepStop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
@@ -395,7 +414,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    fn emit(&mut self, table: &DeviceTable) -> Result<()> {
+    pub(crate) fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));
         let (skip, take) = (skip as u32, take as u32);

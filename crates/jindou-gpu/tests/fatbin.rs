@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
 /// As in `kernels/build.sh`.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 12] = [
     "device.cuh",
     "params.cuh",
     "segment.cuh",
@@ -15,6 +15,7 @@ const SOURCES: [&str; 11] = [
     "expand.cu",
     "fold.cu",
     "operators.cu",
+    "group.cu",
     "all.cu",
 ];
 

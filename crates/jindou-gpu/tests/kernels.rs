@@ -1,7 +1,7 @@
 //! Every kernel on the CPU shim against plain Rust, in orders drawn from seeds, with its documented bytes; and planted
 //! bugs are found.
 
-use jindou_gpu::params::{self, OperandParams, TILE};
+use jindou_gpu::params::{self, OperandParams};
 use jindou_gpu::reference::{Checker, XorShift};
 use jindou_gpu::shim::{KernelCounts, Shim, ShimOptions, planted_bugs};
 use jindou_gpu::{Backend, Device, DeviceBuffer, Kernel, ResidentSegment};
@@ -106,7 +106,7 @@ fn counted<P: bytemuck::NoUninit>(
     p: &P,
 ) -> KernelCounts {
     let _ = shim.take_log();
-    let grid = u64::from(rows).div_ceil(TILE) as u32;
+    let grid = kernel.grid(u64::from(rows)).unwrap();
     // SAFETY: callers pass live buffers of the documented lengths.
     unsafe { device.launch(kernel, grid, bytemuck::bytes_of(p)).unwrap() };
     device.sync().unwrap();

@@ -8,13 +8,14 @@ mod stream;
 pub use fall_back::{Execution, ExecutionOutcome, ExecutorChoice};
 pub(crate) use stream::{StreamWork, Streamed};
 
+use crate::batch::{Batch, View};
 use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
 use crate::execute::Exec;
 use crate::executor::{
-    Executor, Needs, OperatorTask, PulledRows, Repeats, RowBlock, ShardWork, Task, Top,
-    columns_after,
+    Executor, GroupedRows, Needs, OperatorTask, PulledRows, Repeats, RowBlock, ShardWork, Task,
+    Top, columns_after,
 };
-use crate::explore::Halt;
+use crate::explore::{Halt, QueryContext};
 use crate::operators::{PipelineEnd, StageStats};
 use crate::options::{ExecOptions, Profile, StepProfile};
 use crate::sink::{Sink, Streaming};
@@ -249,7 +250,7 @@ impl<'a> Offload<'a> {
         let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
             return Ok(None);
         };
-        if matches!(op, Operator::Count(_)) {
+        if matches!(op, Operator::Count(_) | Operator::Group(_)) {
             return Ok(None);
         }
         let slots = op.layout(&[]);
@@ -280,6 +281,42 @@ impl<'a> Offload<'a> {
         let numbers = self.executor.counts(&task, &mut steps)?;
         self.did(exec, op, node, &steps, 1);
         Ok(Some(numbers))
+    }
+
+    /// Returns true if the executor runs the node with everything below it.
+    pub fn runs_all(&self, node: usize) -> bool {
+        matches!(self.shares.get(node), Some(OffloadShare::All(_)))
+    }
+
+    /// Gives the rows of a GROUP BY or COUNT that the executor runs with everything below it to `add`, each with the
+    /// number of its repetitions: columns as in [`GroupedRows::slots`](crate::GroupedRows::slots). False, with nothing
+    /// given, if the operator runs here after all.
+    pub fn groups(
+        &self,
+        exec: &Exec<'_>,
+        op: &Operator,
+        node: usize,
+        add: &mut (dyn FnMut(View<'_>, &[u32]) -> Result<()> + Send),
+    ) -> Result<bool, Halt> {
+        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
+            return Ok(false);
+        };
+        let Some(rows) = GroupedRows::of(op) else {
+            return Ok(false);
+        };
+        let width = rows.slots().len();
+        let mut collector = GroupCollector {
+            chunk: Batch::new(width + 1, exec.ctx.budget),
+            ctx: &exec.ctx,
+            add,
+            rows: 0,
+        };
+        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        let ran = self.executor.groups(&task, &mut collector, &mut steps)?;
+        if ran {
+            self.did(exec, op, node, &steps, collector.rows);
+        }
+        Ok(ran)
     }
 
     fn task<'t>(
@@ -609,4 +646,35 @@ fn needed(op: &Operator) -> Repeats {
 
 fn joins_texts(a: &Aggregate) -> bool {
     matches!(a.function, AggregateFunction::GroupConcat(_)) && !a.distinct
+}
+
+/// Passes an executor's counted rows on, in batches of the engine's size.
+struct GroupCollector<'r, 'a> {
+    chunk: Batch,
+    ctx: &'r QueryContext<'a>,
+    add: &'r mut (dyn FnMut(View<'_>, &[u32]) -> Result<()> + Send),
+    rows: u64,
+}
+
+impl Sink for GroupCollector<'_, '_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        if columns.len() != self.chunk.columns.len() {
+            return Err(Error::Internal(
+                "an executor returned columns that were not asked for".into(),
+            ));
+        }
+        self.rows += rows as u64;
+        for from in (0..rows).step_by(self.ctx.batch_rows) {
+            self.ctx.check()?;
+            let n = self.ctx.batch_rows.min(rows - from);
+            self.chunk.ensure(n)?;
+            for (to, column) in self.chunk.columns.iter_mut().zip(columns) {
+                to[..n].copy_from_slice(&column[from..from + n]);
+            }
+            if let Some((times, columns)) = self.chunk.columns.split_last() {
+                (self.add)(View { columns, rows: n }, &times[..n])?;
+            }
+        }
+        Ok(())
+    }
 }

@@ -62,7 +62,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
             Operator::Apply(op) => self.apply(op, node),
             Operator::Union(op) => self.union(op, node),
             Operator::Extend(op) => self.extend(op, node),
-            Operator::Group(op) => self.group(op, node),
+            Operator::Group(group) => self.group(op, group, node),
             Operator::Reduced(op) => self.reduced(op, node),
             Operator::Filter(op) => self.filter(op, node),
             Operator::Distinct(op) => self.distinct(op, node),

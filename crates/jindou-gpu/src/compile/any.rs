@@ -51,6 +51,8 @@ impl<'a> StepCompiler<'a> {
                                 segment,
                                 anchor: *anchor,
                                 constant: None,
+                                clips: false,
+                                cut: false,
                             }],
                             within: DeviceWithin::new(self.device, None, false)?,
                         };
@@ -113,6 +115,8 @@ impl<'a> StepCompiler<'a> {
                         segment: subjects,
                         anchor: Operand::Slot(predicate),
                         constant: None,
+                        clips: false,
+                        cut: false,
                     }],
                     within: DeviceWithin::new(self.device, None, false)?,
                 };

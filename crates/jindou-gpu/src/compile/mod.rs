@@ -1,7 +1,10 @@
 //! Compilation of a plan for the device: segments are uploaded, constants looked up, columns laid out.
 
 mod any;
+mod clip;
 mod conditions;
+mod group;
+mod hull;
 mod tree;
 
 use crate::buffer::{DeviceBuffer, Packer};
@@ -20,7 +23,9 @@ use jindou_plan::{
 };
 use std::sync::Arc;
 
+pub(crate) use clip::{FarShare, far_share};
 pub(crate) use conditions::is_decided_by_ids;
+pub(crate) use group::{GroupPlan, HIGH, LOW, NUMBER, combinations, plain as number_column};
 pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
 /// One list of an expansion or check.
@@ -29,6 +34,10 @@ pub(crate) struct DeviceList {
     pub anchor: Operand,
     /// Start and length in the device's neighbours, if the anchor is a constant.
     pub constant: Option<(u32, u32)>,
+    /// True if it is to be cut to the hull of the step's intervals while it is measured.
+    pub clips: bool,
+    /// True if it is a constant's and has been cut to the hull.
+    pub cut: bool,
 }
 
 /// Values that start a table.
@@ -76,6 +85,8 @@ pub(crate) struct DeviceWithin {
     /// Number of ids before each interval, for starts.
     pub before: u64,
     pub ids: u64,
+    /// The beginning of the first interval and the end of the last one.
+    pub hull: [u32; 2],
     _owner: Option<Arc<DeviceBuffer>>,
 }
 
@@ -84,6 +95,7 @@ impl DeviceWithin {
     fn new(device: &Arc<Device>, intervals: Option<&[[u32; 2]]>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
         let (mut before, mut ids, mut owner) = (0, 0, None);
+        let mut hull = [0, u32::MAX];
         if let Some(list) = intervals {
             // Kernels need at least one interval to refuse everything.
             let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
@@ -93,6 +105,7 @@ impl DeviceWithin {
                 ids += u64::from(b.saturating_sub(a));
             }
             params.count = list.len() as u32;
+            hull = [list[0][0], list[list.len() - 1][1]];
             params.start = list[0][0];
             params.end = list[0][1];
             // A test of one interval only needs the parameters.
@@ -109,6 +122,7 @@ impl DeviceWithin {
             params,
             before,
             ids,
+            hull,
             _owner: owner,
         })
     }
@@ -182,6 +196,11 @@ pub(crate) enum StepWork<'a> {
     EndApply {
         begin: usize,
     },
+    /// Counts equal rows; always the last step.
+    Group {
+        ids: Vec<Slot>,
+        tested: Vec<Slot>,
+    },
 }
 
 impl StepWork<'_> {
@@ -229,6 +248,7 @@ impl StepWork<'_> {
             Self::Restrict { slot, .. }
             | Self::Compare { slot, .. }
             | Self::Distinct { slot, .. } => out.push(*slot),
+            Self::Group { ids, tested } => out.extend(ids.iter().chain(tested)),
             // The slots that their steps read belong to those steps.
             Self::Apply { .. } | Self::EndApply { .. } => {}
             Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
@@ -278,6 +298,8 @@ pub(crate) struct StepProgram<'a> {
     pub sets: Vec<params::Bits>,
     /// Number of result rows to skip, and most rows to return.
     pub slice: (u64, Option<u64>),
+    /// The combinations that its last step counts.
+    pub groups: Option<GroupPlan>,
 }
 
 impl StepProgram<'_> {
@@ -354,6 +376,8 @@ impl<'a> StepCompiler<'a> {
             segment,
             anchor: list.anchor,
             constant,
+            clips: false,
+            cut: false,
         })
     }
 
@@ -369,18 +393,10 @@ impl<'a> StepCompiler<'a> {
         ))
     }
 
-    /// The condition in device memory: exact intervals, regardless of updates.
+    /// The condition in device memory.
     fn within(&self, within: Option<&IdFilter>, start: bool) -> Result<DeviceWithin> {
-        match within {
-            Some(w) if !w.is_exact() => {
-                let exact = w.exact(self.snapshot);
-                DeviceWithin::new(self.device, Some(&exact), start)
-            }
-            w => {
-                let ids = w.map(|w| w.of_terms(self.snapshot));
-                DeviceWithin::new(self.device, ids.as_deref(), start)
-            }
-        }
+        let ids = within.map(|w| intervals_of(w, self.snapshot));
+        DeviceWithin::new(self.device, ids.as_deref(), start)
     }
 
     fn source(
@@ -493,16 +509,13 @@ impl<'a> StepCompiler<'a> {
                         lists.len()
                     )));
                 }
-                let lists = lists
-                    .iter()
-                    .map(|l| self.list(l))
-                    .collect::<Result<Vec<_>>>()?;
                 let name = format!("expand ?{to} along {} list(s)", lists.len());
+                let (lists, within) = self.clipped(lists, within.as_ref())?;
                 (
                     StepWork::Expand {
                         to: *to,
                         lists,
-                        within: self.within(within.as_ref(), false)?,
+                        within,
                     },
                     name,
                 )
@@ -570,6 +583,15 @@ impl<'a> StepCompiler<'a> {
             )));
         }
         Ok(())
+    }
+}
+
+/// The exact intervals of a condition, regardless of updates.
+fn intervals_of(within: &IdFilter, snapshot: &dyn Graph) -> Vec<[u32; 2]> {
+    if within.is_exact() {
+        within.of_terms(snapshot).into_owned()
+    } else {
+        within.exact(snapshot)
     }
 }
 
@@ -665,5 +687,6 @@ pub(crate) fn compile<'a>(
         paging,
         sets: Vec::new(),
         slice: StepProgram::ALL,
+        groups: None,
     })
 }

@@ -5,7 +5,7 @@ use super::calibration::DOUBTFUL;
 use crate::backend::{Kernel, Mark};
 use crate::buffer::{DeviceBuffer, HostBuffer};
 use crate::device::Device;
-use crate::params::{self, OperandParams, TILE};
+use crate::params::{self, OperandParams};
 use crate::random::XorShift;
 use jindou_graph::segment::FinderKind;
 use jindou_model::{CancelToken, Result};
@@ -204,7 +204,7 @@ fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -
     p.anchor = OperandParams::column(column.at());
     p.out = out.at();
     (p.compact.rows, p.compact.counter) = (LOOK_UPS, counter.at());
-    let grid = u64::from(LOOK_UPS).div_ceil(TILE) as u32;
+    let grid = Kernel::ExpandOne.grid(LOOK_UPS.into()).unwrap_or(1);
     let seconds = least_of(device, cancel, 3, &|| {
         counter.clear()?;
         // SAFETY: the column has as many ids, each of which is a key; the output has room for them.

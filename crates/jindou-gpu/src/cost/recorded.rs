@@ -170,6 +170,6 @@ impl Chooser {
     /// Adds a run in seconds with its rows, on the device or on the CPU.
     pub fn ran(&self, p: &Prediction, there: bool, seconds: f64, rows: u64) {
         let side = if there { Side::Gpu } else { Side::Cpu };
-        self.model.ran(p, side, seconds, rows);
+        self.model.ran(p, side, seconds, rows, false);
     }
 }

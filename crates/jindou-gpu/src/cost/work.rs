@@ -3,9 +3,12 @@
 //! The time of kernels beyond that of moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
 //! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
 
-use crate::compile;
+use crate::compile::{self, FarShare, far_share};
+use crate::executor::grouped;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
+use crate::steps::ReduceOptions;
+use jindou_engine::GroupedRows;
 use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
@@ -21,6 +24,8 @@ pub(crate) type SegmentName = (PredicateId, Direction);
 /// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
+/// The same for a row that is grouped.
+const GROUP_NS: f64 = 10.0;
 /// Time of kernels that filter rows over that of copying the bytes that they move.
 const FILTERING: f64 = 1.6;
 /// The same of kernels that measure lists and make rows of them.
@@ -87,6 +92,29 @@ struct LookupWork {
     bytes: f64,
     /// True if every key has one neighbour and there is no patch.
     one: bool,
+    /// True if lists are cut to the hull of a condition's intervals, and if all neighbours satisfy it.
+    is_cut: bool,
+    is_void: bool,
+}
+
+impl LookupWork {
+    /// Applies the condition on the ids that are looked for: what it leaves of a list, and what that costs.
+    fn cut(&mut self, list: &EdgeList, intervals: Option<&[[u32; 2]]>, snapshot: &dyn Graph) {
+        let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
+            return;
+        };
+        let share = far_share(list.predicate, list.direction, scope, intervals, snapshot);
+        self.is_void = share.is_some_and(|s| s.is_all);
+        let by_device = FarShare::pays(share, self.degree) && !self.is_void;
+        self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
+        if by_device {
+            // The ends of a list, and a search for the one that lies outside.
+            self.sectors += 1.0 + search(self.degree);
+        }
+        if self.is_cut {
+            self.degree *= share.map_or(1.0, |s| s.inside);
+        }
+    }
 }
 
 /// Sectors of the last, adjacent probes of a search in a list; earlier probes hit the cache.
@@ -180,6 +208,10 @@ impl WorkEstimate {
     /// This work and that of an operator which the device runs together with everything below it; `None` for others.
     fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
         let mut work = self.clone();
+        if let Some(rows) = grouped(op) {
+            work.groups(&rows, snapshot)?;
+            return Some(work);
+        }
         match op {
             // Its number leaves the device.
             Operator::Count(c) if c.group.is_empty() && c.counts.len() == 1 => {
@@ -271,6 +303,32 @@ impl WorkEstimate {
         }
     }
 
+    /// Adds a GROUP BY or COUNT whose combinations are counted, and what is below it.
+    fn groups(&mut self, grouped: &GroupedRows<'_>, snapshot: &dyn Graph) -> Option<()> {
+        let (rows, _) = self.operator(grouped.input, 0.0, snapshot)?;
+        let columns = grouped.ids.len() as f64;
+        let possible = compile::combinations(grouped.input, &grouped.ids, snapshot);
+        let found = rows.min(possible);
+        let limits = ReduceOptions::default();
+        let dense = limits.most_dense as f64 + limits.dense_a_row as f64 * rows;
+        self.ordered += FILTERING * 4.0 * rows * (columns + grouped.tested.len() as f64);
+        let (counters, tables) = match possible <= dense {
+            true => (possible, 0.0),
+            // Slots are written and read again; half of them are in use.
+            false => (2.0 * found, (columns - 1.0).max(1.0)),
+        };
+        self.ordered += FILTERING * 8.0 * rows * tables;
+        self.sectors.push((8.0 * counters, rows * (1.0 + tables)));
+        // Cleared, read, and what occurred is written.
+        self.ordered += 8.0 * counters * (2.0 + tables) + 12.0 * found * (columns + 2.0);
+        self.launches += 5.0 + 3.0 * tables;
+        self.kernels += 3.0 + 2.0 * tables;
+        self.syncs += 2.0;
+        self.leaving += 4.0 * found * (columns + 2.0);
+        self.cpu_ns += GROUP_NS * rows;
+        Some(())
+    }
+
     /// Adds a DISTINCT of one column: each row tests its bit.
     fn distinct(&mut self, rows: f64, columns: f64, snapshot: &dyn Graph) {
         self.compact(rows, 4.0, rows, columns);
@@ -342,6 +400,8 @@ impl WorkEstimate {
             degree: edges / keys.max(1.0),
             bytes,
             one: s.offsets.is_none() && view.patch().is_none(),
+            is_cut: false,
+            is_void: false,
         })
     }
 
@@ -457,9 +517,12 @@ impl WorkEstimate {
                 if lists.is_empty() || lists.len() > MAX_LISTS {
                     return None;
                 }
+                let intervals = within.as_ref().map(|w| w.of_terms(snapshot));
                 let mut looks = Vec::new();
                 for list in lists {
-                    looks.push((self.list(list, snapshot)?, list.anchor));
+                    let mut look = self.list(list, snapshot)?;
+                    look.cut(list, intervals.as_deref(), snapshot);
+                    looks.push((look, list.anchor));
                 }
                 match looks.as_slice() {
                     [(look, anchor @ Operand::Slot(_))] if look.one => {
@@ -467,7 +530,11 @@ impl WorkEstimate {
                         self.compact(rows, 4.0, made, columns);
                     }
                     [(look, anchor)] => {
-                        let outputs = if within.is_some() {
+                        let tests = match &intervals {
+                            Some(w) => !look.is_void && (w.len() > 1 || !look.is_cut),
+                            None => false,
+                        };
+                        let outputs = if tests {
                             (rows * look.degree).max(made)
                         } else {
                             made
@@ -475,7 +542,7 @@ impl WorkEstimate {
                         // Lists begin anywhere.
                         self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
-                        self.syncs += f64::from(u8::from(within.is_some()));
+                        self.syncs += f64::from(u8::from(tests));
                     }
                     many => {
                         let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);

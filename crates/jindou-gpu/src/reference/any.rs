@@ -55,6 +55,7 @@ impl Checker {
             let (first, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
             let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
             let p = params::MeasureParams {
+                clip: bytemuck::Zeroable::zeroed(),
                 rows,
                 lists: 1,
                 segment,

@@ -1,7 +1,7 @@
 //! Checks of measuring, expansion and intersection, whole and in strips.
 
 use super::model::{Model, Shape};
-use super::{Checker, search_bytes, sorted_rows, wrong};
+use super::{Checker, cut, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::params::{self, ListRange, OperandParams, TILE};
@@ -27,6 +27,18 @@ pub(super) struct Expansion<'a> {
     pub row_bytes: u64,
     pub test_bytes: &'a dyn Fn(usize, u32) -> u64,
     pub keep: &'a dyn Fn(usize, u32) -> bool,
+}
+
+/// The cutting of these lists, numbered by bits, to a hull.
+fn clip_of(hull: Option<[u32; 2]>, lists: u32) -> params::Clip {
+    let [start, end] = hull.unwrap_or_default();
+    let lists = if hull.is_some() { lists } else { 0 };
+    params::Clip {
+        start,
+        end,
+        lists,
+        pad: 0,
+    }
 }
 
 impl Checker {
@@ -199,56 +211,73 @@ impl Checker {
             if let Some(hub) = m.lists.iter().max_by_key(|l| l.1.len()) {
                 anchors[0] = *hub.0;
             }
-            let lengths: Vec<u32> = anchors.iter().map(|&a| m.list(a).len() as u32).collect();
             let column = self.upload(&anchors)?;
             let (starts, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
-            let total = self.zeros(8)?;
-            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
-            let p = params::MeasureParams {
-                rows,
-                lists: 1,
-                segment: segment.params,
-                anchor: OperandParams::column(column.at()),
-                starts: starts.at(),
-                prefix: prefix.at(),
-                total: total.at(),
-                ticket: scan.at(),
-                state: scan.at() + 8,
-            };
-            let bytes = 12 + anchors.iter().map(|&a| 12 + m.lookup_bytes(a)).sum::<u64>();
-            self.launch(Kernel::Measure, u64::from(rows), &p, bytes)?;
-            self.compare_prefix(&prefix, &total, &lengths, Kernel::Measure)?;
-            let outputs: Outputs = anchors
-                .iter()
-                .enumerate()
-                .flat_map(|(i, &a)| m.list(a).iter().map(move |&n| (i, n)))
-                .collect();
-            let mut e = Expansion {
-                kernel: Kernel::Expand,
-                rows,
-                prefix: prefix.at(),
-                starts: starts.at(),
-                neighbours: segment.params.neighbours,
-                lists: 1,
-                ranges: bytemuck::Zeroable::zeroed(),
-                intervals: &[],
-                row_bytes: 8,
-                test_bytes: &|_, _| 0,
-                keep: &|_, _| true,
-            };
             let extra = self.column(rows, 1 << 30);
-            self.expand(&e, vec![anchors.clone(), extra.clone()], &outputs, 1)?;
-            self.expand(&e, vec![anchors.clone()], &outputs, 3)?;
-            let intervals = self.intervals(3, 4000);
-            let keep = |_: usize, v: u32| intervals.iter().any(|w| v >= w[0] && v < w[1]);
-            (e.kernel, e.intervals, e.keep) = (Kernel::ExpandWithin, &intervals, &keep);
-            self.expand(&e, vec![anchors, extra], &outputs, 2)?;
+            // Whole lists, those inside of a hull, of one that is empty, and of one that holds all of them.
+            for hull in [None, Some([900, 2900]), Some([77, 77]), Some([0, 5000])] {
+                let all = |a: u32| (m.list(a), 0);
+                let list = |a: u32| hull.map_or(all(a), |hull| cut(m.list(a), hull));
+                let lengths: Vec<u32> = anchors.iter().map(|&a| list(a).0.len() as u32).collect();
+                let total = self.zeros(8)?;
+                let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+                let p = params::MeasureParams {
+                    rows,
+                    lists: 1,
+                    segment: segment.params,
+                    anchor: OperandParams::column(column.at()),
+                    clip: clip_of(hull, 1),
+                    starts: starts.at(),
+                    prefix: prefix.at(),
+                    total: total.at(),
+                    ticket: scan.at(),
+                    state: scan.at() + 8,
+                };
+                let of = |&a: &u32| 12 + m.lookup_bytes(a) + list(a).1;
+                let bytes = 12 + anchors.iter().map(of).sum::<u64>();
+                self.launch(Kernel::Measure, u64::from(rows), &p, bytes)?;
+                self.compare_prefix(&prefix, &total, &lengths, Kernel::Measure)?;
+                let outputs: Outputs = anchors
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(i, &a)| list(a).0.iter().map(move |&n| (i, n)))
+                    .collect();
+                let mut e = Expansion {
+                    kernel: Kernel::Expand,
+                    rows,
+                    prefix: prefix.at(),
+                    starts: starts.at(),
+                    neighbours: segment.params.neighbours,
+                    lists: 1,
+                    ranges: bytemuck::Zeroable::zeroed(),
+                    intervals: &[],
+                    row_bytes: 8,
+                    test_bytes: &|_, _| 0,
+                    keep: &|_, _| true,
+                };
+                self.expand(&e, vec![anchors.clone()], &outputs, 3)?;
+                if hull.is_some() {
+                    continue;
+                }
+                self.expand(&e, vec![anchors.clone(), extra.clone()], &outputs, 1)?;
+                let intervals = self.intervals(3, 4000);
+                let keep = |_: usize, v: u32| intervals.iter().any(|w| v >= w[0] && v < w[1]);
+                (e.kernel, e.intervals, e.keep) = (Kernel::ExpandWithin, &intervals, &keep);
+                self.expand(&e, vec![anchors.clone(), extra.clone()], &outputs, 2)?;
+            }
         }
         Ok(())
     }
 
     pub(super) fn intersections(&mut self, rows: u32) -> Result<()> {
-        for (count, fixed, restricted) in [(2, false, false), (3, true, false), (2, true, true)] {
+        // Lists that are cut, by number.
+        for (count, fixed, restricted, clips) in [
+            (2, false, false, 0),
+            (3, true, false, 0),
+            (2, true, true, 0),
+            (2, false, true, 0b11),
+            (3, false, true, 0b101),
+        ] {
             let shapes = [Shape::Bitmap, Shape::Directory, Shape::Intervals];
             let models = (0..count)
                 .map(|i| Model::new(&mut self.random, shapes[i], rows / 8 + 9, false, i == 1))
@@ -276,7 +305,22 @@ impl Checker {
                         .collect()
                 })
                 .collect();
+            let intervals = if restricted {
+                self.intervals(2, 4000)
+            } else {
+                vec![]
+            };
+            let hull = match intervals.as_slice() {
+                [first, .., last] if clips != 0 => Some([first[0], last[1]]),
+                _ => None,
+            };
+            // A row's list as it is measured, and the bytes of cutting it.
+            let measured = |i: usize, row: usize| match hull {
+                Some(hull) if clips & (1 << i) != 0 => cut(models[i].list(anchors[i][row]), hull),
+                _ => (models[i].list(anchors[i][row]), 0),
+            };
             let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
+            p.clip = clip_of(hull, clips);
             let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
             let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
             p.rows = rows;
@@ -302,14 +346,12 @@ impl Checker {
                 );
                 p.anchors[i] = OperandParams::column(c.at());
                 (p.ranges[i].starts, p.ranges[i].lengths) = (s.at(), l.at());
-                bytes += anchors[i]
-                    .iter()
-                    .map(|&a| 12 + m.lookup_bytes(a))
-                    .sum::<u64>();
+                let of = |(row, &a): (usize, &u32)| 12 + m.lookup_bytes(a) + measured(i, row).1;
+                bytes += anchors[i].iter().enumerate().map(of).sum::<u64>();
                 owned.extend([c, s, l]);
             }
             self.launch(Kernel::MeasureMany, u64::from(rows), &p, bytes)?;
-            let list = |i: usize, row: usize| models[i].list(anchors[i][row]);
+            let list = |i: usize, row: usize| measured(i, row).0;
             // The first of the shortest lists drives.
             let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
             let lengths: Vec<u32> = (0..rows as usize)
@@ -319,11 +361,6 @@ impl Checker {
             let outputs: Outputs = (0..rows as usize)
                 .flat_map(|r| list(driver(r), r).iter().map(move |&n| (r, n)))
                 .collect();
-            let intervals = if restricted {
-                self.intervals(2, 4000)
-            } else {
-                vec![]
-            };
             let inside =
                 |v: u32| intervals.is_empty() || intervals.iter().any(|w| v >= w[0] && v < w[1]);
             let keep = |r: usize, v: u32| {

@@ -5,6 +5,7 @@
 
 mod any;
 mod expansion;
+mod group;
 mod model;
 mod operators;
 mod rows;
@@ -16,7 +17,6 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 10] = [
+pub const GROUPS: [&str; 11] = [
     "starts",
     "filters",
     "checks",
@@ -40,6 +40,7 @@ pub const GROUPS: [&str; 10] = [
     "any",
     "checksums",
     "operators",
+    "groups",
 ];
 
 /// The error of a failed check.
@@ -77,6 +78,7 @@ impl Checker {
             "any" => self.any(rows),
             "checksums" => self.checksums(rows),
             "operators" => self.operators(rows),
+            "groups" => self.groups(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }
@@ -104,7 +106,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        let grid = units.div_ceil(TILE) as u32;
+        let grid = kernel.grid(units).unwrap_or(0);
         if grid == 0 {
             return Ok(());
         }
@@ -124,6 +126,22 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
         .collect();
     rows.sort_unstable();
     rows
+}
+
+/// The ids of an ascending list inside of a hull, and the bytes of cutting it to them.
+fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
+    let ([first, ..], [.., last]) = (list, list) else {
+        return (list, 0);
+    };
+    let inside = |v: &u32| hull[0] <= *v && *v < hull[1];
+    let ends = [*first < hull[0], *last >= hull[1] && *first < hull[1]];
+    let searches = ends.iter().filter(|e| **e).count() as u64;
+    let from = list.iter().position(inside).unwrap_or(0);
+    let n = list.iter().filter(|v| inside(v)).count();
+    (
+        &list[from..from + n],
+        8 + searches * (search_bytes(list.len()) - 4),
+    )
 }
 
 /// Bytes of the probes of a search in a list of `n`.

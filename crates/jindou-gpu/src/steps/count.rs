@@ -19,14 +19,19 @@ impl ProgramRun<'_, '_, '_> {
         // Both factors are less than 2^32.
         let times = |length: u64| u64::from(table.rows).checked_mul(length);
         match &step.work {
-            StepWork::Expand { lists, within, .. } if within.params.count == 0 => {
+            StepWork::Expand { lists, within, .. } => {
                 let [one] = lists.as_slice() else {
                     return Ok(None);
                 };
+                let all = within.params.count == 0;
                 match one.constant {
-                    Some((_, length)) => Ok(times(u64::from(length))),
-                    None if one.segment.is_degree_one() => Ok(None),
-                    None => Ok(Some(self.measure_lists(table, lists)?.total)),
+                    Some((_, length)) if all || one.cut && within.params.count == 1 => {
+                        Ok(times(u64::from(length)))
+                    }
+                    None if !one.segment.is_degree_one() && within.left(lists).count == 0 => {
+                        Ok(Some(self.measure_lists(table, lists, within)?.total))
+                    }
+                    _ => Ok(None),
                 }
             }
             StepWork::Cross { source, .. } => Ok(times(source.rows())),

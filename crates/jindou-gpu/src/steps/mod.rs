@@ -2,9 +2,12 @@
 
 mod any;
 mod count;
+mod group;
 mod operators;
 mod strips;
 
+pub use group::ReduceOptions;
+pub(crate) use group::{GROUP_GROWTH, GroupState};
 pub(crate) use operators::sets_of;
 
 use crate::backend::Kernel;
@@ -16,6 +19,16 @@ use crate::table::{DeviceTable, NewTable, TableColumn};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
+
+/// Mean bytes of cutting a list, of which half reaches beyond an end.
+fn clip_bytes(list: &DeviceList) -> f64 {
+    if !list.clips {
+        return 0.0;
+    }
+    let p = &list.segment.params;
+    let degree = f64::from(p.edges) / f64::from(p.key_count.max(1));
+    8.0 + 4.0 * degree.max(1.0).log2().ceil()
+}
 
 /// The output of a future expansion: the prefix sums of its rows' lengths, and the beginnings of the lists.
 pub(crate) struct MeasuredExpansion {
@@ -35,6 +48,18 @@ pub(crate) struct MeasuredExpansion {
     _scratch: DeviceBuffer,
     /// Owner of a source's column.
     _owner: Option<Arc<DeviceBuffer>>,
+}
+
+impl MeasuredExpansion {
+    /// Outputs before any test.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Address of the `rows + 1` sums of lengths.
+    pub fn prefix(&self) -> u64 {
+        self.prefix
+    }
 }
 
 impl ProgramRun<'_, '_, '_> {
@@ -312,12 +337,22 @@ impl ProgramRun<'_, '_, '_> {
         unsafe { self.read_long(scan.at()) }
     }
 
+    /// Measures lists, cut to the hull of `within` where that is said of them.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
         lists: &[DeviceList],
+        within: &DeviceWithin,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = table.rows;
+        let [start, end] = within.hull;
+        let clips = lists.iter().enumerate().filter(|(_, l)| l.clips);
+        let clip = params::Clip {
+            start,
+            end,
+            lists: clips.map(|(i, _)| 1 << i).sum(),
+            pad: 0,
+        };
         if let [one] = lists {
             let words = [u64::from(rows) + 1, u64::from(rows)];
             let (scan, [prefix, starts]) = self.scratch(rows, words)?;
@@ -326,6 +361,7 @@ impl ProgramRun<'_, '_, '_> {
                 lists: 1,
                 segment: one.segment.params,
                 anchor: table.operand(one.anchor)?,
+                clip,
                 starts,
                 prefix,
                 total: scan.at(),
@@ -334,7 +370,7 @@ impl ProgramRun<'_, '_, '_> {
             };
             let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
             let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-            let a_row = anchor + one.segment.lookup_bytes() + offsets;
+            let a_row = anchor + one.segment.lookup_bytes() + offsets + clip_bytes(one);
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
             unsafe {
                 self.queue.launch(
@@ -371,6 +407,7 @@ impl ProgramRun<'_, '_, '_> {
         let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.rows = rows;
         p.lists = lists.len() as u32;
+        p.clip = clip;
         p.prefix = prefix;
         p.total = scan.at();
         p.ticket = scan.at() + 8;
@@ -390,7 +427,7 @@ impl ProgramRun<'_, '_, '_> {
                     } else {
                         8.0
                     };
-                    a_row += 4.0 + list.segment.lookup_bytes() + offsets;
+                    a_row += 4.0 + list.segment.lookup_bytes() + offsets + clip_bytes(list);
                     written += 8.0;
                 }
             }

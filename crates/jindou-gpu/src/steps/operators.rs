@@ -355,7 +355,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             return Ok(false);
         };
         if !matches!(kind, ApplyKind::Semi | ApplyKind::Anti)
-            || within.params.count != 0
+            || within.left(lists).count != 0
             || one.constant.is_some()
             || one.segment.is_degree_one()
         {
@@ -369,7 +369,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             .cloned();
         let frame =
             frame.ok_or_else(|| Error::Internal("an inner part outside of its rows".into()))?;
-        let measured = self.measure_lists(table, lists)?;
+        let measured = self.measure_lists(table, lists, within)?;
         self.queue.rows(u64::from(table.rows), measured.total);
         self.queue.at_step(k + 1);
         self.mark(&frame, table, number, measured.prefix)?;

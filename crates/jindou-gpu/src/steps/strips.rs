@@ -2,28 +2,16 @@
 
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
-use crate::compile::{DeviceStep, DeviceWithin};
-use crate::params::{self, TILE};
+use crate::compile::DeviceStep;
+use crate::params::{self, STRIP_TILE};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
 impl ProgramRun<'_, '_, '_> {
-    pub(crate) fn expand_strips(
-        &mut self,
-        k: usize,
-        step: &DeviceStep<'_>,
-        table: DeviceTable,
-        to: Slot,
-        m: MeasuredExpansion,
-        within: &DeviceWithin,
-    ) -> Result<()> {
-        self.expand_strips_of(k, step, table, to, m, within.params)
-    }
-
     /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
-    pub(crate) fn expand_strips_of(
+    pub(crate) fn expand_strips(
         &mut self,
         k: usize,
         step: &DeviceStep<'_>,
@@ -48,14 +36,14 @@ impl ProgramRun<'_, '_, '_> {
         // The last step may fill the remaining memory; an earlier one leaves room for the tables of later steps.
         let share = self.memory.left() / if k + 1 == self.steps.len() { 1 } else { 3 };
         let slack = 64 * 1024;
-        let fit = share.saturating_sub(slack) / row_bytes / TILE * TILE;
-        let most = fit.clamp(TILE, self.most_rows);
+        let fit = share.saturating_sub(slack) / row_bytes / STRIP_TILE * STRIP_TILE;
+        let most = fit.clamp(STRIP_TILE, self.most_rows);
         self.queue.rows(u64::from(table.rows), 0);
         let mut begin = 0;
         let mut table = Some((table, m));
         while begin < units {
             self.cancel.check()?;
-            let end = (begin + most.min(self.next_few().max(TILE))).min(units);
+            let end = (begin + most.min(self.next_few().max(STRIP_TILE))).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
             // The steps after it may have removed its blocks.

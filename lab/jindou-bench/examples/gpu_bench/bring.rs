@@ -195,7 +195,7 @@ fn brought(device: &Arc<Device>, to: &DeviceBuffer, lists: &[&[u8]]) -> Result<f
     Ok(began.elapsed().as_secs_f64().max(1e-9))
 }
 
-/// What threads and pieces of the ring reach: from files that were mapped just before, and again.
+/// Speeds of the ring by threads and by size of pieces: from files that were mapped just before, and again.
 fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Result<()> {
     let usual = RingOptions::default();
     let mut threads = vec![1, 2, 4, 6, 8, 12, 16];
@@ -246,7 +246,7 @@ fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Re
     Ok(())
 }
 
-/// What it takes to have the driver pin the store's pages, and the copies from there.
+/// The time to have the driver pin the store's pages, and the copies from there.
 fn registered(
     backend: &Arc<dyn Backend>,
     snapshot: &Snapshot,

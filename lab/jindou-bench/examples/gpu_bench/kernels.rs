@@ -38,8 +38,11 @@ impl Bench<'_> {
             let a = self.device.mark()?;
             // SAFETY: callers pass live buffers of the documented lengths.
             unsafe {
-                self.device
-                    .launch(kernel, units.div_ceil(TILE) as u32, bytemuck::bytes_of(p))?
+                self.device.launch(
+                    kernel,
+                    kernel.grid(units).unwrap_or(1),
+                    bytemuck::bytes_of(p),
+                )?
             };
             let b = self.device.mark()?;
             seconds.push(seconds_between(self.device, a, b)?);
@@ -252,6 +255,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
                 lists: 1,
                 segment: resident.params,
                 anchor: OperandParams::column(anchors.at()),
+                clip: bytemuck::Zeroable::zeroed(),
                 starts: starts.at(),
                 prefix: prefix.at(),
                 total: b.scratch.at(),

@@ -1,0 +1,205 @@
+//! Lists that are cut to the intervals in which a step's results lie, so that ids outside are neither counted nor read.
+//!
+//! A list is sorted, so its ids inside the hull of the intervals (from the first one's beginning to the last one's end)
+//! lie side by side. A constant's list is cut here; those of columns are cut on the device while they are measured,
+//! where that pays. With one interval nothing is left to test.
+
+use super::{DeviceList, DeviceWithin, StepCompiler, intervals_of, scope_of};
+use crate::params;
+use crate::resident::alone;
+use jindou_graph::Graph;
+use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
+use jindou_model::{Direction, PredicateId, Result};
+use jindou_plan::{EdgeList, IdFilter, Operand};
+
+/// Mean number of ids of a list that must lie outside: to cut a list costs the sectors of its ends, and of a search
+/// where it is long; a candidate of an intersection costs as much as half a sector.
+const LEAST_OUTSIDE: f64 = 2.0;
+/// Share of the neighbours that is taken to lie outside where it is not known.
+const UNKNOWN: f64 = 0.5;
+
+/// The neighbours of a segment that lie in intervals: their share, and whether all do, whatever happens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct FarShare {
+    /// The part of the neighbours that lies inside, each counted once.
+    pub inside: f64,
+    /// True if none lies outside.
+    pub is_all: bool,
+}
+
+/// Number of keys below an id; `None` for finders that would have to be read for it.
+fn keys_below(segment: &Segment<'_>, id: u32) -> Option<u32> {
+    Some(match segment.finder {
+        KeyFinder::Empty => 0,
+        KeyFinder::Intervals(runs) => runs
+            .iter()
+            .map(|r| id.min(r.end).saturating_sub(r.start))
+            .fold(0, u32::saturating_add),
+        KeyFinder::Bitmap { first, blocks } => {
+            let bit = id.saturating_sub(first);
+            match blocks.get((bit / 64) as usize) {
+                Some(b) => b.rank + (b.bits & ((1 << (bit % 64)) - 1)).count_ones(),
+                None => segment.key_count,
+            }
+        }
+        KeyFinder::Directory { keys, .. } => keys.partition_point(|&k| k < id) as u32,
+        KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => return None,
+    })
+}
+
+/// The share of a segment's neighbours in intervals: they are the keys of the other direction. `None` if it is not known
+/// without reading many of them. O(intervals log keys).
+pub(crate) fn far_share(
+    predicate: PredicateId,
+    direction: Direction,
+    scope: GraphScope<'_>,
+    intervals: &[[u32; 2]],
+    snapshot: &dyn Graph,
+) -> Option<FarShare> {
+    let view = snapshot.edges(predicate, direction.reverse());
+    let segment = alone(&view, scope).ok()?;
+    let mut inside = 0u64;
+    for &[a, b] in intervals {
+        let (below, until) = (keys_below(&segment, a)?, keys_below(&segment, b)?);
+        inside += u64::from(until.saturating_sub(below));
+    }
+    let all = u64::from(segment.key_count);
+    Some(FarShare {
+        inside: inside as f64 / all.max(1) as f64,
+        is_all: view.patch().is_none() && inside == all,
+    })
+}
+
+impl FarShare {
+    /// Says if lists of this mean length are to be cut.
+    pub fn pays(this: Option<Self>, degree: f64) -> bool {
+        let outside = this.map_or(UNKNOWN, |s| 1.0 - s.inside);
+        degree * outside >= LEAST_OUTSIDE
+    }
+}
+
+/// The first id of an ascending list inside of a hull, and the number of those that are.
+fn cut(ids: &[u32], hull: [u32; 2]) -> (u32, u32) {
+    let [from, to] = hull.map(|bound| ids.partition_point(|&id| id < bound) as u32);
+    (from, to.saturating_sub(from))
+}
+
+impl DeviceWithin {
+    /// The test that is left for the candidates of lists: none of one interval if all lists are cut to it.
+    pub fn left(&self, lists: &[DeviceList]) -> params::Within {
+        let is_cut = |l: &DeviceList| match l.constant {
+            // As the only list it is measured for each row.
+            Some(_) if lists.len() > 1 => l.cut,
+            _ => l.clips,
+        };
+        if self.params.count == 1 && lists.iter().all(is_cut) {
+            return bytemuck::Zeroable::zeroed();
+        }
+        self.params
+    }
+}
+
+impl StepCompiler<'_> {
+    /// The lists of an expansion and what is left of its condition: none if all neighbours satisfy it anyway.
+    pub(super) fn clipped(
+        &mut self,
+        lists: &[EdgeList],
+        within: Option<&IdFilter>,
+    ) -> Result<(Vec<DeviceList>, DeviceWithin)> {
+        let snapshot = self.snapshot;
+        let mut intervals = within.map(|w| intervals_of(w, snapshot));
+        let mut made = Vec::with_capacity(lists.len());
+        let mut shares = Vec::with_capacity(lists.len());
+        for list in lists {
+            let scope = scope_of(&list.graph)?;
+            shares.push(intervals.as_deref().and_then(|intervals| {
+                far_share(list.predicate, list.direction, scope, intervals, snapshot)
+            }));
+            made.push(self.list(list)?);
+        }
+        // A result is in every list.
+        if shares.iter().flatten().any(|s| s.is_all) {
+            intervals = None;
+        }
+        let within = DeviceWithin::new(self.device, intervals.as_deref(), false)?;
+        if intervals.is_some() {
+            for ((to, list), share) in made.iter_mut().zip(lists).zip(shares) {
+                match list.anchor {
+                    Operand::Const(v) => self.cut_constant(to, list, v, within.hull)?,
+                    Operand::Slot(_) => {}
+                }
+                let p = &to.segment.params;
+                let degree = f64::from(p.edges) / f64::from(p.key_count.max(1));
+                to.clips = FarShare::pays(share, degree);
+            }
+        }
+        Ok((made, within))
+    }
+
+    /// Cuts a constant's list.
+    fn cut_constant(
+        &self,
+        to: &mut DeviceList,
+        list: &EdgeList,
+        v: u32,
+        hull: [u32; 2],
+    ) -> Result<()> {
+        let scope = scope_of(&list.graph)?;
+        let view = self.snapshot.edges(list.predicate, list.direction);
+        let mut scratch = Vec::new();
+        let ids = view.read(v, scope, &mut scratch);
+        if let Some((start, length)) = &mut to.constant
+            && ids.len() == *length as usize
+        {
+            let (from, n) = cut(ids, hull);
+            (*start, *length) = (*start + from, n);
+            to.cut = true;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jindou_graph::segment::SegmentBuilder;
+
+    #[test]
+    fn lists_are_cut_where_ids_begin_and_end_to_be_inside() {
+        let ids = [3, 5, 6, 90];
+        for (hull, want) in [
+            ([0, u32::MAX], (0, 4)),
+            ([4, 7], (1, 2)),
+            ([5, 6], (1, 1)),
+            ([91, 100], (4, 0)),
+            ([0, 3], (0, 0)),
+            ([0, 0], (0, 0)),
+            ([7, 5], (3, 0)),
+        ] {
+            assert_eq!(cut(&ids, hull), want, "{hull:?}");
+        }
+        assert_eq!(cut(&[], [1, 9]), (0, 0));
+    }
+
+    /// As counted one by one, for each kind of finder.
+    #[test]
+    fn keys_below_an_id_are_counted() {
+        for (step, runs) in [(1, 40), (3, 1), (700, 1)] {
+            let mut builder = SegmentBuilder::new(false);
+            let mut keys = vec![];
+            for i in 0..3000u32 {
+                keys.push(7 + i * step + i / (3000 / runs) * 5);
+            }
+            for &key in &keys {
+                builder.push(key, 1, 0);
+            }
+            let arrays = builder.finish().unwrap();
+            let segment = arrays.view();
+            let last = keys[keys.len() - 1];
+            for id in (0..last + 200).step_by(17).chain([u32::MAX, last, 7, 8]) {
+                let want = keys.partition_point(|&k| k < id) as u32;
+                assert_eq!(keys_below(&segment, id), Some(want), "{id}, step {step}");
+            }
+        }
+    }
+}
