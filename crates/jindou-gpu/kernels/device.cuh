@@ -3,7 +3,8 @@
 //
 // Rules for kernels (they keep the shim's model of a GPU exact):
 //   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
-//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early;
+//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early, but whole blocks that have no
+//     rows, before anything else;
 //   - global memory is read and written only through load_*, store*, and atomic_*;
 //   - a block has one shared struct, declared with SHARED.
 #pragma once

@@ -20,11 +20,13 @@ KERNEL(jd_compare, Compare, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
   const Ranks &r = p.ranks;
   u32 v[ITEMS], page[ITEMS], rank[ITEMS], word[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, rows, keep);
+  operands_at<ITEMS>(p.operand, first, 0, rows, v);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 at = v[j] >> RANK_SHIFT;
     page[j] = load_cached_if(keep[j] && at < r.page_count, r.pages + at, NO_KEY);
@@ -82,13 +84,15 @@ KERNEL(jd_test, Test, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  rows_there<ITEMS>(first, 0, rows, keep);
   if (p.by_row) {
     UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = p.first + (u32)first + Tile<ITEMS>::row(j) + (PLANTED(TEST_NEXT_ROW) ? 1 : 0);
   } else {
-    operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+    operands_at<ITEMS>(p.operand, first, 0, rows, v);
   }
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_random_if(there[j], (const u32 *)p.bits.words + word[j], 0u);
@@ -102,10 +106,12 @@ KERNEL(jd_distinct, Distinct, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(first, 0, rows, keep);
+  operands_at<ITEMS>(p.operand, first, 0, rows, v);
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed_if(there[j], p.bits.words + word[j], 0u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {

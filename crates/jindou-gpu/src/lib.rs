@@ -15,6 +15,7 @@ mod buffer;
 mod cache;
 pub mod checksum;
 mod compile;
+mod counts;
 mod cost;
 mod cuda;
 pub mod device;

@@ -142,6 +142,7 @@ pub struct ColumnsParams {
 pub struct Compact {
     pub rows: u32,
     pub pad: u32,
+    pub count: u64,
     pub counter: u64,
     pub columns: ColumnsParams,
 }
@@ -252,6 +253,7 @@ pub struct MeasureParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -267,6 +269,7 @@ pub struct MeasureAnyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -288,6 +291,7 @@ pub struct MeasureManyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
     pub clip: Clip,
     pub anchors: [OperandParams; MAX_LISTS],
     pub ranges: [ListRange; MAX_LISTS],
@@ -304,8 +308,11 @@ pub struct ExpandParams {
     pub neighbours: u64,
     pub out: u64,
     pub counter: u64,
+    pub count: u64,
+    pub total: u64,
     pub begin: u64,
     pub end: u64,
+    pub room: u64,
     pub rows: u32,
     pub lists: u32,
     pub within: Within,
@@ -320,8 +327,11 @@ pub struct ExpandAnyParams {
     pub bounds: u64,
     pub lists: u64,
     pub out: u64,
+    pub count: u64,
+    pub total: u64,
     pub begin: u64,
     pub end: u64,
+    pub room: u64,
     pub rows: u32,
     pub pad: u32,
 }
@@ -377,7 +387,8 @@ pub struct GatherParams {
 #[repr(C)]
 pub struct ChecksumParams {
     pub sum: u64,
+    pub count: u64,
     pub rows: u32,
-    pub count: u32,
+    pub width: u32,
     pub columns: [u64; MAX_COLUMNS],
 }

@@ -153,7 +153,7 @@ impl StepCompiler<'_> {
         {
             let (from, n) = cut(ids, hull);
             (*start, *length) = (*start + from, n);
-            to.cut = true;
+            (to.most, to.cut) = (Some(n), true);
         }
         Ok(())
     }
