@@ -41,6 +41,8 @@ DEVICE u32 popcount(u32 x) { return __popc(x); }
 DEVICE u32 popcount64(u64 x) { return __popcll(x); }
 DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
 DEVICE void relax() { __nanosleep(20); }
+// An id of a list that is looked at; the shim counts them.
+DEVICE void walks(bool) {}
 
 // Read once, in order: does not displace what others keep in cache.
 template <class T> DEVICE T load_stream(const T *p) { return __ldcs(p); }

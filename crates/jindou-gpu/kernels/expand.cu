@@ -143,6 +143,7 @@ KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
@@ -167,6 +168,7 @@ KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
     at[j] = (u32)(out - w.origin);
     u64 delta = keep[j] ? s.delta[row[j]] : 0;
     if (PLANTED(ANY_SHORT_ADDRESS)) delta = (u32)delta;
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], (const u32 *)(delta + 4 * out), 0u);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
@@ -186,6 +188,7 @@ KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
   keep_within(p.within, v, keep);
@@ -290,6 +293,7 @@ KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     u32 from = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
+    walks(keep[j]);
     v[j] = load_random_if(keep[j], p.ranges[keep[j] ? s.driver[row[j]] : 0].neighbours + from, 0u);
   }
   keep_within(p.within, v, keep);

@@ -86,7 +86,7 @@ enum Kind : uint32_t { STREAMED, RANDOM, CACHED, WRITTEN, KINDS };
 
 // What a launch counts: bytes that kernels must move, by kind of access, and accesses without order. Where sectors are asked for, also
 // the accesses of warps and the sectors of 32 bytes that each touched: what a card's memory system is asked for.
-struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS]; };
+struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS], candidates; };
 
 // The lanes of a warp make an access together if they make it at the same place in the code, for the same time since they last
 // waited for each other. Lanes that pass a load by count too, or loops of different lengths would shift the others.
@@ -177,6 +177,7 @@ UNCHECKED void count_random(size_t n) {
   launched->counts.random += n;
   launched->counts.random_accesses++;
 }
+UNCHECKED void count_candidate() { launched->counts.candidates++; }
 UNCHECKED bool planted(uint32_t bug) { return launched->bug == bug; }
 UNCHECKED uint32_t thread() { return current->thread; }
 UNCHECKED uint32_t block() { return current->block->index; }
@@ -212,6 +213,7 @@ DEVICE u32 popcount(u32 x) { return (u32)__builtin_popcount(x); }
 DEVICE u32 popcount64(u64 x) { return (u32)__builtin_popcountll(x); }
 DEVICE u32 first_bit(u32 x) { return (u32)__builtin_ffs((int)x) - 1; }
 DEVICE void relax() { shim::yield(); }
+DEVICE void walks(bool when) { if (when) shim::count_candidate(); }
 
 // Inlined, so that each place in the code is one for `note`.
 #define ACCESS template <class T> static inline __attribute__((always_inline))

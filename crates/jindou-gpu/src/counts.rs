@@ -10,7 +10,7 @@
 //! Where that is too large, the host asks for the number, and learns all others with it.
 
 use crate::backend::Kernel;
-use crate::buffer::{DeviceBuffer, HostBuffer};
+use crate::buffer::DeviceBuffer;
 use crate::device::Device;
 use crate::params::MAX_COLUMNS;
 use crate::run::ProgramRun;
@@ -26,6 +26,8 @@ const A_STEP: usize = 8;
 const STATES: usize = 2048;
 /// Words before the counters: the checksum.
 const BEFORE: usize = 1;
+/// Bytes of host memory for all numbers that are copied back at once.
+pub(crate) const NUMBERS: usize = (BEFORE + COUNTERS) * 8;
 /// Most rows of a table that the host does not count: to launch as many blocks in vain takes less than to wait.
 pub(crate) const UNCOUNTED: u64 = 1 << 22;
 
@@ -59,7 +61,6 @@ pub(crate) struct DeviceCounts {
     known: Vec<u64>,
     first_known: usize,
     pending: Vec<(RowCount, u64, CountUse)>,
-    back: HostBuffer,
     /// True if tables may keep their numbers on the device.
     pub stay: bool,
 }
@@ -76,7 +77,6 @@ impl DeviceCounts {
             known: Vec::new(),
             first_known: 0,
             pending: Vec::new(),
-            back: HostBuffer::new(device, (BEFORE + COUNTERS) * 8)?,
             stay,
         })
     }
@@ -156,19 +156,12 @@ impl ProgramRun<'_, '_, '_> {
         // What lies before the first unknown counter: known ones, or those and the checksum.
         let before = if checksum { 0 } else { BEFORE + c.known.len() };
         let words = BEFORE + c.used - first - before;
+        let from = c.words.at() + before as u64 * 8;
         // SAFETY: words up to the last counter that is used.
-        unsafe {
-            let from = c.words.at() + before as u64 * 8;
-            c.back.download(0, from, words * 8)?;
-        }
-        c.back.queued()?;
-        self.ahead()?;
-        self.counts.back.wait(self.cancel)?;
-        if let Some(paging) = self.paging {
-            paging.pager.done();
-        }
+        unsafe { self.words.download(0, from, words * 8)? };
+        self.wait_for_words()?;
         let c = &mut self.counts;
-        let back: &[u64] = bytemuck::cast_slice(&c.back.bytes()[..words * 8]);
+        let back: &[u64] = bytemuck::cast_slice(&self.words.bytes()[..words * 8]);
         let sum = back.first().copied().unwrap_or_default();
         if checksum {
             c.known = back[BEFORE..].to_vec();

@@ -8,7 +8,7 @@ use crate::backend::Backend;
 use crate::buffer::{DeviceMemory, HostBuffer};
 use crate::cache::SegmentCache;
 use crate::compile::{StepProgram, WantedRows, compile, compile_tree};
-use crate::counts::{DeviceCounts, RowCount};
+use crate::counts::{DeviceCounts, NUMBERS, RowCount};
 use crate::cost::{Calibration, DeviceModel, WorkEstimate};
 use crate::device::Device;
 use crate::pages::{Moved, Pager, PagingOptions};
@@ -384,7 +384,7 @@ impl GpuExecutor {
                 .clamp(TILE, MOST_ROWS),
             counts,
             counter: RowCount::default(),
-            words: HostBuffer::new(&self.device, 64)?,
+            words: HostBuffer::new(&self.device, NUMBERS)?,
             cancel: &options.cancel,
             turn,
             output,

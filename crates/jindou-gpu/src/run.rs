@@ -115,7 +115,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Uploads blocks for later steps, once a step's kernels are queued and before they are waited for.
-    pub(crate) fn ahead(&mut self) -> Result<()> {
+    fn ahead(&mut self) -> Result<()> {
         if let Some((paging, k)) = self.paging.zip(self.ahead_of.take()) {
             let moved = paging.ahead(k)?;
             self.moved.come += moved.come;
@@ -125,7 +125,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Waits for small numbers, and thereby for all kernels so far.
-    fn wait_for_words(&mut self) -> Result<()> {
+    pub(crate) fn wait_for_words(&mut self) -> Result<()> {
         self.words.queued()?;
         self.ahead()?;
         self.words.wait(self.cancel)?;

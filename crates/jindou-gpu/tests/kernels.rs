@@ -269,6 +269,76 @@ fn the_shim_counts_the_sectors_that_warps_touch() {
     }
 }
 
+/// Sectors that a row asks for while its list is measured and its ids are kept that lie in one interval of half of them: whole
+/// lists are tested, or they are cut. Cutting short lists costs more than it saves, so that they are not
+/// (`compile/clip.rs`).
+#[test]
+fn cutting_lists_pays_where_they_are_long() {
+    const ROWS: u32 = 2048;
+    let options = ShimOptions {
+        log: true,
+        sectors: true,
+        ..ShimOptions::default()
+    };
+    let shim = Arc::new(Shim::open(options).unwrap());
+    let device = Device::new(shim.clone());
+    let mut r = XorShift::new(3);
+    println!("ids  tested: sectors, ids walked  cut: sectors, ids walked, a row");
+    for degree in [1u32, 2, 4, 8, 16, 64, 256] {
+        let mut builder = SegmentBuilder::new(false);
+        for key in 1..=ROWS {
+            let mut id = 1 + r.below(500);
+            for _ in 0..degree {
+                builder.push(key, id, 0);
+                id += 1 + r.below(2_000_000 / degree);
+            }
+        }
+        let arrays = builder.finish().unwrap();
+        let view = EdgeView::new(arrays.view(), NamedSegment::EMPTY, None);
+        let segment = ResidentSegment::bring(&device, &view.into(), GraphScope::Default).unwrap();
+        let mut anchors: Vec<u32> = (1..=ROWS).collect();
+        for i in (1..anchors.len()).rev() {
+            anchors.swap(i, r.below(i as u32 + 1) as usize);
+        }
+        let column = DeviceBuffer::with(&device, &anchors).unwrap();
+        let words = |n: u64| DeviceBuffer::new(&device, n as usize * 4).unwrap();
+        let rows = u64::from(ROWS);
+        let mut of = [(0.0, 0.0); 2];
+        for cut in [false, true] {
+            let (starts, prefix, out) = (words(rows), words(rows + 1), words(rows * 256));
+            let scan = DeviceBuffer::with(&device, &[0u64; 8]).unwrap();
+            let mut p: params::MeasureParams = bytemuck::Zeroable::zeroed();
+            (p.rows, p.lists, p.segment) = (ROWS, 1, segment.params);
+            p.anchor = OperandParams::column(column.at());
+            (p.starts, p.prefix, p.total) = (starts.at(), prefix.at(), scan.at());
+            (p.ticket, p.state) = (scan.at() + 8, scan.at() + 16);
+            p.clip.end = 500_000;
+            p.clip.lists = u32::from(cut);
+            let all = |c: &KernelCounts| c.sectors.iter().sum::<u64>();
+            let measured = counted(&shim, &device, Kernel::Measure, ROWS, &p);
+            let total = scan.read::<u64>(1).unwrap()[0];
+            let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
+            (p.prefix, p.starts, p.neighbours) = (prefix.at(), starts.at(), segment.params.neighbours);
+            (p.out, p.counter) = (out.at(), scan.at() + 48);
+            (p.end, p.room, p.rows, p.lists) = (rows + total, total, ROWS, 1);
+            (p.within.count, p.within.end) = (1, 500_000);
+            let kernel = if cut { Kernel::Expand } else { Kernel::ExpandWithin };
+            let units = ROWS + total as u32;
+            let made = counted(&shim, &device, kernel, units, &p);
+            let a_row = |n: u64| n as f64 / rows as f64;
+            of[usize::from(cut)] = (a_row(all(&measured) + all(&made)), a_row(made.candidates));
+        }
+        let [(tested, walked), (sectors, left)] = of;
+        println!("{degree:>3}  {tested:>16.1} {walked:>11.1} {sectors:>13.1} {left:>11.1}");
+        assert!(left < 0.6 * walked || degree < 4, "{degree}: {left} of {walked}");
+        // Two ends and two searches at most, whose last probes lie side by side.
+        assert!(sectors <= tested + 2.0 + 2.0 * f64::from(degree).log2(), "{degree}");
+        if degree >= 64 {
+            assert!(sectors < tested, "{degree}: {sectors} of {tested}");
+        }
+    }
+}
+
 #[test]
 fn planted_bugs_are_found() {
     let mut missed = vec![];
