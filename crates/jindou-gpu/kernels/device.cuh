@@ -12,8 +12,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads of a block; how many rows of a thread are looked up at a time.
-enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4 };
+// Threads of a block; how many rows of a thread are looked up at a time, and how many lists cut.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4, TWO = 2 };
 
 #ifdef JINDOU_SHIM
 #include "../shim/device_shim.h"

@@ -7,12 +7,16 @@
 
 enum : u32 { TILE = Narrow::SIZE };
 
-// Blocks that a multiprocessor holds, for NVCC_FLAGS of a measurement.
+// Blocks that a multiprocessor is to hold; NVCC_FLAGS may say others for a measurement. Turing holds four.
 #ifndef EXPAND_BLOCKS
-#define EXPAND_BLOCKS 6
+#define EXPAND_BLOCKS 4
 #endif
 #ifndef INTERSECT_BLOCKS
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+#define INTERSECT_BLOCKS 4
+#else
 #define INTERSECT_BLOCKS 5
+#endif
 #endif
 
 // Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one

@@ -86,14 +86,21 @@ KERNEL(jd_measure, Measure, 4) {
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 rows = rows_of(p.rows, p.count);
   if (is_beyond(first, rows)) return;
-  u32 v[ITEMS], length[ITEMS], start[ITEMS];
-  bool there[ITEMS];
-  rows_there<ITEMS>(first, 0, rows, there);
-  operands_at<ITEMS>(p.anchor, first, 0, rows, v);
-  ranges_of(p.segments[0], v, there, start, length);
-  if (p.clip.lists != 0) clip_ranges(p.segments[0].neighbours, p.clip, start, length);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + Tile<ITEMS>::row(j), start[j]);
-  scan_tile(s, length, rows, p.prefix, p.state, p.total);
+  u32 lengths[ITEMS];
+  One segments = {p.segments[0]};
+  UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+    u32 v[FEW], start[FEW], length[FEW];
+    bool there[FEW];
+    rows_there<ITEMS>(first, i, rows, there);
+    operands_at<ITEMS>(p.anchor, first, i, rows, v);
+    vertex_ranges(segments, v, there, start, length);
+    if (p.clip.lists != 0) clip_ranges(segments.segment.neighbours, p.clip, start, length);
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      store_if(there[j], p.starts + first + Tile<ITEMS>::row(i + j), start[j]);
+      lengths[i + j] = length[j];
+    }
+  }
+  scan_tile(s, lengths, rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
