@@ -322,11 +322,12 @@ KERNEL(jd_expand_one, ExpandOne, 3) {
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 rows = rows_of(p.compact.rows, p.compact.count);
   if (first >= rows) return;
+  u32 left = rows - (u32)first;
   One segments = {p.segment};
   u32 v[ITEMS], key[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, rows, keep);
-  operands_at<ITEMS>(p.anchor, first, 0, rows, v);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.anchor, first, 0, left, v);
   find_keys(segments, v, keep, key);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     keep[j] = key[j] < p.segment.edges;

@@ -86,13 +86,14 @@ KERNEL(jd_measure, Measure, 4) {
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 rows = rows_of(p.rows, p.count);
   if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
   u32 lengths[ITEMS];
   One segments = {p.segments[0]};
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 v[FEW], start[FEW], length[FEW];
     bool there[FEW];
-    rows_there<ITEMS>(first, i, rows, there);
-    operands_at<ITEMS>(p.anchor, first, i, rows, v);
+    rows_there<ITEMS>(i, left, there);
+    operands_at<ITEMS>(p.anchor, first, i, left, v);
     vertex_ranges(segments, v, there, start, length);
     if (p.clip.lists != 0) clip_ranges(segments.segment.neighbours, p.clip, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) {
@@ -114,19 +115,20 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 rows = rows_of(p.rows, p.count);
   if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
   u32 shortest[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = first + Tile<ITEMS>::row(j) < rows ? 0xffffffffu : 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = Tile<ITEMS>::row(j) < left ? 0xffffffffu : 0;
   for (u32 l = 0; l < p.lists; l++) {
     const ListRange &list = p.ranges[l];
     One segments = {p.segments[l]};
     UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
       u32 length[FEW];
       bool there[FEW];
-      rows_there<ITEMS>(first, i, rows, there);
+      rows_there<ITEMS>(i, left, there);
       UNROLL for (u32 j = 0; j < FEW; j++) length[j] = list.length;
       if (list.starts != nullptr) {
         u32 v[FEW], start[FEW];
-        operands_at<ITEMS>(p.anchors[l], first, i, rows, v);
+        operands_at<ITEMS>(p.anchors[l], first, i, left, v);
         vertex_ranges(segments, v, there, start, length);
         if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
         UNROLL for (u32 j = 0; j < FEW; j++) {
@@ -152,14 +154,15 @@ KERNEL(jd_measure_any, MeasureAny, 2) {
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
   u32 rows = rows_of(p.rows, p.count);
   if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
   u32 lengths[ITEMS];
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 anchor[FEW], predicate[FEW], start[FEW], length[FEW];
     bool there[FEW], found[FEW];
     Each<FEW> segments;
-    rows_there<ITEMS>(first, i, rows, there);
-    operands_at<ITEMS>(p.anchor, first, i, rows, anchor);
-    operands_at<ITEMS>(p.predicate, first, i, rows, predicate);
+    rows_there<ITEMS>(i, left, there);
+    operands_at<ITEMS>(p.anchor, first, i, left, anchor);
+    operands_at<ITEMS>(p.predicate, first, i, left, predicate);
     segments_of(p.catalog, predicate, there, segments, found);
     vertex_ranges(segments, anchor, found, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) {

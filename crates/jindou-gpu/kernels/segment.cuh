@@ -332,15 +332,16 @@ DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&loo
   }
 }
 
-// The ids of N of a thread's rows, from its item `item` in the tile at `first` on, that are less than `rows`; 0 for others. Bytes a row: 4
-// for a column, none for a constant.
-template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
+// The ids of N of a thread's rows, from its item `item` on in the tile at `first`, of which the table has `left` rows; 0 for others. Bytes a
+// row: 4 for a column, none for a constant.
+template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 left, u32 (&v)[N]) {
   if (o.column == nullptr) {
     UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
   } else {
+    const u32 *column = o.column + first;
     UNROLL for (u32 j = 0; j < N; j++) {
-      u64 row = first + Tile<ITEMS>::row(item + j);
-      v[j] = load_stream_if(row < rows, o.column + row, 0u);
+      u32 row = Tile<ITEMS>::row(item + j);
+      v[j] = load_stream_if(row < left, column + row, 0u);
     }
   }
 }

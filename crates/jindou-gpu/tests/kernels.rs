@@ -330,7 +330,7 @@ fn cutting_lists_pays_where_they_are_long() {
         }
         let [(tested, walked), (sectors, left)] = of;
         println!("{degree:>3}  {tested:>16.1} {walked:>11.1} {sectors:>13.1} {left:>11.1}");
-        assert!(left < 0.6 * walked || degree < 4, "{degree}: {left} of {walked}");
+        assert!(left < 0.6 * walked || degree < 16, "{degree}: {left} of {walked}");
         // Two ends and two searches at most, whose last probes lie side by side.
         assert!(sectors <= tested + 2.0 + 2.0 * f64::from(degree).log2(), "{degree}");
         if degree >= 64 {
