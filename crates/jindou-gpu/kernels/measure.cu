@@ -132,9 +132,9 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
         vertex_ranges(segments, v, there, start, length);
         if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
         UNROLL for (u32 j = 0; j < FEW; j++) {
-          u64 row = first + Tile<ITEMS>::row(i + j);
-          store_if(there[j], list.starts + row, start[j]);
-          store_if(there[j], list.lengths + row, length[j]);
+          u32 row = Tile<ITEMS>::row(i + j);
+          store_if(there[j], list.starts + first + row, start[j]);
+          store_if(there[j], list.lengths + first + row, length[j]);
         }
       }
       UNROLL for (u32 j = 0; j < FEW; j++)

@@ -206,9 +206,9 @@ fn triangles(snapshot: &Snapshot, universities: u32, whole: bool) {
             .sum();
         assert!(walked >= inside && walked <= all, "{walked}");
         assert!(waits <= 2, "{calls:?}");
-        if whole {
-            assert_eq!(walked, inside, "all lists are cut");
-        }
+        println!("    {walked} are walked");
+        // All of L1's lists are cut, and those of L7 that are long or come in order.
+        assert!(!whole || name != "L1" || walked == inside, "{walked}");
         let here = figures.seconds(&calls);
         let there = figures.seconds(&scaled(&calls, times));
         println!(

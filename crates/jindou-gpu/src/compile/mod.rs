@@ -316,6 +316,8 @@ struct StepCompiler<'a> {
     /// The pager, if segments are paged.
     pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
+    /// The slot from which the rows begin: its ids ascend from row to row.
+    first: Option<Slot>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
     /// Slots of `bound` that are unbound in some rows.
@@ -471,6 +473,7 @@ impl<'a> StepCompiler<'a> {
         let mut works: Vec<CompiledStep<'a>> = Vec::new();
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
+                self.first = *to;
                 if !matches!(source, StartSource::IdFilter) {
                     extra = to.zip(within.as_ref());
                 }
@@ -632,6 +635,7 @@ pub(crate) fn compile<'a>(
         snapshot,
         pager,
         segments: Vec::new(),
+        first: None,
         bound: Vec::new(),
         maybe: Vec::new(),
         sets: Vec::new(),

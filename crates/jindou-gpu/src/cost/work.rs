@@ -94,7 +94,13 @@ struct LookupWork {
 
 impl LookupWork {
     /// Applies the condition on the ids that are looked for: what it leaves of a list, and what that costs.
-    fn cut(&mut self, list: &EdgeList, intervals: Option<&[[u32; 2]]>, snapshot: &dyn Graph) {
+    fn cut(
+        &mut self,
+        list: &EdgeList,
+        intervals: Option<&[[u32; 2]]>,
+        in_order: Option<Slot>,
+        snapshot: &dyn Graph,
+    ) {
         let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
             return;
         };
@@ -106,7 +112,8 @@ impl LookupWork {
             snapshot,
         );
         self.is_void = share.is_some_and(|s| s.is_all);
-        let by_device = FarShare::pays(share, self.degree) && !self.is_void;
+        let in_order = matches!(list.anchor, Operand::Slot(s) if in_order == Some(s));
+        let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;
         self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
         if by_device {
             // The ends of a list, and a search for the one that lies outside.
@@ -499,7 +506,7 @@ impl WorkEstimate {
                 let mut looks = Vec::new();
                 for list in lists {
                     let mut look = self.list(list, snapshot)?;
-                    look.cut(list, intervals.as_deref(), snapshot);
+                    look.cut(list, intervals.as_deref(), self.in_order, snapshot);
                     looks.push((look, list.anchor));
                 }
                 match looks.as_slice() {
