@@ -114,7 +114,7 @@ struct Expand {
   const u32 *count;
   const u64 *total; // null, or the sum of all lengths: all units are meant, of which `end` is the most
   u64 begin, end;
-  u64 room;         // outputs that there is room for; more are made of damaged lists alone
+  u64 room;         // outputs that there is room for; with a larger total none are made
   u32 rows, lists;
   Within within;
   ListRange ranges[MAX_LISTS];  // intersections only

@@ -4,7 +4,7 @@
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 use crate::compile::{DeviceList, DeviceStep, StepWork};
-use crate::counts::{DeviceCounts, RowCount};
+use crate::counts::{DeviceCounts, RowCount, TotalUse};
 use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
@@ -95,10 +95,10 @@ fn takes_bounds(work: &StepWork<'_>) -> bool {
     )
 }
 
-/// The most outputs that an expansion of a table along lists can have, if that is known.
-fn most_of(table: &DeviceTable, lists: &[DeviceList]) -> Option<u64> {
-    let most = lists.iter().filter_map(|l| l.most).min()?;
-    Some(u64::from(table.rows) * u64::from(most))
+/// Room for the most outputs that an expansion of a table along lists can have, if that is known.
+fn room_of(table: &DeviceTable, lists: &[DeviceList]) -> TotalUse {
+    let most = lists.iter().filter_map(|l| l.most).min();
+    TotalUse::Room(most.map(|most| u64::from(table.rows) * u64::from(most)))
 }
 
 impl ProgramRun<'_, '_, '_> {
@@ -135,7 +135,27 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    pub(crate) fn start(&mut self) -> Result<()> {
+    /// Runs all steps: the error of a sink that wants no more, if it ended the run, and the checksum.
+    pub(crate) fn to_end(&mut self) -> Result<(Option<Error>, Option<u64>)> {
+        let outcome = match self.is_full() {
+            true => Ok(()),
+            false => self.start(),
+        };
+        let closed = match outcome {
+            Ok(()) => None,
+            Err(Error::SinkClosed) if self.is_full() => None,
+            Err(e @ Error::SinkClosed) => Some(e),
+            Err(e) => return Err(e),
+        };
+        let checksum = match self.sum {
+            Some(_) => Some(self.learn_checksum()?),
+            None if self.has_pending() => self.learn().map(|()| None)?,
+            None => None,
+        };
+        Ok((closed, checksum))
+    }
+
+    fn start(&mut self) -> Result<()> {
         let steps = self.steps;
         let Some(DeviceStep {
             work: StepWork::Start { to, source },
@@ -216,7 +236,7 @@ impl ProgramRun<'_, '_, '_> {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
-                _ => match self.measure_lists(&table, lists, within, most_of(&table, lists)) {
+                _ => match self.measure_lists(&table, lists, within, room_of(&table, lists)) {
                     Ok(m) => {
                         let left = within.left(lists);
                         return self.expand_strips(k, step, table, *to, m, left);
@@ -243,7 +263,7 @@ impl ProgramRun<'_, '_, '_> {
                 anchor,
                 predicate,
                 catalog,
-            } => match self.measure_any(&table, *anchor, *predicate, catalog) {
+            } => match self.measure_any(&table, *anchor, *predicate, catalog, TotalUse::Room(None)) {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
                     return self.expand_strips(k, step, table, *to, m, all);
@@ -404,6 +424,9 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     fn give_bare(&mut self, rows: u64) -> Result<()> {
+        if self.has_pending() && matches!(self.output, ResultUse::Rows(_)) {
+            self.learn()?;
+        }
         self.rows += rows;
         match &mut self.output {
             ResultUse::Rows(sink) if rows > 0 => {
@@ -418,6 +441,10 @@ impl ProgramRun<'_, '_, '_> {
     fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
+        }
+        if self.has_pending() && matches!(self.output, ResultUse::Rows(_)) {
+            // What was expected must have come true before rows leave.
+            self.learn()?;
         }
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));

@@ -9,7 +9,7 @@ pub(crate) use operators::sets_of;
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::counts::RowCount;
+use crate::counts::{RowCount, TotalUse};
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
 use crate::params::{self, TILE};
 use crate::run::{ProgramRun, StepStop};
@@ -324,14 +324,14 @@ impl ProgramRun<'_, '_, '_> {
         Ok((words, offsets.map(|o| at + o)))
     }
 
-    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if it is
-    /// known to be at most `most`.
+    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if room
+    /// for it is wanted alone.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
         lists: &[DeviceList],
         within: &DeviceWithin,
-        most: Option<u64>,
+        wanted: TotalUse,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = table.rows;
         let [start, end] = within.hull;
@@ -364,7 +364,7 @@ impl ProgramRun<'_, '_, '_> {
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
             unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
             self.queue.add_bytes(0.0, 12.0);
-            let (total, count) = self.counted_or_bound(most)?;
+            let (total, count) = self.counted_or_bound(wanted)?;
             return Ok(MeasuredExpansion {
                 total,
                 count,
@@ -418,7 +418,7 @@ impl ProgramRun<'_, '_, '_> {
         // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
         unsafe { self.launch_over(Kernel::MeasureMany, table, &p, (a_row, written))? };
         self.queue.add_bytes(0.0, 12.0);
-        let (total, count) = self.counted_or_bound(most)?;
+        let (total, count) = self.counted_or_bound(wanted)?;
         Ok(MeasuredExpansion {
             total,
             count,
@@ -464,7 +464,7 @@ impl ProgramRun<'_, '_, '_> {
         let product = u64::from(table.rows) * u64::from(length);
         let (total, count) = match table.count {
             None => (product, None),
-            Some(_) => self.counted_or_bound(Some(product))?,
+            Some(_) => self.counted_or_bound(TotalUse::Room(Some(product)))?,
         };
         let owner = match owner {
             Owner::Buffer(b) => Some(b),
