@@ -91,12 +91,7 @@ pub(crate) struct DeviceCounts {
 
 impl DeviceCounts {
     /// Counters that are 0, and so is the checksum.
-    pub fn new(
-        device: &Arc<Device>,
-        stay: bool,
-        expected: Vec<u64>,
-        steps: usize,
-    ) -> Result<Self> {
+    pub fn new(device: &Arc<Device>, stay: bool, expected: Vec<u64>, steps: usize) -> Result<Self> {
         let words = DeviceBuffer::new(device, (BEFORE + COUNTERS + STATES) * 8)?;
         words.clear()?;
         Ok(Self {
@@ -270,7 +265,11 @@ impl ProgramRun<'_, '_, '_> {
 
     /// The table as a step that begins with it may have it: with its number of rows if the step wants that, if its bound
     /// is large, or if the counters are used up.
-    pub(crate) fn before_step(&mut self, table: DeviceTable, is_wanted: bool) -> Result<DeviceTable> {
+    pub(crate) fn before_step(
+        &mut self,
+        table: DeviceTable,
+        is_wanted: bool,
+    ) -> Result<DeviceTable> {
         let table = self.known(table);
         if self.counts.is_near_end() {
             let table = self.settled(table)?;
@@ -292,10 +291,7 @@ impl ProgramRun<'_, '_, '_> {
     /// The number of the present step's outputs, which the present counter has, or room for them together with that
     /// counter, so that it may stay on the device: the most that there can be, or what earlier runs had. Should it be
     /// more, the run begins again, so that nothing of it may have left the device by then.
-    pub(crate) fn counted_or_bound(
-        &mut self,
-        wanted: TotalUse,
-    ) -> Result<(u64, Option<RowCount>)> {
+    pub(crate) fn counted_or_bound(&mut self, wanted: TotalUse) -> Result<(u64, Option<RowCount>)> {
         let step = self.queue.step();
         let nothing_left = self.rows == 0 || !matches!(self.output, ResultUse::Rows(_));
         let expected = self.counts.expected(step).filter(|_| nothing_left);
@@ -307,7 +303,9 @@ impl ProgramRun<'_, '_, '_> {
         let fits = |&m: &u64| self.may_stay(m) && m * 8 * MAX_COLUMNS as u64 <= self.memory.left();
         let count = self.counter;
         if let Some(room) = room.filter(fits) {
-            self.counts.pending.push((count, room, CountUse::Total(step)));
+            self.counts
+                .pending
+                .push((count, room, CountUse::Total(step)));
             return Ok((room, Some(count)));
         }
         let outputs = self.read_count(count)?;
@@ -335,10 +333,7 @@ impl ProgramRun<'_, '_, '_> {
 
     fn when_known(&mut self, table: &DeviceTable, of: CountUse) {
         match table.count {
-            Some(count) => self
-                .counts
-                .pending
-                .push((count, u64::from(table.rows), of)),
+            Some(count) => self.counts.pending.push((count, u64::from(table.rows), of)),
             None => {
                 let n = u64::from(table.rows);
                 match of {

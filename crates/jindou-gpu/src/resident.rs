@@ -398,12 +398,16 @@ impl ResidentSegment {
     /// first time.
     #[must_use]
     pub fn most_neighbours(&self, segment: &Segment<'_>) -> Option<u32> {
-        let most = self.arrays.as_ref()?.most.get_or_init(|| match segment.offsets {
-            None => Some(1),
-            Some(o) if o.len() > MOST_LOOKED => None,
-            // Of damaged offsets kernels make empty lists.
-            Some(o) => o.windows(2).map(|b| b[1].saturating_sub(b[0])).max(),
-        });
+        let most = self
+            .arrays
+            .as_ref()?
+            .most
+            .get_or_init(|| match segment.offsets {
+                None => Some(1),
+                Some(o) if o.len() > MOST_LOOKED => None,
+                // Of damaged offsets kernels make empty lists.
+                Some(o) => o.windows(2).map(|b| b[1].saturating_sub(b[0])).max(),
+            });
         let overlay = self.overlay_starts.windows(2).map(|b| b[1] - b[0]).max();
         Some((*most)?.max(overlay.unwrap_or(0)))
     }

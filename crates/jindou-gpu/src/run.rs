@@ -203,8 +203,7 @@ impl ProgramRun<'_, '_, '_> {
             self.made(k, &table);
             return self.emit(&table);
         };
-        let is_wanted =
-            !takes_bounds(&step.work) || self.ends_part(k) || self.multiplies(k, step);
+        let is_wanted = !takes_bounds(&step.work) || self.ends_part(k) || self.multiplies(k, step);
         let table = self.before_step(table, is_wanted)?;
         if table.rows == 0 {
             return Ok(());
@@ -263,7 +262,8 @@ impl ProgramRun<'_, '_, '_> {
                 anchor,
                 predicate,
                 catalog,
-            } => match self.measure_any(&table, *anchor, *predicate, catalog, TotalUse::Room(None)) {
+            } => match self.measure_any(&table, *anchor, *predicate, catalog, TotalUse::Room(None))
+            {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
                     return self.expand_strips(k, step, table, *to, m, all);

@@ -13,8 +13,8 @@ use jindou_store::testing::store_of;
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::sync::Arc;
 
-/// `:few` has five neighbours by `:p`, `:many` 3,000; each of them three by `:q`, and those up to two by `:r`; one has
-/// 5,000 by `:q`, so that the longest list says little.
+/// `:few` has five neighbours by `:p`, `:many` 300; each of them thirty by `:q`, and those up to two by `:r`; one has 20,000
+/// by `:q`, so that the longest list says little.
 fn graph() -> (tempfile::TempDir, Snapshot) {
     let iri = |name: String| NamedNode::new_unchecked(format!("http://e/{name}"));
     let mut quads = vec![];
@@ -22,21 +22,23 @@ fn graph() -> (tempfile::TempDir, Snapshot) {
         let (s, p, o) = (iri(s), iri(p.into()), iri(o));
         quads.push(Quad::new(s, p, o, GraphName::DefaultGraph));
     };
-    for i in 0..3000 {
+    for i in 0..300 {
         edge("many".into(), "p", format!("m{i}"));
-        for j in 0..3 {
-            edge(format!("m{i}"), "q", format!("x{}", (i * 7 + j * 13) % 4001));
+        for j in 0..30 {
+            edge(
+                format!("m{i}"),
+                "q",
+                format!("x{}", (i * 61 + j * 13) % 20_000),
+            );
         }
     }
     for i in 0..5 {
-        edge("few".into(), "p", format!("m{}", i * 100));
+        edge("few".into(), "p", format!("m{}", i * 50));
     }
-    for i in 0..5000 {
-        edge("hub".into(), "q", format!("x{}", i % 4001 + i / 4001 * 5000));
-    }
-    for i in 0..4001 {
+    for i in 0..20_000 {
+        edge("hub".into(), "q", format!("x{i}"));
         for j in 0..i % 3 {
-            edge(format!("x{i}"), "r", format!("y{}", (i + j) % 50));
+            edge(format!("x{i}"), "r", format!("y{}", i * 2 + j));
         }
     }
     let (folder, base) = store_of(&quads);
@@ -71,7 +73,7 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
     let (_folder, snapshot) = graph();
     let [few, many] = plans(&snapshot);
     let want = rows_here(&many, &snapshot);
-    assert!(want.len() > 8000);
+    assert!(want.len() > 8000, "{}", want.len());
     let summed = Summed::<ChecksumSink>::default();
     let options = ExecOptions::default();
     jindou_engine::execute(&many, &snapshot, &options, &QueryTerms::default(), &summed).unwrap();
@@ -80,14 +82,14 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
         let (shim, gpu) = device();
         let run = |plan: &Plan| match output {
             0 => rows_on(&gpu, plan, &snapshot, &GpuOptions::default()).map(|rows| {
-                assert!(plan.output.len() == 3 && (rows == want || rows.len() < 50));
+                assert!(plan.output.len() == 3 && (rows == want || rows.len() < 400));
                 rows.len() as u64
             }),
             1 => {
                 let of = ResultUse::Checksum;
                 let r = gpu.execute(plan, &snapshot, of, &GpuOptions::default());
                 r.map(|r| {
-                    assert_eq!(r.checksum == Some(summed.checksum), r.rows > 50);
+                    assert_eq!(r.checksum == Some(summed.checksum), r.rows > 400);
                     r.rows
                 })
             }
@@ -98,17 +100,21 @@ fn a_run_begins_again_where_there_are_more_rows_than_expected() {
             }
         };
         for _ in 0..2 {
-            assert!(run(&few).unwrap() < 50);
+            assert!(run(&few).unwrap() < 400);
         }
         let _ = work(&shim);
         assert_eq!(run(&many).unwrap(), want.len() as u64);
         let (first, _) = work(&shim);
         assert_eq!(run(&many).unwrap(), want.len() as u64);
         let (second, waits) = work(&shim);
-        assert_eq!((first, second), (4, 2), "measured again, and not a second time");
+        assert_eq!(
+            (first, second),
+            (4, 2),
+            "measured again, and not a second time"
+        );
         assert!(waits <= 2, "{waits}");
         // What has few rows runs as ever.
-        assert!(run(&few).unwrap() < 50);
+        assert!(run(&few).unwrap() < 400);
         assert_eq!(work(&shim).0, 2);
     }
 }
@@ -134,7 +140,10 @@ fn a_plan_waits_once_when_it_is_known() {
     let (first, rows, bytes) = run(false);
     let (second, again, more) = run(false);
     let (all, waited, most) = run(true);
-    assert!(first >= 2 && second == 1 && all >= 3, "{first} {second} {all}");
+    assert!(
+        first >= 2 && second == 1 && all >= 3,
+        "{first} {second} {all}"
+    );
     assert_eq!((&rows, &rows), (&again, &waited));
     assert_eq!((&bytes, &bytes), (&more, &most));
 }

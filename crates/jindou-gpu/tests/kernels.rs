@@ -284,7 +284,10 @@ fn cutting_lists_pays_where_they_are_long() {
     let device = Device::new(shim.clone());
     let mut r = XorShift::new(3);
     println!("ids of a list  tested: sectors, ids walked  cut: sectors, ids walked, a row");
-    for (degree, shuffled) in [1u32, 4, 8, 16, 32, 64, 256].into_iter().flat_map(|d| [(d, false), (d, true)]) {
+    for (degree, shuffled) in [1u32, 4, 8, 16, 32, 64, 256]
+        .into_iter()
+        .flat_map(|d| [(d, false), (d, true)])
+    {
         let mut builder = SegmentBuilder::new(false);
         for key in 1..=ROWS {
             let mut id = 1 + r.below(500);
@@ -318,11 +321,16 @@ fn cutting_lists_pays_where_they_are_long() {
             let measured = counted(&shim, &device, Kernel::Measure, ROWS, &p);
             let total = scan.read::<u64>(1).unwrap()[0];
             let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
-            (p.prefix, p.starts, p.neighbours) = (prefix.at(), starts.at(), segment.params.neighbours);
+            (p.prefix, p.starts, p.neighbours) =
+                (prefix.at(), starts.at(), segment.params.neighbours);
             (p.out, p.counter) = (out.at(), scan.at() + 48);
             (p.end, p.room, p.rows, p.lists) = (rows + total, total, ROWS, 1);
             (p.within.count, p.within.end) = (1, 500_000);
-            let kernel = if cut { Kernel::Expand } else { Kernel::ExpandWithin };
+            let kernel = if cut {
+                Kernel::Expand
+            } else {
+                Kernel::ExpandWithin
+            };
             let units = ROWS + total as u32;
             let made = counted(&shim, &device, kernel, units, &p);
             let a_row = |n: u64| n as f64 / rows as f64;
@@ -332,7 +340,10 @@ fn cutting_lists_pays_where_they_are_long() {
         let order = if shuffled { "shuffled" } else { "in order" };
         println!("{degree:>3} {order} {tested:>16.1} {walked:>11.1} {sectors:>13.1} {left:>11.1}");
         // Two ends, and a search for one of them.
-        assert!(sectors <= tested + 3.0 + f64::from(degree).log2(), "{degree}");
+        assert!(
+            sectors <= tested + 3.0 + f64::from(degree).log2(),
+            "{degree}"
+        );
         // On an H200 a sector takes as long as two ids, and in order as half of one.
         let (ids, least) = if shuffled { (2.0, 24) } else { (0.5, 4) };
         let gain = walked - left - ids * (sectors - tested);

@@ -104,13 +104,7 @@ impl LookupWork {
         let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
             return;
         };
-        let share = far_share(
-            list.predicate,
-            list.direction,
-            scope,
-            intervals,
-            snapshot,
-        );
+        let share = far_share(list.predicate, list.direction, scope, intervals, snapshot);
         self.is_void = share.is_some_and(|s| s.is_all);
         let in_order = matches!(list.anchor, Operand::Slot(s) if in_order == Some(s));
         let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;

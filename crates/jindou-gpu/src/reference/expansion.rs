@@ -54,7 +54,7 @@ impl Checker {
         let units = u64::from(e.rows) + outputs.len() as u64;
         let (within, _table) = self.within(e.intervals)?;
         let carried = self.carried(columns, outputs.len() as u64 + 1)?;
-        let out = self.room(outputs.len() as u64 + 1)?;
+        let out = self.zeros(outputs.len() * 4 + 4)?;
         // Unit of each row's end and output, in order.
         let mut order: Vec<Option<(usize, u32)>> = Vec::with_capacity(units as usize);
         let mut at = 0;
@@ -116,25 +116,19 @@ impl Checker {
                 within,
                 ranges: e.ranges,
             };
-            if e.kernel == Kernel::ExpandAny {
-                let p = params::ExpandAnyParams {
-                    columns: p.columns,
-                    prefix: p.prefix,
-                    bounds: p.bounds,
-                    lists: e.starts,
-                    out: p.out,
-                    count,
-                    total: p.total,
-                    begin,
-                    end: p.end,
-                    room: p.room,
-                    rows: p.rows,
-                    pad: 0,
+            if spare > 0 && !outputs.is_empty() {
+                // More than there is room for: nothing is made.
+                let fewer = params::ExpandParams {
+                    room: p.room - 1,
+                    ..p
                 };
-                self.launch(e.kernel, p.end - begin, &p, bytes)?;
-            } else {
-                self.launch(e.kernel, p.end - begin, &p, bytes)?;
+                self.launch_expansion(e.kernel, &fewer, 0)?;
+                let untouched = out.read::<u32>(outputs.len())?.iter().all(|&v| v == 0);
+                if !untouched || counter.read::<u32>(1)? != [0] {
+                    return Err(wrong(format!("{}: no room is left", e.kernel.symbol())));
+                }
             }
+            self.launch_expansion(e.kernel, &p, bytes)?;
             let ended = |units: u64| {
                 order[..units as usize]
                     .iter()
@@ -174,6 +168,34 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// Runs an expansion over all of its units; one along segments of many predicates has its lists' addresses in `starts`.
+    fn launch_expansion(
+        &mut self,
+        kernel: Kernel,
+        p: &params::ExpandParams,
+        bytes: u64,
+    ) -> Result<()> {
+        let units = p.end - p.begin;
+        if kernel != Kernel::ExpandAny {
+            return self.launch(kernel, units, p, bytes);
+        }
+        let any = params::ExpandAnyParams {
+            columns: p.columns,
+            prefix: p.prefix,
+            bounds: p.bounds,
+            lists: p.starts,
+            out: p.out,
+            count: p.count,
+            total: p.total,
+            begin: p.begin,
+            end: p.end,
+            room: p.room,
+            rows: p.rows,
+            pad: 0,
+        };
+        self.launch(kernel, units, &any, bytes)
     }
 
     pub(super) fn compare_prefix(

@@ -41,7 +41,10 @@ impl ProgramRun<'_, '_, '_> {
                         Ok(times(u64::from(length)))
                     }
                     None if !one.segment.is_degree_one() && within.left(lists).count == 0 => {
-                        Ok(Some(self.measure_lists(table, lists, within, TotalUse::Number)?.total))
+                        Ok(Some(
+                            self.measure_lists(table, lists, within, TotalUse::Number)?
+                                .total,
+                        ))
                     }
                     _ => Ok(None),
                 }
@@ -53,7 +56,8 @@ impl ProgramRun<'_, '_, '_> {
                 catalog,
                 ..
             } => {
-                let measured = self.measure_any(table, *anchor, *predicate, catalog, TotalUse::Number)?;
+                let measured =
+                    self.measure_any(table, *anchor, *predicate, catalog, TotalUse::Number)?;
                 Ok(Some(measured.total))
             }
             _ => Ok(None),

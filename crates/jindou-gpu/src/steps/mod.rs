@@ -9,8 +9,8 @@ pub(crate) use operators::sets_of;
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::counts::{RowCount, TotalUse};
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
+use crate::counts::{RowCount, TotalUse};
 use crate::params::{self, TILE};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::{DeviceTable, NewTable, TableColumn};

@@ -74,8 +74,7 @@ impl ProgramRun<'_, '_, '_> {
             self.queue.at_step(k);
             // The steps after it may have removed its blocks.
             self.page_in(k)?;
-            let next =
-                self.expand_strip(step, t, slots.clone(), measured, (begin, end), &within);
+            let next = self.expand_strip(step, t, slots.clone(), measured, (begin, end), &within);
             let next = match next {
                 Ok(n) => n,
                 Err(StepStop::Error(e)) => return Err(e),

@@ -38,8 +38,11 @@ impl Bench<'_> {
             let a = self.device.mark()?;
             // SAFETY: callers pass live buffers of the documented lengths.
             unsafe {
-                self.device
-                    .launch(kernel, kernel.grid(units).unwrap_or(1), bytemuck::bytes_of(p))?
+                self.device.launch(
+                    kernel,
+                    kernel.grid(units).unwrap_or(1),
+                    bytemuck::bytes_of(p),
+                )?
             };
             let b = self.device.mark()?;
             seconds.push(seconds_between(self.device, a, b)?);
