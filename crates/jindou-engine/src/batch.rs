@@ -1,6 +1,6 @@
 //! Batches: some thousand rows of the history table, a column of ids for each live slot.
 
-use jindou_model::{Holder, MemoryBudget, Result};
+use jindou_model::{Error, Holder, MemoryBudget, Result};
 
 /// Memory that an operator holds, charged to the query's budget and given back when dropped.
 pub(crate) struct OperatorCharge {
@@ -168,6 +168,19 @@ impl Batch {
         self.ensure(rows)?;
         for (to, c) in self.columns.iter_mut().zip(&other.columns) {
             to[..rows].copy_from_slice(&c[from..from + rows]);
+        }
+        self.rows = rows;
+        Ok(())
+    }
+
+    /// Replaces the content by the rows `from .. from + rows` of as many columns.
+    pub fn copy_columns(&mut self, other: &[&[u32]], from: usize, rows: usize) -> Result<()> {
+        self.ensure(rows)?;
+        for (to, c) in self.columns.iter_mut().zip(other) {
+            let part = c.get(from..from + rows).ok_or_else(|| {
+                Error::Internal("an executor returned a column shorter than its rows".into())
+            })?;
+            to[..rows].copy_from_slice(part);
         }
         self.rows = rows;
         Ok(())

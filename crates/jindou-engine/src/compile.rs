@@ -5,6 +5,7 @@ use crate::batch::Batch;
 use crate::execute::Exec;
 use crate::executor::PulledRows;
 use crate::explore::Halt;
+use crate::offload::Streamed;
 use crate::operators::{END, Link, SliceState, Sorter, StageSpec};
 use crate::row_buffer::RowBuffer;
 use jindou_model::{Error, Result};
@@ -17,6 +18,8 @@ pub(crate) enum LeafSource<'a> {
     RowBuffer(RowBuffer),
     /// Rows that another executor makes meanwhile.
     Pulled(Arc<dyn PulledRows>),
+    /// Rows that another executor makes once the pipeline runs.
+    Streamed(Box<Streamed<'a>>),
     /// Columns of any length.
     Whole(Batch),
     /// Sorted when they are read; the order holds as long as one worker reads.

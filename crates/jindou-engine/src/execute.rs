@@ -230,7 +230,10 @@ pub(crate) struct Exec<'a> {
 impl<'a> Exec<'a> {
     /// Runs the whole plan.
     fn output(&self, plan: &'a Plan, sinks: &dyn SinkFactory) -> Result<(), Halt> {
-        let mut pipe = PipelineBuilder::new(self).pipe(&plan.root, 0)?;
+        let mut pipe = match self.offload.filter(|o| o.is_whole()) {
+            Some(offload) => offload.whole_pipe(self, plan)?,
+            None => PipelineBuilder::new(self).pipe(&plan.root, 0)?,
+        };
         if plan.is_ask() {
             add_slice(&mut pipe, SliceState::new(0, Some(1)));
         }
@@ -280,6 +283,11 @@ impl<'a> Exec<'a> {
             (PipelineEnd::RowBuffer(held), slots) => Ok((held, slots)),
             _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
         }
+    }
+
+    /// Rows of a pipeline, held in the name of `holder`.
+    pub fn held_of(&self, pipe: Pipe<'a>, holder: Holder) -> Result<PipelineEnd<'a, 'a>, Halt> {
+        Ok(self.finish(pipe, EndSpec::RowBuffer(holder), None)?.0)
     }
 
     /// Returns true if an operator has a row.

@@ -9,7 +9,7 @@ use crate::sink::{ChecksumSink, Sink};
 use jindou_graph::Graph;
 use jindou_model::sync;
 use jindou_model::{Error, Result};
-use jindou_plan::{Operator, Plan, Slot, Step, layout_of};
+use jindou_plan::{AggregateFunction, Operator, Plan, Slot, Step, layout_of};
 use std::sync::Mutex;
 
 /// Steps to run, with their limits.
@@ -79,6 +79,18 @@ pub enum Poll {
     Pending,
     /// No more rows.
     Done,
+}
+
+/// Rows in columns, in memory of the executor that made them, which has it back when this is dropped.
+pub trait RowBlock: Send {
+    /// Number of rows.
+    fn rows(&self) -> usize;
+
+    /// Number of columns.
+    fn width(&self) -> usize;
+
+    /// The ids of a column, one for each row.
+    fn column(&self, at: usize) -> &[u32];
 }
 
 /// Rows that an executor makes while any thread takes them. Dropping the value stops their production.
@@ -178,6 +190,80 @@ impl PulledRows for Ready {
     }
 }
 
+/// The rows that the aggregates of a GROUP BY read: their groups and results depend on no more than how often each occurs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupedRows<'a> {
+    /// Input of the operator.
+    pub input: &'a Operator,
+    /// Slots whose ids matter, each once.
+    pub ids: Vec<Slot>,
+    /// Slots of which it only matters whether they are bound; any id may stand for a bound one.
+    pub tested: Vec<Slot>,
+}
+
+impl<'a> GroupedRows<'a> {
+    /// The rows that a COUNT or GROUP BY reads; `None` for other operators, and for aggregates that use each row.
+    #[must_use]
+    pub fn of(op: &'a Operator) -> Option<Self> {
+        let mut rows = match op {
+            Operator::Count(c) => Self {
+                input: &c.input,
+                ids: c.group.clone(),
+                tested: Vec::new(),
+            },
+            Operator::Group(g) => Self {
+                input: &g.input,
+                ids: g.by.clone(),
+                tested: Vec::new(),
+            },
+            _ => return None,
+        };
+        match op {
+            Operator::Count(c) => {
+                for c in &c.counts {
+                    rows.reads(c.of, &c.row, c.distinct);
+                }
+            }
+            Operator::Group(g) => {
+                for a in &g.aggregates {
+                    let exact = match a.function {
+                        AggregateFunction::CountRows | AggregateFunction::Count => a.distinct,
+                        AggregateFunction::GroupConcat(_) => return None,
+                        _ => true,
+                    };
+                    rows.reads(a.of, &a.row, exact);
+                }
+            }
+            _ => return None,
+        }
+        let mut seen: Vec<Slot> = Vec::new();
+        for list in [&mut rows.ids, &mut rows.tested] {
+            list.retain(|s| {
+                !seen.contains(s) && {
+                    seen.push(*s);
+                    true
+                }
+            });
+        }
+        Some(rows)
+    }
+
+    fn reads(&mut self, of: Option<Slot>, row: &[Slot], exact: bool) {
+        match (of, exact) {
+            (Some(of), true) => self.ids.push(of),
+            (Some(of), false) => self.tested.push(of),
+            (None, true) => self.ids.extend(row),
+            (None, false) => {}
+        }
+    }
+
+    /// All slots: first those whose ids matter.
+    #[must_use]
+    pub fn slots(&self) -> Vec<Slot> {
+        self.ids.iter().chain(&self.tested).copied().collect()
+    }
+}
+
 /// Runs exploration steps. One implementation for each kind of place that rows can be in.
 pub trait Executor: Send + Sync {
     /// Name for EXPLAIN and logs.
@@ -218,8 +304,9 @@ pub trait Executor: Send + Sync {
     }
 
     /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`], which is
-    /// returned. A batch may be much larger than the task's `batch_rows`. Appends the counts of each step to `profile`,
-    /// if the executor has them.
+    /// returned. A batch may be much larger than the task's `batch_rows`; rows that stay valid are better given as
+    /// [blocks](Sink::block), which several threads take. Appends the counts of each step to `profile`, if the executor
+    /// has them.
     ///
     /// # Errors
     /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
@@ -230,8 +317,8 @@ pub trait Executor: Send + Sync {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>>;
 
-    /// Returns true if this executor runs the operator with everything below it, by [`Self::counts`] if it is a COUNT,
-    /// otherwise by [`Self::operator`]: then fewer rows come back than the exploration below makes. No operator by
+    /// Returns true if this executor runs the operator with everything below it, by [`Self::groups`] or
+    /// [`Self::counts`] if it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]: then fewer rows come back than the exploration below makes. No operator by
     /// default.
     ///
     /// # Errors
@@ -263,6 +350,21 @@ pub trait Executor: Send + Sync {
     fn counts(&self, task: &OperatorTask<'_>, _profile: &mut Vec<StepProfile>) -> Result<Vec<u64>> {
         let name = task.op.name();
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
+    }
+
+    /// Runs the input of a GROUP BY or COUNT that it [`runs`](Self::runs), and gives equal rows once: columns as in
+    /// [`GroupedRows::slots`], then the number of rows that each stands for, which is not 0. The same row may come
+    /// several times. Returns false, with nothing given, if the operator had better run here after all.
+    ///
+    /// # Errors
+    /// As [`Self::stream`].
+    fn groups(
+        &self,
+        _task: &OperatorTask<'_>,
+        _sink: &mut dyn Sink,
+        _profile: &mut Vec<StepProfile>,
+    ) -> Result<bool> {
+        Ok(false)
     }
 
     /// Runs a whole plan and gives its rows to a sink: columns in the plan's order, in batches of any size.

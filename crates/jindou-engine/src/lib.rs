@@ -51,7 +51,8 @@ mod worker;
 
 pub use execute::{execute, execute_streaming};
 pub use executor::{
-    Executor, Needs, OperatorTask, Poll, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
+    Executor, GroupedRows, Needs, OperatorTask, Poll, PulledRows, Repeats, RowBlock, ShardWork,
+    Task, Top, columns_after,
 };
 pub use fork::{Activity, ForkExecutor, Hub, LocalShards, Observer, ShardMode, Told};
 pub use live::LiveProfile;

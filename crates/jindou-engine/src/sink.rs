@@ -1,5 +1,6 @@
 //! Consumers of result rows: one behind a lock, or one part for each worker.
 
+use crate::executor::RowBlock;
 use crate::options::ExecOptions;
 use jindou_model::sync;
 use jindou_model::{NO_VERTEX, Result};
@@ -14,6 +15,16 @@ pub trait Sink: Send {
     /// # Errors
     /// Any failure of the sink to take rows.
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()>;
+
+    /// As [`Self::batch`], with rows that stay valid until they are dropped: a sink may keep some blocks, and have other
+    /// threads take them.
+    ///
+    /// # Errors
+    /// As [`Self::batch`].
+    fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
+        let columns: Vec<&[u32]> = (0..rows.width()).map(|at| rows.column(at)).collect();
+        self.batch(&columns, rows.rows())
+    }
 }
 
 /// Makes one sink for each worker, so that no lock is taken while rows flow, and combines them.

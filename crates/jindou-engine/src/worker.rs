@@ -8,6 +8,7 @@ use crate::executor::{Poll, PulledRows};
 use crate::explore::{
     Consumer, Flow, Halt, Pipeline, QueryContext, StartReader as Start, StepStats,
 };
+use crate::offload::{StreamWork, Streamed};
 use crate::operators::{CountedStage, EndSpec, PipelineEnd, Sorter, StageStats, finish, push};
 use crate::options::HELPERS_STACK;
 use crate::row_buffer::RowBuffer;
@@ -55,6 +56,8 @@ enum MorselSource<'p> {
     RowBuffer(&'p RowBuffer),
     /// Rows that another executor makes meanwhile.
     Pulled(&'p dyn PulledRows),
+    /// Rows that another executor makes on the main worker's thread, and the blocks that it may be ahead of the others.
+    Streamed(&'p Streamed<'p>, usize),
     /// Rows of long columns.
     Whole(&'p Batch),
     Sorted(&'p Mutex<Sorter>),
@@ -119,9 +122,12 @@ pub(crate) fn run_pipe<'a, 's>(
     let mut first: Option<(usize, Pipeline<'_>)> = None;
     let mut jobs = Vec::with_capacity(pipe.leaves.len());
     for (at, leaf) in pipe.leaves.iter().enumerate() {
-        let (work, total, pipeline) = job(leaf, &ctx, heavy)?;
+        let (work, total, pipeline) = job(leaf, &ctx, heavy, threads)?;
         let morsel = match &work {
-            MorselSource::Scan(_) | MorselSource::RowBuffer(_) | MorselSource::Pulled(_) => 1,
+            MorselSource::Scan(_)
+            | MorselSource::RowBuffer(_)
+            | MorselSource::Pulled(_)
+            | MorselSource::Streamed(..) => 1,
             MorselSource::Sorted(_) => total.max(1),
             _ if threads == 1 => total.max(1),
             _ => (total / (threads as u64 * MORSELS_A_THREAD)).clamp(MORSEL.start, MORSEL.end),
@@ -178,6 +184,7 @@ fn job<'p, 'a>(
     leaf: &'p Leaf<'a>,
     ctx: &QueryContext<'p>,
     heavy: bool,
+    threads: usize,
 ) -> Result<(MorselSource<'p>, u64, Option<Pipeline<'p>>), Halt> {
     Ok(match &leaf.source {
         LeafSource::Explore(e) => {
@@ -192,6 +199,7 @@ fn job<'p, 'a>(
         }
         // Their number is not known before the last one came.
         LeafSource::Pulled(rows) => (MorselSource::Pulled(&**rows), u64::MAX, None),
+        LeafSource::Streamed(rows) => (MorselSource::Streamed(rows, threads - 1), u64::MAX, None),
         LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
         LeafSource::Sorted(s) => (MorselSource::Sorted(s), 1, None),
         LeafSource::Outer(_) => {
@@ -300,14 +308,16 @@ fn run_workers<'p, 'a, 's>(
     let mut done = Vec::with_capacity(threads);
     if threads == 1 {
         let pool = shared.ctx.pool;
-        done.extend(worker(shared, first, &mut || {
+        done.extend(worker(shared, first, true, &mut || {
             pool.pause(shared.ctx.cancel)?;
             Ok(true)
         }));
     } else {
         let others = Mutex::new(Vec::new());
         let help = || {
-            let d = worker(shared, None, &mut || Ok(!shared.ctx.pool.is_crowded()));
+            let d = worker(shared, None, false, &mut || {
+                Ok(!shared.ctx.pool.is_crowded())
+            });
             lock(&others).extend(d);
         };
         let mut first = Some(first);
@@ -320,14 +330,18 @@ fn run_workers<'p, 'a, 's>(
                 if !waiting || !(at_once || begin.elapsed() > PATIENCE) {
                     return;
                 }
-                let left = |j: &LeafJob<'_>| {
-                    let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
-                    left.div_ceil(j.morsel)
+                let left = |j: &LeafJob<'_>| match &j.work {
+                    MorselSource::Streamed(rows, _) => rows.left(),
+                    _ => {
+                        let left = j.total.saturating_sub(j.next.load(Ordering::Relaxed));
+                        left.div_ceil(j.morsel)
+                    }
                 };
-                open += shared.jobs[open..]
-                    .iter()
-                    .take_while(|j| left(j) == 0)
-                    .count();
+                let is_over = |j: &&LeafJob<'_>| match &j.work {
+                    MorselSource::Streamed(rows, _) => rows.is_over(),
+                    _ => left(j) == 0,
+                };
+                open += shared.jobs[open..].iter().take_while(is_over).count();
                 // Pulled rows have no known end: `u64::MAX` of them, each time.
                 let next = shared.jobs[open..].iter().take(JOBS_AHEAD);
                 let left = next.map(left).fold(0, u64::saturating_add);
@@ -339,8 +353,9 @@ fn run_workers<'p, 'a, 's>(
             if heavy {
                 start(true);
             }
-            done.extend(worker(shared, first.take().flatten(), &mut || {
-                start(false);
+            done.extend(worker(shared, first.take().flatten(), true, &mut || {
+                // Rows that another executor makes come after this began.
+                start(heavy);
                 shared.ctx.pool.pause(shared.ctx.cancel)?;
                 Ok(true)
             }));
@@ -357,14 +372,15 @@ fn run_workers<'p, 'a, 's>(
 /// checks.
 const JOBS_AHEAD: usize = 64;
 
-/// Runs one worker from first to last morsel; `between` is called before each morsel and decides whether to go on. The
-/// first failure is the query's outcome. `None` also if the worker took no part.
+/// Runs one worker from first to last morsel; `between` is called before each morsel and decides whether to go on, which
+/// the main worker always does. The first failure is the query's outcome. `None` also if the worker took no part.
 fn worker<'p, 'a, 's>(
     shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
+    is_main: bool,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Option<WorkerResult<'a, 's>> {
-    let work = || guarded(|| take_morsels(shared, first, between));
+    let work = || guarded(|| take_morsels(shared, first, is_main, between));
     let failed = match within(shared.ctx.scope, work) {
         Ok(done) => return done,
         Err(e) => e,
@@ -408,6 +424,7 @@ impl Consumer for AtEnd<'_, '_, '_, '_> {
 fn take_morsels<'p, 'a, 's>(
     shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
+    is_main: bool,
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Result<Option<WorkerResult<'a, 's>>> {
     let ctx = shared.ctx;
@@ -435,7 +452,17 @@ fn take_morsels<'p, 'a, 's>(
             first: shared.pipe.leaves[at].first,
             end: &mut end,
         };
-        let flow = take_job(shared, at, job, &mut pipeline, &mut chain, between);
+        let flow = match &job.work {
+            MorselSource::Streamed(rows, room) => {
+                let mut work = BlockWork {
+                    chunk: Batch::new(0, ctx.budget),
+                    is_done: &|| is_done(shared, at, job),
+                    chain: &mut chain,
+                };
+                take_blocks(ctx, rows, *room, &mut work, is_main, between)
+            }
+            _ => take_job(shared, at, job, &mut pipeline, &mut chain, between),
+        };
         absorb_stop(shared, flow, || {
             job.done.store(true, Ordering::Relaxed);
             let all = matches!(shared.end, EndSpec::Any) || shared.pipe.ends_in_slice();
@@ -475,6 +502,52 @@ fn take_morsels<'p, 'a, 's>(
         explored,
         stages: did,
     }))
+}
+
+/// Runs another executor on the main worker's thread, and takes its blocks on all of them.
+fn take_blocks(
+    ctx: &QueryContext<'_>,
+    rows: &Streamed<'_>,
+    room: usize,
+    work: &mut BlockWork<'_, '_, '_, '_, '_, '_>,
+    is_main: bool,
+    between: &mut dyn FnMut() -> Result<bool>,
+) -> Flow {
+    if is_main && !(work.is_done)() {
+        rows.drive(ctx, room, work, &mut || between().map(|_| ()))?;
+    }
+    rows.take_all(ctx, work, between)
+}
+
+/// Passes the rows of blocks through a chain, batch by batch.
+struct BlockWork<'b, 'w, 'p, 'd, 'a, 's> {
+    chunk: Batch,
+    is_done: &'b dyn Fn() -> bool,
+    chain: &'b mut Chain<'w, 'p, 'd, 'a, 's>,
+}
+
+impl StreamWork for BlockWork<'_, '_, '_, '_, '_, '_> {
+    fn rows(&mut self, columns: &[&[u32]], rows: usize) -> Flow {
+        let ctx = self.chain.ctx;
+        if columns.is_empty() {
+            ctx.check()?;
+            return self.chain.batch(View { columns: &[], rows });
+        }
+        if self.chunk.columns.len() != columns.len() {
+            self.chunk = Batch::new(columns.len(), ctx.budget);
+        }
+        for from in (0..rows).step_by(ctx.batch_rows) {
+            ctx.check()?;
+            let n = ctx.batch_rows.min(rows - from);
+            self.chunk.copy_columns(columns, from, n)?;
+            self.chain.batch(self.chunk.view())?;
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        (self.is_done)()
+    }
 }
 
 /// Returns true if a worker was only told to stop because another one has found enough rows.
@@ -599,6 +672,9 @@ fn take_job<'p>(
             }
             MorselSource::Sorted(sorter) => {
                 lock(sorter).give(ctx, &mut |rows| chain.batch(rows))?;
+            }
+            MorselSource::Streamed(..) => {
+                return Err(Error::Internal("blocks are not cut into morsels".into()).into());
             }
         }
     }

@@ -5,3 +5,4 @@
 #include "expand.cu"
 #include "fold.cu"
 #include "operators.cu"
+#include "group.cu"

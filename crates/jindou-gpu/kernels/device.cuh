@@ -37,6 +37,8 @@ DEVICE u32 vote(bool x) { return __ballot_sync(0xffffffffu, x); }
 template <class T> DEVICE T shuffle(T v, u32 lane) { return __shfl_sync(0xffffffffu, v, lane); }
 template <class T> DEVICE T shuffle_up(T v, u32 by) { return __shfl_up_sync(0xffffffffu, v, by); }
 template <class T> DEVICE T shuffle_xor(T v, u32 by) { return __shfl_xor_sync(0xffffffffu, v, by); }
+// The lanes with the same value as this one.
+DEVICE u32 match(u32 v) { return __match_any_sync(0xffffffffu, v); }
 DEVICE u32 popcount(u32 x) { return __popc(x); }
 DEVICE u32 popcount64(u64 x) { return __popcll(x); }
 DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
@@ -74,6 +76,8 @@ DEVICE u32 load_stream_if(bool when, const u32 *p, u32 otherwise) {
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
 DEVICE u32 atomic_or(u32 *p, u32 v) { return atomicOr(p, v); }
+// Stores `v` where `was` is, and returns what was there.
+DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) { return atomicCAS(p, was, v); }
 // A word that others set bits of meanwhile, for some threads of a warp.
 DEVICE u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
   asm volatile("{ .reg .pred q; setp.ne.u32 q, %2, 0; @q ld.relaxed.gpu.global.u32 %0, [%1]; }" : "+r"(otherwise) : "l"(p), "r"((u32)when) : "memory");
@@ -118,6 +122,8 @@ template <u32 N> struct Tile {
 // What measures, checks and streams; and what makes rows of lists. Measured on an H200.
 typedef Tile<8> Wide;
 typedef Tile<4> Narrow;
+// What searches in each row's lists, one load after the other.
+typedef Tile<2> Few;
 
 DEVICE u32 warp_inclusive_sum(u32 v) {
   UNROLL for (u32 d = 1; d < 32; d <<= 1) {

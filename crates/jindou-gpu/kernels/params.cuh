@@ -70,7 +70,6 @@ struct Measure {
   u32 rows, lists;
   Segment segments[1];
   Operand anchor;
-  Clip clip;
   u32 *starts;    // rows
   u32 *prefix;    // rows + 1, modulo 2^32
   u64 *total;
@@ -137,6 +136,17 @@ struct Mark { Bits bits; Operand operand; const u32 *prefix; u32 rows, pad; };
 // With `by_row`, the bit is that of the row's number, counted from `first`.
 struct Test { Compact compact; Bits bits; Operand operand; u32 want, by_row, first, pad; };
 struct Distinct { Compact compact; Bits bits; Operand operand; };
+// A column of the combinations that a GROUP BY counts: 0 for unbound, then `dense` ids from `first` on, then `tail` ones of updates.
+enum : u32 { MAX_GROUP = 3, MAX_TESTED = 4, MOST_PROBES = 128 };
+struct GroupColumn { Operand operand; u32 first, dense, first_tail, tail; };
+// Columns of which only matters whether they are bound.
+struct Tested { const u32 *columns[MAX_TESTED]; u32 count, pad; };
+// `prefix`: null, or rows + 1 sums of lengths, which are added in place of 1.
+struct GroupAdd { GroupColumn by[MAX_GROUP]; Tested tested; const u32 *prefix; u64 *counts; u32 *missed; u32 rows, columns; };
+struct GroupSlots { Operand left, right; Tested tested; u64 *keys; u32 *out, *full; u32 rows, log_slots; };
+struct GroupRows { const u64 *counts; u32 *counter, *number, *low, *high; u32 begin, rows; };
+struct GroupKeys { const u64 *keys; const u32 *slots; u32 *left, *right; u32 rows, pad; };
+struct GroupIds { GroupColumn by[MAX_GROUP]; const u32 *numbers; u32 *out[MAX_GROUP], *tested[MAX_TESTED]; u32 rows, columns, tests, pad; };
 struct Gather { Columns columns; const u32 *index; u32 rows, pad; };
 struct Checksum { u64 *sum; const u32 *count; u32 rows, width; const u32 *columns[MAX_COLUMNS]; };
 

@@ -41,7 +41,9 @@
   X(SETS_NEXT_RUN) X(CATALOG_NEXT) X(CHECK_ANY_FIRST_ONLY) X(LIST_FROM_NEXT) X(ANY_SHORT_ADDRESS)  \
   X(COMPARE_ONE_MORE) X(COMPARE_NO_TAIL) X(MARK_NOT_ATOMIC) X(MARK_EMPTY_LISTS) X(TEST_NEXT_ROW)          \
   X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER) X(CLIP_ONE_LESS)  \
-  X(PACK_FIRST_BARRIER) X(PACK_SECOND_BARRIER) X(COUNT_ONE_MORE) X(ROOM_IGNORED)
+  X(PACK_FIRST_BARRIER) X(PACK_SECOND_BARRIER)      \
+  X(GROUP_TAIL_FROM_NEXT) X(GROUP_ALL_LEAD) X(GROUP_NOT_ATOMIC) X(GROUP_LEFT_ONLY) X(GROUP_KEY_NOT_ATOMIC) \
+  X(GROUP_KEY_AS_STORED) X(COUNT_ONE_MORE) X(ROOM_IGNORED)
 
 namespace shim {
 
@@ -140,6 +142,7 @@ void fail(const char *what);
 void block_barrier();
 uint64_t exchange(uint64_t value, uint32_t lane, const char *where);
 uint32_t vote(bool x);
+uint32_t match(uint32_t v);
 
 [[noreturn]] void out_of_bounds();
 
@@ -201,6 +204,7 @@ DEVICE u32 block_index() { return shim::block(); }
 DEVICE u32 block_count() { return shim::grid(); }
 DEVICE void barrier() { shim::block_barrier(); }
 DEVICE u32 vote(bool x) { return shim::vote(x); }
+DEVICE u32 match(u32 v) { return shim::match(v); }
 template <class T> DEVICE T shuffle(T v, u32 lane) { return shim::from_bits<T>(shim::exchange(shim::to_bits(v), lane & 31, "shuffle")); }
 template <class T> DEVICE T shuffle_up(T v, u32 by) {
   u32 lane = shim::thread() & 31;
@@ -279,6 +283,11 @@ ACCESS void store_if(bool when, T *p, T v) {
 }
 DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) {
+  shim::access(p, sizeof(*p));
+  __atomic_compare_exchange_n(p, &was, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  return was;
+}
 DEVICE u32 atomic_or(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_or(p, v, __ATOMIC_RELAXED); }
 static inline __attribute__((always_inline)) u32 load_relaxed_if(bool when, const u32 *p, u32 otherwise) {
   if (shim::launched->sectors) shim::note(when, p, sizeof(u32), shim::RANDOM);

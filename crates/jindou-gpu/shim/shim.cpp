@@ -355,6 +355,17 @@ UNCHECKED uint32_t vote(bool x) {
   for (uint32_t i = 0; i < 32; i++) mask |= uint32_t(f.block->fibres[(f.thread & ~31u) + i].slot[turn] & 1) << i;
   return mask;
 }
+UNCHECKED uint32_t match(uint32_t v) {
+  Fibre &f = *current;
+  uint8_t turn = f.turn;
+  f.turn ^= 1;
+  f.slot[turn] = v;
+  f.state = State::AtWarp, f.where = "match";
+  to_scheduler(false);
+  uint32_t mask = 0;
+  for (uint32_t i = 0; i < 32; i++) mask |= uint32_t(f.block->fibres[(f.thread & ~31u) + i].slot[turn] == v) << i;
+  return mask;
+}
 
 }  // namespace shim
 
@@ -367,6 +378,7 @@ const Entry ENTRIES[] = {
     {"jd_start_bits", jd_start_bits, sizeof(StartKeys)},       {"jd_restrict", jd_restrict, sizeof(Restrict)},
     {"jd_same", jd_same, sizeof(Same)},                        {"jd_check", jd_check, sizeof(Check)},
     {"jd_measure", jd_measure, sizeof(Measure)},               {"jd_measure_many", jd_measure_many, sizeof(MeasureMany)},
+    {"jd_measure_cut", jd_measure_cut, sizeof(MeasureMany)},
     {"jd_expand", jd_expand, sizeof(Expand)},
     {"jd_expand_within", jd_expand_within, sizeof(Expand)},    {"jd_intersect", jd_intersect, sizeof(Expand)},
     {"jd_expand_one", jd_expand_one, sizeof(ExpandOne)},       {"jd_checksum", jd_checksum, sizeof(Checksum)},
@@ -374,6 +386,9 @@ const Entry ENTRIES[] = {
     {"jd_expand_any", jd_expand_any, sizeof(ExpandAny)},       {"jd_compare", jd_compare, sizeof(Compare)},
     {"jd_mark", jd_mark, sizeof(Mark)},                        {"jd_test", jd_test, sizeof(Test)},
     {"jd_distinct", jd_distinct, sizeof(Distinct)},            {"jd_gather", jd_gather, sizeof(Gather)},
+    {"jd_group_add", jd_group_add, sizeof(GroupAdd)},          {"jd_group_slots", jd_group_slots, sizeof(GroupSlots)},
+    {"jd_group_rows", jd_group_rows, sizeof(GroupRows)},       {"jd_group_keys", jd_group_keys, sizeof(GroupKeys)},
+    {"jd_group_ids", jd_group_ids, sizeof(GroupIds)},
 };
 #define X(name) #name,
 const char *const BUG_NAMES[] = {JINDOU_BUGS(X)};

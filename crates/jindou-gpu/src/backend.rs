@@ -3,7 +3,7 @@
 //! All code above this interface is the same for all devices. [`crate::Device`] is the layer that the rest of the crate
 //! uses.
 
-use crate::params::{STRIP_TILE, TILE};
+use crate::params::{CUT_TILE, STRIP_TILE, TILE};
 use jindou_model::{Error, Result};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -45,6 +45,7 @@ kernels! {
     Check = "jd_check": CheckParams,
     Measure = "jd_measure": MeasureParams,
     MeasureMany = "jd_measure_many": MeasureManyParams,
+    MeasureCut = "jd_measure_cut": MeasureManyParams,
     Expand = "jd_expand": ExpandParams,
     ExpandWithin = "jd_expand_within": ExpandParams,
     Intersect = "jd_intersect": ExpandParams,
@@ -58,6 +59,11 @@ kernels! {
     Test = "jd_test": TestParams,
     Distinct = "jd_distinct": DistinctParams,
     Gather = "jd_gather": GatherParams,
+    GroupAdd = "jd_group_add": GroupAddParams,
+    GroupSlots = "jd_group_slots": GroupSlotsParams,
+    GroupRows = "jd_group_rows": GroupRowsParams,
+    GroupKeys = "jd_group_keys": GroupKeysParams,
+    GroupIds = "jd_group_ids": GroupIdsParams,
 }
 
 impl Kernel {
@@ -66,6 +72,7 @@ impl Kernel {
     pub fn tile(self) -> u64 {
         match self {
             Self::Expand | Self::ExpandWithin | Self::ExpandAny | Self::Intersect => STRIP_TILE,
+            Self::MeasureCut => CUT_TILE,
             _ => TILE,
         }
     }
@@ -157,11 +164,31 @@ pub unsafe trait Backend: Send + Sync {
     /// `at` came from [`Self::alloc_host`] of this backend with these `bytes`, and no copy is in progress, unless the
     /// device is lost.
     unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize);
+    /// Pins whole pages of host memory that is only read, such as a mapped file's, so that [`Self::upload`] may copy
+    /// from them. For measurements.
+    ///
+    /// # Safety
+    /// `at ..` of that length stays mapped until it is [released](Self::unregister), and begins and ends with a page of the
+    /// system.
+    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
+        let _ = (at, bytes);
+        Err(Error::Unsupported(
+            "this device pins no memory of others".into(),
+        ))
+    }
+    /// Releases pages that were pinned.
+    ///
+    /// # Safety
+    /// `at` was [registered](Self::register) with this backend, and no copy from it is in progress, unless the device is
+    /// lost.
+    unsafe fn unregister(&self, at: NonNull<u8>) {
+        let _ = at;
+    }
     /// Queues a copy to the device.
     ///
     /// # Safety
-    /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is not written to
-    /// until the copy is done.
+    /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`], or is
+    /// [registered](Self::register), and is not written to until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
     /// Queues a copy to the device that runs alongside all other work, after earlier such copies. Work that reads the
     /// copied data must be queued [`Self::after`] it.

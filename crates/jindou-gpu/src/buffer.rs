@@ -142,12 +142,27 @@ impl<'a> Packer<'a> {
 
     /// The buffer; `None` if there is nothing to hold.
     pub fn finish(self, device: &Arc<Device>) -> Result<Option<DeviceBuffer>> {
-        if self.bytes == 0 {
-            return Ok(None);
+        let [buffer] = Self::finish_all(device, [self])?;
+        Ok(buffer)
+    }
+
+    /// The buffers of several packers, uploaded together.
+    pub fn finish_all<const N: usize>(
+        device: &Arc<Device>,
+        all: [Self; N],
+    ) -> Result<[Option<DeviceBuffer>; N]> {
+        let mut buffers = [const { None }; N];
+        let mut places = Vec::with_capacity(N);
+        for (buffer, packed) in buffers.iter_mut().zip(all) {
+            if packed.bytes > 0 {
+                let made = DeviceBuffer::new(device, packed.bytes)?;
+                places.push((made.at(), packed.slices));
+                *buffer = Some(made);
+            }
         }
-        let buffer = DeviceBuffer::new(device, self.bytes)?;
-        buffer.write_packed(&self.slices)?;
-        Ok(Some(buffer))
+        // SAFETY: each buffer was made for its slices, which a packer places one after the other.
+        unsafe { device.upload_all(&places, CopyLane::Ordered)? };
+        Ok(buffers)
     }
 }
 

@@ -16,7 +16,6 @@
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::execute::ResultUse;
 use crate::params::MAX_COLUMNS;
 use crate::run::ProgramRun;
 use crate::table::DeviceTable;
@@ -46,7 +45,7 @@ pub(crate) struct RowCount {
     number: usize,
 }
 
-/// What is wanted of the number of a step's outputs.
+/// The use of the number of a step's outputs.
 #[derive(Clone, Copy)]
 pub(crate) enum TotalUse {
     /// The host has to know it.
@@ -293,7 +292,7 @@ impl ProgramRun<'_, '_, '_> {
     /// more, the run begins again, so that nothing of it may have left the device by then.
     pub(crate) fn counted_or_bound(&mut self, wanted: TotalUse) -> Result<(u64, Option<RowCount>)> {
         let step = self.queue.step();
-        let nothing_left = self.rows == 0 || !matches!(self.output, ResultUse::Rows(_));
+        let nothing_left = self.rows == 0 || !self.output.leaves();
         let expected = self.counts.expected(step).filter(|_| nothing_left);
         let room = match wanted {
             TotalUse::Number => None,

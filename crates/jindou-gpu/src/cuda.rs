@@ -26,7 +26,7 @@ const THREADS: u32 = 256;
 
 /// Every driver function that is called here. The bindings panic, which ends the query, if one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 43] = [
+const SYMBOLS: [&str; 45] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -59,6 +59,8 @@ const SYMBOLS: [&str; 43] = [
     "cuMemRelease",
     "cuMemHostAlloc",
     "cuMemFreeHost",
+    "cuMemHostRegister_v2",
+    "cuMemHostUnregister",
     "cuMemGetInfo_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
@@ -555,6 +557,22 @@ unsafe impl Backend for Cuda {
             // SAFETY: the caller got it from `alloc_host`.
             let freed = unsafe { result::free_host(at.as_ptr().cast()) };
             let _ = self.done("take pinned memory back", freed);
+        }
+    }
+
+    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
+        self.bind()?;
+        let read_only = sys::CU_MEMHOSTREGISTER_READ_ONLY;
+        // SAFETY: the caller vouches for the pages.
+        let pinned = unsafe { sys::cuMemHostRegister_v2(at.as_ptr().cast(), bytes, read_only) };
+        self.done("pin pages of a file", pinned.result())
+    }
+
+    unsafe fn unregister(&self, at: NonNull<u8>) {
+        if self.bind().is_ok() {
+            // SAFETY: the caller registered it.
+            let released = unsafe { sys::cuMemHostUnregister(at.as_ptr().cast()) };
+            let _ = self.done("release pages of a file", released.result());
         }
     }
 

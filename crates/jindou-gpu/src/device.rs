@@ -1,8 +1,9 @@
 //! A device as the rest of the crate uses it: memory that frees itself, copies through pinned memory, bounded waits.
 //!
 //! ```text
-//! upload    slices ─► staging (pinned, two halves, filled in turn) ─► device         nothing waits unless both are full
-//! download  device ─► pinned block of the pool ─► wait ─► the caller's
+//! small uploads  slices ─► staging (pinned, two halves, filled in turn) ─► device    nothing waits unless both are full
+//! large uploads  slices ─► pieces of the ring, filled by several threads ─► device   the next piece is filled meanwhile
+//! downloads      device ─► pinned block of the pool ─► wait ─► the caller's
 //! ```
 //!
 //! Pinning costs the driver much more than a copy, so pinned blocks are kept. A block that the device may still write
@@ -10,6 +11,7 @@
 
 use crate::backend::{Backend, Mark};
 use crate::buffer::HostBuffer;
+use crate::ring::{Part, Ring, RingOptions};
 use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Resource, Result};
 use std::ops::Deref;
@@ -60,6 +62,7 @@ pub struct Device {
     pinned: Mutex<Pinned>,
     /// For copies in order with other work, and for those aside. The half being filled comes first.
     staging: [Mutex<Vec<StagingHalf>>; 2],
+    ring: Ring,
 }
 
 /// The ordering of copies to the device.
@@ -93,13 +96,28 @@ impl Device {
     /// A backend with at most this many bytes of memory used.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, limit: u64) -> Arc<Self> {
+        Self::with_ring(backend, limit, RingOptions::default())
+    }
+
+    /// A backend with at most this many bytes of memory used, and a ring of this size for large uploads.
+    #[must_use]
+    pub fn with_ring(backend: Arc<dyn Backend>, limit: u64, ring: RingOptions) -> Arc<Self> {
         Arc::new(Self {
             backend,
             limit,
             taken: AtomicU64::new(0),
             pinned: Mutex::default(),
             staging: Default::default(),
+            ring: Ring::new(ring),
         })
+    }
+
+    /// Pins the ring for large uploads, which else is made piece by piece when they come.
+    ///
+    /// # Errors
+    /// Errors of the device; `Limit` if the ring's budget does not have that much.
+    pub fn prepare(&self) -> Result<()> {
+        self.ring.prepare(self)
     }
 
     /// The underlying backend.
@@ -204,7 +222,7 @@ impl Device {
         self.wait(cancel)
     }
 
-    fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
+    pub(crate) fn mark_in(&self, lane: CopyLane) -> Result<Mark> {
         match lane {
             CopyLane::Ordered => self.mark(),
             CopyLane::Aside => self.mark_aside(),
@@ -242,10 +260,17 @@ impl Device {
         let mut pinned = locked(&self.pinned);
         self.reclaim(&mut pinned);
         let fits = |b: &PinnedBlock| b.bytes >= bytes && b.bytes <= bytes * 4;
-        if let Some(i) = pinned.idle.iter().position(fits) {
+        let fitting = pinned.idle.iter().enumerate().filter(|(_, b)| fits(b));
+        // The smallest, so that short requests leave long blocks to others.
+        if let Some((i, _)) = fitting.min_by_key(|(_, b)| b.bytes) {
             return Ok(pinned.idle.swap_remove(i));
         }
         drop(pinned);
+        self.pin(bytes)
+    }
+
+    /// A new block of this size, which is initialised.
+    pub(crate) fn pin(&self, bytes: usize) -> Result<PinnedBlock> {
         let at = self.alloc_host(bytes)?;
         // SAFETY: a backend gives `bytes` bytes that are ours alone.
         unsafe { at.write_bytes(0, bytes) };
@@ -285,8 +310,55 @@ impl Device {
         locked(&self.pinned).parked.push((block, mark));
     }
 
+    /// Copies slices to several places, each as [`Self::upload_packed`] does to one.
+    ///
+    /// # Safety
+    /// As for that function, for each place.
+    pub(crate) unsafe fn upload_all(
+        &self,
+        places: &[(u64, Vec<(usize, &[u8])>)],
+        lane: CopyLane,
+    ) -> Result<()> {
+        let parts: Vec<Part<'_>> = places
+            .iter()
+            .flat_map(|(to, slices)| slices.iter().map(move |&(at, s)| (to + at as u64, s)))
+            .collect();
+        if self.is_for_ring(parts.iter().map(|p| p.1)) {
+            // SAFETY: the caller's promise.
+            return unsafe { self.ring.upload(self, &parts, lane) };
+        }
+        places.iter().try_for_each(|(to, slices)| {
+            // SAFETY: the caller's promise.
+            unsafe { self.upload_packed(*to, slices, lane) }
+        })
+    }
+
+    fn is_for_ring<'s>(&self, slices: impl Iterator<Item = &'s [u8]>) -> bool {
+        slices.map(<[u8]>::len).sum::<usize>() >= self.ring.least() && self.ring.is_usable()
+    }
+
+    /// Queues a copy to the device.
+    ///
+    /// # Safety
+    /// As [`Backend::upload`], or aside as [`Backend::upload_aside`].
+    pub(crate) unsafe fn queue_upload(
+        &self,
+        to: u64,
+        from: NonNull<u8>,
+        bytes: usize,
+        lane: CopyLane,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match lane {
+                CopyLane::Ordered => self.upload(to, from, bytes),
+                CopyLane::Aside => self.upload_aside(to, from, bytes),
+            }
+        }
+    }
+
     /// Copies slices to `to`, each at its offset, in as few copies as the staging memory allows. The bytes between them
-    /// are overwritten. Returns before the device has them.
+    /// may be overwritten. Returns before the device has them.
     ///
     /// # Safety
     /// `to ..` is live device memory, up to the end of the last slice. Offsets ascend and slices do not overlap. Aside, no work that is not
@@ -297,6 +369,11 @@ impl Device {
         slices: &[(usize, &[u8])],
         lane: CopyLane,
     ) -> Result<()> {
+        if self.is_for_ring(slices.iter().map(|s| s.1)) {
+            let parts: Vec<Part<'_>> = slices.iter().map(|&(at, s)| (to + at as u64, s)).collect();
+            // SAFETY: the caller's promise.
+            return unsafe { self.ring.upload(self, &parts, lane) };
+        }
         let mut staging = locked(&self.staging[lane as usize]);
         // Bytes that are staged but not queued: beginning in the device's memory and in the half.
         let mut open: Option<(u64, usize)> = None;
@@ -351,13 +428,7 @@ impl Device {
         let bytes = half.used - start;
         // SAFETY: the caller of `upload_packed` vouches for the device's memory; the half is not written to there until it
         // has been waited for.
-        unsafe {
-            let from = half.block.at.add(start);
-            match lane {
-                CopyLane::Ordered => self.upload(to, from, bytes),
-                CopyLane::Aside => self.upload_aside(to, from, bytes),
-            }
-        }
+        unsafe { self.queue_upload(to, half.block.at.add(start), bytes, lane) }
     }
 
     /// The half that is being filled: the first one, or the other one once the first is full.
@@ -388,12 +459,9 @@ impl Device {
         }
         let full = staging.first().is_none_or(|h| h.used >= h.block.bytes);
         if full {
-            let at = self.alloc_host(STAGE)?;
-            // SAFETY: a backend gives as many bytes as asked for. Padding is copied from here: it must be initialised.
-            unsafe { at.write_bytes(0, STAGE) };
-            let block = PinnedBlock { at, bytes: STAGE };
+            // Padding is copied from here: it must be initialised, as such blocks are.
             let half = StagingHalf {
-                block,
+                block: self.pin(STAGE)?,
                 used: 0,
                 mark: None,
             };
@@ -446,10 +514,13 @@ impl Drop for Device {
             .flatten()
             .map(|h| (h.block, h.mark))
             .unzip();
-        for mark in marks.into_iter().chain(more).flatten() {
+        let (pieces, their_marks) = self.ring.take_all();
+        let all_marks = marks.into_iter().chain(more).flatten().chain(their_marks);
+        for mark in all_marks {
             self.unmark(mark);
         }
-        for block in pinned.idle.into_iter().chain(parked).chain(halves) {
+        let blocks = pinned.idle.into_iter().chain(parked).chain(halves);
+        for block in blocks.chain(pieces) {
             // SAFETY: from this backend; all copies were waited for, or the device is lost.
             unsafe { self.free_host(block.at, block.bytes) };
         }

@@ -16,10 +16,11 @@ use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
 use crate::resident::locked;
-use crate::results::Results;
+use crate::results::RowsOut;
 use crate::run::ProgramRun;
-use crate::steps::sets_of;
+use crate::steps::{GroupState, ReduceOptions, sets_of};
 use crate::turns::{DeviceTurn, Turns};
+use jindou_engine::Sink;
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
@@ -52,8 +53,26 @@ pub enum ResultUse<'a> {
     Count,
     /// Rows are counted and every binding goes into a checksum ([`crate::checksum`]) on the device.
     Checksum,
-    /// Rows are copied back and passed to this sink.
+    /// Rows are copied back and passed to this sink, one block after the other.
     Rows(&'a mut RowSink<'a>),
+    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads, this many of them.
+    Blocks(&'a mut dyn Sink, usize),
+}
+
+impl ResultUse<'_> {
+    /// True if rows are copied back.
+    pub(crate) fn leaves(&self) -> bool {
+        matches!(self, Self::Rows(_) | Self::Blocks(..))
+    }
+
+    /// The consumer of rows, if they are copied back.
+    pub(crate) fn rows_out(&mut self) -> Option<RowsOut<'_>> {
+        match self {
+            Self::Rows(sink) => Some(RowsOut::Each(&mut **sink)),
+            Self::Blocks(sink, threads) => Some(RowsOut::Blocks(&mut **sink, *threads)),
+            Self::Count | Self::Checksum => None,
+        }
+    }
 }
 
 /// Options of a run.
@@ -85,11 +104,12 @@ pub struct GpuResult {
 
 /// Runs plans on one device; keeps segments there between them.
 pub struct GpuExecutor {
-    device: Arc<Device>,
+    pub(crate) device: Arc<Device>,
     cache: SegmentCache,
     /// The pager for segments in blocks; dropped before the device's own memory.
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) reduction: ReduceOptions,
     /// The speeds of the device, once they are known, and the experience from runs.
     pub(crate) model: OnceLock<DeviceModel>,
     /// The most outputs of each step of programs that have run, by [`StepProgram::likeness`].
@@ -117,10 +137,17 @@ impl GpuExecutor {
     /// has run for this long.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, memory: u64, idle: Duration) -> Self {
-        let device = Device::limited(backend, memory);
+        Self::on(Device::limited(backend, memory), idle)
+    }
+
+    /// An executor on a device of which nothing else uses memory; unused memory is returned after no query has run for
+    /// this long.
+    #[must_use]
+    pub fn on(device: Arc<Device>, idle: Duration) -> Self {
         Self {
             turns: Turns::new(&device, idle),
             pager: Pager::new(&device),
+            reduction: ReduceOptions::default(),
             device,
             cache: SegmentCache::default(),
             model: OnceLock::new(),
@@ -417,15 +444,18 @@ impl GpuExecutor {
                 output,
                 frames: Vec::new(),
                 sets: Vec::new(),
+                groups: None,
                 skip: program.slice.0,
                 left: program.slice.1,
                 few: few_of(program.slice),
-                results: Results::default(),
                 sum,
                 rows: 0,
                 cuts: 0,
             };
             run.sets = sets_of(&run.memory, &program.sets)?;
+            if let Some(plan) = &program.groups {
+                run.groups = Some(GroupState::new(&run.memory, plan, &self.reduction)?);
+            }
             match run.to_end() {
                 Ok((closed, checksum)) => break (run, closed, checksum),
                 // Nothing of it has left the device.

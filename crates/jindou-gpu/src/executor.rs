@@ -2,10 +2,11 @@
 
 use crate::compile::{WantedRows, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, ResultUse};
+use crate::params::MAX_GROUP;
 use crate::profile::GpuProfile;
 use jindou_engine::{
-    ChecksumSink, ExecOptions, ExecutionOutcome, Executor, NodeProfile, OperatorTask, Profile,
-    Sink, StepProfile, Task, columns_after,
+    ChecksumSink, ExecOptions, ExecutionOutcome, Executor, GroupedRows, NodeProfile, OperatorTask,
+    Profile, Sink, StepProfile, Task, columns_after,
 };
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
@@ -32,6 +33,20 @@ fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRo
             .all(|c| !c.distinct && c.of.is_none_or(&surely))
             .then_some(WantedRows::Number),
     }
+}
+
+/// The rows of a GROUP BY or COUNT that the device counts; `None` for other operators, and where one number says it all.
+pub(crate) fn grouped(op: &Operator) -> Option<GroupedRows<'_>> {
+    if let Operator::Count(c) = op {
+        let sure = explored(&c.input);
+        if counted(c, |s| sure.contains(&s)).is_some() {
+            return None;
+        }
+    }
+    GroupedRows::of(op).filter(|rows| {
+        let is_explored = matches!(rows.input, Operator::Explore(e) if e.empty.is_none());
+        rows.ids.len() <= MAX_GROUP && (is_explored || may_run(rows.input))
+    })
 }
 
 /// Slots of an exploration's rows, all of which are bound.
@@ -65,8 +80,7 @@ impl Executor for GpuExecutor {
         let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
         let options = GpuOptions::from_exec(task.options);
-        let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let output = ResultUse::Rows(&mut rows);
+        let output = ResultUse::Blocks(sink, task.options.threads);
         let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
         profile.extend(done.profile.by_plan_step(task.steps.len()));
         match closed {
@@ -82,8 +96,7 @@ impl Executor for GpuExecutor {
         options: &ExecOptions,
         sink: &mut dyn Sink,
     ) -> Result<ExecutionOutcome> {
-        let mut rows = |columns: &[&[u32]], rows: usize| sink.batch(columns, rows);
-        let output = ResultUse::Rows(&mut rows);
+        let output = ResultUse::Blocks(sink, options.threads);
         let done = self.execute(plan, snapshot, output, &GpuOptions::from_exec(options))?;
         let mut ran = ExecutionOutcome {
             profile: done.profile.of_plan(plan, done.rows),
@@ -103,6 +116,17 @@ impl Executor for GpuExecutor {
     }
 
     fn runs(&self, task: &OperatorTask<'_>) -> Result<bool> {
+        if let Some(rows) = grouped(task.op) {
+            let wanted = WantedRows::Groups {
+                ids: &rows.ids,
+                tested: &rows.tested,
+            };
+            return match self.compile_tree(task.snapshot, rows.input, wanted) {
+                Ok(_) => Ok(true),
+                Err(Error::Unsupported(_)) => Ok(false),
+                Err(e) => Err(e),
+            };
+        }
         let (op, wanted) = match task.op {
             Operator::Count(c) => {
                 let sure = explored(&c.input);
@@ -150,8 +174,8 @@ impl Executor for GpuExecutor {
         profile: &mut Vec<StepProfile>,
     ) -> Result<()> {
         let slots = task.op.layout(&[]);
-        let mut rows = |columns: &[&[u32]], n: usize| sink.batch(columns, n);
-        let (wanted, output) = (WantedRows::Columns(&slots), ResultUse::Rows(&mut rows));
+        let output = ResultUse::Blocks(sink, task.options.threads);
+        let wanted = WantedRows::Columns(&slots);
         let options = GpuOptions::from_exec(task.options);
         let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
         let steps = below(task.op).map_or(0, |e| e.steps.len());
@@ -172,6 +196,24 @@ impl Executor for GpuExecutor {
         let steps = below(task.op).map_or(0, |e| e.steps.len());
         profile.extend(done.profile.by_plan_step(steps));
         Ok(vec![done.rows; count.counts.len()])
+    }
+
+    fn groups(
+        &self,
+        task: &OperatorTask<'_>,
+        sink: &mut dyn Sink,
+        profile: &mut Vec<StepProfile>,
+    ) -> Result<bool> {
+        let Some(rows) = grouped(task.op) else {
+            return Ok(false);
+        };
+        let options = GpuOptions::from_exec(task.options);
+        let Some(done) = self.grouped(&rows, task.snapshot, sink, &options)? else {
+            return Ok(false);
+        };
+        let steps = below(task.op).map_or(0, |e| e.steps.len());
+        profile.extend(done.profile.by_plan_step(steps));
+        Ok(true)
     }
 
     fn checksum(

@@ -2,6 +2,7 @@
 
 use crate::execute::GpuExecutor;
 use crate::lazy::LazyGpu;
+use jindou_model::MemoryBudget;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -13,6 +14,8 @@ pub struct Fleet {
     counting: AtomicBool,
     /// Most bytes of each one's memory.
     memory: u64,
+    /// The budget to which host memory that is kept for them is charged.
+    host: MemoryBudget,
 }
 
 impl Default for Fleet {
@@ -29,6 +32,17 @@ impl Fleet {
             gpus: OnceLock::new(),
             counting: AtomicBool::new(false),
             memory,
+            host: MemoryBudget::unlimited(),
+        }
+    }
+
+    /// The same fleet with the host memory that is kept for its devices charged to this budget, if they are not open
+    /// yet.
+    #[must_use]
+    pub fn charged_to(self, host: &MemoryBudget) -> Self {
+        Self {
+            host: host.clone(),
+            ..self
         }
     }
 
@@ -39,13 +53,17 @@ impl Fleet {
             gpus: OnceLock::from(gpus.into_iter().map(Arc::new).collect::<Vec<_>>()),
             counting: AtomicBool::new(false),
             memory: u64::MAX,
+            host: MemoryBudget::unlimited(),
         }
     }
 
     fn gpus(&self) -> &[Arc<LazyGpu>] {
         self.gpus.get_or_init(|| {
             (0..crate::count().max(1))
-                .map(|n| Arc::new(LazyGpu::numbered(n).with_memory(self.memory)))
+                .map(|n| {
+                    let gpu = LazyGpu::numbered(n).with_memory(self.memory);
+                    Arc::new(gpu.charged_to(&self.host))
+                })
                 .collect()
         })
     }

@@ -9,7 +9,7 @@ use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::params::{self, FINDER_SETS};
-use crate::resident::{ResidentSegment, alone, live_keys};
+use crate::resident::{ResidentSegment, alone};
 use jindou_graph::Graph;
 use jindou_graph::segment::{FinderKind, GraphScope};
 use jindou_model::{Direction, Error, PredicateId, Result};
@@ -96,9 +96,11 @@ fn bring_sets(
     Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
 }
 
-/// The subjects of each predicate, by its term. O(subjects of all predicates).
+/// The subjects of each predicate, by its term: the keys of all segments, which are brought if they are missing and
+/// written one after the other by the device. O(predicates) here.
 fn bring_subjects(
     device: &Arc<Device>,
+    cache: &SegmentCache,
     snapshot: &dyn Graph,
     scope: GraphScope<'_>,
 ) -> Result<ResidentSegment> {
@@ -106,19 +108,25 @@ fn bring_subjects(
         .map(|p| (term_of(snapshot, p), p))
         .collect();
     predicates.sort_unstable();
-    let (mut terms, mut offsets, mut subjects) = (Vec::new(), vec![0u32], Vec::new());
+    let (mut terms, mut offsets, mut keys_of) = (Vec::new(), vec![0u32], Vec::new());
+    let mut all = 0u32;
     for (term, p) in predicates {
         let view = snapshot.edges(PredicateId(p), Direction::Out);
-        alone(&view, scope)?;
-        let before = subjects.len();
-        live_keys(&view, scope, &mut subjects);
-        if subjects.len() == before {
+        let host = alone(&view, scope)?;
+        if host.is_empty() && view.patch().is_none() {
+            continue;
+        }
+        let segment = cache.get(device, snapshot, PredicateId(p), Direction::Out, scope)?;
+        let keys = segment.live_keys(device, &host)?;
+        if keys.1 == 0 {
             continue;
         }
         terms.push(term);
-        offsets.push(u32::try_from(subjects.len()).map_err(|_| {
+        all = all.checked_add(keys.1).ok_or_else(|| {
             Error::Unsupported("a scan of more than 2^32 subjects on the GPU".into())
-        })?);
+        })?;
+        offsets.push(all);
+        keys_of.push((segment, keys));
     }
     let mut p: params::SegmentParams = bytemuck::Zeroable::zeroed();
     let Some(&first) = terms.first() else {
@@ -131,15 +139,26 @@ fn bring_subjects(
     p.table_len = buckets.len() as u32;
     (p.first, p.shift) = (first, 31);
     p.key_count = terms.len() as u32;
-    p.edges = subjects.len() as u32;
+    p.edges = all;
     let mut packed = Packer::default();
     let (table, keys) = (packed.add(&buckets), packed.add(&terms));
-    let (bounds, neighbours) = (packed.add(&offsets), packed.add(&subjects));
+    let bounds = packed.add(&offsets);
     let buffer = packed.finish(device)?;
     let b = buffer.as_ref();
     (p.table, p.keys) = (table.in_buffer(b), keys.in_buffer(b));
-    (p.offsets, p.neighbours) = (bounds.in_buffer(b), neighbours.in_buffer(b));
-    Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
+    p.offsets = bounds.in_buffer(b);
+    let subjects = DeviceBuffer::new(device, all as usize * 4)?;
+    p.neighbours = subjects.at();
+    for ((segment, (patched, count)), &before) in keys_of.iter().zip(&offsets) {
+        let out = subjects.at() + u64::from(before) * 4;
+        match patched {
+            // SAFETY: a buffer of that many keys, and room for them.
+            Some(keys) => unsafe { device.copy(out, keys.at(), *count as usize * 4)? },
+            None => segment.base_keys(device, out)?,
+        }
+    }
+    let buffers = buffer.into_iter().chain([subjects]).collect();
+    Ok(ResidentSegment::of_parts(p, buffers))
 }
 
 /// The segments of predicates in one direction, for kernels that read the predicate from a column.
@@ -259,7 +278,7 @@ impl SegmentCache {
         if let Some(s) = self.index().subjects.get(&key) {
             return Ok(Arc::clone(s));
         }
-        let brought = self.with_room(|| bring_subjects(device, snapshot, scope))?;
+        let brought = self.with_room(|| bring_subjects(device, self, snapshot, scope))?;
         let brought = Arc::new(brought);
         self.index().subjects.insert(key, Arc::clone(&brought));
         Ok(brought)

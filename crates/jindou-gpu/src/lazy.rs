@@ -6,8 +6,10 @@
 
 use crate::backend::Backend;
 use crate::cost::Calibration;
+use crate::device::Device;
 use crate::execute::{GpuExecutor, IDLE};
-use jindou_model::sync;
+use crate::ring::RingOptions;
+use jindou_model::{MemoryBudget, sync};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -39,6 +41,8 @@ pub struct LazyGpu {
     memory: u64,
     /// The speeds of the device, if they need not be measured.
     speeds: Option<Calibration>,
+    /// The budget to which host memory that is kept for it is charged.
+    host: MemoryBudget,
 }
 
 impl Default for LazyGpu {
@@ -65,6 +69,7 @@ impl LazyGpu {
             retry,
             memory: u64::MAX,
             speeds: None,
+            host: MemoryBudget::unlimited(),
         }
     }
 
@@ -79,6 +84,13 @@ impl LazyGpu {
     #[must_use]
     pub fn with_memory(mut self, bytes: u64) -> Self {
         self.memory = bytes;
+        self
+    }
+
+    /// The same device with the host memory that is kept for it charged to this budget.
+    #[must_use]
+    pub fn charged_to(mut self, host: &MemoryBudget) -> Self {
+        self.host = host.clone();
         self
     }
 
@@ -132,7 +144,14 @@ impl LazyGpu {
             return known;
         }
         let opened = (self.open)().map(|b| {
-            let gpu = GpuExecutor::limited(b, self.memory, IDLE);
+            let ring = RingOptions {
+                budget: self.host.clone(),
+                ..RingOptions::default()
+            };
+            let device = Device::with_ring(b, self.memory, ring);
+            // Without it, uploads make what they need, or fail themselves.
+            let _ = device.prepare();
+            let gpu = GpuExecutor::on(device, IDLE);
             Arc::new(match &self.speeds {
                 Some(speeds) => gpu.with_calibration(speeds.clone()),
                 None => gpu,

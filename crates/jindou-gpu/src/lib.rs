@@ -23,6 +23,7 @@ mod execute;
 mod executor;
 pub mod faults;
 mod fleet;
+mod groups;
 pub mod index;
 mod lazy;
 mod pages;
@@ -38,6 +39,7 @@ pub mod reference;
 pub mod replay;
 mod resident;
 mod results;
+mod ring;
 mod run;
 #[cfg(feature = "shim")]
 pub mod shim;
@@ -59,6 +61,8 @@ pub use lazy::{LazyGpu, Opener};
 pub use pages::{PagingOptions, Transfers};
 pub use profile::{GpuProfile, GpuStep, KernelUse};
 pub use resident::ResidentSegment;
+pub use ring::RingOptions;
+pub use steps::ReduceOptions;
 
 use std::sync::Arc;
 

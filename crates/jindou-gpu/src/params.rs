@@ -8,6 +8,8 @@ use bytemuck::{Pod, Zeroable};
 pub const TILE: u64 = 2048;
 /// Units per block of kernels that make rows of lists: 256 threads with four each.
 pub const STRIP_TILE: u64 = 1024;
+/// Rows per block of the kernel that cuts lists: 256 threads with two each.
+pub const CUT_TILE: u64 = 512;
 /// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
 /// Most lists of an intersection.
@@ -18,6 +20,10 @@ pub const FINDER_SETS: u32 = 4;
 pub const MAX_RUNS: usize = 16;
 /// Number of ids in a page of [`RanksParams`], as a power of two.
 pub const RANK_SHIFT: u32 = 10;
+/// Most columns of the combinations that a GROUP BY counts.
+pub const MAX_GROUP: usize = 3;
+/// Most columns of which it only matters whether they are bound.
+pub const MAX_TESTED: usize = 4;
 /// Stands for no page, and for no rank.
 pub const NO_KEY: u32 = u32::MAX;
 
@@ -247,7 +253,6 @@ pub struct MeasureParams {
     pub lists: u32,
     pub segment: SegmentParams,
     pub anchor: OperandParams,
-    pub clip: Clip,
     pub starts: u64,
     pub prefix: u64,
     pub total: u64,
@@ -391,4 +396,83 @@ pub struct ChecksumParams {
     pub rows: u32,
     pub width: u32,
     pub columns: [u64; MAX_COLUMNS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupColumnParams {
+    pub operand: OperandParams,
+    pub first: u32,
+    pub dense: u32,
+    pub first_tail: u32,
+    pub tail: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct TestedParams {
+    pub columns: [u64; MAX_TESTED],
+    pub count: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupAddParams {
+    pub by: [GroupColumnParams; MAX_GROUP],
+    pub tested: TestedParams,
+    pub prefix: u64,
+    pub counts: u64,
+    pub missed: u64,
+    pub rows: u32,
+    pub columns: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupSlotsParams {
+    pub left: OperandParams,
+    pub right: OperandParams,
+    pub tested: TestedParams,
+    pub keys: u64,
+    pub out: u64,
+    pub full: u64,
+    pub rows: u32,
+    pub log_slots: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupRowsParams {
+    pub counts: u64,
+    pub counter: u64,
+    pub number: u64,
+    pub low: u64,
+    pub high: u64,
+    pub begin: u32,
+    pub rows: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupKeysParams {
+    pub keys: u64,
+    pub slots: u64,
+    pub left: u64,
+    pub right: u64,
+    pub rows: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupIdsParams {
+    pub by: [GroupColumnParams; MAX_GROUP],
+    pub numbers: u64,
+    pub out: [u64; MAX_GROUP],
+    pub tested: [u64; MAX_TESTED],
+    pub rows: u32,
+    pub columns: u32,
+    pub tests: u32,
+    pub pad: u32,
 }

@@ -37,7 +37,9 @@ impl GpuExecutor {
             epoch: snapshot.identity().epoch,
             is_there: &|(p, d)| self.cache().has(snapshot, p, d),
         };
-        Some(model.predict(&work, Shape::of_plan(plan, snapshot), threads, now))
+        let mut p = model.predict(&work, Shape::of_plan(plan, snapshot), threads, now);
+        p.waits = self.turns.waits();
+        Some(p)
     }
 
     /// Decides about a plan that will run now. Segments whose transfer pays over the expected runs begin to come in the
@@ -87,7 +89,8 @@ impl GpuExecutor {
             return;
         };
         let side = if there { Side::Gpu } else { Side::Cpu };
-        model.ran(p, side, elapsed.as_secs_f64(), rows);
+        let is_shared = self.turns.waits() != p.waits;
+        model.ran(p, side, elapsed.as_secs_f64(), rows, is_shared);
         if model.is_due() {
             let gpu = Arc::clone(self);
             in_background("gpu-runs", move || {

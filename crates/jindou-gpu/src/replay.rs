@@ -1,7 +1,8 @@
 //! Recorded runs, and what would have been predicted and chosen before each: `tests/recorded/` has those of an H200.
 //!
 //! A line of a file of records is a JSON object: `{"work": …}` for the work of a query at a scale, `{"ms": …}` for a run
-//! of it. Others are words.
+//! of it. Others are words. A run has `"takers"`, the threads that took the rows of the device, unless it was one: so it
+//! was when the H200's were recorded, and they are predicted as that.
 
 use crate::cost::{Calibration, Chooser, PlanWork, RowsUse};
 use jindou_plan::LIGHT_COST;
@@ -32,6 +33,8 @@ pub struct RecordedRun {
     pub ms: f64,
     /// The query's rows.
     pub gave: u64,
+    /// Threads that took the rows of the device.
+    pub takers: usize,
 }
 
 /// Recorded runs, and the work of their queries.
@@ -114,6 +117,10 @@ impl RecordedRun {
             rows: rows_use(v.get("rows")?.as_str()?)?,
             ms: v.get("ms")?.as_f64().filter(|ms| *ms > 0.0)?,
             gave: v.get("gave")?.as_u64()?,
+            takers: match v.get("takers") {
+                Some(n) => n.as_u64()?.try_into().ok()?,
+                None => 1,
+            },
         })
     }
 
@@ -152,8 +159,14 @@ impl Records {
         Ok(out)
     }
 
-    /// The work of a run.
+    /// The work of a run, as it was done then.
     fn work(&self, run: &RecordedRun) -> Option<PlanWork> {
+        Some(self.work_of(run)?.taken_by(run.takers))
+    }
+
+    /// The work of a run, as it would be done now.
+    #[must_use]
+    pub fn work_of(&self, run: &RecordedRun) -> Option<PlanWork> {
         let of = |w: &&(String, u32, PlanWork)| w.0 == run.query && w.1 == run.universities;
         Some(self.works.iter().find(of)?.2.with_use(run.rows))
     }

@@ -120,14 +120,12 @@ impl Arrays {
         let table = packed.add_bytes(described.table);
         let keys = packed.add(described.keys);
         let offsets = packed.add(described.offsets);
-        let index = packed.finish(device)?;
+        let mut ids = Packer::default();
+        ids.add(segment.neighbours);
+        let [index, buffer] = Packer::finish_all(device, [packed, ids])?;
         p.table = table.in_buffer(index.as_ref());
         p.keys = keys.in_buffer(index.as_ref());
         p.offsets = offsets.in_buffer(index.as_ref());
-        let buffer = match segment.neighbours {
-            [] => None,
-            ids => Some(DeviceBuffer::with(device, ids)?),
-        };
         let neighbours = Neighbours {
             buffer,
             room: 0,
@@ -450,8 +448,22 @@ impl ResidentSegment {
         Ok((Arc::clone(b), *n))
     }
 
+    /// The keys that have a neighbour, and their number: [`Self::patched_keys`], or without a patch none, since they are
+    /// [`Self::base_keys`].
+    pub(crate) fn live_keys(
+        &self,
+        device: &Arc<Device>,
+        segment: &Segment<'_>,
+    ) -> Result<(Option<Arc<DeviceBuffer>>, u32)> {
+        if self.is_plain() {
+            return Ok((None, self.params.key_count));
+        }
+        let (keys, count) = self.patched_keys(device, segment)?;
+        Ok((Some(keys), count))
+    }
+
     /// Writes the keys of the segment without its patch to `out`, which has room for them.
-    fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
+    pub(crate) fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
         let rows = self.params.key_count;
         let mut p = params::StartKeysParams {
             segment: self.params,
@@ -542,16 +554,4 @@ pub(crate) fn alone<'a>(view: &Edges<'a>, scope: GraphScope<'_>) -> Result<Segme
     segment
         .filter(|_| matches!(scope, GraphScope::Default | GraphScope::Union))
         .ok_or_else(|| Error::Unsupported("named graphs on the GPU".into()))
-}
-
-/// Appends the keys that have a neighbour in a view that is answered by one segment. O(keys).
-pub(crate) fn live_keys(view: &Edges<'_>, scope: GraphScope<'_>, keys: &mut Vec<u32>) {
-    let mut all = Vec::new();
-    view.candidate_keys(scope, &mut all);
-    let mut scratch = Vec::new();
-    all.retain(|&k| {
-        let touched = view.patch().is_some_and(|p| p.is_dirty(k));
-        !touched || !view.read(k, scope, &mut scratch).is_empty()
-    });
-    keys.append(&mut all);
 }

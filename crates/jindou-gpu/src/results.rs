@@ -1,92 +1,135 @@
-//! Results on their way from the device to the sink.
+//! Results on their way from the device to the sink: blocks of rows in pinned memory, which the sink may keep for a while
+//! and have several threads take. A block's memory goes back to the device's pool with the block.
 
 use crate::buffer::HostBuffer;
 use crate::device::Device;
 use crate::execute::RowSink;
 use crate::table::DeviceTable;
 use crate::turns::DeviceTurn;
+use jindou_engine::{RowBlock, Sink};
 use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Rows that are copied back at a time.
-const RESULT_ROWS: usize = 1 << 18;
+/// Most and least rows of a block: so many that its copies are short next to its bytes, so few that several of them stay
+/// in the processor's caches.
+const MOST_ROWS: usize = 1 << 16;
+const LEAST_ROWS: usize = 1 << 12;
+/// Most bytes of a block, unless it has the least rows.
+const MOST_BYTES: usize = 1 << 20;
+/// Blocks that each thread should have of a table, so that all are done at about the same time.
+const BLOCKS_A_THREAD: usize = 8;
 
-/// The path of result rows to the sink: while the sink takes one part, the next is copied.
-#[derive(Default)]
-pub(crate) struct Results {
-    buffers: [Option<HostBuffer>; 2],
-    /// Rows that a buffer holds.
-    room: usize,
+/// The consumer of result rows.
+pub(crate) enum RowsOut<'a> {
+    /// Gets each block before the next one is given.
+    Each(&'a mut RowSink<'a>),
+    /// May keep some blocks, and passes them to this many threads.
+    Blocks(&'a mut dyn Sink, usize),
 }
 
-impl Results {
-    /// Copies all rows of a table back, part by part, and passes them to the sink.
-    pub fn hand_out(
-        &mut self,
-        device: &Arc<Device>,
-        table: &DeviceTable,
-        slots: &[Slot],
-        turn: &mut DeviceTurn,
-        sink: &mut RowSink<'_>,
-    ) -> Result<()> {
-        let total = table.rows as usize;
-        let wanted = RESULT_ROWS.min(total.next_power_of_two().max(1024));
-        if self.room < wanted {
-            (self.room, self.buffers) = (wanted, [None, None]);
-        }
-        let room = self.room;
-        // Buffer and rows of the part that is in transit.
-        let mut under_way: Option<(usize, usize)> = None;
-        for (number, from) in (0..total).step_by(room).enumerate() {
-            turn.cancel().check()?;
-            let n = room.min(total - from);
-            let buffer = match &mut self.buffers[number % 2] {
-                Some(b) => b,
-                none => none.insert(HostBuffer::new(device, room * slots.len().max(1) * 4)?),
-            };
-            let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
-            for (&slot, out) in slots.iter().zip(words.chunks_mut(room)) {
-                if table.column(slot).is_none() {
-                    out[..n].fill(0);
-                }
+impl RowsOut<'_> {
+    /// Rows of a block of a table of this many rows and columns.
+    fn block(&self, rows: usize, width: usize) -> usize {
+        let shared = match self {
+            Self::Each(_) => 1,
+            Self::Blocks(_, threads) => BLOCKS_A_THREAD * (*threads).max(1),
+        };
+        let within = MOST_BYTES / (4 * width.max(1));
+        let most = (1 << within.max(1).ilog2()).clamp(LEAST_ROWS, MOST_ROWS);
+        (rows / shared).next_power_of_two().clamp(LEAST_ROWS, most)
+    }
+
+    fn give(&mut self, rows: PinnedRows) -> Result<()> {
+        match self {
+            Self::Each(sink) => {
+                let columns: Vec<&[u32]> = (0..rows.width).map(|at| rows.column(at)).collect();
+                sink(&columns, rows.rows)
             }
-            for (i, &slot) in slots.iter().enumerate() {
-                if let Some(c) = table.column(slot) {
-                    // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
-                    // for, or is freed after it.
-                    unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, n * 4)? };
-                }
-            }
-            buffer.queued()?;
-            if let Some(part) = under_way.replace((number % 2, n)) {
-                self.give(part, slots.len(), turn, sink)?;
-            }
-        }
-        match under_way {
-            Some(part) => self.give(part, slots.len(), turn, sink),
-            None => Ok(()),
+            Self::Blocks(sink, _) => sink.block(Box::new(rows)),
         }
     }
 
-    fn give(
-        &mut self,
-        (buffer, n): (usize, usize),
-        width: usize,
-        turn: &mut DeviceTurn,
-        sink: &mut RowSink<'_>,
-    ) -> Result<()> {
-        let Some(buffer) = &mut self.buffers[buffer] else {
-            return Ok(());
-        };
-        buffer.wait(turn.cancel())?;
-        let words: &[u32] = bytemuck::cast_slice(buffer.bytes());
-        let columns: Vec<&[u32]> = words
-            .chunks(self.room)
-            .take(width)
-            .map(|c| &c[..n])
-            .collect();
-        // A slow reader does not keep others from the device.
-        turn.aside(|| sink(&columns, n))
+    /// Gives rows without columns.
+    pub fn bare(&mut self, rows: usize) -> Result<()> {
+        match self {
+            Self::Each(sink) => sink(&[], rows),
+            Self::Blocks(sink, _) => sink.batch(&[], rows),
+        }
     }
+}
+
+/// Rows in pinned memory: columns one after the other, each with room for the same number of rows.
+struct PinnedRows {
+    buffer: HostBuffer,
+    room: usize,
+    rows: usize,
+    width: usize,
+}
+
+impl RowBlock for PinnedRows {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn column(&self, at: usize) -> &[u32] {
+        let words: &[u32] = bytemuck::cast_slice(self.buffer.bytes());
+        let from = at * self.room;
+        words.get(from..from + self.rows).unwrap_or(&[])
+    }
+}
+
+/// Copies all rows of a table back, block by block, and passes them on: while one is passed on, the next is copied.
+pub(crate) fn hand_out(
+    device: &Arc<Device>,
+    table: &DeviceTable,
+    slots: &[Slot],
+    turn: &mut DeviceTurn,
+    out: &mut RowsOut<'_>,
+) -> Result<()> {
+    let total = table.rows as usize;
+    let room = out.block(total, slots.len());
+    let mut under_way: Option<PinnedRows> = None;
+    for from in (0..total).step_by(room) {
+        turn.cancel().check()?;
+        let rows = room.min(total - from);
+        let mut buffer = HostBuffer::new(device, room * slots.len().max(1) * 4)?;
+        let words: &mut [u32] = bytemuck::cast_slice_mut(buffer.bytes_mut());
+        for (&slot, out) in slots.iter().zip(words.chunks_mut(room)) {
+            if table.column(slot).is_none() {
+                out[..rows].fill(0);
+            }
+        }
+        for (i, &slot) in slots.iter().enumerate() {
+            if let Some(c) = table.column(slot) {
+                // SAFETY: the column holds `total` ids, of which these are a part; it lives until the copy is waited
+                // for, or is freed after it.
+                unsafe { buffer.download(i * room * 4, c.at + from as u64 * 4, rows * 4)? };
+            }
+        }
+        buffer.queued()?;
+        let next = PinnedRows {
+            buffer,
+            room,
+            rows,
+            width: slots.len(),
+        };
+        if let Some(block) = under_way.replace(next) {
+            give(block, turn, out)?;
+        }
+    }
+    match under_way {
+        Some(block) => give(block, turn, out),
+        None => Ok(()),
+    }
+}
+
+fn give(mut block: PinnedRows, turn: &mut DeviceTurn, out: &mut RowsOut<'_>) -> Result<()> {
+    block.buffer.wait(turn.cancel())?;
+    // A slow reader does not keep others from the device.
+    turn.aside(|| out.give(block))
 }

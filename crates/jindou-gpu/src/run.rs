@@ -9,7 +9,8 @@ use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
-use crate::results::Results;
+use crate::results::hand_out;
+use crate::steps::GroupState;
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -42,12 +43,13 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub frames: Vec<OuterFrame>,
     /// Sets of ids that steps fill.
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
+    /// The counters of a GROUP BY.
+    pub groups: Option<GroupState<'a>>,
     /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
     /// that few are made in vain.
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
-    pub results: Results,
     /// Address of the checksum, if there is to be one.
     pub sum: Option<u64>,
     pub rows: u64,
@@ -139,7 +141,7 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn to_end(&mut self) -> Result<(Option<Error>, Option<u64>)> {
         let outcome = match self.is_full() {
             true => Ok(()),
-            false => self.start(),
+            false => self.start().and_then(|()| self.end_groups()),
         };
         let closed = match outcome {
             Ok(()) => None,
@@ -153,6 +155,14 @@ impl ProgramRun<'_, '_, '_> {
             None => None,
         };
         Ok((closed, checksum))
+    }
+
+    /// Delivers the groups, of rows that are as many as was expected.
+    fn end_groups(&mut self) -> Result<()> {
+        if self.groups.is_some() && self.has_pending() {
+            self.learn()?;
+        }
+        self.finish_groups()
     }
 
     fn start(&mut self) -> Result<()> {
@@ -196,14 +206,17 @@ impl ProgramRun<'_, '_, '_> {
         self.cancel.check()?;
         self.turn.pass()?;
         let Some(step) = self.steps.get(k) else {
-            let is_wanted = matches!(self.output, ResultUse::Rows(_));
+            let is_wanted = self.output.leaves();
             let table = self.before_step(table, is_wanted)?;
             self.queue.at_step(k);
             self.received(k, &table);
             self.made(k, &table);
             return self.emit(&table);
         };
-        let is_wanted = !takes_bounds(&step.work) || self.ends_part(k) || self.multiplies(k, step);
+        let is_wanted = !takes_bounds(&step.work)
+            || self.ends_part(k)
+            || self.multiplies(k, step)
+            || self.is_grouped(k);
         let table = self.before_step(table, is_wanted)?;
         if table.rows == 0 {
             return Ok(());
@@ -211,6 +224,12 @@ impl ProgramRun<'_, '_, '_> {
         self.queue.at_step(k);
         self.page_in(k)?;
         match self.sought(k, step, &table) {
+            Ok(false) => {}
+            Ok(true) => return Ok(()),
+            Err(StepStop::Error(e)) => return Err(e),
+            Err(StepStop::TooLarge) => return self.smaller(k, table),
+        }
+        match self.grouped(k, step, &table) {
             Ok(false) => {}
             Ok(true) => return Ok(()),
             Err(StepStop::Error(e)) => return Err(e),
@@ -280,6 +299,13 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
+            StepWork::Group { .. } => match self.count_groups(&table, 0) {
+                Ok(()) => {
+                    self.queue.rows(u64::from(table.rows), 0);
+                    return Ok(());
+                }
+                Err(stop) => Err(stop),
+            },
             StepWork::Start { .. } => Err(StepStop::Error(Error::Internal(
                 "a start in the middle of a plan".into(),
             ))),
@@ -379,7 +405,7 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
             ResultUse::Count => true,
-            ResultUse::Rows(_) => self.output_slots.is_empty(),
+            ResultUse::Rows(_) | ResultUse::Blocks(..) => self.output_slots.is_empty(),
             ResultUse::Checksum => false,
         }
     }
@@ -424,25 +450,25 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     fn give_bare(&mut self, rows: u64) -> Result<()> {
-        if self.has_pending() && matches!(self.output, ResultUse::Rows(_)) {
+        if self.has_pending() && self.output.leaves() {
             self.learn()?;
         }
         self.rows += rows;
-        match &mut self.output {
-            ResultUse::Rows(sink) if rows > 0 => {
+        match self.output.rows_out() {
+            Some(mut out) if rows > 0 => {
                 let rows = usize::try_from(rows)
                     .map_err(|_| Error::limit(Resource::Device, "a result this long"))?;
-                self.turn.aside(|| sink(&[], rows))
+                self.turn.aside(|| out.bare(rows))
             }
             _ => Ok(()),
         }
     }
 
-    fn emit(&mut self, table: &DeviceTable) -> Result<()> {
+    pub(crate) fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
         }
-        if self.has_pending() && matches!(self.output, ResultUse::Rows(_)) {
+        if self.has_pending() && self.output.leaves() {
             // What was expected must have come true before rows leave.
             self.learn()?;
         }
@@ -490,10 +516,9 @@ impl ProgramRun<'_, '_, '_> {
             // after the work.
             return unsafe { self.launch_over(Kernel::Checksum, table, &p, (bytes, 0.0)) };
         }
-        if let ResultUse::Rows(sink) = &mut self.output {
-            let device = &self.queue.device;
-            let slots = self.output_slots;
-            return self.results.hand_out(device, table, slots, self.turn, sink);
+        if let Some(mut out) = self.output.rows_out() {
+            let (device, slots) = (&self.queue.device, self.output_slots);
+            return hand_out(device, table, slots, self.turn, &mut out);
         }
         Ok(())
     }

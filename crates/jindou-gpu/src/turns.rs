@@ -26,6 +26,8 @@ struct TurnState {
     /// Numbers of the waiting queries, and the next number.
     line: VecDeque<u64>,
     next: u64,
+    /// How often a query waited in line.
+    waits: u64,
     /// Time when the last query ended.
     ended: Option<Instant>,
     /// True while a thread waits to trim memory.
@@ -75,6 +77,11 @@ impl Turns {
     /// Number of queries that run or wait.
     pub fn queries(&self) -> u64 {
         self.state().running
+    }
+
+    /// How often a query has waited in line so far. Unchanged during a run, the run had the device to itself.
+    pub fn waits(&self) -> u64 {
+        self.state().waits
     }
 
     /// [`Self::queries`], at least 1.
@@ -134,6 +141,7 @@ impl DeviceTurn {
         let began = Instant::now();
         let me = state.next;
         state.next += 1;
+        state.waits += 1;
         state.line.push_back(me);
         loop {
             if !state.held && state.line.front() == Some(&me) {

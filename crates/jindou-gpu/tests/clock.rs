@@ -214,8 +214,11 @@ fn triangles(snapshot: &Snapshot, universities: u32, whole: bool) {
         assert_eq!(waits, 1, "{calls:?}");
         assert!(!whole || walked as f64 * times[1] * 1.25 < 4e6, "{walked}");
         println!("    {walked} are walked");
-        // All of L1's lists are cut, and those of L7 that are long or come in order.
-        assert!(!whole || name != "L1" || walked == inside, "{walked}");
+        // Those lists are cut that are long or come in order, but not those that are much longer than others.
+        assert!(
+            !whole || name != "L1" || walked <= inside * 11 / 10,
+            "{walked}"
+        );
         let here = figures.seconds(&calls);
         let there = figures.seconds(&scaled(&calls, times));
         println!(

@@ -6,7 +6,7 @@ mod common;
 use common::{edited, native, ring, rows_here, rows_on};
 use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, GpuExecutor, GpuOptions};
+use jindou_gpu::{Backend, Device, GpuExecutor, GpuOptions, RingOptions};
 use jindou_model::{CancelToken, Error};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -35,17 +35,32 @@ fn nothing_is_left(shim: &Shim, case: &str) {
 
 #[test]
 fn a_fault_at_any_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
-    faults_at_calls(3);
+    faults_at_calls(3, &|backend| GpuExecutor::new(backend));
+}
+
+/// Segments come through a ring of six small pieces that three threads fill, so that which call is a fault's differs
+/// from run to run.
+#[test]
+fn a_fault_while_threads_fill_the_ring_gives_an_error_or_the_right_rows() {
+    faults_at_calls(5, &|backend| {
+        let ring = RingOptions {
+            threads: 3,
+            piece: 256,
+            ..RingOptions::default()
+        };
+        let device = Device::with_ring(backend, u64::MAX, ring);
+        GpuExecutor::on(device, Duration::from_secs(60))
+    });
 }
 
 #[test]
 #[ignore = "half a minute: every call"]
 fn a_fault_at_each_call_gives_an_error_or_the_right_rows_and_leaves_nothing() {
-    faults_at_calls(1);
+    faults_at_calls(1, &|backend| GpuExecutor::new(backend));
 }
 
 /// Runs whose device fails at one call of `step`, in each way that there is.
-fn faults_at_calls(step: usize) {
+fn faults_at_calls(step: usize, open: &dyn Fn(Arc<dyn Backend>) -> GpuExecutor) {
     let (_folder, base) = ring(40, 3);
     let patched = edited(&base, &[(3, "p", 30, true), (4, "q", 11, false)]);
     let (mut runs, mut failed) = (0, 0);
@@ -65,7 +80,7 @@ fn faults_at_calls(step: usize) {
         let calls = {
             let shim = shim();
             let whole = Arc::new(DeviceFaults::new(shim.clone(), DeviceFault::Error, 0));
-            let gpu = GpuExecutor::new(whole.clone());
+            let gpu = open(whole.clone());
             assert_eq!(rows_on(&gpu, &plan, snapshot, &options).unwrap(), want);
             whole.calls()
         };
@@ -75,7 +90,7 @@ fn faults_at_calls(step: usize) {
                 let case = format!("{text}: {fault:?} at call {at} of {calls}");
                 let shim = shim();
                 let broken = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
-                let gpu = GpuExecutor::new(broken.clone());
+                let gpu = open(broken.clone());
                 runs += 1;
                 match rows_on(&gpu, &plan, snapshot, &options) {
                     Ok(rows) => assert_eq!(rows, want, "{case}"),
@@ -90,8 +105,11 @@ fn faults_at_calls(step: usize) {
                         );
                     }
                 }
+                // Threads that wait ask a varying number of times.
+                let came = broken.calls() >= at;
+                broken.arm(0);
                 match gpu.failure() {
-                    None if fault != DeviceFault::Hang => {
+                    None if fault != DeviceFault::Hang || !came => {
                         let again = rows_on(&gpu, &plan, snapshot, &options);
                         assert_eq!(again.unwrap(), want, "{case}, the next time");
                     }

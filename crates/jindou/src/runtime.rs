@@ -75,16 +75,19 @@ impl RuntimeBuilder {
     /// Creates the runtime. Threads are started and devices opened on first use.
     #[must_use]
     pub fn build(self) -> Runtime {
-        self.with(Devices::limited(self.gpu_memory.unwrap_or(u64::MAX)))
+        let gpu_memory = self.gpu_memory.unwrap_or(u64::MAX);
+        self.with(|host| Devices::limited(gpu_memory, host))
     }
 
-    fn with(self, devices: Devices) -> Runtime {
+    fn with(self, devices: impl FnOnce(&MemoryBudget) -> Devices) -> Runtime {
         let standard = LoadOptions::on(Machine::read());
         let threads = self.threads.unwrap_or(standard.threads);
         let workers = Workers::new(threads);
+        let memory = MemoryBudget::new(self.memory.unwrap_or(standard.memory / 4 * 3));
         Runtime {
             inner: Arc::new(RuntimeState {
-                memory: MemoryBudget::new(self.memory.unwrap_or(standard.memory / 4 * 3)),
+                devices: devices(&memory),
+                memory,
                 load: match self.memory {
                     Some(memory) => standard.with_memory(memory),
                     None => standard,
@@ -92,7 +95,6 @@ impl RuntimeBuilder {
                 .with_threads(threads),
                 pool: Arc::new(workers.clone()),
                 workers,
-                devices,
             }),
         }
     }
@@ -167,7 +169,7 @@ impl Runtime {
 
     #[cfg(all(test, feature = "gpu"))]
     pub(crate) fn with_devices(devices: Devices) -> Self {
-        Self::builder().with(devices)
+        Self::builder().with(|_| devices)
     }
 
     pub(crate) fn pool(&self) -> &Arc<dyn WorkerPool> {

@@ -1,17 +1,17 @@
 //! Plans that another executor is asked to run first, as a whole or at least their first steps. If it cannot, or fails,
 //! this CPU runs them from the start, and no row is delivered twice.
 
-use super::held::HeldRows;
 use super::{Offload, execute_on};
 use crate::execute::{drive, execute};
-use crate::executor::{Executor, ShardWork};
+use crate::executor::{Executor, RowBlock, ShardWork};
 use crate::options::{ExecOptions, Profile};
-use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed};
+use crate::sink::{ChecksumSink, ParallelSink, Sink, SinkFactory, Streaming, Summed, WorkerSink};
 use crate::terms::QueryTerms;
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
 use jindou_plan::Plan;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The executor that a plan is for.
 #[derive(Clone, Default)]
@@ -66,8 +66,7 @@ pub struct ExecutionOutcome {
 }
 
 impl Execution<'_> {
-    /// Runs the plan with one sink per worker, made by `sinks`. Rows of another executor, and those whose order
-    /// matters, come from one worker.
+    /// Runs the plan with one sink per worker, made by `sinks`. Rows whose order matters come from one worker.
     ///
     /// # Errors
     /// As [`execute`]; [`Error::Gpu`], in one sentence, where another executor was demanded and failed.
@@ -109,7 +108,8 @@ impl Execution<'_> {
             // Its first steps there, the rest here.
             Err(Error::Unsupported(_)) => {
                 let mut sum = ChecksumSink::default();
-                self.begin_there(other, &mut sum)?;
+                let (plan, snapshot) = (self.plan, self.snapshot);
+                execute_on(plan, snapshot, self.options, self.terms, other, &mut sum)?;
                 Ok(sum)
             }
             done => done,
@@ -123,7 +123,7 @@ impl Execution<'_> {
         sinks: &dyn SinkFactory,
     ) -> Result<ExecutionOutcome> {
         let (plan, snapshot) = (self.plan, self.snapshot);
-        let offload = match Offload::for_plan(plan, snapshot, self.options, shards) {
+        let offload = match Offload::for_plan(plan, snapshot, self.options, shards, false) {
             Ok(offload) => Some(offload),
             Err(Error::Unsupported(_)) => None,
             Err(e) => return Err(e),
@@ -139,40 +139,34 @@ impl Execution<'_> {
     }
 
     fn rows(&self, sinks: &dyn SinkFactory) -> Result<ExecutionOutcome> {
-        let why = match self.executor {
-            ExecutorChoice::Here => None,
+        let (other, hold) = match self.executor {
+            ExecutorChoice::Here => (None, false),
             ExecutorChoice::Shards(shards) => return self.at_shards(&**shards, sinks),
-            ExecutorChoice::Rather(other) => {
-                // Nothing is delivered before the executor is done, so that the CPU can begin from the start.
-                let mut held = HeldRows::new(self.plan.output.len(), &self.options.memory);
-                match self.settle(self.rows_there(&**other, &mut held))? {
-                    Ok(ran) => {
-                        let mut sink = sinks.worker();
-                        held.give(&self.options.cancel, &mut *sink)?;
-                        sink.done()?;
-                        return Ok(ran);
-                    }
-                    Err(why) => Some(why),
-                }
-            }
-            ExecutorChoice::Demanded(other) => {
-                let mut sink = FailureCheck {
-                    sink: sinks.worker(),
-                    refused: false,
-                };
-                match self.rows_there(&**other, &mut sink) {
-                    // Nothing else needs to produce rows that are not taken.
-                    Err(e) if sink.refused => return Err(e),
-                    done => match self.settle(done)? {
-                        Ok(ran) => {
-                            sink.sink.done()?;
-                            return Ok(ran);
-                        }
-                        Err(why) => Some(why),
-                    },
-                }
-            }
+            // Nothing is delivered before the executor is done with its rows, so that the CPU can begin from the start.
+            ExecutorChoice::Rather(other) => (Some(other), true),
+            ExecutorChoice::Demanded(other) => (Some(other), false),
         };
+        let mut why = None;
+        if let Some(other) = other {
+            let watched = Watched {
+                sinks,
+                has_rows: AtomicBool::new(false),
+                refused: AtomicBool::new(false),
+            };
+            match self.rows_there(&**other, hold, &watched) {
+                // Nothing else needs to produce rows that are not taken.
+                Err(e) if watched.refused.load(Ordering::Relaxed) => return Err(e),
+                // Once rows are delivered, the CPU cannot begin from the start. The executor is done by then, unless it
+                // was demanded.
+                Err(e) if watched.has_rows() && (hold || matches!(e, Error::Unsupported(_))) => {
+                    return Err(e);
+                }
+                done => match self.settle(done)? {
+                    Ok(ran) => return Ok(ran),
+                    Err(reason) => why = Some(reason),
+                },
+            }
+        }
         let (plan, snapshot) = (self.plan, self.snapshot);
         let profile = drive(plan, snapshot, self.options, self.terms, sinks, None)?;
         Ok(ExecutionOutcome {
@@ -183,29 +177,34 @@ impl Execution<'_> {
         })
     }
 
-    /// Runs the whole plan, or its first steps, on the other executor.
+    /// Runs the whole plan, or its first steps, on the other executor; its rows are held until it is done, or not.
     ///
     /// # Errors
     /// `Unsupported` before the first row, where the other executor runs no part of it; otherwise its own or the
     /// sink's.
-    fn rows_there(&self, other: &dyn Executor, sink: &mut dyn Sink) -> Result<ExecutionOutcome> {
+    fn rows_there(
+        &self,
+        other: &dyn Executor,
+        hold: bool,
+        sinks: &Watched<'_>,
+    ) -> Result<ExecutionOutcome> {
+        let (plan, snapshot, options) = (self.plan, self.snapshot, self.options);
+        let drive = |offload: &Offload<'_>| {
+            drive(plan, snapshot, options, self.terms, sinks, Some(offload))
+        };
         // One row is enough for an ASK; the operators here take care of that.
-        if !self.plan.is_ask() {
-            match other.whole(self.plan, self.snapshot, self.options, sink) {
-                Err(Error::Unsupported(_)) => {}
-                done => return done,
+        if !plan.is_ask() {
+            let offload = Offload::whole(options, other, hold);
+            match drive(&offload) {
+                Err(Error::Unsupported(_)) if !sinks.has_rows() => {}
+                done => return done.map(|profile| offload.ran(profile)),
             }
         }
-        let profile = self.begin_there(other, sink)?;
+        let offload = Offload::for_plan(plan, snapshot, options, other, hold)?;
         Ok(ExecutionOutcome {
-            profile,
+            profile: drive(&offload)?,
             ..ExecutionOutcome::default()
         })
-    }
-
-    fn begin_there(&self, other: &dyn Executor, sink: &mut dyn Sink) -> Result<Profile> {
-        let (plan, snapshot) = (self.plan, self.snapshot);
-        execute_on(plan, snapshot, self.options, self.terms, other, sink)
     }
 
     /// Decides what follows an attempt on another executor that delivered nothing: its outcome, the reason why this CPU
@@ -229,16 +228,53 @@ impl Execution<'_> {
     }
 }
 
-/// A sink that records whether it failed for its own reasons.
-struct FailureCheck<S> {
-    sink: S,
-    refused: bool,
+/// Sinks that record whether rows were delivered, and whether one failed for its own reasons.
+struct Watched<'s> {
+    sinks: &'s dyn SinkFactory,
+    has_rows: AtomicBool,
+    refused: AtomicBool,
 }
 
-impl<S: std::ops::DerefMut<Target: Sink> + Send> Sink for FailureCheck<S> {
+impl Watched<'_> {
+    fn has_rows(&self) -> bool {
+        self.has_rows.load(Ordering::Relaxed)
+    }
+
+    fn unless_refused(&self, taken: Result<()>) -> Result<()> {
+        taken.inspect_err(|_| self.refused.store(true, Ordering::Relaxed))
+    }
+}
+
+impl SinkFactory for Watched<'_> {
+    fn worker<'s>(&'s self) -> Box<dyn WorkerSink + 's> {
+        Box::new(WatchedSink {
+            all: self,
+            sink: self.sinks.worker(),
+        })
+    }
+}
+
+/// One worker's sink.
+struct WatchedSink<'s> {
+    all: &'s Watched<'s>,
+    sink: Box<dyn WorkerSink + 's>,
+}
+
+impl Sink for WatchedSink<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        let taken = self.sink.batch(columns, rows);
-        self.refused |= taken.is_err();
-        taken
+        self.all.has_rows.store(true, Ordering::Relaxed);
+        self.all.unless_refused(self.sink.batch(columns, rows))
+    }
+
+    fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
+        self.all.has_rows.store(true, Ordering::Relaxed);
+        self.all.unless_refused(self.sink.block(rows))
+    }
+}
+
+impl WorkerSink for WatchedSink<'_> {
+    fn done(self: Box<Self>) -> Result<()> {
+        let Self { all, sink } = *self;
+        all.unless_refused(sink.done())
     }
 }

@@ -1,20 +1,23 @@
-//! Explorations whose first steps another executor runs: a GPU, another server. Its rows are held here and go on
-//! through the other steps and the operators.
+//! Plans, and explorations whose first steps, another executor runs: a GPU, another server. Its rows go on through the
+//! other steps and the operators here, by all threads, while it makes further ones; or they are all held first, where the
+//! CPU must be able to begin from the start if it fails.
 
 mod fall_back;
-mod held;
+mod stream;
 
 pub use fall_back::{Execution, ExecutionOutcome, ExecutorChoice};
+pub(crate) use stream::{StreamWork, Streamed};
 
 use crate::batch::{Batch, View};
+use crate::compile::{Leaf, LeafSource, Pipe, StageInput};
 use crate::execute::Exec;
 use crate::executor::{
-    Executor, Needs, OperatorTask, PulledRows, Repeats, ShardWork, Task, Top, columns_after,
+    Executor, GroupedRows, Needs, OperatorTask, PulledRows, Repeats, RowBlock, ShardWork, Task,
+    Top, columns_after,
 };
 use crate::explore::{Halt, QueryContext};
-use crate::operators::StageStats;
+use crate::operators::{PipelineEnd, StageStats};
 use crate::options::{ExecOptions, Profile, StepProfile};
-use crate::row_buffer::RowBuffer;
 use crate::sink::{Sink, Streaming};
 use crate::terms::QueryTerms;
 use jindou_graph::Graph;
@@ -22,7 +25,7 @@ use jindou_model::sync::lock;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Runs a plan with `executor` running the first steps of its explorations, as many as it can, and this CPU the rest.
 ///
@@ -37,10 +40,13 @@ pub fn execute_on(
     executor: &dyn Executor,
     sink: &mut dyn Sink,
 ) -> Result<Profile> {
-    let offload = Offload::for_plan(plan, snapshot, options, executor)?;
+    let offload = Offload::for_plan(plan, snapshot, options, executor, false)?;
     let streaming = Streaming::new(sink, options);
     crate::execute::drive(plan, snapshot, options, terms, &streaming, Some(&offload))
 }
+
+/// Largest number of bytes of ids that are held. Decoding dominates longer results, and the CPU does that in any case.
+const MOST_HELD: u64 = 256 << 20;
 
 /// The share of a node that another executor runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -57,6 +63,10 @@ pub(crate) struct Offload<'a> {
     options: &'a ExecOptions,
     /// By node of the plan.
     shares: Vec<OffloadShare>,
+    /// True if rows are held until the executor is done with all of them.
+    hold: bool,
+    /// What running the whole plan came to, if the executor does that.
+    whole: Option<Mutex<ExecutionOutcome>>,
     /// Nodes that the executor declined to begin.
     declined: Mutex<Vec<usize>>,
     started: Mutex<Vec<PulledExploration>>,
@@ -76,11 +86,25 @@ struct PulledExploration {
 }
 
 impl<'a> Offload<'a> {
+    /// The whole plan on an executor, which says when it is run if it cannot.
+    fn whole(options: &'a ExecOptions, executor: &'a dyn Executor, hold: bool) -> Self {
+        Self {
+            executor,
+            options,
+            shares: Vec::new(),
+            hold,
+            whole: Some(Mutex::default()),
+            declined: Mutex::default(),
+            started: Mutex::default(),
+        }
+    }
+
     fn for_plan(
         plan: &Plan,
         snapshot: &dyn Graph,
         options: &'a ExecOptions,
         executor: &'a dyn Executor,
+        hold: bool,
     ) -> Result<Self> {
         let mut shares = Vec::new();
         // Operators, whether they run for each row of others, which of their rows are needed, and whether the executor
@@ -140,6 +164,8 @@ impl<'a> Offload<'a> {
             executor,
             options,
             shares,
+            hold,
+            whole: None,
             declined: Mutex::default(),
             started: Mutex::default(),
         })
@@ -153,30 +179,92 @@ impl<'a> Offload<'a> {
         }
     }
 
+    /// True if the executor runs the whole plan.
+    pub fn is_whole(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// The pipeline of a plan that the executor runs as a whole.
+    pub fn whole_pipe<'p>(&'p self, exec: &Exec<'p>, plan: &'p Plan) -> Result<Pipe<'p>, Halt>
+    where
+        'a: 'p,
+    {
+        let snapshot = exec.ctx.snapshot;
+        let run = move |sink: &mut dyn Sink| {
+            let ran = self.executor.whole(plan, snapshot, self.options, sink)?;
+            if let Some(whole) = &self.whole {
+                *lock(whole) = ran;
+            }
+            Ok(())
+        };
+        let source = self.source(exec, plan.output.len(), 0, Box::new(run))?;
+        Ok(one_leaf(source, 0, plan.output.clone()))
+    }
+
+    /// What running the whole plan came to, given what happened to its rows here.
+    fn ran(self, here: Profile) -> ExecutionOutcome {
+        let whole = self.whole.unwrap_or_default();
+        let there = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
+        ExecutionOutcome {
+            profile: Profile {
+                rows: here.rows,
+                elapsed: here.elapsed,
+                threads: here.threads.max(there.profile.threads),
+                ..there.profile
+            },
+            ..there
+        }
+    }
+
+    /// The rows of a run as a leaf of a pipeline, of this many columns: streamed while it runs, or held.
+    fn source<'p>(
+        &self,
+        exec: &Exec<'p>,
+        width: usize,
+        node: usize,
+        run: Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'p>,
+    ) -> Result<LeafSource<'p>, Halt> {
+        let run = Box::new(move |sink: &mut dyn Sink| run(&mut OfWidth { width, sink }));
+        if !self.hold {
+            return Ok(LeafSource::Streamed(Box::new(Streamed::new(run, None))));
+        }
+        let streamed = LeafSource::Streamed(Box::new(Streamed::new(run, Some(MOST_HELD))));
+        let pipe = one_leaf(streamed, node, (0..width as Slot).collect());
+        match exec.held_of(pipe, Holder::Offload)? {
+            PipelineEnd::RowBuffer(held) => Ok(LeafSource::RowBuffer(held)),
+            _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),
+        }
+    }
+
     /// The rows of an operator that the executor runs with everything below it, and their slots; `None` if it runs
     /// here.
-    pub fn operator(
-        &self,
-        exec: &Exec<'_>,
-        op: &Operator,
+    pub fn operator<'p>(
+        &'p self,
+        exec: &Exec<'p>,
+        op: &'p Operator,
         node: usize,
-    ) -> Result<Option<(RowBuffer, Vec<Slot>)>, Halt> {
+    ) -> Result<Option<(LeafSource<'p>, Vec<Slot>)>, Halt>
+    where
+        'a: 'p,
+    {
         let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
             return Ok(None);
         };
-        if matches!(op, Operator::Count(_)) {
+        if matches!(op, Operator::Count(_) | Operator::Group(_)) {
             return Ok(None);
         }
         let slots = op.layout(&[]);
-        let mut keep = RowCollector {
-            held: RowBuffer::new(slots.len(), &exec.ctx, Holder::Offload),
-            chunk: Batch::new(slots.len(), exec.ctx.budget),
-            ctx: &exec.ctx,
+        let whole = *exec;
+        let run = move |sink: &mut dyn Sink| {
+            let (task, mut steps) = (self.task(&whole, op, most), Vec::new());
+            let mut counted = Counted { rows: 0, sink };
+            let ran = self.executor.operator(&task, &mut counted, &mut steps);
+            let rows = counted.rows;
+            self.did(&whole, op, node, &steps, rows);
+            ran
         };
-        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
-        self.executor.operator(&task, &mut keep, &mut steps)?;
-        self.did(exec, op, node, &steps, keep.held.rows());
-        Ok(Some((keep.held, slots)))
+        let source = self.source(exec, slots.len(), node, Box::new(run))?;
+        Ok(Some((source, slots)))
     }
 
     /// The numbers of a COUNT that the executor runs with everything below it; `None` if it runs here.
@@ -193,6 +281,42 @@ impl<'a> Offload<'a> {
         let numbers = self.executor.counts(&task, &mut steps)?;
         self.did(exec, op, node, &steps, 1);
         Ok(Some(numbers))
+    }
+
+    /// Returns true if the executor runs the node with everything below it.
+    pub fn runs_all(&self, node: usize) -> bool {
+        matches!(self.shares.get(node), Some(OffloadShare::All(_)))
+    }
+
+    /// Gives the rows of a GROUP BY or COUNT that the executor runs with everything below it to `add`, each with the
+    /// number of its repetitions: columns as in [`GroupedRows::slots`](crate::GroupedRows::slots). False, with nothing
+    /// given, if the operator runs here after all.
+    pub fn groups(
+        &self,
+        exec: &Exec<'_>,
+        op: &Operator,
+        node: usize,
+        add: &mut (dyn FnMut(View<'_>, &[u32]) -> Result<()> + Send),
+    ) -> Result<bool, Halt> {
+        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
+            return Ok(false);
+        };
+        let Some(rows) = GroupedRows::of(op) else {
+            return Ok(false);
+        };
+        let width = rows.slots().len();
+        let mut collector = GroupCollector {
+            chunk: Batch::new(width + 1, exec.ctx.budget),
+            ctx: &exec.ctx,
+            add,
+            rows: 0,
+        };
+        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        let ran = self.executor.groups(&task, &mut collector, &mut steps)?;
+        if ran {
+            self.did(exec, op, node, &steps, collector.rows);
+        }
+        Ok(ran)
     }
 
     fn task<'t>(
@@ -340,49 +464,113 @@ impl<'a> Offload<'a> {
 
     /// The rows of an exploration's first steps, their slots, and the number of these steps; `None` if all steps run
     /// here.
-    pub fn rows(
-        &self,
-        exec: &Exec<'_>,
-        e: &Exploration,
+    pub fn rows<'p>(
+        &'p self,
+        exec: &Exec<'p>,
+        e: &'p Exploration,
         node: usize,
-    ) -> Result<Option<(RowBuffer, Vec<Slot>, usize)>, Halt> {
+    ) -> Result<Option<(LeafSource<'p>, Vec<Slot>, usize)>, Halt>
+    where
+        'a: 'p,
+    {
         let (first, _) = self.first(node);
         if first == 0 || self.executor.is_pulled() {
             return Ok(None);
         }
         let there = &e.steps[..first];
         let columns = columns_after(&[], there, || exec.ctx.check())?;
-        let mut keep = RowCollector {
-            held: RowBuffer::new(columns.len(), &exec.ctx, Holder::Offload),
-            chunk: Batch::new(columns.len(), exec.ctx.budget),
-            ctx: &exec.ctx,
+        let (whole, expected) = (*exec, columns.clone());
+        let run = move |sink: &mut dyn Sink| {
+            let task = Task {
+                snapshot: whole.ctx.snapshot,
+                steps: there,
+                options: self.options,
+            };
+            let mut steps: Vec<StepProfile> = Vec::new();
+            let mut counted = Counted { rows: 0, sink };
+            let given = self.executor.stream(&task, &mut counted, &mut steps);
+            steps.resize(first, StepProfile::default());
+            let stats = StageStats {
+                rows_in: steps.first().map_or(0, |s| s.rows_in),
+                // With steps left, the rows that come out of the last one count.
+                rows_out: if first == e.steps.len() {
+                    counted.rows
+                } else {
+                    0
+                },
+                time: steps.iter().map(|s| s.time).sum(),
+            };
+            whole.did_there(node, &stats, &steps, self.executor.place());
+            if given? != expected {
+                return Err(Error::Internal(
+                    "an executor returned columns that were not asked for".into(),
+                ));
+            }
+            Ok(())
         };
-        let task = Task {
-            snapshot: exec.ctx.snapshot,
-            steps: there,
-            options: self.options,
-        };
-        let mut steps: Vec<StepProfile> = Vec::new();
-        let given = self.executor.stream(&task, &mut keep, &mut steps)?;
-        if given != columns {
-            return Err(Error::Internal(
-                "an executor returned columns that were not asked for".into(),
-            )
-            .into());
+        let source = self.source(exec, columns.len(), node, Box::new(run))?;
+        Ok(Some((source, columns, first)))
+    }
+}
+
+/// A pipeline of one leaf.
+fn one_leaf(source: LeafSource<'_>, node: usize, layout: Vec<Slot>) -> Pipe<'_> {
+    let first = StageInput::END;
+    Pipe {
+        leaves: vec![Leaf {
+            source,
+            first,
+            node,
+        }],
+        links: vec![],
+        layout,
+    }
+}
+
+/// Counts rows on their way.
+struct Counted<'s> {
+    rows: u64,
+    sink: &'s mut dyn Sink,
+}
+
+impl Sink for Counted<'_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        self.rows += rows as u64;
+        self.sink.batch(columns, rows)
+    }
+
+    fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
+        self.rows += rows.rows() as u64;
+        self.sink.block(rows)
+    }
+}
+
+/// Refuses rows with another number of columns.
+struct OfWidth<'s> {
+    width: usize,
+    sink: &'s mut dyn Sink,
+}
+
+impl OfWidth<'_> {
+    fn check(&self, width: usize) -> Result<()> {
+        if width == self.width {
+            return Ok(());
         }
-        steps.resize(first, StepProfile::default());
-        let stats = StageStats {
-            rows_in: steps.first().map_or(0, |s| s.rows_in),
-            // With steps left, the rows that come out of the last one count.
-            rows_out: if first == e.steps.len() {
-                keep.held.rows()
-            } else {
-                0
-            },
-            time: steps.iter().map(|s| s.time).sum(),
-        };
-        exec.did_there(node, &stats, &steps, self.executor.place());
-        Ok(Some((keep.held, columns, first)))
+        Err(Error::Internal(
+            "another executor returned unexpected columns".into(),
+        ))
+    }
+}
+
+impl Sink for OfWidth<'_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        self.check(columns.len())?;
+        self.sink.batch(columns, rows)
+    }
+
+    fn block(&mut self, rows: Box<dyn RowBlock>) -> Result<()> {
+        self.check(rows.width())?;
+        self.sink.block(rows)
     }
 }
 
@@ -460,18 +648,22 @@ fn joins_texts(a: &Aggregate) -> bool {
     matches!(a.function, AggregateFunction::GroupConcat(_)) && !a.distinct
 }
 
-/// Collects an executor's rows, whose batches may be much larger than the engine's.
-struct RowCollector<'r, 'a> {
-    held: RowBuffer,
+/// Passes an executor's counted rows on, in batches of the engine's size.
+struct GroupCollector<'r, 'a> {
     chunk: Batch,
     ctx: &'r QueryContext<'a>,
+    add: &'r mut (dyn FnMut(View<'_>, &[u32]) -> Result<()> + Send),
+    rows: u64,
 }
 
-impl Sink for RowCollector<'_, '_> {
+impl Sink for GroupCollector<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        if columns.is_empty() {
-            return self.held.push(View { columns: &[], rows });
+        if columns.len() != self.chunk.columns.len() {
+            return Err(Error::Internal(
+                "an executor returned columns that were not asked for".into(),
+            ));
         }
+        self.rows += rows as u64;
         for from in (0..rows).step_by(self.ctx.batch_rows) {
             self.ctx.check()?;
             let n = self.ctx.batch_rows.min(rows - from);
@@ -479,8 +671,9 @@ impl Sink for RowCollector<'_, '_> {
             for (to, column) in self.chunk.columns.iter_mut().zip(columns) {
                 to[..n].copy_from_slice(&column[from..from + n]);
             }
-            self.chunk.rows = n;
-            self.held.push(self.chunk.view())?;
+            if let Some((times, columns)) = self.chunk.columns.split_last() {
+                (self.add)(View { columns, rows: n }, &times[..n])?;
+            }
         }
         Ok(())
     }

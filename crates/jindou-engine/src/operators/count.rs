@@ -20,6 +20,19 @@ impl<'a> PipelineBuilder<'_, 'a> {
         op: &'a operator::GroupCount,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
+        let counts = op.counts.iter().map(|c| c.to);
+        let slots = || op.group.iter().copied().chain(counts).collect();
+        if let Some((mut counter, offload)) = self.grouped(whole, node, |layout, ctx| {
+            GroupCounter::new(&op.group, &op.counts, layout, ctx)
+        }) {
+            let mut add = |rows: View<'_>, times: &[u32]| counter.add_times(rows, times);
+            if offload.groups(self.exec, whole, node, &mut add)? {
+                self.exec.holds(node, counter.bytes());
+                let rows = counter.finish(&self.exec.ctx)?;
+                self.leaf(LeafSource::Whole(rows), node);
+                return Ok(slots());
+            }
+        }
         if let Some(offload) = self.exec.offload
             && let Some(numbers) = offload.counts(self.exec, whole, node)?
         {
@@ -43,8 +56,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
             counter.finish(ctx)?
         };
         self.leaf(LeafSource::Whole(rows), node);
-        let counts = op.counts.iter().map(|c| c.to);
-        Ok(op.group.iter().copied().chain(counts).collect())
+        Ok(slots())
     }
 }
 

@@ -3,20 +3,36 @@
 use super::end::{EndSpec, PipelineEnd};
 use crate::batch::{Batch, OperatorCharge, View};
 use crate::compile::{LeafSource, PipelineBuilder, internal};
+use crate::executor::GroupedRows;
 use crate::explore::{Halt, QueryContext};
 use crate::key_table::KeyTable;
+use crate::offload::Offload;
 use crate::tree::SlotLayout;
 use crate::values::Accumulators;
 use jindou_model::{FIRST_TAIL_ID, Holder, Result};
-use jindou_plan::{Aggregate, Slot, operator};
+use jindou_plan::{Aggregate, Operator, Slot, operator};
 
 impl<'a> PipelineBuilder<'_, 'a> {
     pub(super) fn group(
         &mut self,
+        whole: &'a Operator,
         op: &'a operator::Group,
         node: usize,
     ) -> Result<Vec<Slot>, Halt> {
+        let values = op.aggregates.iter().map(|a| a.to);
+        let slots = || op.by.iter().copied().chain(values).collect();
         let ctx = &self.exec.ctx;
+        if let Some((mut groups, offload)) = self.grouped(whole, node, |layout, ctx| {
+            Grouping::new(&op.by, &op.aggregates, layout, ctx)
+        }) {
+            let mut add = |rows: View<'_>, times: &[u32]| groups.add_times(ctx, rows, times);
+            if offload.groups(self.exec, whole, node, &mut add)? {
+                self.exec.holds(node, groups.bytes());
+                let rows = groups.finish(ctx)?;
+                self.leaf(LeafSource::Whole(rows), node);
+                return Ok(slots());
+            }
+        }
         let rows = if let Some((counted, slots)) = self.counted(&op.input, node + 1)? {
             let mut groups = Grouping::new(&op.by, &op.aggregates, &slots, ctx);
             counted.each(ctx, |rows, times| groups.add_times(ctx, rows, times))?;
@@ -32,8 +48,22 @@ impl<'a> PipelineBuilder<'_, 'a> {
             groups.finish(ctx)?
         };
         self.leaf(LeafSource::Whole(rows), node);
-        let values = op.aggregates.iter().map(|a| a.to);
-        Ok(op.by.iter().copied().chain(values).collect())
+        Ok(slots())
+    }
+}
+
+impl<'a> PipelineBuilder<'_, 'a> {
+    /// The state of a GROUP BY or COUNT, made for the rows that another executor gives it, and that executor; `None` if
+    /// the rows are made here.
+    pub(super) fn grouped<T>(
+        &self,
+        op: &Operator,
+        node: usize,
+        state: impl FnOnce(&[Slot], &QueryContext<'a>) -> T,
+    ) -> Option<(T, &'a Offload<'a>)> {
+        let offload = self.exec.offload.filter(|o| o.runs_all(node))?;
+        let rows = GroupedRows::of(op)?;
+        Some((state(&rows.slots(), &self.exec.ctx), offload))
     }
 }
 

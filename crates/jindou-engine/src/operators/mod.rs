@@ -34,7 +34,7 @@ pub(crate) use order::Sorter;
 pub(crate) use slice::SliceState;
 pub(crate) use stage::{CountedStage, END, Link, StageSpec, StageStats, finish, push};
 
-use crate::compile::{LeafSource, PipelineBuilder};
+use crate::compile::PipelineBuilder;
 use crate::explore::Halt;
 use jindou_plan::{Operator, Slot};
 
@@ -46,9 +46,9 @@ impl<'a> PipelineBuilder<'_, 'a> {
     /// rows.
     pub(crate) fn op(&mut self, op: &'a Operator, node: usize) -> Result<Vec<Slot>, Halt> {
         if let Some(offload) = self.exec.offload
-            && let Some((held, slots)) = offload.operator(self.exec, op, node)?
+            && let Some((source, slots)) = offload.operator(self.exec, op, node)?
         {
-            self.leaf(LeafSource::RowBuffer(held), node);
+            self.leaf(source, node);
             return Ok(slots);
         }
         match op {
@@ -62,7 +62,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
             Operator::Apply(op) => self.apply(op, node),
             Operator::Union(op) => self.union(op, node),
             Operator::Extend(op) => self.extend(op, node),
-            Operator::Group(op) => self.group(op, node),
+            Operator::Group(group) => self.group(op, group, node),
             Operator::Reduced(op) => self.reduced(op, node),
             Operator::Filter(op) => self.filter(op, node),
             Operator::Distinct(op) => self.distinct(op, node),

@@ -28,10 +28,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         let there = match self.exec.offload {
             Some(offload) => match offload.pull(snapshot, e, node)? {
                 Some((rows, slots, first)) => Some((LeafSource::Pulled(rows), slots, first)),
-                None => {
-                    let held = offload.rows(self.exec, e, node)?;
-                    held.map(|(held, slots, first)| (LeafSource::RowBuffer(held), slots, first))
-                }
+                None => offload.rows(self.exec, e, node)?,
             },
             None => None,
         };

@@ -102,7 +102,7 @@ impl Executor for Failing {
 
 /// Keeps rows from all workers.
 #[derive(Default)]
-struct All(Mutex<Vec<Vec<u32>>>);
+pub struct All(pub Mutex<Vec<Vec<u32>>>);
 
 impl ParallelSink for All {
     type Local = CollectSink;
@@ -119,7 +119,7 @@ impl ParallelSink for All {
 }
 
 /// 200 nodes in a ring, and the pairs two steps apart.
-fn ring() -> (tempfile::TempDir, Snapshot, Plan) {
+pub fn ring() -> (tempfile::TempDir, Snapshot, Plan) {
     let node = |i: u32| NamedNode::new_unchecked(format!("http://e/n{}", i % 200));
     let p = NamedNode::new_unchecked("http://e/p");
     let quads: Vec<Quad> = (0..200)

@@ -8,3 +8,4 @@ mod equal;
 mod fall_back;
 mod limits;
 mod paths;
+mod streamed;

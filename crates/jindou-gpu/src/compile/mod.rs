@@ -3,6 +3,8 @@
 mod any;
 mod clip;
 mod conditions;
+mod group;
+mod hull;
 mod tree;
 
 use crate::buffer::{DeviceBuffer, Packer};
@@ -25,6 +27,7 @@ use std::sync::Arc;
 
 pub(crate) use clip::{FarShare, far_share};
 pub(crate) use conditions::is_decided_by_ids;
+pub(crate) use group::{GroupPlan, HIGH, LOW, NUMBER, combinations, plain as number_column};
 pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
 /// One list of an expansion or check.
@@ -197,6 +200,11 @@ pub(crate) enum StepWork<'a> {
     EndApply {
         begin: usize,
     },
+    /// Counts equal rows; always the last step.
+    Group {
+        ids: Vec<Slot>,
+        tested: Vec<Slot>,
+    },
 }
 
 impl StepWork<'_> {
@@ -244,6 +252,7 @@ impl StepWork<'_> {
             Self::Restrict { slot, .. }
             | Self::Compare { slot, .. }
             | Self::Distinct { slot, .. } => out.push(*slot),
+            Self::Group { ids, tested } => out.extend(ids.iter().chain(tested)),
             // The slots that their steps read belong to those steps.
             Self::Apply { .. } | Self::EndApply { .. } => {}
             Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
@@ -293,6 +302,8 @@ pub(crate) struct StepProgram<'a> {
     pub sets: Vec<params::Bits>,
     /// Number of result rows to skip, and most rows to return.
     pub slice: (u64, Option<u64>),
+    /// The combinations that its last step counts.
+    pub groups: Option<GroupPlan>,
 }
 
 impl StepProgram<'_> {
@@ -700,5 +711,6 @@ pub(crate) fn compile<'a>(
         paging,
         sets: Vec::new(),
         slice: StepProgram::ALL,
+        groups: None,
     })
 }

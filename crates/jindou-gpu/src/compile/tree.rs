@@ -14,8 +14,8 @@
 //! The columns that a step keeps are those that later steps and the result read.
 
 use super::{
-    CompiledStep, DeviceStep, DeviceWithin, StepCompiler, StepProgram, StepWork, conditions,
-    pages_of,
+    CompiledStep, DeviceStep, DeviceWithin, GroupPlan, StepCompiler, StepProgram, StepWork,
+    conditions, pages_of,
 };
 use crate::cache::SegmentCache;
 use crate::device::Device;
@@ -102,6 +102,8 @@ pub(crate) enum WantedRows<'a> {
     Bound(Slot),
     /// The number of distinct ids in a slot.
     Different(Slot),
+    /// Each combination of ids in some slots, and of others being bound or not, with the number of its rows.
+    Groups { ids: &'a [Slot], tested: &'a [Slot] },
 }
 
 impl<'a> StepCompiler<'a> {
@@ -296,7 +298,7 @@ impl<'a> StepCompiler<'a> {
     ) -> Result<Vec<Slot>> {
         let slot = match wanted {
             WantedRows::Columns(slots) => return Ok(slots.to_vec()),
-            WantedRows::Number => return Ok(Vec::new()),
+            WantedRows::Number | WantedRows::Groups { .. } => return Ok(Vec::new()),
             WantedRows::Bound(slot) | WantedRows::Different(slot) => slot,
         };
         if !rows.contains(&slot) {
@@ -313,7 +315,7 @@ impl<'a> StepCompiler<'a> {
     }
 }
 
-fn of_operator<'a>((work, name): CompiledStep<'a>) -> DeviceStep<'a> {
+pub(super) fn of_operator<'a>((work, name): CompiledStep<'a>) -> DeviceStep<'a> {
     DeviceStep {
         work,
         keep: Vec::new(),
@@ -393,10 +395,16 @@ pub(crate) fn compile_tree<'a>(
         maybe: Vec::new(),
         sets: Vec::new(),
     };
-    let mut steps = Vec::new();
+    let (mut steps, mut groups) = (Vec::new(), None);
     let made = c
         .operator(op, None, 0, &mut steps)
-        .and_then(|rows| c.wanted(wanted, &rows, &mut steps))
+        .and_then(|rows| match wanted {
+            WantedRows::Groups { ids, tested } => {
+                groups = Some(c.groups(op, (ids, tested), &rows, &mut steps)?);
+                Ok(Vec::new())
+            }
+            wanted => c.wanted(wanted, &rows, &mut steps),
+        })
         .and_then(|output| c.fits(&steps).map(|()| output));
     let (output, stopped) = match made {
         Ok(output) => (output, None),
@@ -428,8 +436,10 @@ pub(crate) fn compile_tree<'a>(
         }),
         sets: c.sets,
         slice: StepProgram::ALL,
+        groups,
         steps,
     };
+    let output = program.groups.as_ref().map_or(output, GroupPlan::output);
     Ok((program, output))
 }
 

@@ -51,6 +51,8 @@ pub struct Prediction {
     /// True for a side that has not run such a plan.
     pub(crate) untried: [bool; 2],
     pub(crate) shape: Shape,
+    /// The number of waits for the device before; set by the executor.
+    pub(crate) waits: u64,
     /// Recent uses of the plan.
     pub(crate) uses: f64,
 }
@@ -64,6 +66,8 @@ pub(crate) enum Reason {
     NotFaster,
     /// This side has not run such a plan, and the other is expected to be little faster.
     Trial,
+    /// This side was slower, but long ago or in few runs, and the time for another one was saved.
+    Again,
     /// The GPU would be faster if its segments were there.
     Cold {
         /// Seconds saved by each run.
@@ -194,6 +198,8 @@ impl fmt::Display for Prediction {
                 f.write_str("the GPU, to measure once what such a plan takes there")
             }
             Reason::Trial => f.write_str("the CPU, to measure once what such a plan takes here"),
+            // A prediction does not say so: that is decided when a plan runs.
+            Reason::Again => f.write_str("the other one, to measure again what such a plan takes"),
             Reason::Cold { saving, runs } => {
                 write!(
                     f,

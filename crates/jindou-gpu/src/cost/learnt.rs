@@ -3,7 +3,11 @@
 //!
 //! A prediction is multiplied by the mean ratio of the runs of the same shape over the same predicates; without any, of
 //! the same shape over others; without any, by the median over all shapes. Means are of logarithms, the newest run has
-//! at least a fifth of the weight, and no single run moves a mean by more than a factor of 4 once it has three.
+//! at least a fifth of the weight, and no single run moves a mean by more than a factor of 4 once it has three. A first
+//! run may have paid for what comes once, so a quicker second one takes its place.
+//!
+//! The side that plans of a shape do not run on is [asked again](Learnt::recheck) now and then: what was learnt of it may
+//! come from a bad moment.
 
 use super::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -24,6 +28,13 @@ const STEP: f64 = 1.4;
 const FEW: usize = 3;
 /// Seconds in which a use of a plan loses half of its weight.
 const HALF_LIFE: f64 = 600.0;
+/// Part of a shape's time that may go into asking the other side again, and how often that part is halved at most when
+/// the other side was no better.
+const RECHECKED: f64 = 0.05;
+const MOST_HALVINGS: i32 = 6;
+/// Runs from which a side's mean is trusted, but for a factor of [`DOUBT`]; with fewer, the estimate is.
+const TRUSTED: u32 = 3;
+const DOUBT: f64 = 2.0;
 
 /// The side that ran a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +57,13 @@ struct Mean {
 }
 
 impl Mean {
-    fn add(&mut self, log: f64, most: f64) {
+    /// Adds a logarithm of at most `most`; with `quickest`, a second one that is less takes the place of the first.
+    fn add(&mut self, log: f64, most: f64, quickest: bool) {
         let log = log.clamp(-most, most);
+        if self.runs == 1 && quickest && log < self.log {
+            *self = Self { log, runs: 2 };
+            return;
+        }
         let mut step = log - self.log;
         if self.runs >= 3 {
             step = step.clamp(-STEP, STEP);
@@ -77,6 +93,11 @@ struct ShapeRuns {
     /// Recent uses, and when they were counted; not stored.
     uses: f64,
     counted: Option<Instant>,
+    /// The last decision, the seconds that may go into asking the other side again, and how often it was asked in vain;
+    /// not stored.
+    chosen: Option<Side>,
+    saved: f64,
+    in_vain: i32,
     /// Number of the last use.
     last: u64,
 }
@@ -176,7 +197,7 @@ impl Learnt {
         }
         let most = if of == ROWS { FARTHEST_ROWS } else { FARTHEST };
         for key in [shape.exact, shape.general()] {
-            self.entry(key).means[of].add(ratio.ln(), most);
+            self.entry(key).means[of].add(ratio.ln(), most, of < ROWS);
         }
         self.changed = true;
     }
@@ -206,6 +227,36 @@ impl Learnt {
                 .get(k)
                 .is_none_or(|s| s.means[side as usize].runs == 0 && !s.tried[side as usize])
         })
+    }
+
+    /// True if the side that was not chosen should run the plan all the same: what is known about it comes from few runs,
+    /// or is near, and the time for one run of it has been saved. `seconds` are those expected of the chosen side and of
+    /// the other one, `plain` those expected of the other one by its estimate alone.
+    pub fn recheck(&mut self, shape: &Shape, chosen: Side, seconds: [f64; 2], plain: f64) -> bool {
+        let other = match chosen {
+            Side::Cpu => Side::Gpu,
+            Side::Gpu => Side::Cpu,
+        };
+        let [here, there] = seconds;
+        let at_best = match self.mean(shape, other as usize) {
+            None => return false,
+            Some(mean) if mean.runs < TRUSTED => plain.min(there / DOUBT),
+            Some(_) => there / DOUBT,
+        };
+        let entry = self.entry(shape.exact);
+        if entry.chosen.replace(chosen) != Some(chosen) {
+            (entry.saved, entry.in_vain) = (0.0, 0);
+        }
+        if at_best >= here {
+            return false;
+        }
+        entry.saved += RECHECKED * here * 0.5f64.powi(entry.in_vain);
+        if entry.saved < there {
+            return false;
+        }
+        entry.saved = 0.0;
+        entry.in_vain = (entry.in_vain + 1).min(MOST_HALVINGS);
+        true
     }
 
     /// Notes that a side is tried, so that it is tried once.
@@ -315,6 +366,36 @@ mod tests {
         assert!(!l.is_untried(&s, Side::Cpu));
         assert_eq!((l.uses(&s), l.used(&s)), (0.0, 1.0));
         assert!((l.used(&s) - 2.0).abs() < 0.01);
+    }
+
+    /// One bad moment of a side does not decide for ever, and a side that is worse costs little.
+    #[test]
+    fn the_other_side_is_asked_again() {
+        let (mut l, s) = (Learnt::default(), shape(1));
+        let asked = |l: &mut Learnt, runs: usize, there: f64, plain: f64| {
+            let asked = (0..runs).filter(|_| l.recheck(&s, Side::Cpu, [1.0, there], plain));
+            asked.count()
+        };
+        // Nothing is known of it: that is for trials.
+        assert_eq!(asked(&mut l, 1000, 0.5, 0.5), 0);
+        // One run took a hundred times as long as estimated.
+        l.ran(&s, Side::Gpu, 50.0, 0.5);
+        assert_eq!(asked(&mut l, 999, 50.0, 0.5), 0);
+        assert_eq!(asked(&mut l, 2, 50.0, 0.5), 1);
+        // The next one shows what it takes.
+        l.ran(&s, Side::Gpu, 0.6, 0.5);
+        assert!((l.correction(&s, Side::Gpu).factor - 1.2).abs() < 1e-9);
+        // After another choice, nothing is saved up.
+        assert!(!l.recheck(&s, Side::Gpu, [0.6, 1.0], 1.0));
+        // A side that is known to take three times as long is left alone; 1.5 times, asked more and more rarely.
+        (0..9).for_each(|_| l.ran(&s, Side::Gpu, 3.0, 0.5));
+        assert_eq!(asked(&mut l, 10_000, 3.0, 0.5), 0);
+        let first = asked(&mut l, 1000, 1.5, 0.5);
+        let later = asked(&mut l, 1000, 1.5, 0.5);
+        assert!(
+            (4..=8).contains(&first) && later < first,
+            "{first}, {later}"
+        );
     }
 
     #[test]

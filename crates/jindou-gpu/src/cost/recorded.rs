@@ -65,6 +65,13 @@ impl PlanWork {
         out
     }
 
+    /// The same work where this many threads take the rows of the device, in place of all.
+    #[must_use]
+    pub fn taken_by(mut self, threads: usize) -> Self {
+        self.work.takers = Some(threads);
+        self
+    }
+
     /// The shape: operators and steps without constants and predicates.
     #[must_use]
     pub fn shape(&self) -> &str {
@@ -117,6 +124,7 @@ impl PlanWork {
                 rows: figure("rows")?,
                 columns: figure("columns")?,
                 passed: figure("passed")?,
+                takers: None,
                 steps: figure("steps")?,
                 cpu_ns: figure("cpu_ns")?,
                 in_order: None,
@@ -162,6 +170,6 @@ impl Chooser {
     /// Adds a run in seconds with its rows, on the device or on the CPU.
     pub fn ran(&self, p: &Prediction, there: bool, seconds: f64, rows: u64) {
         let side = if there { Side::Gpu } else { Side::Cpu };
-        self.model.ran(p, side, seconds, rows);
+        self.model.ran(p, side, seconds, rows, false);
     }
 }

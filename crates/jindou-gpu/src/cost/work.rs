@@ -5,8 +5,11 @@
 
 use crate::compile::{self, FarShare, far_share};
 use crate::counts::UNCOUNTED;
+use crate::executor::grouped;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
+use crate::steps::ReduceOptions;
+use jindou_engine::GroupedRows;
 use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
@@ -22,6 +25,8 @@ pub(crate) type SegmentName = (PredicateId, Direction);
 /// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
+/// The same for a row that is grouped.
+const GROUP_NS: f64 = 10.0;
 /// Time of kernels that filter rows over that of copying the bytes that they move.
 const FILTERING: f64 = 1.6;
 /// The same of kernels that measure lists and make rows of them.
@@ -70,6 +75,8 @@ pub(crate) struct WorkEstimate {
     pub columns: f64,
     /// Ids that leave the device for operators of the CPU.
     pub passed: f64,
+    /// Threads that take rows of a device, where these are not all; for runs that were recorded when it was one.
+    pub takers: Option<usize>,
     /// Steps.
     pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
@@ -199,16 +206,21 @@ impl WorkEstimate {
         CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
     }
 
-    /// Seconds for what is done with ids that come out if there are this many rows, by the threads of the CPU and by the
-    /// one that takes the rows of a device.
+    /// Seconds for what is done with ids that come out if there are this many rows, on the CPU and behind a device: by
+    /// all threads, wherever rows are made.
     pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
         let one = CELL * (rows * self.columns + OPERATED * self.passed);
-        [one / self.speed_up(threads), one]
+        let takers = self.takers.unwrap_or(threads);
+        [threads, takers].map(|n| one / self.speed_up(n))
     }
 
     /// This work and that of an operator which the device runs together with everything below it; `None` for others.
     fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
         let mut work = self.clone();
+        if let Some(rows) = grouped(op) {
+            work.groups(&rows, snapshot)?;
+            return Some(work);
+        }
         match op {
             // Its number leaves the device.
             Operator::Count(c) if c.group.is_empty() && c.counts.len() == 1 => {
@@ -300,6 +312,32 @@ impl WorkEstimate {
             }
             _ => None,
         }
+    }
+
+    /// Adds a GROUP BY or COUNT whose combinations are counted, and what is below it.
+    fn groups(&mut self, grouped: &GroupedRows<'_>, snapshot: &dyn Graph) -> Option<()> {
+        let (rows, _) = self.operator(grouped.input, 0.0, snapshot)?;
+        let columns = grouped.ids.len() as f64;
+        let possible = compile::combinations(grouped.input, &grouped.ids, snapshot);
+        let found = rows.min(possible);
+        let limits = ReduceOptions::default();
+        let dense = limits.most_dense as f64 + limits.dense_a_row as f64 * rows;
+        self.ordered += FILTERING * 4.0 * rows * (columns + grouped.tested.len() as f64);
+        let (counters, tables) = match possible <= dense {
+            true => (possible, 0.0),
+            // Slots are written and read again; half of them are in use.
+            false => (2.0 * found, (columns - 1.0).max(1.0)),
+        };
+        self.ordered += FILTERING * 8.0 * rows * tables;
+        self.sectors.push((8.0 * counters, rows * (1.0 + tables)));
+        // Cleared, read, and what occurred is written.
+        self.ordered += 8.0 * counters * (2.0 + tables) + 12.0 * found * (columns + 2.0);
+        self.launches += 5.0 + 3.0 * tables;
+        self.kernels += 3.0 + 2.0 * tables;
+        self.syncs += 2.0;
+        self.leaving += 4.0 * found * (columns + 2.0);
+        self.cpu_ns += GROUP_NS * rows;
+        Some(())
     }
 
     /// Adds a DISTINCT of one column: each row tests its bit.

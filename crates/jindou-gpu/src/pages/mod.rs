@@ -155,6 +155,9 @@ struct PagingState {
     next: u32,
 }
 
+/// A mapped page, and the parts of its content with their offsets.
+type PagePlace<'g> = (u64, Vec<(usize, &'g [u8])>);
+
 /// Bytes of blocks that were uploaded and removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
@@ -392,30 +395,34 @@ impl Pager {
         Ok((moved, all))
     }
 
-    /// Uploads blocks; returns their bytes. If one fails, it and those after it are not present.
+    /// Uploads blocks; returns their bytes. If one cannot be mapped, it and those after it are not present; if copying
+    /// fails, none is.
     fn bring_all(
         &self,
         state: &mut PagingState,
         blocks: &[Block],
         snapshot: &dyn Graph,
     ) -> Result<u64> {
-        let (mut bytes, mut there) = (0, 0);
-        let brought = blocks.iter().try_for_each(|&block| {
-            bytes += self.bring(state, block, snapshot)?;
+        let (mut bytes, mut there, mut places) = (0, 0, Vec::new());
+        let mapped = blocks.iter().try_for_each(|&block| {
+            bytes += self.map(state, block, snapshot, &mut places)?;
             there += 1;
             Ok(())
         });
         let (came, missing) = blocks.split_at(there);
         forget(state, missing);
         if !came.is_empty() {
-            match self.device.mark_aside() {
+            // SAFETY: the pages are mapped, the slices lie in them, and nothing used them since.
+            let queued = unsafe { self.device.upload_all(&places, CopyLane::Aside) };
+            match queued.and_then(|()| self.device.mark_aside()) {
                 Ok(mark) => {
                     let mut segments: Vec<u32> = came.iter().map(|b| b.segment).collect();
                     segments.dedup();
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // Otherwise nothing could wait for them.
+                    // Copies may be in progress, and nothing could wait for them; a device that does not finish them is
+                    // lost.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -424,7 +431,7 @@ impl Pager {
                 }
             }
         }
-        brought.map(|()| bytes)
+        mapped.map(|()| bytes)
     }
 
     /// Makes work that is queued from here on begin after the copies of these segments.
@@ -466,8 +473,15 @@ impl Pager {
         bytes
     }
 
-    /// Maps a block and copies its content there; returns its bytes. If that fails, nothing is mapped.
-    fn bring(&self, state: &PagingState, block: Block, snapshot: &dyn Graph) -> Result<u64> {
+    /// Maps a block, and adds its pages with their content to `places`; returns its bytes. If that fails, nothing is
+    /// mapped or added.
+    fn map<'g>(
+        &self,
+        state: &PagingState,
+        block: Block,
+        snapshot: &'g dyn Graph,
+        places: &mut Vec<PagePlace<'g>>,
+    ) -> Result<u64> {
         let s = state
             .by_number
             .get(&block.segment)
@@ -475,10 +489,10 @@ impl Pager {
         let view = snapshot.edges(s.name.predicate, s.name.direction);
         let segment = alone(&view, s.name.scope())?;
         let described = describe(&segment)?;
-        let mut mapped = Vec::new();
         let content = bytemuck::cast_slice::<u32, u8>(segment.neighbours);
         let mut parts = described.parts();
         parts.push(((s.index as usize) * self.page, content));
+        let before = places.len();
         let done = s
             .pages_of(block.number)
             .into_iter()
@@ -488,27 +502,24 @@ impl Pager {
                 let at = s.addresses.at + from as u64;
                 // SAFETY: reserved addresses, of which this page is not mapped.
                 unsafe { self.device.map_page(at, self.page)? };
-                mapped.push(at);
-                let slices: Vec<(usize, &[u8])> = parts
+                let slices = parts
                     .iter()
                     .filter_map(|&(start, part)| {
                         let (a, b) = (start.max(from), (start + part.len()).min(to));
                         (a < b).then(|| (a - from, &part[a - start..b - start]))
                     })
                     .collect();
-                // SAFETY: the page is mapped, the slices lie in it, and nothing used it since.
-                unsafe { self.device.upload_packed(at, &slices, CopyLane::Aside) }
+                places.push((at, slices));
+                Ok(())
             });
         if let Err(e) = done {
-            // Copies to earlier pages may be in progress; a device that does not finish them is lost.
-            let _ = self.device.wait_for_all(&CancelToken::new());
-            for at in mapped {
-                // SAFETY: just mapped, and nothing reads there.
+            for (at, _) in places.drain(before..) {
+                // SAFETY: just mapped, and nothing was copied there.
                 unsafe { self.device.unmap_page(at, self.page) };
             }
             return Err(e);
         }
-        Ok((mapped.len() * self.page) as u64)
+        Ok(((places.len() - before) * self.page) as u64)
     }
 }
 

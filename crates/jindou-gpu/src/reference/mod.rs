@@ -5,6 +5,7 @@
 
 mod any;
 mod expansion;
+mod group;
 mod model;
 mod operators;
 mod rows;
@@ -16,7 +17,7 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
+use crate::params::STRIP_TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -32,7 +33,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 10] = [
+pub const GROUPS: [&str; 11] = [
     "starts",
     "filters",
     "checks",
@@ -43,6 +44,7 @@ pub const GROUPS: [&str; 10] = [
     "any",
     "checksums",
     "operators",
+    "groups",
 ];
 
 /// The error of a failed check.
@@ -82,6 +84,7 @@ impl Checker {
             "any" => self.any(rows),
             "checksums" => self.checksums(rows),
             "operators" => self.operators(rows),
+            "groups" => self.groups(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }
@@ -129,8 +132,8 @@ impl Checker {
                 | Kernel::Mark
                 | Kernel::Gather
         );
-        let spare = match (begins, kernel.tile() == TILE) {
-            (false, true) => u64::from(self.spare),
+        let spare = match (begins, kernel.tile() == STRIP_TILE) {
+            (false, false) => u64::from(self.spare),
             _ => 0,
         };
         let grid = kernel.grid(units + spare).unwrap_or(0);

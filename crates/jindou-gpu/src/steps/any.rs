@@ -61,7 +61,8 @@ impl ProgramRun<'_, '_, '_> {
         wanted: TotalUse,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = u64::from(table.rows);
-        let (scan, [prefix, lists]) = self.scratch(table.rows, [rows + 1, 2 * rows])?;
+        let (scan, [prefix, lists]) =
+            self.scratch(Kernel::MeasureAny, table.rows, [rows + 1, 2 * rows])?;
         let p = params::MeasureAnyParams {
             rows: table.rows,
             pad: 0,

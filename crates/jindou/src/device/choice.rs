@@ -80,6 +80,31 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
+/// Plans that stay on the CPU share its threads, so the next one is expected to take longer there.
+#[test]
+fn a_busy_cpu_leaves_more_to_the_card() {
+    let (_folder, snapshot) = ring(3000);
+    let plan = heavy(&snapshot);
+    let devices = devices(Some(slow()));
+    let threads = |devices: &Devices| {
+        let text = devices.explain(&plan, &snapshot, GpuChoice::Auto, 8);
+        let (_, after) = text.split_once(" on ").unwrap();
+        after.split(' ').next().unwrap().parse::<usize>().unwrap()
+    };
+    let choose = || {
+        let chosen = devices.choose(&plan, &snapshot, GpuChoice::Auto, 8);
+        chosen.unwrap()
+    };
+    assert_eq!(threads(&devices), 8);
+    let one = choose();
+    assert!(matches!(one.executor, ExecutorChoice::Here));
+    assert_eq!(threads(&devices), 4);
+    let more: Vec<_> = (0..2).map(|_| choose()).collect();
+    assert_eq!(threads(&devices), 2);
+    drop((one, more));
+    assert_eq!(threads(&devices), 8);
+}
+
 /// Whatever the option says, a light plan neither goes to a device nor opens one.
 #[test]
 fn light_plans_never_go_to_a_device() {

@@ -7,10 +7,12 @@ mod faults;
 
 use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
-use jindou_model::{Error, Result};
+use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
 use std::str::FromStr;
 use std::sync::Arc;
+#[cfg(feature = "gpu")]
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// Permission for queries to use a GPU.
@@ -46,6 +48,28 @@ impl FromStr for GpuChoice {
 pub(crate) struct Devices {
     #[cfg(feature = "gpu")]
     gpus: Arc<jindou_gpu::Fleet>,
+    /// Running plans that stayed on the CPU by choice.
+    #[cfg(feature = "gpu")]
+    here: Arc<AtomicUsize>,
+}
+
+/// A running plan that stayed on the CPU by choice, among others of its kind.
+#[cfg(feature = "gpu")]
+struct RunHere(Arc<AtomicUsize>);
+
+#[cfg(feature = "gpu")]
+impl RunHere {
+    fn begin(among: &Arc<AtomicUsize>) -> Self {
+        among.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(among))
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl Drop for RunHere {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[cfg(feature = "gpu")]
@@ -87,6 +111,8 @@ struct PredictedRun {
     gpu: Arc<Gpu>,
     prediction: jindou_gpu::Prediction,
     there: bool,
+    /// Unless it is there.
+    _here: Option<RunHere>,
 }
 
 impl From<ExecutorChoice> for Chosen {
@@ -126,7 +152,13 @@ impl Chosen {
 
 /// The GPU, if it is expected to take less time.
 #[cfg(feature = "gpu")]
-fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Chosen {
+fn worth_it(
+    gpu: Arc<Gpu>,
+    plan: &Plan,
+    snapshot: &dyn Graph,
+    threads: usize,
+    here: &Arc<AtomicUsize>,
+) -> Chosen {
     let Some(prediction) = gpu.predict(plan, snapshot, threads) else {
         gpu.calibrate_in_background();
         return ExecutorChoice::Here.into();
@@ -143,6 +175,7 @@ fn worth_it(gpu: Arc<Gpu>, plan: &Plan, snapshot: &dyn Graph, threads: usize) ->
             gpu,
             prediction,
             there,
+            _here: (!there).then(|| RunHere::begin(here)),
         })),
     }
 }
@@ -157,11 +190,6 @@ fn is_measured(gpu: &Arc<Gpu>) -> bool {
 #[cfg(not(feature = "gpu"))]
 fn is_measured(_gpu: &Arc<Gpu>) -> bool {
     true
-}
-
-#[cfg(not(feature = "gpu"))]
-fn worth_it(_gpu: Arc<Gpu>, _plan: &Plan, _snapshot: &dyn Graph, _threads: usize) -> Chosen {
-    ExecutorChoice::Here.into()
 }
 
 /// The choice while nothing can be predicted, for this reason.
@@ -213,12 +241,15 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices with at most this many bytes of memory used on each.
+    /// Devices with at most this many bytes of memory used on each; host memory that is kept for them is charged to
+    /// this budget.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
-    pub(crate) fn limited(memory: u64) -> Self {
+    pub(crate) fn limited(memory: u64, host: &MemoryBudget) -> Self {
         Self {
             #[cfg(feature = "gpu")]
-            gpus: Arc::new(jindou_gpu::Fleet::limited(memory)),
+            gpus: Arc::new(jindou_gpu::Fleet::limited(memory).charged_to(host)),
+            #[cfg(feature = "gpu")]
+            here: Arc::default(),
         }
     }
 
@@ -252,7 +283,10 @@ impl Devices {
                 Ok(ExecutorChoice::Here.into())
             }
             GpuChoice::Auto => Ok(match self.gpu(false) {
-                Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, threads),
+                #[cfg(feature = "gpu")]
+                Ok(Some(gpu)) => worth_it(gpu, plan, snapshot, self.share(threads), &self.here),
+                #[cfg(not(feature = "gpu"))]
+                Ok(Some(_)) => ExecutorChoice::Here.into(),
                 Ok(None) | Err(_) => ExecutorChoice::Here.into(),
             }),
             GpuChoice::On => match self.gpu(true) {
@@ -277,7 +311,7 @@ impl Devices {
             return String::new();
         }
         match self.gpu(false) {
-            Ok(Some(gpu)) => predicted(&gpu, plan, snapshot, choice, threads),
+            Ok(Some(gpu)) => predicted(&gpu, plan, snapshot, choice, self.share(threads)),
             Ok(None) => not_known("it is being opened, if there is one", plan, choice),
             Err(_) => String::new(),
         }
@@ -290,6 +324,17 @@ impl Devices {
             Ok(None) => false,
             Err(_) => true,
         }
+    }
+
+    /// Threads of the CPU that a plan would have: its share next to those that stayed on it.
+    #[cfg(feature = "gpu")]
+    fn share(&self, threads: usize) -> usize {
+        (threads / (1 + self.here.load(Ordering::Relaxed))).max(1)
+    }
+
+    #[cfg(not(feature = "gpu"))]
+    fn share(&self, threads: usize) -> usize {
+        threads
     }
 
     #[cfg(feature = "gpu")]
@@ -306,6 +351,7 @@ impl Devices {
     pub(crate) fn with(gpus: Vec<jindou_gpu::LazyGpu>) -> Self {
         Self {
             gpus: Arc::new(jindou_gpu::Fleet::new(gpus)),
+            here: Arc::default(),
         }
     }
 }

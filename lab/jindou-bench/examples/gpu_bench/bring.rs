@@ -1,17 +1,21 @@
-//! Bringing segments: the link's speed, that of the host's copies into pinned memory by some threads, and what queries
-//! whose segments are not there reach of both.
+//! Bringing segments: the link's speed, that of the host's copies into pinned memory by some threads, what queries whose
+//! segments are not there reach of both, and what the ways of bringing that could be the default would: threads and
+//! pieces of the ring, files that the driver pins.
 
 use crate::figures::{Goal, say_figure};
 use crate::{Options, median, seconds_between};
-use jindou_gpu::{Backend, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse};
-use jindou_model::{Direction, Error, PredicateId, Result};
+use jindou_gpu::{Backend, Device, DeviceBuffer, GpuExecutor, GpuOptions, ResultUse, RingOptions};
+use jindou_model::{Direction, Error, MemoryBudget, PredicateId, Result};
 use jindou_plan::{PlanOptions, parse, plan};
 use jindou_store::{Snapshot, open};
 use jindou_workloads::queries::lubm::QUERIES;
 use serde_json::json;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+/// Time after which a device without queries gives memory back: none here.
+const IDLE: Duration = Duration::from_secs(600);
 
 /// Part of the link's speed that bringing should reach.
 const PART: f64 = 0.8;
@@ -145,7 +149,10 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             if !seconds.is_empty() && o.is_over() {
                 break;
             }
-            let gpu = GpuExecutor::new(Arc::clone(backend));
+            // As when it is opened: with its ring.
+            let device = Device::new(Arc::clone(backend));
+            device.prepare()?;
+            let gpu = GpuExecutor::on(device, IDLE);
             match gpu.execute(&plan, &snapshot, ResultUse::Count, &options) {
                 Ok(r) => {
                     seconds.push(r.profile.bring_seconds.max(1e-9));
@@ -169,9 +176,133 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
             say_figure(o, &what, "GB/s", Some(goal), had, more);
         }
     }
+    ways(backend, bytes, goal, o)?;
+    registered(backend, &snapshot, bytes, speed, o)?;
     filling(backend, &snapshot, bytes, goal, o)?;
     o.say_left_out(&left_out);
     Ok(true)
+}
+
+/// Seconds until the device has these lists.
+fn brought(device: &Arc<Device>, to: &DeviceBuffer, lists: &[&[u8]]) -> Result<f64> {
+    let began = Instant::now();
+    let mut at = 0;
+    for list in lists {
+        to.write(at, list)?;
+        at += list.len();
+    }
+    device.sync()?;
+    Ok(began.elapsed().as_secs_f64().max(1e-9))
+}
+
+/// Speeds of the ring by threads and by size of pieces: from files that were mapped just before, and again.
+fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Result<()> {
+    let usual = RingOptions::default();
+    let mut threads = vec![1, 2, 4, 6, 8, 12, 16];
+    threads.retain(|&t| t <= o.threads.max(2));
+    let sizes = [256usize << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20];
+    // Each number of threads with the default's pieces, each size of these with the default's threads.
+    let by_threads = threads.iter().map(|&t| (t, usual.piece));
+    let by_size = sizes.iter().map(|&size| (usual.threads, size));
+    for (threads, piece) in by_threads.chain(by_size) {
+        if o.is_over() {
+            return Ok(());
+        }
+        let ring = RingOptions {
+            threads,
+            piece,
+            budget: MemoryBudget::unlimited(),
+        };
+        let pinned = ring.pieces() * piece;
+        let device = Device::with_ring(Arc::clone(backend), u64::MAX, ring);
+        let began = Instant::now();
+        device.prepare()?;
+        let pinning = began.elapsed().as_secs_f64();
+        // Pages that this process has not touched yet.
+        let fresh = Snapshot::of_base(open(&o.store)?);
+        let lists = lists(&fresh, bytes);
+        let all = lists.iter().map(|l| l.len()).sum::<usize>();
+        let to = DeviceBuffer::new(&device, all)?;
+        let first = brought(&device, &to, &lists)?;
+        let mut again = vec![];
+        for _ in 0..o.repeat.min(5) {
+            again.push(brought(&device, &to, &lists)?);
+        }
+        let speed = |seconds: f64| all as f64 / seconds / 1e9;
+        let what = format!("ring of {threads} threads, pieces of {} KiB", piece >> 10);
+        let more = json!({
+            "threads": threads, "piece_kib": piece >> 10, "pinned_mib": pinned as f64 / f64::from(1 << 20),
+            "pin_ms": pinning * 1e3, "fresh_gb_s": speed(first), "mb": all as f64 / 1e6,
+        });
+        say_figure(
+            o,
+            &what,
+            "GB/s",
+            Some(goal),
+            Some(speed(median(&mut again))),
+            more,
+        );
+    }
+    Ok(())
+}
+
+/// The time to have the driver pin the store's pages, and the copies from there.
+fn registered(
+    backend: &Arc<dyn Backend>,
+    snapshot: &Snapshot,
+    bytes: usize,
+    link: f64,
+    o: &Options,
+) -> Result<()> {
+    const PAGE: usize = 4096;
+    let device = Device::new(Arc::clone(backend));
+    let (mut pin, mut copy, mut all) = (0.0, 0.0, 0);
+    for list in lists(snapshot, bytes)
+        .iter()
+        .filter(|l| l.len() > 16 * PAGE)
+    {
+        let to = DeviceBuffer::new(&device, list.len())?;
+        let from = list.as_ptr() as usize / PAGE * PAGE;
+        let whole = (list.as_ptr() as usize + list.len()).next_multiple_of(PAGE) - from;
+        let Some(at) = NonNull::new(from as *mut u8) else {
+            continue;
+        };
+        let began = Instant::now();
+        // SAFETY: whole pages of a mapping (of a file, or of this process) that the snapshot keeps.
+        if let Err(e) = unsafe { device.register(at, whole) } {
+            let more = json!({ "refused": e.to_string() });
+            say_figure(o, "files that the driver pins", "GB/s", None, None, more);
+            return Ok(());
+        }
+        pin += began.elapsed().as_secs_f64();
+        let began = Instant::now();
+        // SAFETY: registered above, and as long as the buffer; waited for before it is released.
+        let queued = unsafe { device.upload(to.at(), NonNull::from(*list).cast(), list.len()) };
+        let done = queued.and_then(|()| device.sync());
+        copy += began.elapsed().as_secs_f64();
+        // SAFETY: registered above; the copy is done, or the device failed.
+        unsafe { device.unregister(at) };
+        done?;
+        all += list.len();
+    }
+    if all == 0 {
+        return Ok(());
+    }
+    let more = json!({
+        "mb": all as f64 / 1e6, "pin_ms": pin * 1e3, "copy_ms": copy * 1e3,
+        "copy_gb_s": all as f64 / copy.max(1e-9) / 1e9,
+    });
+    let had = Some(all as f64 / (pin + copy).max(1e-9) / 1e9);
+    let goal = Goal::AtLeast(PART * link / 1e9);
+    say_figure(
+        o,
+        "files that the driver pins",
+        "GB/s",
+        Some(goal),
+        had,
+        more,
+    );
+    Ok(())
 }
 
 /// How fast some threads fill pinned memory from the store's files.

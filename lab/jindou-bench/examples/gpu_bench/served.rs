@@ -23,6 +23,8 @@ const LIGHT_CLIENTS: usize = 4;
 const CONSTANTS: usize = 500;
 /// The longest time for the clients together.
 const TOGETHER: Duration = Duration::from_secs(8);
+/// The longest time for a device to be opened and measured.
+const OPENED: Duration = Duration::from_secs(10);
 /// Part that `auto` may take of the better time of both, and must reach of the better rate; part of their rate that light
 /// queries keep alongside a card's.
 const SLACK: f64 = 1.1;
@@ -288,11 +290,16 @@ pub fn measure(o: &Options) -> Result<bool> {
         let share = (o.left() / (choices.len() - i) as u32).min(6 * TOGETHER);
         let until = Instant::now() + share / 2;
         let runtime = Runtime::builder().threads(o.threads).build();
+        let opened = runtime.clone();
         let mut options = ServerOptions::on(&runtime);
         (options.port, options.gpu) = (0, choice);
         let db = Database::open_with(&o.store, &OpenOptions::default().with_runtime(runtime))?;
         let server = Server::start(db, options).map_err(|e| failed("the server", e))?;
         let to = server.address();
+        // A device is opened in some 0.3 s, in which `auto` answers a hundred queries on the CPU.
+        if matches!(choice, GpuChoice::Auto) {
+            opened.wait_for_gpu(OPENED);
+        }
         let ran = served
             .alone(to, how, until)
             .and_then(|()| served.mixed(to, how, (share / 3).min(TOGETHER)));

@@ -1,0 +1,386 @@
+//! Rows that another executor makes on the thread that runs the plan, while all workers of a pipeline take them.
+//!
+//! ```text
+//! executor ─► block ─► queue ─► any worker: stages, sink
+//!    └─ on the main thread, which takes blocks itself where no helper does, and so is never ahead by more than a few
+//! ```
+//!
+//! A block stays in its executor's memory, a device's pinned memory for example, until it has gone through the pipeline.
+
+use crate::executor::RowBlock;
+use crate::explore::{Flow, Halt, QueryContext};
+use crate::sink::Sink;
+use jindou_model::{Charge, Error, Holder, Resource, Result, sync};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+/// Rows of a block that is made of an executor's plain rows.
+const BLOCK: usize = 1 << 14;
+/// Blocks from which on helpers are worth their start.
+const WORTH_HELP: u64 = 2;
+/// Longest sleep before a worker without a block looks again.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Runs an executor's steps into a sink.
+type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
+
+/// Rows that an executor will make once a pipeline's main worker starts it.
+pub(crate) struct Streamed<'a> {
+    run: Run<'a>,
+    /// Largest number of bytes of ids.
+    most: Option<u64>,
+    begun: AtomicBool,
+    state: Mutex<StreamState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct StreamState {
+    ready: VecDeque<Box<dyn RowBlock>>,
+    /// Blocks so far, and bytes of their ids.
+    blocks: u64,
+    bytes: u64,
+    /// True once no more blocks will come.
+    over: bool,
+}
+
+/// One worker's use of the rows.
+pub(crate) trait StreamWork {
+    /// Takes rows: columns of this length, or rows without columns.
+    fn rows(&mut self, columns: &[&[u32]], rows: usize) -> Flow;
+    /// True if no more rows are needed.
+    fn is_done(&self) -> bool;
+}
+
+impl<'a> Streamed<'a> {
+    /// Rows of a run, of which there may be this many bytes.
+    pub fn new(run: Run<'a>, most: Option<u64>) -> Self {
+        Self {
+            run,
+            most,
+            begun: AtomicBool::new(false),
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, StreamState> {
+        sync::lock(&self.state)
+    }
+
+    /// Morsels that helpers could take: no end is known until the last block came, and few blocks are not worth help.
+    pub fn left(&self) -> u64 {
+        let state = self.state();
+        match state.over {
+            true => state.ready.len() as u64,
+            false if state.blocks >= WORTH_HELP => u64::MAX,
+            false => 0,
+        }
+    }
+
+    /// True once no morsel is left and none will come.
+    pub fn is_over(&self) -> bool {
+        let state = self.state();
+        state.over && state.ready.is_empty()
+    }
+
+    /// A block that is ready.
+    fn pop(&self) -> Option<Box<dyn RowBlock>> {
+        self.state().ready.pop_front()
+    }
+
+    fn ready(&self) -> usize {
+        self.state().ready.len()
+    }
+
+    /// Counts rows that came.
+    fn count(&self, rows: usize, width: usize) -> Result<()> {
+        let mut state = self.state();
+        state.bytes += 4 * rows as u64 * width as u64;
+        if let Some(most) = self.most.filter(|&most| state.bytes > most) {
+            return Err(Error::limit(
+                Resource::Memory,
+                format!(
+                    "another executor returned more than {} MiB of ids",
+                    most >> 20
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    fn push(&self, block: Box<dyn RowBlock>) -> Result<()> {
+        self.count(block.rows(), block.width())?;
+        let mut state = self.state();
+        state.blocks += 1;
+        state.ready.push_back(block);
+        drop(state);
+        self.changed.notify_one();
+        Ok(())
+    }
+
+    /// The next block for a worker that does not run the executor; `None` when there are no more, or `is_done`. While
+    /// there is none yet, the thread gives up its place.
+    fn next(
+        &self,
+        ctx: &QueryContext<'_>,
+        is_done: &dyn Fn() -> bool,
+    ) -> Result<Option<Box<dyn RowBlock>>> {
+        loop {
+            let state = self.state();
+            let over = state.over;
+            drop(state);
+            if let Some(block) = self.pop() {
+                return Ok(Some(block));
+            }
+            if over || is_done() {
+                return Ok(None);
+            }
+            ctx.pool.blocking(ctx.cancel, &mut || {
+                let state = self.state();
+                if state.ready.is_empty() && !state.over {
+                    let waited = self.changed.wait_timeout(state, LOOK);
+                    drop(waited.unwrap_or_else(PoisonError::into_inner));
+                }
+            })?;
+            ctx.check()?;
+        }
+    }
+
+    /// Runs the executor, unless it has run. Blocks go to the queue for other workers; at most `room` are left there, the
+    /// rest is taken here. `between` is called for each block: it calls for help, and yields the thread's place where it
+    /// is needed.
+    pub fn drive(
+        &self,
+        ctx: &QueryContext<'_>,
+        room: usize,
+        work: &mut dyn StreamWork,
+        between: &mut dyn FnMut() -> Result<()>,
+    ) -> Flow {
+        if self.begun.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let end = End(self);
+        let mut driver = Driver {
+            streamed: self,
+            ctx,
+            room,
+            work: OnThread::new(work),
+            between: OnThread::new(between),
+            halt: None,
+        };
+        let ran = (self.run)(&mut driver);
+        match (driver.halt.take(), ran) {
+            (Some(halt), _) => Err(halt),
+            (None, Err(e)) => Err(e.into()),
+            (None, Ok(())) => {
+                end.well();
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes blocks until there are no more, none is needed, or `stays` is false.
+    pub fn take_all(
+        &self,
+        ctx: &QueryContext<'_>,
+        work: &mut dyn StreamWork,
+        stays: &mut dyn FnMut() -> Result<bool>,
+    ) -> Flow {
+        while !work.is_done() && stays()? {
+            let Some(block) = self.next(ctx, &|| work.is_done())? else {
+                break;
+            };
+            give(&*block, work)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives a block to a worker.
+fn give(block: &dyn RowBlock, work: &mut dyn StreamWork) -> Flow {
+    let columns: Vec<&[u32]> = (0..block.width()).map(|at| block.column(at)).collect();
+    work.rows(&columns, block.rows())
+}
+
+/// Says that no more blocks will come, however the run ends. Unless it ended well, those that are left are dropped.
+struct End<'d, 'a>(&'d Streamed<'a>);
+
+impl End<'_, '_> {
+    fn well(self) {
+        self.0.state().over = true;
+    }
+}
+
+impl Drop for End<'_, '_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        if !std::mem::replace(&mut state.over, true) {
+            state.ready.clear();
+        }
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+/// Something of this thread inside a value that may be sent to others, where it cannot be had.
+struct OnThread<'d, T: ?Sized> {
+    value: &'d mut T,
+    thread: ThreadId,
+}
+
+// SAFETY: `value` is only touched through `get`, which refuses on any thread but the one that made this; moving or
+// dropping a reference touches nothing.
+unsafe impl<T: ?Sized> Send for OnThread<'_, T> {}
+
+impl<'d, T: ?Sized> OnThread<'d, T> {
+    fn new(value: &'d mut T) -> Self {
+        Self {
+            value,
+            thread: std::thread::current().id(),
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        std::thread::current().id() == self.thread
+    }
+
+    /// The value; `None` on another thread.
+    fn get(&mut self) -> Option<&mut T> {
+        self.is_here().then_some(&mut *self.value)
+    }
+}
+
+/// The executor's sink: queues its rows, and takes some of them itself.
+struct Driver<'d, 'a, 'p> {
+    streamed: &'d Streamed<'a>,
+    ctx: &'d QueryContext<'p>,
+    room: usize,
+    work: OnThread<'d, dyn StreamWork + 'd>,
+    between: OnThread<'d, dyn FnMut() -> Result<()> + 'd>,
+    /// What ended the run from this side.
+    halt: Option<Halt>,
+}
+
+impl Driver<'_, '_, '_> {
+    /// Takes what a worker's use of rows came to.
+    fn unless_halted(&mut self, flow: Flow) -> Result<()> {
+        flow.map_err(|halt| {
+            self.halt = Some(halt);
+            Error::SinkClosed
+        })
+    }
+
+    fn queue(&mut self, block: Box<dyn RowBlock>) -> Result<()> {
+        let pushed = self.streamed.push(block);
+        let (Some(work), Some(between)) = (self.work.get(), self.between.get()) else {
+            // An executor that gives rows on a thread of its own is bounded by what they are charged to.
+            return pushed;
+        };
+        let (streamed, ctx, room) = (self.streamed, self.ctx, self.room);
+        let go_on = || -> Flow {
+            pushed?;
+            if work.is_done() {
+                return Err(Halt::Stop);
+            }
+            ctx.check()?;
+            between()?;
+            while streamed.ready() > room
+                && let Some(block) = streamed.pop()
+            {
+                give(&*block, work)?;
+            }
+            Ok(())
+        };
+        let flow = go_on();
+        self.unless_halted(flow)
+    }
+}
+
+impl Sink for Driver<'_, '_, '_> {
+    fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        if rows == 0 {
+            return Ok(());
+        }
+        let (streamed, ctx) = (self.streamed, self.ctx);
+        // Nobody else takes these, so they need not be kept.
+        if (columns.is_empty() || self.room == 0)
+            && let (Some(work), Some(between)) = (self.work.get(), self.between.get())
+        {
+            let mut take = || -> Flow {
+                if work.is_done() {
+                    return Err(Halt::Stop);
+                }
+                ctx.check()?;
+                streamed.count(rows, columns.len())?;
+                between()?;
+                work.rows(columns, rows)
+            };
+            let flow = take();
+            return self.unless_halted(flow);
+        }
+        let step = if columns.is_empty() { rows } else { BLOCK };
+        for from in (0..rows).step_by(step) {
+            let n = step.min(rows - from);
+            let block = OwnBlock::new(columns, from, n, self.ctx)?;
+            self.queue(Box::new(block))?;
+        }
+        Ok(())
+    }
+
+    fn block(&mut self, block: Box<dyn RowBlock>) -> Result<()> {
+        if block.width() == 0 || !self.work.is_here() {
+            let columns: Vec<&[u32]> = (0..block.width()).map(|at| block.column(at)).collect();
+            return self.batch(&columns, block.rows());
+        }
+        if block.rows() == 0 {
+            return Ok(());
+        }
+        self.queue(block)
+    }
+}
+
+/// A block in the query's own memory, charged to its budget.
+struct OwnBlock {
+    ids: Vec<u32>,
+    rows: usize,
+    width: usize,
+    _charge: Charge,
+}
+
+impl OwnBlock {
+    fn new(columns: &[&[u32]], from: usize, rows: usize, ctx: &QueryContext<'_>) -> Result<Self> {
+        let mut charge = Charge::new(Holder::Offload, ctx.budget);
+        charge.set(4 * (rows * columns.len()) as u64)?;
+        let mut ids = Vec::with_capacity(rows * columns.len());
+        for column in columns {
+            let part = column.get(from..from + rows);
+            ids.extend_from_slice(part.ok_or_else(|| {
+                Error::Internal("an executor returned a column shorter than its rows".into())
+            })?);
+        }
+        Ok(Self {
+            ids,
+            rows,
+            width: columns.len(),
+            _charge: charge,
+        })
+    }
+}
+
+impl RowBlock for OwnBlock {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn column(&self, at: usize) -> &[u32] {
+        &self.ids[at * self.rows..(at + 1) * self.rows]
+    }
+}

@@ -1,0 +1,139 @@
+//! GROUP BY and COUNT as the last step of a program: equal rows of some columns are counted, and only the combinations
+//! that occur leave the device, each with its number.
+
+use super::hull::hull;
+use super::tree::of_operator;
+use super::{DeviceStep, StepCompiler, StepWork};
+use crate::params::{self, GroupColumnParams, MAX_GROUP, MAX_TESTED};
+use crate::ranks::tail_of;
+use jindou_graph::Graph;
+use jindou_model::{Error, FIRST_TAIL_ID, Result};
+use jindou_plan::{Operator, Slot};
+use std::cell::Cell;
+
+/// The slots of what leaves the device: a combination's number, and the words of its counter.
+pub(crate) const NUMBER: Slot = Slot::MAX;
+pub(crate) const LOW: Slot = Slot::MAX - 1;
+pub(crate) const HIGH: Slot = Slot::MAX - 2;
+
+/// A GROUP BY as a device runs it.
+pub(crate) struct GroupPlan {
+    /// Columns whose ids matter, with the numbers that their ids have; without addresses.
+    pub columns: Vec<(Slot, GroupColumnParams)>,
+    /// Columns of which it only matters whether they are bound, if they may be unbound.
+    pub tested: Vec<Slot>,
+    /// Columns that are always bound, and of which nothing else matters.
+    pub sure: Vec<Slot>,
+    /// Approximate number of rows.
+    pub rows: f64,
+    /// Number of slots of a hash table, as a power of two, at the next attempt.
+    pub log_slots: Cell<u32>,
+    /// True if the last attempt needed more slots than it had.
+    pub full: Cell<bool>,
+}
+
+impl GroupPlan {
+    /// Number of possible combinations.
+    pub fn combinations(&self) -> u64 {
+        let widths = self.columns.iter().map(|(_, c)| width(c));
+        let ids = widths.fold(1u64, u64::saturating_mul);
+        ids.saturating_mul(1 << self.tested.len())
+    }
+
+    /// Slots of the rows that leave the device.
+    pub fn output(&self) -> Vec<Slot> {
+        let ids = self.columns.iter().map(|c| c.0);
+        let tested = self.tested.iter().copied();
+        ids.chain(tested).chain([LOW, HIGH]).collect()
+    }
+}
+
+/// Number of different values of a column.
+pub(crate) fn width(c: &GroupColumnParams) -> u64 {
+    1 + u64::from(c.dense) + u64::from(c.tail)
+}
+
+/// The numbers of a slot's ids in the rows of an operator.
+fn column(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> GroupColumnParams {
+    let [first, end] = hull(op, slot, snapshot);
+    GroupColumnParams {
+        first,
+        dense: end.saturating_sub(first),
+        first_tail: FIRST_TAIL_ID,
+        tail: tail_of(snapshot),
+        ..bytemuck::Zeroable::zeroed()
+    }
+}
+
+/// Number of combinations that rows of an operator can have in these slots.
+pub(crate) fn combinations(op: &Operator, ids: &[Slot], snapshot: &dyn Graph) -> f64 {
+    let widths = ids.iter().map(|s| width(&column(op, *s, snapshot)) as f64);
+    widths.product()
+}
+
+/// Approximate number of rows of an operator.
+fn rows_of(op: &Operator) -> f64 {
+    let mut at = op;
+    loop {
+        let last = match at {
+            Operator::Explore(e) => e.steps.last(),
+            Operator::Steps(s) => s.steps.last(),
+            _ => None,
+        };
+        if let Some(step) = last {
+            return step.rows;
+        }
+        match at.inputs().first() {
+            Some(below) => at = *below,
+            None => return 1.0,
+        }
+    }
+}
+
+impl<'a> StepCompiler<'a> {
+    /// Appends the step that counts the rows of an operator, whose slots are `rows`.
+    pub(super) fn groups(
+        &mut self,
+        op: &Operator,
+        (ids, tested): (&[Slot], &[Slot]),
+        rows: &[Slot],
+        out: &mut Vec<DeviceStep<'a>>,
+    ) -> Result<GroupPlan> {
+        let of = |slot: &Slot| (*slot, column(op, *slot, self.snapshot));
+        let there = ids.iter().filter(|s| rows.contains(s));
+        let columns: Vec<(Slot, GroupColumnParams)> = there.map(of).collect();
+        let there = tested.iter().copied().filter(|s| rows.contains(s));
+        let (tested, sure): (Vec<Slot>, Vec<Slot>) = there.partition(|s| self.maybe.contains(s));
+        if columns.len() > MAX_GROUP || tested.len() > MAX_TESTED {
+            return Err(Error::Unsupported(
+                "this many grouping variables on the GPU".into(),
+            ));
+        }
+        let slots = columns.iter().map(|c| c.0).collect();
+        out.push(of_operator((
+            StepWork::Group {
+                ids: slots,
+                tested: tested.clone(),
+            },
+            "group".into(),
+        )));
+        Ok(GroupPlan {
+            columns,
+            tested,
+            sure,
+            rows: rows_of(op),
+            log_slots: Cell::new(0),
+            full: Cell::new(false),
+        })
+    }
+}
+
+/// A column in which numbers stand for themselves, from 0 on.
+pub(crate) fn plain(operand: params::OperandParams, numbers: u64) -> GroupColumnParams {
+    GroupColumnParams {
+        operand,
+        first: 1,
+        dense: numbers.saturating_sub(1) as u32,
+        ..bytemuck::Zeroable::zeroed()
+    }
+}

@@ -1,0 +1,139 @@
+//! Ranges of ids that contain all values of a variable, as far as a plan tells.
+
+use crate::resident::alone;
+use jindou_graph::Graph;
+use jindou_graph::segment::{GraphScope, KeyFinder};
+use jindou_model::{Direction, PredicateId};
+use jindou_plan::{EdgeList, GraphRef, IdFilter, Operator, Slot, StartSource, Step, StepKind};
+
+/// Most touched keys of a patch that are looked at.
+const MOST_TOUCHED: usize = 1 << 20;
+
+/// The first id, and the id after the last one; ids of updates do not count, and neither does that of an unbound value.
+pub(crate) type Hull = [u32; 2];
+
+fn meet(a: Hull, b: Hull) -> Hull {
+    [a[0].max(b[0]), a[1].min(b[1]).max(a[0].max(b[0]))]
+}
+
+/// The ids of a snapshot's base.
+fn all(snapshot: &dyn Graph) -> Hull {
+    [1, snapshot.dense_ids().saturating_add(1)]
+}
+
+/// The range of a slot's ids in the rows of an operator. O(operators and steps), and touched keys.
+pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
+    let mut out = all(snapshot);
+    let mut open = vec![op];
+    while let Some(op) = open.pop() {
+        let steps = match op {
+            Operator::Explore(e) => e.steps.as_slice(),
+            Operator::Steps(s) => s.steps.as_slice(),
+            _ => &[],
+        };
+        for step in steps {
+            if let Some(found) = of_step(step, slot, snapshot) {
+                out = meet(out, found);
+            }
+        }
+        // A variable is bound in one place, or the values of both agree.
+        open.extend(op.inputs());
+    }
+    out
+}
+
+/// The range of ids that a step gives to a slot; `None` if it does not bind the slot, or may give it any id.
+fn of_step(step: &Step, slot: Slot, snapshot: &dyn Graph) -> Option<Hull> {
+    let filtered = |within: Option<&IdFilter>| within.and_then(|w| of_filter(w, snapshot));
+    match &step.kind {
+        StepKind::Start { to, source, within } if *to == Some(slot) => {
+            both(of_source(source, snapshot), filtered(within.as_ref()))
+        }
+        StepKind::Cross { to, source, within } if *to == slot => {
+            both(of_source(source, snapshot), filtered(within.as_ref()))
+        }
+        StepKind::Expand { to, lists, within } if *to == slot => {
+            let ends = lists.iter().map(|l| of_far_end(l, snapshot));
+            both(ends.fold(None, both), filtered(within.as_ref()))
+        }
+        StepKind::Restrict { slot: of, within } if *of == slot => of_filter(within, snapshot),
+        _ => None,
+    }
+}
+
+fn both(a: Option<Hull>, b: Option<Hull>) -> Option<Hull> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(meet(a, b)),
+        (a, b) => a.or(b),
+    }
+}
+
+fn of_filter(within: &IdFilter, snapshot: &dyn Graph) -> Option<Hull> {
+    if !within.is_exact() {
+        return None;
+    }
+    let ids = within.of_terms(snapshot);
+    let end = snapshot.dense_ids().saturating_add(1);
+    let base = ids.iter().filter(|i| i[0] < end);
+    let first = base.clone().map(|i| i[0]).min()?;
+    let last = base.map(|i| i[1].min(end)).max()?;
+    Some([first, last])
+}
+
+fn of_source(source: &StartSource, snapshot: &dyn Graph) -> Option<Hull> {
+    match source {
+        StartSource::List(list) => of_far_end(list, snapshot),
+        StartSource::Keys {
+            predicate,
+            direction,
+            graph,
+        } => of_keys(*predicate, *direction, graph, snapshot),
+        StartSource::Unit | StartSource::IdFilter | StartSource::Graphs(_) => None,
+    }
+}
+
+/// Neighbours along a list are keys in the other direction.
+fn of_far_end(list: &EdgeList, snapshot: &dyn Graph) -> Option<Hull> {
+    let back = match list.direction {
+        Direction::Out => Direction::In,
+        Direction::In => Direction::Out,
+    };
+    of_keys(list.predicate, back, &list.graph, snapshot)
+}
+
+/// The range of a segment's keys.
+fn of_keys(
+    predicate: PredicateId,
+    direction: Direction,
+    graph: &GraphRef,
+    snapshot: &dyn Graph,
+) -> Option<Hull> {
+    let scope = match graph {
+        GraphRef::Default => GraphScope::Default,
+        GraphRef::Union => GraphScope::Union,
+        _ => return None,
+    };
+    let view = snapshot.edges(predicate, direction);
+    let segment = alone(&view, scope).ok()?;
+    let mut hull = match segment.finder {
+        KeyFinder::Empty => [u32::MAX, 0],
+        KeyFinder::Intervals(runs) => [runs.first()?.start, runs.last()?.end],
+        KeyFinder::Bitmap { first, blocks } => {
+            let ids = u32::try_from(blocks.len()).ok()?.checked_mul(64)?;
+            [first, first.checked_add(ids)?]
+        }
+        KeyFinder::Directory { keys, .. } => [*keys.first()?, keys.last()?.checked_add(1)?],
+        KeyFinder::FoldedBitmap { .. } | KeyFinder::FoldedDirectory { .. } => return None,
+    };
+    if let Some(patch) = view.patch() {
+        if patch.len() > MOST_TOUCHED {
+            return None;
+        }
+        let end = snapshot.dense_ids().saturating_add(1);
+        for key in patch.keys().into_iter().filter(|&k| k < end) {
+            hull = [hull[0].min(key), hull[1].max(key + 1)];
+        }
+    }
+    let all = all(snapshot);
+    Some(meet(all, [hull[0].min(all[1]), hull[1]]))
+}

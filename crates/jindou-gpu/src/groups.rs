@@ -1,0 +1,144 @@
+//! GROUP BY and COUNT on the device: the combinations that occur come back, each with its number, and the engine's
+//! aggregates go on with them.
+
+use crate::compile::{GroupPlan, WantedRows};
+use crate::execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse};
+use crate::steps::{GROUP_GROWTH, ReduceOptions};
+use jindou_engine::{GroupedRows, Sink};
+use jindou_graph::Graph;
+use jindou_model::{Error, Result};
+use jindou_plan::Slot;
+use std::time::Instant;
+
+/// Rows that are put together for the sink.
+const ROWS: usize = 1 << 16;
+
+/// A column for the sink.
+enum Source {
+    /// The device's column with this number.
+    Column(usize),
+    /// The same id in all rows.
+    Id(u32),
+}
+
+/// The device's rows on their way to the sink: columns in the order that it expects, and a number of 32 bits.
+struct GroupRows<'s> {
+    columns: Vec<Source>,
+    /// The device's columns with the numbers' words, low and high.
+    words: [usize; 2],
+    chunk: Vec<Vec<u32>>,
+    sink: &'s mut dyn Sink,
+}
+
+impl<'s> GroupRows<'s> {
+    fn new(plan: &GroupPlan, slots: &[Slot], sink: &'s mut dyn Sink) -> Self {
+        let output = plan.output();
+        let column = |slot: &Slot| match output.iter().position(|s| s == slot) {
+            Some(place) => Source::Column(place),
+            // Any id stands for a bound value.
+            None => Source::Id(u32::from(plan.sure.contains(slot))),
+        };
+        Self {
+            columns: slots.iter().map(column).collect(),
+            words: [output.len() - 2, output.len() - 1],
+            chunk: vec![Vec::with_capacity(ROWS); slots.len() + 1],
+            sink,
+        }
+    }
+
+    fn take(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        let broken = || Error::Internal("columns of groups that were not asked for".into());
+        let [low, high] = self.words.map(|w| columns.get(w).copied());
+        let (low, high) = (low.ok_or_else(broken)?, high.ok_or_else(broken)?);
+        for row in 0..rows {
+            let number = |words: &[u32]| words.get(row).copied().ok_or_else(broken);
+            let mut left = u64::from(number(high)?) << 32 | u64::from(number(low)?);
+            while left > 0 {
+                let times = u32::try_from(left).unwrap_or(u32::MAX);
+                left -= u64::from(times);
+                let Some((last, ids)) = self.chunk.split_last_mut() else {
+                    return Err(broken());
+                };
+                for (to, source) in ids.iter_mut().zip(&self.columns) {
+                    to.push(match source {
+                        Source::Column(c) => number(columns.get(*c).ok_or_else(broken)?)?,
+                        Source::Id(id) => *id,
+                    });
+                }
+                last.push(times);
+                if last.len() == ROWS {
+                    self.flush()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let rows = self.chunk.last().map_or(0, Vec::len);
+        if rows > 0 {
+            let columns: Vec<&[u32]> = self.chunk.iter().map(Vec::as_slice).collect();
+            self.sink.batch(&columns, rows)?;
+            self.chunk.iter_mut().for_each(Vec::clear);
+        }
+        Ok(())
+    }
+}
+
+impl GpuExecutor {
+    /// The same executor with other bounds for what it counts by, for tests and measurements.
+    #[must_use]
+    pub fn with_reduction(mut self, options: ReduceOptions) -> Self {
+        self.reduction = options;
+        self
+    }
+
+    /// Counts equal rows; `None`, with nothing given, if there are more of them than the memory has room for.
+    ///
+    /// # Errors
+    /// As [`Self::execute`].
+    pub(crate) fn grouped(
+        &self,
+        rows: &GroupedRows<'_>,
+        snapshot: &dyn Graph,
+        sink: &mut dyn Sink,
+        options: &GpuOptions,
+    ) -> Result<Option<GpuResult>> {
+        let mut turn = self.turns.begin(&options.cancel)?;
+        let began = Instant::now();
+        let wanted = WantedRows::Groups {
+            ids: &rows.ids,
+            tested: &rows.tested,
+        };
+        let (program, slots) = self.compile_tree(snapshot, rows.input, wanted)?;
+        let Some(plan) = &program.groups else {
+            return Err(Error::Internal("a GROUP BY without groups".into()));
+        };
+        plan.log_slots.set(self.reduction.log_slots);
+        if options.profile {
+            self.device.wait(&options.cancel)?;
+        }
+        let bring_seconds = began.elapsed().as_secs_f64();
+        loop {
+            let mut given = GroupRows::new(plan, &rows.slots(), sink);
+            let mut take = |columns: &[&[u32]], n: usize| given.take(columns, n);
+            let output = ResultUse::Rows(&mut take);
+            let done = self.explore(&program, &slots, output, options, &mut turn);
+            let (mut result, closed) = match done {
+                Ok(done) => done,
+                // Before the first row.
+                Err(Error::Unsupported(_)) => return Ok(None),
+                Err(e) => return Err(e),
+            };
+            if let Some(e) = closed {
+                return Err(e);
+            }
+            if !plan.full.get() {
+                given.flush()?;
+                result.profile.bring_seconds = bring_seconds;
+                return Ok(Some(result));
+            }
+            plan.log_slots.set(plan.log_slots.get() + GROUP_GROWTH);
+        }
+    }
+}
