@@ -17,7 +17,7 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
+use crate::params::STRIP_TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -132,8 +132,8 @@ impl Checker {
                 | Kernel::Mark
                 | Kernel::Gather
         );
-        let spare = match (begins, kernel.tile() == TILE) {
-            (false, true) => u64::from(self.spare),
+        let spare = match (begins, kernel.tile() == STRIP_TILE) {
+            (false, false) => u64::from(self.spare),
             _ => 0,
         };
         let grid = kernel.grid(units + spare).unwrap_or(0);

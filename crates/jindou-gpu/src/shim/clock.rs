@@ -85,6 +85,7 @@ impl Figures {
             }
             Kernel::Measure
             | Kernel::MeasureMany
+            | Kernel::MeasureCut
             | Kernel::MeasureAny
             | Kernel::Expand
             | Kernel::ExpandWithin
