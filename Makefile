@@ -87,6 +87,7 @@ demo-check: built $(AFTER)
 # Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
 test-long: build
 	PROPTEST_CASES=1024 cargo test --workspace --release --locked -- --include-ignored
+	cargo check --manifest-path lab/fuzz/Cargo.toml
 	@JINDOU_LONG=1 scripts/page-test.sh browser --release
 
 # The figures of docs/performance.md: LUBM at the scale in UNIVERSITIES (default 160).

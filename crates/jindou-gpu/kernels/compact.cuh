@@ -42,9 +42,9 @@ template <u32 ITEMS> DEVICE void carry_columns(const Columns &c, u64 first, cons
   }
 }
 
-// Of a thread's rows of a tile, those that the table has.
-template <u32 ITEMS, u32 N> DEVICE void rows_there(u64 first, u32 item, u32 rows, bool (&there)[N]) {
-  UNROLL for (u32 j = 0; j < N; j++) there[j] = first + Tile<ITEMS>::row(item + j) < rows;
+// Of N of a thread's rows of a tile, from its item `item` on, those that the table has: `left` from the tile's first on.
+template <u32 ITEMS, u32 N> DEVICE void rows_there(u32 item, u32 left, bool (&there)[N]) {
+  UNROLL for (u32 j = 0; j < N; j++) there[j] = Tile<ITEMS>::row(item + j) < left;
 }
 
 // Keeps the rows of this block's tile that `keep` says, and which the table has.

@@ -3,7 +3,8 @@
 //
 // Rules for kernels (they keep the shim's model of a GPU exact):
 //   - grids and blocks have one dimension, a block is THREADS threads, whole warps;
-//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early;
+//   - warp operations are reached by all 32 lanes, block barriers by all threads: nothing returns early, but whole blocks that have no
+//     rows, before anything else;
 //   - global memory is read and written only through load_*, store*, and atomic_*;
 //   - a block has one shared struct, declared with SHARED.
 #pragma once
@@ -11,8 +12,8 @@
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
-// Threads of a block; how many rows of a thread are looked up at a time.
-enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4 };
+// Threads of a block; how many rows of a thread are looked up at a time, and how many lists cut.
+enum : u32 { THREADS = 256, WARPS = THREADS / 32, FEW = 4, TWO = 2 };
 
 #ifdef JINDOU_SHIM
 #include "../shim/device_shim.h"
@@ -42,6 +43,8 @@ DEVICE u32 popcount(u32 x) { return __popc(x); }
 DEVICE u32 popcount64(u64 x) { return __popcll(x); }
 DEVICE u32 first_bit(u32 x) { return __ffs(x) - 1; }
 DEVICE void relax() { __nanosleep(20); }
+// An id of a list that is looked at; the shim counts them.
+DEVICE void walks(bool) {}
 
 // Read once, in order: does not displace what others keep in cache.
 template <class T> DEVICE T load_stream(const T *p) { return __ldcs(p); }

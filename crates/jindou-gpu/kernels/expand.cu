@@ -7,12 +7,16 @@
 
 enum : u32 { TILE = Narrow::SIZE };
 
-// Blocks that a multiprocessor holds, for NVCC_FLAGS of a measurement.
+// Blocks that a multiprocessor is to hold; NVCC_FLAGS may say others for a measurement. Turing holds four.
 #ifndef EXPAND_BLOCKS
 #define EXPAND_BLOCKS 4
 #endif
 #ifndef INTERSECT_BLOCKS
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 #define INTERSECT_BLOCKS 4
+#else
+#define INTERSECT_BLOCKS 5
+#endif
 #endif
 
 // Rows that end before unit d; looked for by a whole warp, which cuts the rest in 32 at a time: five rounds for 2^24 rows, where one
@@ -56,27 +60,32 @@ struct IntersectShared {
   SharedArray<u32, 2 * WARPS> packed;
 };
 
-struct Piece { u32 row0, row1; u64 out0, out1, origin; };
+struct Piece { u32 rows, row0, row1; u64 out0, out1, origin; };
 
-// The tile's rows and outputs; a warp looks for each bound. The strip's first and last block write how many rows end before it and
-// up to its end.
-template <class P> DEVICE Piece piece_of(const P &p, SpreadShared &s) {
-  u64 d0 = p.begin + (u64)block_index() * TILE, d1 = d0 + TILE < p.end ? d0 + TILE : p.end;
+// The tile's rows and outputs; false for a tile without units. A warp looks for each bound. The strip's first and last block write how
+// many rows end before it and up to its end.
+template <class P> DEVICE bool piece_of(const P &p, SpreadShared &s, Piece &w) {
+  w.rows = rows_of(p.rows, p.count);
+  u64 end = p.total == nullptr ? p.end : w.rows + load_cached(p.total);
+  u64 d0 = p.begin + (u64)block_index() * TILE, d1 = d0 + TILE < end ? d0 + TILE : end;
+  if (d0 >= end) return false;
   if (warp_index() < 3) {
     u64 d = warp_index() == 0 ? d0 : warp_index() == 1 ? d1 : p.begin;
-    u32 before = rows_before(p.prefix, p.rows, d - (PLANTED(PARTITION_OFF_BY_ONE) && d > 0 ? 1 : 0));
+    u32 before = rows_before(p.prefix, w.rows, d - (PLANTED(PARTITION_OFF_BY_ONE) && d > 0 ? 1 : 0));
     if (lane_index() == 0) s.ends[warp_index()] = before;
   }
   barrier();
-  Piece w;
   w.row0 = s.ends[0];
   w.row1 = s.ends[1];
   w.out0 = d0 - w.row0;
   w.out1 = d1 - w.row1;
   w.origin = p.begin - s.ends[2];
-  if (thread_index() == 0 && block_index() == 0) store(p.bounds, w.row0);
-  if (thread_index() == 0 && block_index() == block_count() - 1) store(p.bounds + 1, w.row1);
-  return w;
+  if (w.out1 > w.origin + p.room) w.out1 = w.origin + p.room;
+  if (p.bounds != nullptr && thread_index() == 0) {
+    if (block_index() == 0) store(p.bounds, w.row0);
+    if (block_index() == block_count() - 1) store(p.bounds + 1, w.row1);
+  }
+  return true;
 }
 
 // Which row each output of the tile belongs to: rows mark their first output, a running maximum spreads the
@@ -87,7 +96,7 @@ DEVICE void spread_rows(const P &p, const Piece &w, SpreadShared &s, u32 (&row)[
   barrier();
   for (u32 local = thread_index(); local <= w.row1 - w.row0; local += THREADS) {
     u32 r = w.row0 + local;
-    if (r >= p.rows) break;
+    if (r >= w.rows) break;
     u32 from = load_cached(p.prefix + r), to = load_cached(p.prefix + r + 1);
     // A row is counted by the block that holds its first unit.
     bool counts = from >= w.out0 && (r < w.row1 || from < w.out1);
@@ -129,7 +138,8 @@ DEVICE void spread_columns(const P &p, const Piece &w, const u32 (&row)[ITEMS], 
 KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
-  Piece w = piece_of(p, s.spread);
+  Piece w;
+  if (!piece_of(p, s.spread, w)) return;
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
@@ -137,6 +147,7 @@ KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     at[j] = (u32)(out - w.origin);
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
@@ -148,7 +159,8 @@ KERNEL(jd_expand, Expand, EXPAND_BLOCKS) {
 KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandAnyShared, s);
-  Piece w = piece_of(p, s.spread);
+  Piece w;
+  if (!piece_of(p, s.spread, w)) return;
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
@@ -160,6 +172,7 @@ KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
     at[j] = (u32)(out - w.origin);
     u64 delta = keep[j] ? s.delta[row[j]] : 0;
     if (PLANTED(ANY_SHORT_ADDRESS)) delta = (u32)delta;
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], (const u32 *)(delta + 4 * out), 0u);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(keep[j], p.out + at[j], v[j]);
@@ -171,13 +184,15 @@ KERNEL(jd_expand_any, ExpandAny, EXPAND_BLOCKS) {
 KERNEL(jd_expand_within, Expand, EXPAND_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(ExpandShared, s);
-  Piece w = piece_of(p, s.spread);
+  Piece w;
+  if (!piece_of(p, s.spread, w)) return;
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.spread, row, [&](u32 r, u32 local, u32 first, bool counts) { s.delta[local] = load_once(p.starts + r, counts) - first; });
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1 + (PLANTED(WITHIN_ONE_MORE) && out < w.out0 + TILE ? 1 : 0);
+    walks(keep[j]);
     v[j] = load_stream_if(keep[j], p.neighbours + (keep[j] ? s.delta[row[j]] + (u32)out : 0), 0u);
   }
   keep_within(p.within, v, keep);
@@ -261,7 +276,8 @@ DEVICE void search_others(const P &p, const Piece &w, IntersectShared &s, u32 pa
 KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
   enum : u32 { ITEMS = Narrow::ITEMS };
   SHARED(IntersectShared, s);
-  Piece w = piece_of(p, s.expand.spread);
+  Piece w;
+  if (!piece_of(p, s.expand.spread, w)) return;
   u32 row[ITEMS], at[ITEMS], v[ITEMS];
   bool keep[ITEMS];
   spread_rows(p, w, s.expand.spread, row, [&](u32 r, u32 local, u32 first, bool counts) {
@@ -281,6 +297,7 @@ KERNEL(jd_intersect, Expand, INTERSECT_BLOCKS) {
     u64 out = w.out0 + Tile<ITEMS>::row(j);
     keep[j] = out < w.out1;
     u32 from = keep[j] ? s.expand.delta[row[j]] + (u32)out : 0;
+    walks(keep[j]);
     v[j] = load_random_if(keep[j], p.ranges[keep[j] ? s.driver[row[j]] : 0].neighbours + from, 0u);
   }
   keep_within(p.within, v, keep);
@@ -303,11 +320,14 @@ KERNEL(jd_expand_one, ExpandOne, 3) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   One segments = {p.segment};
   u32 v[ITEMS], key[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.anchor, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.anchor, first, 0, left, v);
   find_keys(segments, v, keep, key);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     keep[j] = key[j] < p.segment.edges;

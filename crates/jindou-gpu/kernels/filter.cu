@@ -7,10 +7,13 @@ KERNEL(jd_restrict, Restrict, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   u32 v[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.operand, first, 0, left, v);
   UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] += PLANTED(RESTRICT_OFF_BY_ONE) ? 1 : 0;
   keep_within(p.within, v, keep);
   compact_tile(p.compact, s, first, keep);
@@ -21,12 +24,15 @@ KERNEL(jd_same, Same, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
-  u32 left[ITEMS], right[ITEMS];
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
+  u32 one[ITEMS], other[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.left, first + (PLANTED(SAME_NEXT_ROW) ? 1 : 0), 0, p.compact.rows, left);
-  operands_at<ITEMS>(p.right, first, 0, p.compact.rows, right);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = keep[j] && (left[j] == right[j]) != (p.negate != 0 && !PLANTED(NEGATE_IGNORED));
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.left, first + (PLANTED(SAME_NEXT_ROW) ? 1 : 0), 0, left, one);
+  operands_at<ITEMS>(p.right, first, 0, left, other);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = keep[j] && (one[j] == other[j]) != (p.negate != 0 && !PLANTED(NEGATE_IGNORED));
   compact_tile(p.compact, s, first, keep);
 }
 
@@ -36,11 +42,14 @@ KERNEL(jd_check, Check, 3) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   u32 anchor[ITEMS], other[ITEMS], start[ITEMS], length[ITEMS], at[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.anchor, first, 0, p.compact.rows, anchor);
-  operands_at<ITEMS>(p.other, first, 0, p.compact.rows, other);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.anchor, first, 0, left, anchor);
+  operands_at<ITEMS>(p.other, first, 0, left, other);
   ranges_of(p.segment, anchor, keep, start, length);
   UNROLL for (u32 j = 0; j < ITEMS; j++) if (PLANTED(CHECK_SHORT_LIST) && length[j] > 1) length[j]--;
   sorted_positions([&](u32 j) { return p.segment.neighbours + start[j]; }, length, [&](u32 j) { return other[j]; }, keep, at);
@@ -54,16 +63,19 @@ KERNEL(jd_check_any, CheckAny, 2) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   bool keep[ITEMS];
   // Segments of a few rows at a time: their heads take most registers.
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 anchor[FEW], other[FEW], predicate[FEW], start[FEW], length[FEW], at[FEW];
     bool there[FEW], found[FEW];
     Each<FEW> segments;
-    rows_there<ITEMS>(first, i, p.compact.rows, there);
-    operands_at<ITEMS>(p.anchor, first, i, p.compact.rows, anchor);
-    operands_at<ITEMS>(p.other, first, i, p.compact.rows, other);
-    operands_at<ITEMS>(p.predicate, first, i, p.compact.rows, predicate);
+    rows_there<ITEMS>(i, left, there);
+    operands_at<ITEMS>(p.anchor, first, i, left, anchor);
+    operands_at<ITEMS>(p.other, first, i, left, other);
+    operands_at<ITEMS>(p.predicate, first, i, left, predicate);
     segments_of(p.catalog, predicate, there, segments, found);
     vertex_ranges(segments, anchor, found, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) if (PLANTED(CHECK_ANY_FIRST_ONLY) && length[j] > 1) length[j] = 1;

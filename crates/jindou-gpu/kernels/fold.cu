@@ -14,19 +14,21 @@ struct FoldShared { SharedArray<u64, WARPS> sums; };
 KERNEL(jd_checksum, Checksum, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(FoldShared, s);
-  u64 sum = 0;
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE, sum = 0;
+  u32 rows = rows_of(p.rows, p.count);
+  if (first >= rows) return;
   u64 hash[ITEMS];
   UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = 0;
-  for (u32 c = 0; c < p.count; c++) {
+  for (u32 c = 0; c < p.width; c++) {
     u32 v[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      u64 row = (u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j);
-      v[j] = load_stream_if(row < p.rows, p.columns[c] + row, 0u);
+      u64 row = first + Tile<ITEMS>::row(j);
+      v[j] = load_stream_if(row < rows, p.columns[c] + row, 0u);
     }
     UNROLL for (u32 j = 0; j < ITEMS; j++) hash[j] = checksum_mix(hash[j], v[j]);
   }
   UNROLL for (u32 j = 0; j < ITEMS; j++)
-    if ((u64)block_index() * Tile<ITEMS>::SIZE + Tile<ITEMS>::row(j) < p.rows) sum += hash[j] ^ p.count;
+    if (first + Tile<ITEMS>::row(j) < rows) sum += hash[j] ^ p.width;
   sum = warp_sum(sum);
   if (lane_index() == 0) s.sums[warp_index()] = sum;
   if (!PLANTED(FOLD_BARRIER)) barrier();

@@ -34,13 +34,14 @@ template <u32 ITEMS> DEVICE void group_bits(const Tested &t, u64 first, u32 rows
 KERNEL(jd_group_add, GroupAdd, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rest = p.rows - (u32)first;
   u32 number[ITEMS], times[ITEMS];
   bool there[ITEMS], missed = false;
-  rows_there<ITEMS>(first, 0, p.rows, there);
+  rows_there<ITEMS>(0, rest, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = 0;
   for (u32 c = 0; c < p.columns; c++) {
     u32 v[ITEMS], width = group_width(p.by[c]);
-    operands_at<ITEMS>(p.by[c].operand, first, 0, p.rows, v);
+    operands_at<ITEMS>(p.by[c].operand, first, 0, rest, v);
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
       u32 n;
       bool has = group_number(p.by[c], v[j], n);
@@ -93,15 +94,16 @@ KERNEL(jd_group_add, GroupAdd, 4) {
 KERNEL(jd_group_slots, GroupSlots, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rest = p.rows - (u32)first;
   u32 left[ITEMS], right[ITEMS], at[ITEMS];
   u64 seen[ITEMS];
   bool there[ITEMS], full = false;
-  rows_there<ITEMS>(first, 0, p.rows, there);
-  operands_at<ITEMS>(p.left, first, 0, p.rows, left);
+  rows_there<ITEMS>(0, rest, there);
+  operands_at<ITEMS>(p.left, first, 0, rest, left);
   if (p.tested.count > 0) {
     group_bits<ITEMS>(p.tested, first, p.rows, right);
   } else {
-    operands_at<ITEMS>(p.right, first, 0, p.rows, right);
+    operands_at<ITEMS>(p.right, first, 0, rest, right);
   }
   u32 last = (1u << p.log_slots) - 1;
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -143,10 +145,11 @@ KERNEL(jd_group_rows, GroupRows, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rest = p.rows - (u32)first;
   u64 n[ITEMS];
   u32 at[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, keep);
+  rows_there<ITEMS>(0, rest, keep);
   UNROLL for (u32 j = 0; j < ITEMS; j++) n[j] = load_random_if(keep[j], p.counts + p.begin + first + Tile<ITEMS>::row(j), 0ull);
   UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = n[j] != 0;
   append_positions<ITEMS>(s, keep, at, p.counter);
@@ -161,10 +164,11 @@ KERNEL(jd_group_rows, GroupRows, 4) {
 KERNEL(jd_group_keys, GroupKeys, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rest = p.rows - (u32)first;
   u32 slot[ITEMS];
   u64 key[ITEMS];
   bool there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, there);
+  rows_there<ITEMS>(0, rest, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) slot[j] = load_stream_if(there[j], p.slots + first + Tile<ITEMS>::row(j), 0u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) key[j] = load_random_if(there[j], p.keys + slot[j], 1ull) - (PLANTED(GROUP_KEY_AS_STORED) ? 0 : 1);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -177,9 +181,10 @@ KERNEL(jd_group_keys, GroupKeys, 4) {
 KERNEL(jd_group_ids, GroupIds, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rest = p.rows - (u32)first;
   u32 number[ITEMS];
   bool there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, there);
+  rows_there<ITEMS>(0, rest, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = load_stream_if(there[j], p.numbers + first + Tile<ITEMS>::row(j), 0u);
   for (u32 i = 0; i < p.tests; i++)
     UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.tested[i] + first + Tile<ITEMS>::row(j), number[j] >> i & 1);

@@ -36,6 +36,9 @@ DEVICE u64 look_back(u64 *state, u32 tile, u64 total) {
   return before;
 }
 
+// True for a tile without rows, but for the first one: it writes that there are none.
+DEVICE bool is_beyond(u64 first, u32 rows) { return first >= rows && first > 0; }
+
 // Writes the exclusive prefix (modulo 2^32) of the tile's lengths, and the total (not wrapped: the host cuts
 // the table when it does not fit 32 bits).
 template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[ITEMS], u32 rows, u32 *prefix, u64 *state, u64 *total) {
@@ -67,7 +70,8 @@ template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[IT
     u64 row = first + Tile<ITEMS>::row(j);
     store_if(row < rows, prefix + row, base + before[j]);
   }
-  if (s.tile == block_count() - 1 && thread_index() == 0) {
+  // The tile of the last row; the first one where there is none.
+  if (first + Tile<ITEMS>::SIZE >= rows && thread_index() == 0) {
     store(prefix + rows, (u32)(s.before + all));
     store(total, s.before + all);
   }
@@ -80,14 +84,24 @@ KERNEL(jd_measure, Measure, 4) {
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
-  u32 v[ITEMS], length[ITEMS], start[ITEMS];
-  bool there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, there);
-  operands_at<ITEMS>(p.anchor, first, 0, p.rows, v);
-  ranges_of(p.segments[0], v, there, start, length);
-  if (p.clip.lists != 0) clip_ranges(p.segments[0].neighbours, p.clip, start, length);
-  UNROLL for (u32 j = 0; j < ITEMS; j++) store_if(there[j], p.starts + first + Tile<ITEMS>::row(j), start[j]);
-  scan_tile(s, length, p.rows, p.prefix, p.state, p.total);
+  u32 rows = rows_of(p.rows, p.count);
+  if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
+  u32 lengths[ITEMS];
+  One segments = {p.segments[0]};
+  UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
+    u32 v[FEW], start[FEW], length[FEW];
+    bool there[FEW];
+    rows_there<ITEMS>(i, left, there);
+    operands_at<ITEMS>(p.anchor, first, i, left, v);
+    vertex_ranges(segments, v, there, start, length);
+    if (p.clip.lists != 0) clip_ranges(segments.segment.neighbours, p.clip, start, length);
+    UNROLL for (u32 j = 0; j < FEW; j++) {
+      store_if(there[j], p.starts + first + Tile<ITEMS>::row(i + j), start[j]);
+      lengths[i + j] = length[j];
+    }
+  }
+  scan_tile(s, lengths, rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
@@ -99,32 +113,35 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.rows, p.count);
+  if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
   u32 shortest[ITEMS];
-  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = first + Tile<ITEMS>::row(j) < p.rows ? 0xffffffffu : 0;
+  UNROLL for (u32 j = 0; j < ITEMS; j++) shortest[j] = Tile<ITEMS>::row(j) < left ? 0xffffffffu : 0;
   for (u32 l = 0; l < p.lists; l++) {
     const ListRange &list = p.ranges[l];
     One segments = {p.segments[l]};
     UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
       u32 length[FEW];
       bool there[FEW];
-      rows_there<ITEMS>(first, i, p.rows, there);
+      rows_there<ITEMS>(i, left, there);
       UNROLL for (u32 j = 0; j < FEW; j++) length[j] = list.length;
       if (list.starts != nullptr) {
         u32 v[FEW], start[FEW];
-        operands_at<ITEMS>(p.anchors[l], first, i, p.rows, v);
+        operands_at<ITEMS>(p.anchors[l], first, i, left, v);
         vertex_ranges(segments, v, there, start, length);
         if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
         UNROLL for (u32 j = 0; j < FEW; j++) {
-          u64 row = first + Tile<ITEMS>::row(i + j);
-          store_if(there[j], list.starts + row, start[j]);
-          store_if(there[j], list.lengths + row, length[j]);
+          u32 row = Tile<ITEMS>::row(i + j);
+          store_if(there[j], list.starts + first + row, start[j]);
+          store_if(there[j], list.lengths + first + row, length[j]);
         }
       }
       UNROLL for (u32 j = 0; j < FEW; j++)
         if (there[j] && (PLANTED(SHORTEST_IS_LAST) || length[j] < shortest[i + j])) shortest[i + j] = length[j];
     }
   }
-  scan_tile(s, shortest, p.rows, p.prefix, p.state, p.total);
+  scan_tile(s, shortest, rows, p.prefix, p.state, p.total);
 }
 
 // As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its
@@ -135,14 +152,17 @@ KERNEL(jd_measure_any, MeasureAny, 2) {
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.rows, p.count);
+  if (is_beyond(first, rows)) return;
+  u32 left = rows - (u32)first;
   u32 lengths[ITEMS];
   UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
     u32 anchor[FEW], predicate[FEW], start[FEW], length[FEW];
     bool there[FEW], found[FEW];
     Each<FEW> segments;
-    rows_there<ITEMS>(first, i, p.rows, there);
-    operands_at<ITEMS>(p.anchor, first, i, p.rows, anchor);
-    operands_at<ITEMS>(p.predicate, first, i, p.rows, predicate);
+    rows_there<ITEMS>(i, left, there);
+    operands_at<ITEMS>(p.anchor, first, i, left, anchor);
+    operands_at<ITEMS>(p.predicate, first, i, left, predicate);
     segments_of(p.catalog, predicate, there, segments, found);
     vertex_ranges(segments, anchor, found, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) {
@@ -152,5 +172,5 @@ KERNEL(jd_measure_any, MeasureAny, 2) {
       lengths[i + j] = length[j];
     }
   }
-  scan_tile(s, lengths, p.rows, p.prefix, p.state, p.total);
+  scan_tile(s, lengths, rows, p.prefix, p.state, p.total);
 }

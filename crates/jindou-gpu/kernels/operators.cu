@@ -20,11 +20,14 @@ KERNEL(jd_compare, Compare, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   const Ranks &r = p.ranks;
   u32 v[ITEMS], page[ITEMS], rank[ITEMS], word[ITEMS];
   bool keep[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.operand, first, 0, left, v);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 at = v[j] >> RANK_SHIFT;
     page[j] = load_cached_if(keep[j] && at < r.page_count, r.pages + at, NO_KEY);
@@ -48,9 +51,10 @@ KERNEL(jd_mark, Mark, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
+  u32 left = p.rows - (u32)first;
   bool look[ITEMS], there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, look);
-  operands_at<ITEMS>(p.operand, first, 0, p.rows, v);
+  rows_there<ITEMS>(0, left, look);
+  operands_at<ITEMS>(p.operand, first, 0, left, v);
   if (p.prefix != nullptr && !PLANTED(MARK_EMPTY_LISTS)) {
     u32 from[ITEMS], to[ITEMS];
     UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -82,13 +86,16 @@ KERNEL(jd_test, Test, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
+  rows_there<ITEMS>(0, left, keep);
   if (p.by_row) {
     UNROLL for (u32 j = 0; j < ITEMS; j++) v[j] = p.first + (u32)first + Tile<ITEMS>::row(j) + (PLANTED(TEST_NEXT_ROW) ? 1 : 0);
   } else {
-    operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+    operands_at<ITEMS>(p.operand, first, 0, left, v);
   }
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_random_if(there[j], (const u32 *)p.bits.words + word[j], 0u);
@@ -102,10 +109,13 @@ KERNEL(jd_distinct, Distinct, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  u32 rows = rows_of(p.compact.rows, p.compact.count);
+  if (first >= rows) return;
+  u32 left = rows - (u32)first;
   u32 v[ITEMS], word[ITEMS], mask[ITEMS], seen[ITEMS];
   bool keep[ITEMS], there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.compact.rows, keep);
-  operands_at<ITEMS>(p.operand, first, 0, p.compact.rows, v);
+  rows_there<ITEMS>(0, left, keep);
+  operands_at<ITEMS>(p.operand, first, 0, left, v);
   bits_of(p.bits, v, keep, word, mask, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed_if(there[j], p.bits.words + word[j], 0u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
@@ -127,8 +137,9 @@ KERNEL(jd_gather, Gather, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
   u32 index[ITEMS];
+  u32 left = p.rows - (u32)first;
   bool there[ITEMS];
-  rows_there<ITEMS>(first, 0, p.rows, there);
+  rows_there<ITEMS>(0, left, there);
   UNROLL for (u32 j = 0; j < ITEMS; j++) index[j] = load_stream_if(there[j], p.index + first + Tile<ITEMS>::row(j), 0u);
   for (u32 c = 0; c < p.columns.count; c++) {
     u32 v[ITEMS];

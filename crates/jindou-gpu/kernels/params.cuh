@@ -46,8 +46,9 @@ struct Clip { u32 start, end, lists, pad; };
 // Columns that a kernel carries over to its output rows.
 struct Columns { u32 count, pad; const u32 *from[MAX_COLUMNS]; u32 *to[MAX_COLUMNS]; };
 
-// Rows in, a counter of rows out (zeroed by the host), columns kept.
-struct Compact { u32 rows, pad; u32 *counter; Columns columns; };
+// Rows in, a counter of rows out (zeroed by the host), columns kept. Here and below, `rows` is the most rows where `count` is not null: that
+// is the number that the step before has counted, which the host need not know (see rows_of).
+struct Compact { u32 rows, pad; const u32 *count; u32 *counter; Columns columns; };
 
 // A set as one bit a member: of ids, those below `dense` and behind them the `tail` ones from `first_tail` on (terms that updates
 // brought); or of row numbers, which all are below `dense`.
@@ -75,6 +76,7 @@ struct Measure {
   u64 *total;
   u64 *state;     // one word a tile, zeroed
   u32 *ticket;    // zeroed
+  const u32 *count;
 };
 struct MeasureAny {
   u32 rows, pad;
@@ -85,6 +87,7 @@ struct MeasureAny {
   u64 *total;
   u64 *state;     // one word a tile, zeroed
   u32 *ticket;    // zeroed
+  const u32 *count;
 };
 // One list of an intersection: arrays of a range per row (filled by measure_many), or one range for all.
 struct ListRange { const u32 *neighbours; u32 *starts; u32 *lengths; u32 start, length; };
@@ -94,6 +97,7 @@ struct MeasureMany {
   u64 *total;
   u64 *state;
   u32 *ticket;
+  const u32 *count;
   Clip clip;
   Operand anchors[MAX_LISTS];
   ListRange ranges[MAX_LISTS];
@@ -102,12 +106,15 @@ struct MeasureMany {
 struct Expand {
   Columns columns;
   const u32 *prefix;
-  u32 *bounds;      // 2: rows that end before the first unit, and before the end
+  u32 *bounds;      // 2: rows that end before the first unit, and before the end; or null
   const u32 *starts;
   const u32 *neighbours;
   u32 *out;
   u32 *counter;     // appending variants only
+  const u32 *count;
+  const u64 *total; // null, or the sum of all lengths: all units are meant, of which `end` is the most
   u64 begin, end;
+  u64 room;         // outputs that there is room for; more are made of damaged lists alone
   u32 rows, lists;
   Within within;
   ListRange ranges[MAX_LISTS];  // intersections only
@@ -115,10 +122,13 @@ struct Expand {
 struct ExpandAny {
   Columns columns;
   const u32 *prefix;
-  u32 *bounds;      // 2: rows that end before the first unit, and before the end
+  u32 *bounds;      // as in Expand, with what follows
   const u64 *lists;
   u32 *out;
+  const u32 *count;
+  const u64 *total;
   u64 begin, end;
+  u64 room;
   u32 rows, pad;
 };
 struct Compare { Compact compact; Operand operand; Ranks ranks; };
@@ -139,4 +149,11 @@ struct GroupRows { const u64 *counts; u32 *counter, *number, *low, *high; u32 be
 struct GroupKeys { const u64 *keys; const u32 *slots; u32 *left, *right; u32 rows, pad; };
 struct GroupIds { GroupColumn by[MAX_GROUP]; const u32 *numbers; u32 *out[MAX_GROUP], *tested[MAX_TESTED]; u32 rows, columns, tests, pad; };
 struct Gather { Columns columns; const u32 *index; u32 rows, pad; };
-struct Checksum { u64 *sum; u32 rows, count; const u32 *columns[MAX_COLUMNS]; };
+struct Checksum { u64 *sum; const u32 *count; u32 rows, width; const u32 *columns[MAX_COLUMNS]; };
+
+// The rows of a table. Grids are as large as the most rows want: blocks beyond them return at once.
+DEVICE u32 rows_of(u32 rows, const u32 *count) {
+  if (count == nullptr) return rows;
+  u32 counted = load_cached(count) + (PLANTED(COUNT_ONE_MORE) ? 1 : 0);
+  return counted < rows ? counted : rows;
+}

@@ -254,19 +254,19 @@ DEVICE void ranges_of(const Segment &segment, const u32 (&v)[ITEMS], const bool 
   }
 }
 
-// Cuts sorted lists, at `neighbours + start[j]`, to ids from `clip.start` on and before `clip.end`. FEW at a time, both ends together.
+// Cuts sorted lists, at `neighbours + start[j]`, to ids from `clip.start` on and before `clip.end`. TWO at a time, both ends of each together.
 // Bytes of an item: none for an empty list, else 8 for its first and last id, and for each end of n that lies outside 4 ceil(log2 n).
 template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip, u32 (&start)[N], u32 (&length)[N]) {
-  UNROLL for (u32 i = 0; i < N; i += FEW) {
+  UNROLL for (u32 i = 0; i < N; i += TWO) {
     // How many ids lie before each bound: all or none of a list, unless it is looked for.
-    u32 low[FEW], high[FEW], n[FEW], m[FEW], left = 0;
-    UNROLL for (u32 j = 0; j < FEW; j++) {
+    u32 low[TWO], high[TWO], n[TWO], m[TWO], left = 0;
+    UNROLL for (u32 j = 0; j < TWO; j++) {
       const u32 *list = neighbours + start[i + j];
       bool some = length[i + j] != 0;
       low[j] = load_random_if(some, list, 0u);
       high[j] = load_random_if(some, list + length[i + j] - 1, 0u);
     }
-    UNROLL for (u32 j = 0; j < FEW; j++) {
+    UNROLL for (u32 j = 0; j < TWO; j++) {
       u32 all = length[i + j], first = low[j], last = high[j];
       bool late = all != 0 && first < clip.start, early = all != 0 && last >= clip.end;
       low[j] = 0;
@@ -277,13 +277,13 @@ template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip
     }
     // The last id before a bound: the first one is, where it is looked for.
     for (; left > 1; left -= left >> 1) {
-      u32 below[FEW], above[FEW];
-      UNROLL for (u32 j = 0; j < FEW; j++) {
+      u32 below[TWO], above[TWO];
+      UNROLL for (u32 j = 0; j < TWO; j++) {
         const u32 *list = neighbours + start[i + j];
         below[j] = load_random_if(n[j] > 1, list + low[j] + (n[j] >> 1), 0u);
         above[j] = load_random_if(m[j] > 1, list + high[j] + (m[j] >> 1), 0u);
       }
-      UNROLL for (u32 j = 0; j < FEW; j++) {
+      UNROLL for (u32 j = 0; j < TWO; j++) {
         u32 half = n[j] >> 1;
         if (n[j] > 1 && below[j] < clip.start) low[j] += half;
         n[j] -= half;
@@ -292,7 +292,7 @@ template <u32 N> DEVICE void clip_ranges(const u32 *neighbours, const Clip &clip
         m[j] -= half;
       }
     }
-    UNROLL for (u32 j = 0; j < FEW; j++) {
+    UNROLL for (u32 j = 0; j < TWO; j++) {
       u32 from = low[j] + n[j], to = high[j] + (PLANTED(CLIP_ONE_LESS) ? 0 : m[j]);
       start[i + j] += from;
       length[i + j] = to > from ? to - from : 0;
@@ -332,15 +332,16 @@ DEVICE void segments_of(const Catalog &c, const u32 (&term)[N], const bool (&loo
   }
 }
 
-// The ids of N of a thread's rows, from its item `item` in the tile at `first` on, that are less than `rows`; 0 for others. Bytes a row: 4
-// for a column, none for a constant.
-template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 rows, u32 (&v)[N]) {
+// The ids of N of a thread's rows, from its item `item` on in the tile at `first`, of which the table has `left` rows; 0 for others. Bytes a
+// row: 4 for a column, none for a constant.
+template <u32 ITEMS, u32 N> DEVICE void operands_at(const Operand &o, u64 first, u32 item, u32 left, u32 (&v)[N]) {
   if (o.column == nullptr) {
     UNROLL for (u32 j = 0; j < N; j++) v[j] = o.constant;
   } else {
+    const u32 *column = o.column + first;
     UNROLL for (u32 j = 0; j < N; j++) {
-      u64 row = first + Tile<ITEMS>::row(item + j);
-      v[j] = load_stream_if(row < rows, o.column + row, 0u);
+      u32 row = Tile<ITEMS>::row(item + j);
+      v[j] = load_stream_if(row < left, column + row, 0u);
     }
   }
 }

@@ -43,7 +43,7 @@
   X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER) X(CLIP_ONE_LESS)  \
   X(PACK_FIRST_BARRIER) X(PACK_SECOND_BARRIER)      \
   X(GROUP_TAIL_FROM_NEXT) X(GROUP_ALL_LEAD) X(GROUP_NOT_ATOMIC) X(GROUP_LEFT_ONLY) X(GROUP_KEY_NOT_ATOMIC) \
-  X(GROUP_KEY_AS_STORED)
+  X(GROUP_KEY_AS_STORED) X(COUNT_ONE_MORE)
 
 namespace shim {
 
@@ -88,7 +88,7 @@ enum Kind : uint32_t { STREAMED, RANDOM, CACHED, WRITTEN, KINDS };
 
 // What a launch counts: bytes that kernels must move, by kind of access, and accesses without order. Where sectors are asked for, also
 // the accesses of warps and the sectors of 32 bytes that each touched: what a card's memory system is asked for.
-struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS]; };
+struct Counts { uint64_t streamed, random, random_accesses, written, requests[KINDS], sectors[KINDS], candidates; };
 
 // The lanes of a warp make an access together if they make it at the same place in the code, for the same time since they last
 // waited for each other. Lanes that pass a load by count too, or loops of different lengths would shift the others.
@@ -180,6 +180,7 @@ UNCHECKED void count_random(size_t n) {
   launched->counts.random += n;
   launched->counts.random_accesses++;
 }
+UNCHECKED void count_candidate() { launched->counts.candidates++; }
 UNCHECKED bool planted(uint32_t bug) { return launched->bug == bug; }
 UNCHECKED uint32_t thread() { return current->thread; }
 UNCHECKED uint32_t block() { return current->block->index; }
@@ -216,6 +217,7 @@ DEVICE u32 popcount(u32 x) { return (u32)__builtin_popcount(x); }
 DEVICE u32 popcount64(u64 x) { return (u32)__builtin_popcountll(x); }
 DEVICE u32 first_bit(u32 x) { return (u32)__builtin_ffs((int)x) - 1; }
 DEVICE void relax() { shim::yield(); }
+DEVICE void walks(bool when) { if (when) shim::count_candidate(); }
 
 // Inlined, so that each place in the code is one for `note`.
 #define ACCESS template <class T> static inline __attribute__((always_inline))

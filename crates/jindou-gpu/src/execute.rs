@@ -5,17 +5,18 @@
 //! rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
 
 use crate::backend::Backend;
-use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
+use crate::buffer::{DeviceMemory, HostBuffer};
 use crate::cache::SegmentCache;
 use crate::compile::{StepProgram, WantedRows, compile, compile_tree};
 use crate::cost::{Calibration, DeviceModel, WorkEstimate};
+use crate::counts::{DeviceCounts, NUMBERS, RowCount};
 use crate::device::Device;
 use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
 use crate::results::RowsOut;
-use crate::run::{COUNTERS, ProgramRun};
+use crate::run::ProgramRun;
 use crate::steps::{GroupState, ReduceOptions, sets_of};
 use crate::turns::{DeviceTurn, Turns};
 use jindou_engine::Sink;
@@ -77,6 +78,8 @@ pub struct GpuOptions {
     pub table_rows: Option<u64>,
     /// True to measure each kernel's time.
     pub profile: bool,
+    /// True to wait for the number of rows of each step, as where steps cannot do without; for measurements.
+    pub wait_for_counts: bool,
 }
 
 /// The result of a run.
@@ -384,14 +387,11 @@ impl GpuExecutor {
             .map(|s| (s.name.clone(), Some(s.plan_step)))
             .chain([("result".into(), None)])
             .collect();
-        let sum = match &output {
-            ResultUse::Checksum => {
-                let sum = DeviceBuffer::new(&self.device, 8)?;
-                sum.clear()?;
-                Some(sum)
-            }
-            _ => None,
-        };
+        // A part of the rows, or blocks that go with a step, want the number after each step.
+        let is_whole = program.slice == StepProgram::ALL && program.paging.is_none();
+        let stay = is_whole && !options.wait_for_counts;
+        let counts = DeviceCounts::new(&self.device, stay)?;
+        let sum = matches!(output, ResultUse::Checksum).then(|| counts.checksum());
         let mut run = ProgramRun {
             steps: &program.steps,
             paging: program.paging.as_ref(),
@@ -404,10 +404,9 @@ impl GpuExecutor {
                 .table_rows
                 .unwrap_or(MOST_ROWS)
                 .clamp(TILE, MOST_ROWS),
-            counters: DeviceBuffer::new(&self.device, COUNTERS * 4)?,
-            counters_used: 0,
-            counter: 0,
-            words: HostBuffer::new(&self.device, 64)?,
+            counts,
+            counter: RowCount::default(),
+            words: HostBuffer::new(&self.device, NUMBERS)?,
             cancel: &options.cancel,
             turn,
             output,
@@ -435,8 +434,9 @@ impl GpuExecutor {
             Err(e @ Error::SinkClosed) => Some(e),
             Err(e) => return Err(e),
         };
-        let checksum = match &run.sum {
-            Some(s) => s.read_unless::<u64>(1, &options.cancel)?.first().copied(),
+        let checksum = match run.sum {
+            Some(_) => Some(run.learn_checksum()?),
+            None if run.has_pending() => run.learn().map(|()| None)?,
             None => None,
         };
         if options.profile {

@@ -16,6 +16,7 @@ mod cache;
 pub mod checksum;
 mod compile;
 mod cost;
+mod counts;
 mod cuda;
 pub mod device;
 mod execute;

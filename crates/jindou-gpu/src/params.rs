@@ -146,6 +146,7 @@ pub struct ColumnsParams {
 pub struct Compact {
     pub rows: u32,
     pub pad: u32,
+    pub count: u64,
     pub counter: u64,
     pub columns: ColumnsParams,
 }
@@ -256,6 +257,7 @@ pub struct MeasureParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -271,6 +273,7 @@ pub struct MeasureAnyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -292,6 +295,7 @@ pub struct MeasureManyParams {
     pub total: u64,
     pub state: u64,
     pub ticket: u64,
+    pub count: u64,
     pub clip: Clip,
     pub anchors: [OperandParams; MAX_LISTS],
     pub ranges: [ListRange; MAX_LISTS],
@@ -308,8 +312,11 @@ pub struct ExpandParams {
     pub neighbours: u64,
     pub out: u64,
     pub counter: u64,
+    pub count: u64,
+    pub total: u64,
     pub begin: u64,
     pub end: u64,
+    pub room: u64,
     pub rows: u32,
     pub lists: u32,
     pub within: Within,
@@ -324,8 +331,11 @@ pub struct ExpandAnyParams {
     pub bounds: u64,
     pub lists: u64,
     pub out: u64,
+    pub count: u64,
+    pub total: u64,
     pub begin: u64,
     pub end: u64,
+    pub room: u64,
     pub rows: u32,
     pub pad: u32,
 }
@@ -381,8 +391,9 @@ pub struct GatherParams {
 #[repr(C)]
 pub struct ChecksumParams {
     pub sum: u64,
+    pub count: u64,
     pub rows: u32,
-    pub count: u32,
+    pub width: u32,
     pub columns: [u64; MAX_COLUMNS],
 }
 

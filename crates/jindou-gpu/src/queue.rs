@@ -99,7 +99,20 @@ impl LaunchQueue {
 
     /// Adds bytes to the last launch that are known only from its result.
     pub fn add_bytes(&mut self, read: f64, written: f64) {
-        if let Some(l) = self.launches.last_mut() {
+        if let Some(launch) = self.last() {
+            self.add_bytes_to(launch, read, written);
+        }
+    }
+
+    /// The number of the last launch.
+    #[must_use]
+    pub fn last(&self) -> Option<usize> {
+        self.launches.len().checked_sub(1)
+    }
+
+    /// Adds bytes to the launch with this number.
+    pub fn add_bytes_to(&mut self, launch: usize, read: f64, written: f64) {
+        if let Some(l) = self.launches.get_mut(launch) {
             l.read += read;
             l.written += written;
         }
@@ -107,7 +120,12 @@ impl LaunchQueue {
 
     /// Counts rows that passed through the current step.
     pub fn rows(&mut self, rows_in: u64, rows_out: u64) {
-        if let Some(s) = self.steps.get_mut(self.step) {
+        self.rows_of(self.step, rows_in, rows_out);
+    }
+
+    /// Counts rows that passed through this step.
+    pub fn rows_of(&mut self, step: usize, rows_in: u64, rows_out: u64) {
+        if let Some(s) = self.steps.get_mut(step) {
             s.rows_in += rows_in;
             s.rows_out += rows_out;
         }

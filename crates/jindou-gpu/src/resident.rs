@@ -25,6 +25,8 @@ use jindou_model::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
+/// Most keys of which the one with the most neighbours is looked for: a few milliseconds.
+const MOST_LOOKED: usize = 1 << 22;
 /// Smallest room for overlays, in ids, once a segment has any.
 const LEAST_ROOM: u64 = 1 << 14;
 
@@ -95,6 +97,8 @@ pub(crate) struct Arrays {
     index: Option<DeviceBuffer>,
     /// Replaced when an overlay needs more room.
     neighbours: Mutex<Arc<Neighbours>>,
+    /// The most neighbours of a key, once asked for.
+    most: OnceLock<Option<u32>>,
 }
 
 impl Arrays {
@@ -132,6 +136,7 @@ impl Arrays {
             params: p,
             index,
             neighbours: Mutex::new(Arc::new(neighbours)),
+            most: OnceLock::new(),
         })
     }
 
@@ -385,6 +390,24 @@ impl ResidentSegment {
         }
         let (a, b) = segment.range(segment.finder.find(v));
         (a as u32, (b - a) as u32)
+    }
+
+    /// The most neighbours of a vertex; `None` where it would take long to look. `segment` is the host's copy. O(keys) the
+    /// first time.
+    #[must_use]
+    pub fn most_neighbours(&self, segment: &Segment<'_>) -> Option<u32> {
+        let most = self
+            .arrays
+            .as_ref()?
+            .most
+            .get_or_init(|| match segment.offsets {
+                None => Some(1),
+                Some(o) if o.len() > MOST_LOOKED => None,
+                // Of damaged offsets kernels make empty lists.
+                Some(o) => o.windows(2).map(|b| b[1].saturating_sub(b[0])).max(),
+            });
+        let overlay = self.overlay_starts.windows(2).map(|b| b[1] - b[0]).max();
+        Some((*most)?.max(overlay.unwrap_or(0)))
     }
 
     /// The keys that have a neighbour in a patched version, on the device. `segment` is the host's copy. O(touched keys) here,

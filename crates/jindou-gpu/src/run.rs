@@ -3,7 +3,8 @@
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
-use crate::compile::{DeviceStep, StepWork};
+use crate::compile::{DeviceList, DeviceStep, StepWork};
+use crate::counts::{DeviceCounts, RowCount};
 use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
@@ -15,9 +16,6 @@ use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
 use jindou_plan::Slot;
 use std::sync::Arc;
-
-/// Number of counters that are cleared at once.
-pub(crate) const COUNTERS: usize = 256;
 
 /// An execution of a program. The steps themselves are in `steps.rs`.
 pub(crate) struct ProgramRun<'a, 'o, 's> {
@@ -32,11 +30,9 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub memory: DeviceMemory,
     /// Most rows of a table.
     pub most_rows: u64,
-    /// Words in which kernels count, used in turn and cleared all at once, so that a step need not clear its own.
-    pub counters: DeviceBuffer,
-    pub counters_used: usize,
-    /// Address of the current block.
-    pub counter: u64,
+    /// Numbers in which kernels count, and the last one that was given out.
+    pub counts: DeviceCounts,
+    pub counter: RowCount,
     /// Destination of small numbers.
     pub words: HostBuffer,
     pub cancel: &'a CancelToken,
@@ -54,7 +50,8 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
-    pub sum: Option<DeviceBuffer>,
+    /// Address of the checksum, if there is to be one.
+    pub sum: Option<u64>,
     pub rows: u64,
     pub cuts: u64,
 }
@@ -84,6 +81,28 @@ impl From<Error> for StepStop {
     }
 }
 
+/// True for steps whose kernels read how many rows there are from the device.
+fn takes_bounds(work: &StepWork<'_>) -> bool {
+    matches!(
+        work,
+        StepWork::Expand { .. }
+            | StepWork::ExpandAny { .. }
+            | StepWork::Cross { .. }
+            | StepWork::Check { .. }
+            | StepWork::CheckAny { .. }
+            | StepWork::Restrict { .. }
+            | StepWork::Same { .. }
+            | StepWork::Compare { .. }
+            | StepWork::Distinct { .. }
+    )
+}
+
+/// The most outputs that an expansion of a table along lists can have, if that is known.
+fn most_of(table: &DeviceTable, lists: &[DeviceList]) -> Option<u64> {
+    let most = lists.iter().filter_map(|l| l.most).min()?;
+    Some(u64::from(table.rows) * u64::from(most))
+}
+
 impl ProgramRun<'_, '_, '_> {
     /// Uploads the blocks that step `k` reads, if segments are paged. Must be called before kernels of a step are
     /// launched, in the same turn.
@@ -108,7 +127,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Waits for small numbers, and thereby for all kernels so far.
-    fn wait_for_words(&mut self) -> Result<()> {
+    pub(crate) fn wait_for_words(&mut self) -> Result<()> {
         self.words.queued()?;
         self.ahead()?;
         self.words.wait(self.cancel)?;
@@ -159,43 +178,55 @@ impl ProgramRun<'_, '_, '_> {
         self.cancel.check()?;
         self.turn.pass()?;
         let Some(step) = self.steps.get(k) else {
+            let is_wanted = matches!(self.output, ResultUse::Rows(_) | ResultUse::Blocks(..));
+            let table = self.before_step(table, is_wanted)?;
             self.queue.at_step(k);
-            self.queue
-                .rows(u64::from(table.rows), u64::from(table.rows));
+            self.received(k, &table);
+            self.made(k, &table);
             return self.emit(&table);
         };
+        let is_wanted = !takes_bounds(&step.work)
+            || self.ends_part(k)
+            || self.multiplies(k, step)
+            || self.is_grouped(k);
+        let table = self.before_step(table, is_wanted)?;
+        if table.rows == 0 {
+            return Ok(());
+        }
         self.queue.at_step(k);
         self.page_in(k)?;
-        let rows = table.rows;
         match self.sought(k, step, &table) {
             Ok(false) => {}
             Ok(true) => return Ok(()),
             Err(StepStop::Error(e)) => return Err(e),
-            Err(StepStop::TooLarge) => return self.halves(k, &table),
+            Err(StepStop::TooLarge) => return self.smaller(k, table),
         }
         match self.grouped(k, step, &table) {
             Ok(false) => {}
             Ok(true) => return Ok(()),
             Err(StepStop::Error(e)) => return Err(e),
-            Err(StepStop::TooLarge) => return self.halves(k, &table),
+            Err(StepStop::TooLarge) => return self.smaller(k, table),
         }
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
-                self.queue.rows(u64::from(rows), made);
+                // It has been learnt together with what the step made.
+                let table = self.known(table);
+                self.received(k, &table);
+                self.queue.rows(0, made);
                 self.queue.at_step(k + 1);
                 self.queue.rows(made, made);
                 return self.emit_bare(made);
             }
             Err(StepStop::Error(e)) => return Err(e),
-            Err(StepStop::TooLarge) => return self.halves(k, &table),
+            Err(StepStop::TooLarge) => return self.smaller(k, table),
         }
         let outcome = match &step.work {
             StepWork::Expand { to, lists, within } => match lists.as_slice() {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
-                _ => match self.measure_lists(&table, lists, within) {
+                _ => match self.measure_lists(&table, lists, within, most_of(&table, lists)) {
                     Ok(m) => {
                         let left = within.left(lists);
                         return self.expand_strips(k, step, table, *to, m, left);
@@ -241,7 +272,7 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
             StepWork::Group { .. } => match self.count_groups(&table, 0) {
                 Ok(()) => {
-                    self.queue.rows(u64::from(rows), 0);
+                    self.queue.rows(u64::from(table.rows), 0);
                     return Ok(());
                 }
                 Err(stop) => Err(stop),
@@ -252,13 +283,32 @@ impl ProgramRun<'_, '_, '_> {
         };
         match outcome {
             Ok(next) => {
-                self.queue.rows(u64::from(rows), u64::from(next.rows));
+                self.received(k, &table);
+                self.made(k, &next);
                 drop(table);
                 self.run(k + 1, next)
             }
             Err(StepStop::Error(e)) => Err(e),
-            Err(StepStop::TooLarge) => self.halves(k, &table),
+            Err(StepStop::TooLarge) => self.smaller(k, table),
         }
+    }
+
+    /// Runs step `k` over a table that was too large for it: with its number of rows if only a bound was known, else over
+    /// both halves.
+    fn smaller(&mut self, k: usize, table: DeviceTable) -> Result<()> {
+        match table.count {
+            Some(_) => {
+                let table = self.settled(table)?;
+                self.run(k, table)
+            }
+            None => self.halves(k, &table),
+        }
+    }
+
+    /// True if the step after this one is the end of an inner part.
+    fn ends_part(&self, k: usize) -> bool {
+        let next = self.steps.get(k + 1).map(|s| &s.work);
+        matches!(next, Some(StepWork::EndApply { .. }))
     }
 
     /// Runs step `k` over both halves of a table, one after the other.
@@ -306,25 +356,6 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// A counter that is 0, for the next kernel.
-    pub(crate) fn next_counter(&mut self) -> Result<u64> {
-        let number = self.counters_used % COUNTERS;
-        if number == 0 {
-            // All earlier ones have been read, or belong to kernels queued before this.
-            self.counters.clear()?;
-        }
-        self.counters_used += 1;
-        self.counter = self.counters.at() + number as u64 * 4;
-        Ok(self.counter)
-    }
-
-    /// The value of the present counter, after all work so far.
-    pub(crate) fn read_counter(&mut self) -> Result<u32> {
-        // SAFETY: a word of `counters`.
-        let [n] = unsafe { self.read_words([self.counter])? };
-        Ok(n)
-    }
-
     /// Words of device memory, after all work so far, with a single wait.
     ///
     /// # Safety
@@ -339,19 +370,6 @@ impl ProgramRun<'_, '_, '_> {
         let bytes = self.words.bytes();
         bytemuck::cast_slice_mut::<u32, u8>(&mut words).copy_from_slice(&bytes[..N * 4]);
         Ok(words)
-    }
-
-    /// A 64-bit number in device memory, after all work so far.
-    ///
-    /// # Safety
-    /// Eight bytes of live device memory lie there.
-    pub(crate) unsafe fn read_long(&mut self, at: u64) -> Result<u64> {
-        // SAFETY: the caller's promise.
-        unsafe { self.words.download(0, at, 8)? };
-        self.wait_for_words()?;
-        let mut n = [0u64];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut n).copy_from_slice(&self.words.bytes()[..8]);
-        Ok(n[0])
     }
 
     /// True if only the number of rows leaves the device.
@@ -415,6 +433,9 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     pub(crate) fn emit(&mut self, table: &DeviceTable) -> Result<()> {
+        if table.rows == 0 {
+            return Ok(());
+        }
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));
         let (skip, take) = (skip as u32, take as u32);
@@ -427,10 +448,11 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     fn give(&mut self, table: &DeviceTable) -> Result<()> {
-        self.rows += u64::from(table.rows);
-        if let Some(sum) = &self.sum {
+        self.results(table);
+        if let Some(sum) = self.sum {
             let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
-            p.sum = sum.at();
+            p.sum = sum;
+            p.count = table.count_at();
             p.rows = table.rows;
             // Unbound columns hold 0, and so does this one.
             let mut unbound = None;
@@ -451,15 +473,12 @@ impl ProgramRun<'_, '_, '_> {
                     ))
                 })?;
                 *place = at;
-                p.count += 1;
+                p.width += 1;
             }
-            let bytes = 4.0 * f64::from(table.rows) * f64::from(p.count);
+            let bytes = 4.0 * f64::from(p.width);
             // SAFETY: columns hold `rows` ids and live in `table`, the sum in `self`; freeing is ordered
             // after the work.
-            return unsafe {
-                self.queue
-                    .launch(Kernel::Checksum, u64::from(table.rows), &p, bytes, 0.0)
-            };
+            return unsafe { self.launch_over(Kernel::Checksum, table, &p, (bytes, 0.0)) };
         }
         if let Some(mut out) = self.output.rows_out() {
             let (device, slots) = (&self.queue.device, self.output_slots);

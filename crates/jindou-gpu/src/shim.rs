@@ -4,6 +4,7 @@
 //! [`ShimOptions::delay`] it does it as late as possible, so that code that forgets to wait sees memory in its earlier
 //! state.
 
+mod clock;
 mod work;
 
 use crate::backend::{Backend, Kernel, Mark};
@@ -17,6 +18,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 use work::{Delayed, DeviceClock, DeviceWork, ShimQueue};
 
+pub use clock::{Figures, HostCall};
 pub use work::{Speeds, Times};
 
 /// Bytes that a kernel moved, counted by its own accesses.
@@ -35,6 +37,8 @@ pub struct KernelCounts {
     pub requests: [u64; 4],
     /// Sectors of 32 bytes that these accesses touched, each counted once per access.
     pub sectors: [u64; 4],
+    /// Ids of lists that were walked, before any test.
+    pub candidates: u64,
 }
 
 impl KernelCounts {
@@ -138,6 +142,8 @@ pub struct ShimOptions {
     /// Number, from 1, of the order to begin after a copy aside that is ignored; 0 for none. It removes an event from
     /// the program, for tests of the tests: with `delay` this must be noticed.
     pub unordered: u64,
+    /// True to record the host's calls, for [`Shim::take_calls`].
+    pub calls: bool,
     /// With `delay`: keeps a time line of a device with these speeds, for [`Shim::take_times`].
     pub speeds: Option<Speeds>,
 }
@@ -181,6 +187,7 @@ struct ShimState {
     log: Vec<(Kernel, KernelCounts)>,
     delayed: Delayed,
     clock: DeviceClock,
+    calls: Vec<HostCall>,
 }
 
 impl ShimState {
@@ -274,6 +281,18 @@ impl Shim {
         self.state().clock.times()
     }
 
+    /// The host's calls since the last time, with [`ShimOptions::calls`].
+    #[must_use]
+    pub fn take_calls(&self) -> Vec<HostCall> {
+        std::mem::take(&mut self.state().calls)
+    }
+
+    fn call(&self, state: &mut ShimState, call: HostCall) {
+        if self.options.calls {
+            state.calls.push(call);
+        }
+    }
+
     /// Does work, or keeps it for later.
     fn queue(&self, work: DeviceWork) -> Result<()> {
         self.queue_in(ShimQueue::Ordered, work)
@@ -295,6 +314,7 @@ impl Shim {
         match work {
             DeviceWork::Upload { to, from, bytes } => {
                 state.inside(to, bytes)?;
+                self.call(&mut state, HostCall::Link(bytes));
                 if let Some(speeds) = self.options.speeds {
                     state.clock.copied(lane, queued, bytes, speeds);
                 }
@@ -303,17 +323,20 @@ impl Shim {
             }
             DeviceWork::Download { to, from, bytes } => {
                 state.inside(from, bytes)?;
+                self.call(&mut state, HostCall::back(bytes));
                 // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
             }
             DeviceWork::Zero { at, bytes } => {
                 state.inside(at, bytes)?;
+                self.call(&mut state, HostCall::Moved(bytes));
                 // SAFETY: live memory.
                 unsafe { (at as *mut u8).write_bytes(0, bytes) };
             }
             DeviceWork::Copy { to, from, bytes } => {
                 state.inside(from, bytes)?;
                 state.inside(to, bytes)?;
+                self.call(&mut state, HostCall::Moved(2 * bytes));
                 // SAFETY: live memory; who queued it vouches that the ranges do not overlap.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
@@ -326,6 +349,7 @@ impl Shim {
             } => {
                 drop(state);
                 let counts = self.run(kernel, grid, &params)?;
+                self.call(&mut self.state(), HostCall::Kernel(kernel, counts));
                 if let Some(speeds) = self.options.speeds {
                     let bytes = counts.streamed + counts.written + 32 * counts.random_accesses;
                     self.state().clock.ran(queued, bytes, speeds);
@@ -669,6 +693,7 @@ unsafe impl Backend for Shim {
         state.traffic.syncs += 1;
         state.delayed.asked += 1;
         let unwaited = state.delayed.asked == self.options.unwaited;
+        self.call(&mut state, HostCall::Waited);
         drop(state);
         if self.options.delay && !unwaited {
             self.catch_up(mark.0)?;

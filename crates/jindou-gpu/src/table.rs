@@ -2,6 +2,7 @@
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::Owner;
+use crate::counts::RowCount;
 use crate::params::{ColumnsParams, Compact, OperandParams};
 use jindou_model::{Error, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
@@ -18,12 +19,15 @@ pub(crate) struct TableColumn {
 /// Rows of ids. Parts of a table are views: they share its memory.
 #[derive(Clone, Default)]
 pub(crate) struct DeviceTable {
+    /// Number of rows; if there is a count, the most that there can be.
     pub rows: u32,
+    /// The number of rows on the device, while the host does not know it.
+    pub count: Option<RowCount>,
     pub columns: Vec<TableColumn>,
 }
 
 impl DeviceTable {
-    /// Rows `from .. to`.
+    /// Rows `from .. to` of a table whose number of rows is known.
     pub fn part(&self, from: u32, to: u32) -> Self {
         let columns = self
             .columns
@@ -36,8 +40,14 @@ impl DeviceTable {
             .collect();
         Self {
             rows: to - from,
+            count: None,
             columns,
         }
+    }
+
+    /// Address of the number of rows; 0 if the host knows it.
+    pub fn count_at(&self) -> u64 {
+        self.count.map_or(0, |c| c.at)
     }
 
     /// The column of a slot.
@@ -98,6 +108,11 @@ impl NewTable {
 
     /// The table, once its rows are known.
     pub fn finish(self, rows: u32) -> DeviceTable {
+        self.finish_as(rows, None)
+    }
+
+    /// The table with this many rows, or at most as many if there is a count.
+    pub fn finish_as(self, rows: u32, count: Option<RowCount>) -> DeviceTable {
         let columns = (0..self.slots.len())
             .map(|i| TableColumn {
                 slot: self.slots[i],
@@ -105,7 +120,11 @@ impl NewTable {
                 owner: Owner::Buffer(Arc::clone(&self.buffer)),
             })
             .collect();
-        DeviceTable { rows, columns }
+        DeviceTable {
+            rows,
+            count,
+            columns,
+        }
     }
 }
 
@@ -114,6 +133,7 @@ pub(crate) fn compact(table: &DeviceTable, counter: u64, columns: ColumnsParams)
     Compact {
         rows: table.rows,
         pad: 0,
+        count: table.count_at(),
         counter,
         columns,
     }

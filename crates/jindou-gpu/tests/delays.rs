@@ -36,9 +36,11 @@ fn a_device_that_does_all_as_late_as_it_may_gives_the_same_rows() {
     for (text, snapshot) in QUERIES.iter().flat_map(|q| [(q, &base), (q, &patched)]) {
         let plan = native(snapshot, text);
         let want = rows_here(&plan, snapshot);
-        for table_bytes in [None, Some(250_000)] {
+        for (table_bytes, wait_for_counts) in [(None, false), (None, true), (Some(250_000), false)]
+        {
             let options = GpuOptions {
                 table_bytes,
+                wait_for_counts,
                 profile: table_bytes.is_some(),
                 ..GpuOptions::default()
             };
@@ -62,20 +64,27 @@ fn a_missing_wait_is_seen_when_work_is_late_and_only_then() {
     ] {
         let plan = native(&snapshot, text);
         let want = rows_here(&plan, &snapshot);
-        // Waits of a query; those of closing the device come later.
-        let waits = {
-            let shim = late(true, 0);
-            let gpu = GpuExecutor::new(shim.clone());
-            rows_on(&gpu, &plan, &snapshot, &GpuOptions::default()).unwrap();
-            shim.asked()
-        };
-        assert!(waits >= 3, "{text}: {waits} waits");
-        for unwaited in 1..=waits {
-            for delay in [true, false] {
-                let gpu = GpuExecutor::new(late(delay, unwaited));
-                let got = rows_on(&gpu, &plan, &snapshot, &GpuOptions::default());
-                let right = got.is_ok_and(|rows| rows == want);
-                assert_eq!(right, !delay, "{text}: wait {unwaited} of {waits}");
+        // Numbers of rows stay on the device, or are waited for after each step.
+        for (wait_for_counts, least) in [(false, 2), (true, 3)] {
+            let options = GpuOptions {
+                wait_for_counts,
+                ..GpuOptions::default()
+            };
+            // Waits of a query; those of closing the device come later.
+            let waits = {
+                let shim = late(true, 0);
+                let gpu = GpuExecutor::new(shim.clone());
+                rows_on(&gpu, &plan, &snapshot, &options).unwrap();
+                shim.asked()
+            };
+            assert!(waits >= least, "{text}: {waits} waits");
+            for unwaited in 1..=waits {
+                for delay in [true, false] {
+                    let gpu = GpuExecutor::new(late(delay, unwaited));
+                    let got = rows_on(&gpu, &plan, &snapshot, &options);
+                    let right = got.is_ok_and(|rows| rows == want);
+                    assert_eq!(right, !delay, "{text}: wait {unwaited} of {waits}");
+                }
             }
         }
     }

@@ -12,9 +12,12 @@ use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand};
 
-/// Mean number of ids of a list that must lie outside: to cut a list costs the sectors of its ends, and of a search
-/// where it is long; a candidate of an intersection costs as much as half a sector.
-const LEAST_OUTSIDE: f64 = 2.0;
+/// Mean number of ids of a list that must lie outside. To cut a list costs four to six sectors (of its ends, and of a search
+/// for one), as the test `cutting_lists_pays_where_they_are_long` counts; an id that is walked in vain costs as much as
+/// half a sector on an H200.
+const LEAST_OUTSIDE: f64 = 12.0;
+/// The same where rows come in the order of keys, so that they share sectors.
+const LEAST_IN_ORDER: f64 = 2.0;
 /// Share of the neighbours that is taken to lie outside where it is not known.
 const UNKNOWN: f64 = 0.5;
 
@@ -71,10 +74,15 @@ pub(crate) fn far_share(
 }
 
 impl FarShare {
-    /// Says if lists of this mean length are to be cut.
-    pub fn pays(this: Option<Self>, degree: f64) -> bool {
+    /// Says if lists of this mean length are to be cut; `in_order` if rows come in the order of their keys.
+    pub fn pays(this: Option<Self>, degree: f64, in_order: bool) -> bool {
         let outside = this.map_or(UNKNOWN, |s| 1.0 - s.inside);
-        degree * outside >= LEAST_OUTSIDE
+        degree * outside
+            >= if in_order {
+                LEAST_IN_ORDER
+            } else {
+                LEAST_OUTSIDE
+            }
     }
 }
 
@@ -130,7 +138,8 @@ impl StepCompiler<'_> {
                 }
                 let p = &to.segment.params;
                 let degree = f64::from(p.edges) / f64::from(p.key_count.max(1));
-                to.clips = FarShare::pays(share, degree);
+                let in_order = matches!(list.anchor, Operand::Slot(s) if self.first == Some(s));
+                to.clips = FarShare::pays(share, degree, in_order);
             }
         }
         Ok((made, within))
@@ -153,7 +162,7 @@ impl StepCompiler<'_> {
         {
             let (from, n) = cut(ids, hull);
             (*start, *length) = (*start + from, n);
-            to.cut = true;
+            (to.most, to.cut) = (Some(n), true);
         }
         Ok(())
     }

@@ -34,6 +34,8 @@ pub(crate) struct DeviceList {
     pub anchor: Operand,
     /// Start and length in the device's neighbours, if the anchor is a constant.
     pub constant: Option<(u32, u32)>,
+    /// The most ids of a list, if that is known.
+    pub most: Option<u32>,
     /// True if it is to be cut to the hull of the step's intervals while it is measured.
     pub clips: bool,
     /// True if it is a constant's and has been cut to the hull.
@@ -325,6 +327,8 @@ struct StepCompiler<'a> {
     /// The pager, if segments are paged.
     pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
+    /// The slot from which the rows begin: its ids ascend from row to row.
+    first: Option<Slot>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
     /// Slots of `bound` that are unbound in some rows.
@@ -365,17 +369,20 @@ impl<'a> StepCompiler<'a> {
     fn list(&mut self, list: &EdgeList) -> Result<DeviceList> {
         let scope = scope_of(&list.graph)?;
         let segment = self.segment(list.predicate, list.direction, scope)?;
-        let constant = match list.anchor {
-            Operand::Slot(_) => None,
+        let view = self.snapshot.edges(list.predicate, list.direction);
+        let stored = alone(&view, scope)?;
+        let (constant, most) = match list.anchor {
+            Operand::Slot(_) => (None, segment.most_neighbours(&stored)),
             Operand::Const(v) => {
-                let view = self.snapshot.edges(list.predicate, list.direction);
-                Some(segment.range_of(&alone(&view, scope)?, v))
+                let range = segment.range_of(&stored, v);
+                (Some(range), Some(range.1))
             }
         };
         Ok(DeviceList {
             segment,
             anchor: list.anchor,
             constant,
+            most,
             clips: false,
             cut: false,
         })
@@ -477,6 +484,7 @@ impl<'a> StepCompiler<'a> {
         let mut works: Vec<CompiledStep<'a>> = Vec::new();
         let (work, name) = match &step.kind {
             StepKind::Start { to, source, within } => {
+                self.first = *to;
                 if !matches!(source, StartSource::IdFilter) {
                     extra = to.zip(within.as_ref());
                 }
@@ -638,6 +646,7 @@ pub(crate) fn compile<'a>(
         snapshot,
         pager,
         segments: Vec::new(),
+        first: None,
         bound: Vec::new(),
         maybe: Vec::new(),
         sets: Vec::new(),

@@ -390,6 +390,7 @@ pub(crate) fn compile_tree<'a>(
         snapshot,
         pager,
         segments: Vec::new(),
+        first: None,
         bound: Vec::new(),
         maybe: Vec::new(),
         sets: Vec::new(),

@@ -4,6 +4,7 @@
 //! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
 
 use crate::compile::{self, FarShare, far_share};
+use crate::counts::UNCOUNTED;
 use crate::executor::grouped;
 use crate::params::{MAX_COLUMNS, MAX_LISTS};
 use crate::resident::alone;
@@ -30,8 +31,9 @@ const GROUP_NS: f64 = 10.0;
 const FILTERING: f64 = 1.6;
 /// The same of kernels that measure lists and make rows of them.
 const EXPANDING: f64 = 2.7;
-/// Bytes that are copied while an id of one list is looked for in others: some 19 picoseconds, of instructions.
-const CANDIDATE: f64 = 80.0;
+/// Bytes that are copied while an id of one list is looked for in others: some 16 picoseconds, of instructions. (19 were measured
+/// with eight rows a thread, and four take 0.83 of that.)
+const CANDIDATE: f64 = 66.0;
 /// Bytes per row that are read of a segment whose keys come in order.
 const IN_ORDER: f64 = 8.0;
 
@@ -99,13 +101,20 @@ struct LookupWork {
 
 impl LookupWork {
     /// Applies the condition on the ids that are looked for: what it leaves of a list, and what that costs.
-    fn cut(&mut self, list: &EdgeList, intervals: Option<&[[u32; 2]]>, snapshot: &dyn Graph) {
+    fn cut(
+        &mut self,
+        list: &EdgeList,
+        intervals: Option<&[[u32; 2]]>,
+        in_order: Option<Slot>,
+        snapshot: &dyn Graph,
+    ) {
         let (Some(intervals), Some(scope)) = (intervals, scope_of(&list.graph)) else {
             return;
         };
         let share = far_share(list.predicate, list.direction, scope, intervals, snapshot);
         self.is_void = share.is_some_and(|s| s.is_all);
-        let by_device = FarShare::pays(share, self.degree) && !self.is_void;
+        let in_order = matches!(list.anchor, Operand::Slot(s) if in_order == Some(s));
+        let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;
         self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
         if by_device {
             // The ends of a list, and a search for the one that lies outside.
@@ -232,6 +241,8 @@ impl WorkEstimate {
             }
             _ => return None,
         }
+        // For the result's rows.
+        work.syncs += 1.0;
         Some(work)
     }
 
@@ -363,6 +374,7 @@ impl WorkEstimate {
             covered += 1;
         }
         // A start alone is not run there, and has no result.
+        self.syncs += f64::from(u8::from(covered > 0));
         if covered > 0 && !is_counted {
             self.leaving += 4.0 * rows * columns as f64;
         }
@@ -419,7 +431,12 @@ impl WorkEstimate {
         self.ordered += FILTERING * (rows * read + 8.0 * kept * columns);
         self.launches += 1.0;
         self.kernels += 1.0;
-        self.syncs += 1.0;
+        self.counted(rows);
+    }
+
+    /// Adds the wait for the number of at most this many rows, unless it stays on the device.
+    fn counted(&mut self, rows: f64) {
+        self.syncs += f64::from(u8::from(rows > UNCOUNTED as f64));
     }
 
     fn source(&mut self, source: &StartSource, rows: f64, snapshot: &dyn Graph) -> Option<()> {
@@ -453,8 +470,8 @@ impl WorkEstimate {
         // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
         let read = rows * (4.0 + 8.0 + 8.0 + 4.0 * columns);
         self.ordered += EXPANDING * (read + 4.0 * outputs + made * (4.0 + 4.0 * columns));
-        // The scan's state is cleared, lists are measured, rows made.
-        self.launches += 3.0;
+        // Lists are measured, rows made; a long scan's state is cleared. Most often the host asks how many there will be.
+        self.launches += 2.0 + f64::from(u8::from(rows > UNCOUNTED as f64));
         self.kernels += 2.0;
         self.syncs += 1.0;
     }
@@ -521,7 +538,7 @@ impl WorkEstimate {
                 let mut looks = Vec::new();
                 for list in lists {
                     let mut look = self.list(list, snapshot)?;
-                    look.cut(list, intervals.as_deref(), snapshot);
+                    look.cut(list, intervals.as_deref(), self.in_order, snapshot);
                     looks.push((look, list.anchor));
                 }
                 match looks.as_slice() {
@@ -542,7 +559,7 @@ impl WorkEstimate {
                         // Lists begin anywhere.
                         self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
-                        self.syncs += f64::from(u8::from(tests));
+                        self.counted(if tests { outputs } else { 0.0 });
                     }
                     many => {
                         let shortest = many.iter().map(|l| l.0.degree).fold(f64::MAX, f64::min);
@@ -552,7 +569,7 @@ impl WorkEstimate {
                         }
                         self.expansion(rows, 0.0, made, columns);
                         self.ordered += CANDIDATE * candidates + 8.0 * rows * many.len() as f64;
-                        self.syncs += 1.0;
+                        self.counted(candidates);
                     }
                 }
             }

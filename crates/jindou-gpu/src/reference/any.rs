@@ -54,9 +54,11 @@ impl Checker {
             let column = self.upload(&anchors)?;
             let (first, prefix) = (self.room(u64::from(rows))?, self.room(u64::from(rows) + 1)?);
             let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
+            let (most, count) = self.rows(rows)?;
             let p = params::MeasureParams {
                 clip: bytemuck::Zeroable::zeroed(),
-                rows,
+                count,
+                rows: most,
                 lists: 1,
                 segment,
                 anchor: OperandParams::column(column.at()),
@@ -170,8 +172,10 @@ impl Checker {
             self.room(u64::from(rows) + 1)?,
         );
         let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
+        let (most, count) = self.rows(rows)?;
         let p = params::MeasureAnyParams {
-            rows,
+            rows: most,
+            count,
             pad: 0,
             catalog,
             anchor: OperandParams::column(anchor.at()),

@@ -83,24 +83,35 @@ impl Checker {
                     begun += 1;
                 }
             }
-            let bytes = 8 * u64::from(begin < end)
+            let bounded = begin < end && (strips > 1 || self.spare == 0);
+            let bytes = 8 * u64::from(bounded)
                 + e.row_bytes * begun
                 + candidates
                     .iter()
                     .map(|&(r, v)| 4 + (e.test_bytes)(r, v))
                     .sum::<u64>()
                 + 4 * (1 + width as u64) * want.len() as u64;
+            // One strip is all of it, however long.
+            let (most, count) = match strips {
+                1 => self.rows(e.rows)?,
+                _ => (e.rows, 0),
+            };
+            let spare = u64::from(most - e.rows) * 2;
+            let total = self.upload(&[outputs.len() as u64])?;
             let p = params::ExpandParams {
                 columns: carried.columns(),
                 prefix: e.prefix,
-                bounds: bounds.at(),
+                bounds: if spare > 0 { 0 } else { bounds.at() },
                 starts: e.starts,
                 neighbours: e.neighbours,
                 out: out.at(),
                 counter: counter.at(),
+                count,
+                total: if spare > 0 { total.at() } else { 0 },
                 begin,
-                end,
-                rows: e.rows,
+                end: end + spare,
+                room: outputs.len() as u64,
+                rows: most,
                 lists: e.lists,
                 within,
                 ranges: e.ranges,
@@ -112,14 +123,17 @@ impl Checker {
                     bounds: p.bounds,
                     lists: e.starts,
                     out: p.out,
+                    count,
+                    total: p.total,
                     begin,
-                    end,
+                    end: p.end,
+                    room: p.room,
                     rows: p.rows,
                     pad: 0,
                 };
-                self.launch(e.kernel, end - begin, &p, bytes)?;
+                self.launch(e.kernel, p.end - begin, &p, bytes)?;
             } else {
-                self.launch(e.kernel, end - begin, &p, bytes)?;
+                self.launch(e.kernel, p.end - begin, &p, bytes)?;
             }
             let ended = |units: u64| {
                 order[..units as usize]
@@ -127,7 +141,7 @@ impl Checker {
                     .filter(|o| o.is_none())
                     .count() as u32
             };
-            if begin < end && bounds.read::<u32>(2)? != [ended(begin), ended(end)] {
+            if bounded && bounds.read::<u32>(2)? != [ended(begin), ended(end)] {
                 return Err(wrong(format!("{}: wrong bounds", e.kernel.symbol())));
             }
             let made = if ordered {
@@ -221,8 +235,9 @@ impl Checker {
                 let lengths: Vec<u32> = anchors.iter().map(|&a| list(a).0.len() as u32).collect();
                 let total = self.zeros(8)?;
                 let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+                let (most, count) = self.rows(rows)?;
                 let p = params::MeasureParams {
-                    rows,
+                    rows: most,
                     lists: 1,
                     segment: segment.params,
                     anchor: OperandParams::column(column.at()),
@@ -232,6 +247,7 @@ impl Checker {
                     total: total.at(),
                     ticket: scan.at(),
                     state: scan.at() + 8,
+                    count,
                 };
                 let of = |&a: &u32| 12 + m.lookup_bytes(a) + list(a).1;
                 let bytes = 12 + anchors.iter().map(of).sum::<u64>();
@@ -323,7 +339,7 @@ impl Checker {
             p.clip = clip_of(hull, clips);
             let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
             let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
-            p.rows = rows;
+            (p.rows, p.count) = self.rows(rows)?;
             p.lists = count as u32;
             (p.prefix, p.total, p.ticket, p.state) =
                 (prefix.at(), total.at(), scan.at(), scan.at() + 8);

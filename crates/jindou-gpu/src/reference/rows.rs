@@ -170,9 +170,11 @@ impl Checker {
     ) -> Result<()> {
         let counter = self.zeros(4)?;
         let kept: Vec<usize> = (0..rows as usize).filter(|&i| keep(i)).collect();
+        let (most, count) = self.rows(rows)?;
         let compact = Compact {
-            rows,
+            rows: most,
             pad: 0,
+            count,
             counter: counter.at(),
             columns: carried.columns(),
         };
@@ -352,10 +354,12 @@ impl Checker {
                 let carried =
                     self.carried(vec![anchors.clone(), extra.clone()], u64::from(rows))?;
                 let (counter, out) = (self.zeros(4)?, self.room(u64::from(rows))?);
+                let (most, count) = self.rows(rows)?;
                 let p = params::ExpandOneParams {
                     compact: Compact {
-                        rows,
+                        rows: most,
                         pad: 0,
+                        count,
                         counter: counter.at(),
                         columns: carried.columns(),
                     },
@@ -395,7 +399,8 @@ impl Checker {
                 .collect::<Result<Vec<_>>>()?;
             let sum = self.zeros(8)?;
             let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
-            (p.sum, p.rows, p.count) = (sum.at(), rows, width);
+            (p.rows, p.count) = self.rows(rows)?;
+            (p.sum, p.width) = (sum.at(), width);
             for (to, b) in p.columns.iter_mut().zip(&buffers) {
                 *to = b.at();
             }

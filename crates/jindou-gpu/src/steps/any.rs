@@ -47,15 +47,7 @@ impl ProgramRun<'_, '_, '_> {
             + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s) + search_bytes(s));
         // SAFETY: columns hold `rows` ids, outputs have room for as many; the catalog holds its segments, and the
         // program the catalog.
-        unsafe {
-            self.queue.launch(
-                Kernel::CheckAny,
-                u64::from(table.rows),
-                &p,
-                a_row * f64::from(table.rows),
-                0.0,
-            )?
-        };
+        unsafe { self.launch_over(Kernel::CheckAny, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
@@ -76,33 +68,28 @@ impl ProgramRun<'_, '_, '_> {
             predicate: table.operand(Operand::Slot(predicate))?,
             lists,
             prefix,
-            total: scan.at(),
-            ticket: scan.at() + 8,
-            state: scan.at() + 16,
+            total: scan.total,
+            ticket: scan.ticket,
+            state: scan.state,
+            count: table.count_at(),
         };
         let columns = [p.anchor, p.predicate];
         let columns = columns.iter().filter(|o| o.column != 0).count();
         let a_row = 4.0 * columns as f64 + catalog.mean(|s| s.lookup_bytes() + offset_bytes(s));
         // SAFETY: all arrays have `rows` entries or one more; the program holds the catalog and its segments.
-        unsafe {
-            self.queue.launch(
-                Kernel::MeasureAny,
-                rows,
-                &p,
-                a_row * rows as f64,
-                12.0 * rows as f64 + 12.0,
-            )?
-        };
-        let total = self.read_total(&scan)?;
+        unsafe { self.launch_over(Kernel::MeasureAny, table, &p, (a_row, 12.0))? };
+        self.queue.add_bytes(0.0, 12.0);
+        let (total, count) = self.counted_or_bound(None)?;
         Ok(MeasuredExpansion {
             total,
+            count,
             prefix,
             starts: 0,
             neighbours: 0,
             ranges: bytemuck::Zeroable::zeroed(),
             lists: 0,
             addresses: lists,
-            _scratch: scan,
+            _scratch: scan.buffer,
             _owner: None,
         })
     }

@@ -5,6 +5,17 @@ use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 
 impl ProgramRun<'_, '_, '_> {
+    /// True for the last step of such a query if the number of its rows is a multiple of those that it gets.
+    pub(crate) fn multiplies(&self, k: usize, step: &DeviceStep<'_>) -> bool {
+        k + 1 == self.steps.len()
+            && self.wants_number()
+            && match &step.work {
+                StepWork::Cross { .. } => true,
+                StepWork::Expand { lists, .. } => lists.iter().all(|l| l.constant.is_some()),
+                _ => false,
+            }
+    }
+
     /// Number of rows that the step makes of a table, if only that is wanted and lengths determine it; `None` if the
     /// step must run, because it tests its rows or makes no more than it reads.
     pub(crate) fn counted(
@@ -29,7 +40,7 @@ impl ProgramRun<'_, '_, '_> {
                         Ok(times(u64::from(length)))
                     }
                     None if !one.segment.is_degree_one() && within.left(lists).count == 0 => {
-                        Ok(Some(self.measure_lists(table, lists, within)?.total))
+                        Ok(Some(self.measure_lists(table, lists, within, None)?.total))
                     }
                     _ => Ok(None),
                 }

@@ -241,6 +241,12 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
+    /// True if the rows of step `k` are counted by a GROUP BY.
+    pub(crate) fn is_grouped(&self, k: usize) -> bool {
+        let next = self.steps.get(k + 1).map(|s| &s.work);
+        matches!(next, Some(StepWork::Group { .. }))
+    }
+
     /// True if step `k` is an expansion whose new column no GROUP BY after it reads: the lengths of its lists are added,
     /// and no row is made.
     pub(crate) fn grouped(
@@ -266,7 +272,7 @@ impl ProgramRun<'_, '_, '_> {
         {
             return Ok(false);
         }
-        let measured = self.measure_lists(table, lists, within)?;
+        let measured = self.measure_lists(table, lists, within, None)?;
         self.queue.rows(u64::from(table.rows), measured.total());
         self.queue.at_step(k + 1);
         self.count_groups(table, measured.prefix())?;

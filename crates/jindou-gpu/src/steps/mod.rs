@@ -13,12 +13,21 @@ pub(crate) use operators::sets_of;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
+use crate::counts::RowCount;
 use crate::params::{self, TILE};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::{DeviceTable, NewTable, TableColumn};
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
+
+/// Addresses of what a scan needs, and the owner of its arrays.
+struct ScanWords {
+    total: u64,
+    ticket: u64,
+    state: u64,
+    buffer: DeviceBuffer,
+}
 
 /// Mean bytes of cutting a list, of which half reaches beyond an end.
 fn clip_bytes(list: &DeviceList) -> f64 {
@@ -32,8 +41,10 @@ fn clip_bytes(list: &DeviceList) -> f64 {
 
 /// The output of a future expansion: the prefix sums of its rows' lengths, and the beginnings of the lists.
 pub(crate) struct MeasuredExpansion {
-    /// Outputs before any test.
+    /// Outputs before any test; if there is a count, the most that there can be.
     total: u64,
+    /// Their number on the device, while the host does not know it.
+    count: Option<RowCount>,
     /// `rows + 1` words.
     prefix: u64,
     /// `rows` words; with one list only, else 0.
@@ -74,14 +85,14 @@ impl ProgramRun<'_, '_, '_> {
         let Some(slot) = slot else {
             return Ok(DeviceTable {
                 rows,
-                columns: Vec::new(),
+                ..DeviceTable::default()
             });
         };
         let (kernel, units) = match source {
             DeviceSource::Unit => {
                 return Ok(DeviceTable {
                     rows,
-                    columns: Vec::new(),
+                    ..DeviceTable::default()
                 });
             }
             // Blocks may be removed while their ids are still rows.
@@ -106,6 +117,7 @@ impl ProgramRun<'_, '_, '_> {
                 };
                 return Ok(DeviceTable {
                     rows,
+                    count: None,
                     columns: vec![column],
                 });
             }
@@ -181,12 +193,18 @@ impl ProgramRun<'_, '_, '_> {
             })
     }
 
-    /// The rows that a compacting kernel kept; each of them read and wrote this many bytes more.
+    /// The rows that a compacting kernel kept, at most as many as there is room for; each of them read and wrote this many
+    /// bytes more.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<DeviceTable> {
-        let kept = self.read_counter()?;
-        let rows = f64::from(kept);
-        self.queue.add_bytes(rows * read, rows * written);
-        Ok(new.finish(kept))
+        let next = if self.may_stay(new.room) {
+            let (most, counter) = (new.room as u32, self.counter);
+            new.finish_as(most, Some(counter))
+        } else {
+            let kept = self.read_counter()?;
+            new.finish(kept)
+        };
+        self.add_row_bytes(&next, read, written);
+        Ok(next)
     }
 
     fn kept_slots(table: &DeviceTable, keep: &[Slot]) -> Vec<Slot> {
@@ -208,12 +226,8 @@ impl ProgramRun<'_, '_, '_> {
             operand: table.operand(PlanOperand::Slot(slot))?,
             within: within.params,
         };
-        let bytes = 4.0 * f64::from(table.rows);
         // SAFETY: columns hold `rows` ids, outputs have room for as many; owners outlive the queued work.
-        unsafe {
-            self.queue
-                .launch(Kernel::Restrict, u64::from(table.rows), &p, bytes, 0.0)?
-        };
+        unsafe { self.launch_over(Kernel::Restrict, table, &p, (4.0, 0.0))? };
         Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
@@ -236,12 +250,8 @@ impl ProgramRun<'_, '_, '_> {
             pad: 0,
         };
         let read = [p.left, p.right].iter().filter(|o| o.column != 0).count();
-        let bytes = 4.0 * read as f64 * f64::from(table.rows);
         // SAFETY: as in `restrict`.
-        unsafe {
-            self.queue
-                .launch(Kernel::Same, u64::from(table.rows), &p, bytes, 0.0)?
-        };
+        unsafe { self.launch_over(Kernel::Same, table, &p, (4.0 * read as f64, 0.0))? };
         Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
@@ -267,15 +277,7 @@ impl ProgramRun<'_, '_, '_> {
         let search = 4.0 * (degree.max(1.0).log2().ceil() + 1.0);
         let a_row = 4.0 * read as f64 + list.segment.lookup_bytes() + offsets + search;
         // SAFETY: as in `restrict`; the segment is resident.
-        unsafe {
-            self.queue.launch(
-                Kernel::Check,
-                u64::from(table.rows),
-                &p,
-                a_row * f64::from(table.rows),
-                0.0,
-            )?
-        };
+        unsafe { self.launch_over(Kernel::Check, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, 4.0 * carried as f64, 4.0 * carried as f64)?)
     }
 
@@ -300,49 +302,51 @@ impl ProgramRun<'_, '_, '_> {
         };
         let a_row = 4.0 + list.segment.lookup_bytes();
         // SAFETY: as in `restrict`; the segment is resident.
-        unsafe {
-            self.queue.launch(
-                Kernel::ExpandOne,
-                u64::from(table.rows),
-                &p,
-                a_row * f64::from(table.rows),
-                0.0,
-            )?
-        };
+        unsafe { self.launch_over(Kernel::ExpandOne, table, &p, (a_row, 0.0))? };
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Memory for a scan of `rows` (total, ticket and tile states, zeroed) followed by arrays of this many words, all
-    /// in one allocation; returns their addresses.
+    /// Words for a scan of `rows` (ticket and tile states, zeroed) and arrays of this many words; returns their
+    /// addresses. The scan gets the present counter for its total.
     fn scratch<const N: usize>(
         &mut self,
         rows: u32,
         words: [u64; N],
-    ) -> Result<(DeviceBuffer, [u64; N]), StepStop> {
-        let scan = 16 + u64::from(rows).div_ceil(TILE) * 8;
-        let mut end = scan.next_multiple_of(256);
+    ) -> Result<(ScanWords, [u64; N]), StepStop> {
+        let scan = 1 + u64::from(rows).div_ceil(TILE);
+        let states = self.counts.states(scan);
+        let mut end = match states {
+            Some(_) => 0,
+            None => (scan * 8).next_multiple_of(256),
+        };
         let offsets = words.map(|n| {
             let at = end;
             end = (at + n * 4).next_multiple_of(256);
             at
         });
         let buffer = self.memory.alloc(end)?.ok_or(StepStop::TooLarge)?;
-        buffer.clear_first(scan as usize)?;
         let at = buffer.at();
-        Ok((buffer, offsets.map(|o| at + o)))
+        if states.is_none() {
+            buffer.clear_first(scan as usize * 8)?;
+        }
+        let ticket = states.unwrap_or(at);
+        let words = ScanWords {
+            total: self.next_counter()?,
+            ticket,
+            state: ticket + 8,
+            buffer,
+        };
+        Ok((words, offsets.map(|o| at + o)))
     }
 
-    fn read_total(&mut self, scan: &DeviceBuffer) -> Result<u64> {
-        // SAFETY: the scan's first 8 bytes are the total.
-        unsafe { self.read_long(scan.at()) }
-    }
-
-    /// Measures lists, cut to the hull of `within` where that is said of them.
+    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if it is
+    /// known to be at most `most`.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
         lists: &[DeviceList],
         within: &DeviceWithin,
+        most: Option<u64>,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = table.rows;
         let [start, end] = within.hull;
@@ -364,33 +368,28 @@ impl ProgramRun<'_, '_, '_> {
                 clip,
                 starts,
                 prefix,
-                total: scan.at(),
-                ticket: scan.at() + 8,
-                state: scan.at() + 16,
+                total: scan.total,
+                ticket: scan.ticket,
+                state: scan.state,
+                count: table.count_at(),
             };
             let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
             let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
             let a_row = anchor + one.segment.lookup_bytes() + offsets + clip_bytes(one);
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
-            unsafe {
-                self.queue.launch(
-                    Kernel::Measure,
-                    u64::from(rows),
-                    &p,
-                    a_row * f64::from(rows),
-                    8.0 * f64::from(rows) + 12.0,
-                )?
-            };
-            let total = self.read_total(&scan)?;
+            unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
+            self.queue.add_bytes(0.0, 12.0);
+            let (total, count) = self.counted_or_bound(most)?;
             return Ok(MeasuredExpansion {
                 total,
+                count,
                 prefix,
                 starts,
                 neighbours: one.segment.params.neighbours,
                 ranges: bytemuck::Zeroable::zeroed(),
                 lists: 1,
                 addresses: 0,
-                _scratch: scan,
+                _scratch: scan.buffer,
                 _owner: None,
             });
         }
@@ -409,9 +408,8 @@ impl ProgramRun<'_, '_, '_> {
         p.lists = lists.len() as u32;
         p.clip = clip;
         p.prefix = prefix;
-        p.total = scan.at();
-        p.ticket = scan.at() + 8;
-        p.state = scan.at() + 16;
+        (p.total, p.ticket, p.state) = (scan.total, scan.ticket, scan.state);
+        p.count = table.count_at();
         let (mut a_row, mut written) = (0.0, 4.0);
         for (i, list) in lists.iter().enumerate() {
             p.segments[i] = list.segment.params;
@@ -433,25 +431,19 @@ impl ProgramRun<'_, '_, '_> {
             }
         }
         // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
-        unsafe {
-            self.queue.launch(
-                Kernel::MeasureMany,
-                u64::from(rows),
-                &p,
-                a_row * f64::from(rows),
-                written * f64::from(rows) + 12.0,
-            )?
-        };
-        let total = self.read_total(&scan)?;
+        unsafe { self.launch_over(Kernel::MeasureMany, table, &p, (a_row, written))? };
+        self.queue.add_bytes(0.0, 12.0);
+        let (total, count) = self.counted_or_bound(most)?;
         Ok(MeasuredExpansion {
             total,
+            count,
             prefix,
             starts: 0,
             neighbours: 0,
             ranges: p.ranges,
             lists: p.lists,
             addresses: 0,
-            _scratch: scan,
+            _scratch: scan.buffer,
             _owner: None,
         })
     }
@@ -472,9 +464,8 @@ impl ProgramRun<'_, '_, '_> {
         p.rows = table.rows;
         p.lists = 1;
         p.prefix = prefix;
-        p.total = scan.at();
-        p.ticket = scan.at() + 8;
-        p.state = scan.at() + 16;
+        (p.total, p.ticket, p.state) = (scan.total, scan.ticket, scan.state);
+        p.count = table.count_at();
         p.ranges[0] = params::ListRange {
             neighbours: at,
             starts: 0,
@@ -482,31 +473,28 @@ impl ProgramRun<'_, '_, '_> {
             start: 0,
             length,
         };
-        let rows = f64::from(table.rows);
         // SAFETY: the prefix has `rows + 1` entries; no segment is read.
-        unsafe {
-            self.queue.launch(
-                Kernel::MeasureMany,
-                u64::from(table.rows),
-                &p,
-                0.0,
-                4.0 * rows + 12.0,
-            )?
+        unsafe { self.launch_over(Kernel::MeasureMany, table, &p, (0.0, 4.0))? };
+        self.queue.add_bytes(0.0, 12.0);
+        let product = u64::from(table.rows) * u64::from(length);
+        let (total, count) = match table.count {
+            None => (product, None),
+            Some(_) => self.counted_or_bound(Some(product))?,
         };
-        let total = self.read_total(&scan)?;
         let owner = match owner {
             Owner::Buffer(b) => Some(b),
             Owner::Segment(_) => None,
         };
         Ok(MeasuredExpansion {
             total,
+            count,
             prefix,
             starts: 0,
             neighbours: 0,
             ranges: p.ranges,
             lists: 1,
             addresses: 0,
-            _scratch: scan,
+            _scratch: scan.buffer,
             _owner: owner,
         })
     }

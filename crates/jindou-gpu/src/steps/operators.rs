@@ -66,12 +66,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
             operand: table.operand(Operand::Slot(slot))?,
             ranks: ranks.params,
         };
-        let bytes = 8.0 * f64::from(table.rows);
         // SAFETY: columns hold `rows` ids, outputs have room for as many; the program holds the ranks.
-        unsafe {
-            self.queue
-                .launch(Kernel::Compare, u64::from(table.rows), &p, bytes, 0.0)?
-        };
+        unsafe { self.launch_over(Kernel::Compare, table, &p, (8.0, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
@@ -95,12 +91,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
             bits,
             operand: table.operand(Operand::Slot(slot))?,
         };
-        let bytes = 8.0 * f64::from(table.rows);
         // SAFETY: as in `compare`; the set has a bit for each id, and lives as long as the run.
-        unsafe {
-            self.queue
-                .launch(Kernel::Distinct, u64::from(table.rows), &p, bytes, 0.0)?
-        };
+        unsafe { self.launch_over(Kernel::Distinct, table, &p, (8.0, 0.0))? };
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
@@ -120,6 +112,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.queue.rows(u64::from(table.rows), 0);
         let outer = DeviceTable {
             rows: table.rows,
+            count: None,
             columns: table.kept(&step.keep).cloned().collect(),
         };
         self.frames.push(OuterFrame {
@@ -369,7 +362,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             .cloned();
         let frame =
             frame.ok_or_else(|| Error::Internal("an inner part outside of its rows".into()))?;
-        let measured = self.measure_lists(table, lists, within)?;
+        let measured = self.measure_lists(table, lists, within, None)?;
         self.queue.rows(u64::from(table.rows), measured.total);
         self.queue.at_step(k + 1);
         self.mark(&frame, table, number, measured.prefix)?;

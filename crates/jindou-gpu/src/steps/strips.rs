@@ -9,6 +9,17 @@ use crate::table::DeviceTable;
 use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
+impl MeasuredExpansion {
+    /// The outputs before any test, as a table without columns.
+    fn outputs(&self) -> DeviceTable {
+        DeviceTable {
+            rows: u32::try_from(self.total).unwrap_or(u32::MAX),
+            count: self.count,
+            ..DeviceTable::default()
+        }
+    }
+}
+
 impl ProgramRun<'_, '_, '_> {
     /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
     pub(crate) fn expand_strips(
@@ -17,19 +28,35 @@ impl ProgramRun<'_, '_, '_> {
         step: &DeviceStep<'_>,
         table: DeviceTable,
         to: Slot,
-        m: MeasuredExpansion,
+        mut m: MeasuredExpansion,
         within: params::Within,
     ) -> Result<()> {
+        let mut slots = Self::kept_slots(&table, &step.keep);
+        slots.push(to);
+        if let Some(total) = m.count {
+            // All outputs at once, however many there are.
+            let units = u64::from(table.rows) + m.total;
+            match self.expand_strip(step, &table, slots.clone(), &m, (0, units), &within) {
+                Ok(next) => {
+                    self.received(k, &table);
+                    self.made(k, &next);
+                    drop((table, m));
+                    return self.run(k + 1, next);
+                }
+                Err(StepStop::Error(e)) => return Err(e),
+                Err(StepStop::TooLarge) => (m.total, m.count) = (self.read_count(total)?, None),
+            }
+        }
+        // It has been learnt together with the total.
+        let table = self.settled(table)?;
+        self.received(k, &table);
         if m.total == 0 {
-            self.queue.rows(u64::from(table.rows), 0);
             return Ok(());
         }
         if m.total > u64::from(u32::MAX) {
             // Prefix sums wrapped.
             return self.halves(k, &table);
         }
-        let mut slots = Self::kept_slots(&table, &step.keep);
-        slots.push(to);
         // Units of merge path: a strip of this many makes at most as many rows.
         let units = u64::from(table.rows) + m.total;
         let row_bytes = 4 * slots.len() as u64;
@@ -38,7 +65,6 @@ impl ProgramRun<'_, '_, '_> {
         let slack = 64 * 1024;
         let fit = share.saturating_sub(slack) / row_bytes / STRIP_TILE * STRIP_TILE;
         let most = fit.clamp(STRIP_TILE, self.most_rows);
-        self.queue.rows(u64::from(table.rows), 0);
         let mut begin = 0;
         let mut table = Some((table, m));
         while begin < units {
@@ -48,9 +74,7 @@ impl ProgramRun<'_, '_, '_> {
             self.queue.at_step(k);
             // The steps after it may have removed its blocks.
             self.page_in(k)?;
-            let room = measured.total.min(end - begin);
-            let next =
-                self.expand_strip(step, t, slots.clone(), measured, begin, end, room, &within);
+            let next = self.expand_strip(step, t, slots.clone(), measured, (begin, end), &within);
             let next = match next {
                 Ok(n) => n,
                 Err(StepStop::Error(e)) => return Err(e),
@@ -64,7 +88,7 @@ impl ProgramRun<'_, '_, '_> {
                     ));
                 }
             };
-            self.queue.rows(0, u64::from(next.rows));
+            self.made(k, &next);
             self.cuts += u64::from(begin > 0);
             begin = end;
             if begin >= units {
@@ -76,49 +100,53 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn expand_strip(
         &mut self,
         step: &DeviceStep<'_>,
         table: &DeviceTable,
         slots: Vec<Slot>,
         m: &MeasuredExpansion,
-        begin: u64,
-        end: u64,
-        room: u64,
+        (begin, end): (u64, u64),
         within: &params::Within,
     ) -> Result<DeviceTable, StepStop> {
         let carried = slots.len() - 1;
+        let room = m.total.min(end - begin);
         // The numbers of rows that end before the strip and up to its end are stored after the columns.
         let columns = slots.len();
         let new = self.new_table_and(slots, room, 8)?;
-        let bounds = new.at(columns);
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
-        // Rows of this strip: all, or approximately their share.
-        let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
-        let (in_rows, outputs) = (f64::from(table.rows) * share, m.total as f64 * share);
+        let bounds = if whole { 0 } else { new.at(columns) };
         let columns = new.columns(table.kept(&step.keep));
-        let made = if m.addresses != 0 {
+        let (count, total) = (table.count_at(), m.count.map_or(0, |c| c.at));
+        let (kernel, a_row) = if m.addresses != 0 {
             let p = params::ExpandAnyParams {
                 columns,
                 prefix: m.prefix,
                 bounds,
                 lists: m.addresses,
                 out: new.at(carried),
+                count,
+                total,
                 begin,
                 end,
+                room,
                 rows: table.rows,
                 pad: 0,
             };
-            let read = (12.0 + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
+            let kernel = Kernel::ExpandAny;
             // SAFETY: as below; `addresses` has `rows` addresses of lists in resident segments.
-            unsafe {
-                self.queue
-                    .launch(Kernel::ExpandAny, end - begin, &p, read, 0.0)?
-            };
-            self.made_by(whole, m, bounds, begin, end)?
+            unsafe { self.queue.launch(kernel, end - begin, &p, 0.0, 0.0)? };
+            (kernel, 12.0)
         } else {
-            let counter = self.next_counter()?;
+            let kernel = match (m.starts, within.count) {
+                (0, _) => Kernel::Intersect,
+                (_, 0) => Kernel::Expand,
+                (_, _) => Kernel::ExpandWithin,
+            };
+            let counter = match kernel {
+                Kernel::Expand => 0,
+                _ => self.next_counter()?,
+            };
             let p = params::ExpandParams {
                 columns,
                 prefix: m.prefix,
@@ -127,53 +155,51 @@ impl ProgramRun<'_, '_, '_> {
                 neighbours: m.neighbours,
                 out: new.at(carried),
                 counter,
+                count,
+                total,
                 begin,
                 end,
+                room,
                 rows: table.rows,
                 lists: m.lists,
                 within: *within,
                 ranges: m.ranges,
             };
-            let kernel = match (m.starts, within.count) {
-                (0, _) => Kernel::Intersect,
-                (_, 0) => Kernel::Expand,
-                (_, _) => Kernel::ExpandWithin,
-            };
-            let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
-            let a_row = if m.starts != 0 {
-                8.0
-            } else {
-                4.0 + 8.0 * ranges
-            };
-            let read = (a_row + 4.0 * carried as f64) * in_rows + 4.0 * outputs;
             // SAFETY: outputs have room for every unit of the strip that is not a row's end; all arrays have
             // `rows` entries or one more; segments are resident and outlive the queued work.
-            unsafe { self.queue.launch(kernel, end - begin, &p, read, 0.0)? };
-            if kernel == Kernel::Expand {
-                self.made_by(whole, m, bounds, begin, end)?
-            } else {
-                self.read_counter()?
+            unsafe { self.queue.launch(kernel, end - begin, &p, 0.0, 0.0)? };
+            let ranges = m.ranges.iter().filter(|r| r.starts != 0).count() as f64;
+            match kernel {
+                Kernel::Intersect => (kernel, 4.0 + 8.0 * ranges),
+                _ => (kernel, 8.0),
             }
         };
-        self.queue
-            .add_bytes(0.0, f64::from(made) * (4.0 + 4.0 * carried as f64));
-        Ok(new.finish(made))
-    }
-
-    /// Number of outputs of an expansion that keeps all.
-    fn made_by(
-        &mut self,
-        whole: bool,
-        m: &MeasuredExpansion,
-        bounds: u64,
-        begin: u64,
-        end: u64,
-    ) -> Result<u32> {
+        let a_row = a_row + 4.0 * carried as f64;
         if whole {
-            Ok(m.total as u32)
+            self.add_row_bytes(table, a_row, 0.0);
+            self.add_row_bytes(&m.outputs(), 4.0, 0.0);
         } else {
-            self.outputs_of(bounds, begin, end)
+            // Approximately its share of the rows.
+            let share = (end - begin) as f64 / (f64::from(table.rows) + m.total as f64);
+            let read = a_row * f64::from(table.rows) + 4.0 * m.total as f64;
+            self.queue.add_bytes(share * read, 0.0);
         }
+        let all = matches!(kernel, Kernel::Expand | Kernel::ExpandAny);
+        let next = match (whole, all) {
+            // All that it was measured to be.
+            (true, true) => new.finish_as(m.total as u32, m.count),
+            (true, false) if self.may_stay(room) => new.finish_as(room as u32, Some(self.counter)),
+            (false, true) => {
+                let made = self.outputs_of(bounds, begin, end)?;
+                new.finish(made)
+            }
+            (_, false) => {
+                let made = self.read_counter()?;
+                new.finish(made)
+            }
+        };
+        self.add_row_bytes(&next, 0.0, 4.0 + 4.0 * carried as f64);
+        Ok(next)
     }
 
     /// Number of outputs of a strip that keeps all: its units less the rows that end in it.

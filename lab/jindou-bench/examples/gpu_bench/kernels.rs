@@ -162,7 +162,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
         16.0 * n,
     )?;
     let mut p: params::ChecksumParams = bytemuck::Zeroable::zeroed();
-    (p.sum, p.rows, p.count) = (b.scratch.at(), rows, 2);
+    (p.sum, p.rows, p.width) = (b.scratch.at(), rows, 2);
     (p.columns[0], p.columns[1]) = (column.at(), carried_from.at());
     b.time(
         "2 columns",
@@ -256,6 +256,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
                 segment: resident.params,
                 anchor: OperandParams::column(anchors.at()),
                 clip: bytemuck::Zeroable::zeroed(),
+                count: 0,
                 starts: starts.at(),
                 prefix: prefix.at(),
                 total: b.scratch.at(),
@@ -285,6 +286,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
             (p.neighbours, p.out, p.counter) =
                 (resident.params.neighbours, new.at(), b.scratch.at());
             (p.begin, p.end, p.rows, p.lists) = (0, units, rows, 1);
+            p.room = total;
             let t = total as f64;
             let bytes = 12.0 * n + 12.0 * t;
             // A short list out of order: its sectors are not shared with other rows.
@@ -366,6 +368,7 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
                 total: b.scratch.at(),
                 ticket: b.scratch.at() + 8,
                 state: b.scratch.at() + 16,
+                count: 0,
             };
             let bytes = 20.0 * n + finder;
             let moved = if random {
@@ -387,8 +390,11 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
                 bounds: bounds.at(),
                 lists: lists.at(),
                 out: new.at(),
+                count: 0,
+                total: 0,
                 begin: 0,
                 end: units,
+                room: total,
                 rows,
                 pad: 0,
             };

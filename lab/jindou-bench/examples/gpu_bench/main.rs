@@ -196,6 +196,8 @@ fn check(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 let seeds = if rows == o.check_rows { 1 } else { 3 };
                 (1..=seeds).try_for_each(|seed| {
                     let mut c = Checker::new(Arc::clone(backend), seed * 1000 + u64::from(rows));
+                    // Some with tables that only the device knows to be shorter.
+                    c.spare = if seed == 2 { 3000 } else { 0 };
                     let done = c.group(group, rows);
                     launches += c.launches.len();
                     done
