@@ -68,7 +68,7 @@ pub(crate) struct Offload<'a> {
     shares: Vec<OffloadShare>,
     /// True if rows are held until the executor is done with all of them.
     hold: bool,
-    /// What running the whole plan came to, if the executor does that.
+    /// The outcome of running the whole plan, if the executor does that.
     whole: Option<Mutex<ExecutionOutcome>>,
     /// Nodes that the executor declined to begin.
     declined: Mutex<Vec<usize>>,
@@ -204,7 +204,7 @@ impl<'a> Offload<'a> {
         Ok(one_leaf(source, 0, plan.output.clone()))
     }
 
-    /// What running the whole plan came to, given what happened to its rows here.
+    /// The outcome of running the whole plan, given what happened to its rows here.
     fn ran(self, here: Profile) -> ExecutionOutcome {
         let whole = self.whole.unwrap_or_default();
         let there = whole.into_inner().unwrap_or_else(PoisonError::into_inner);

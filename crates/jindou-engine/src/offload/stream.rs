@@ -288,7 +288,7 @@ struct Driver<'d, 'a, 'p> {
     room: usize,
     work: OnThread<'d, dyn StreamWork + 'd>,
     between: OnThread<'d, dyn FnMut() -> Result<()> + 'd>,
-    /// What ended the run from this side.
+    /// The reason for which this side ended the run.
     halt: Option<Halt>,
 }
 
@@ -336,7 +336,7 @@ impl Sink for Driver<'_, '_, '_> {
             return Ok(());
         }
         let (streamed, ctx) = (self.streamed, self.ctx);
-        // Nobody else takes these, so they need not be kept.
+        // No other thread takes these, so they need not be kept.
         if (columns.is_empty() || self.room == 0)
             && let (Some(work), Some(between)) = (self.work.get(), self.between.get())
         {
