@@ -456,7 +456,7 @@ impl GpuExecutor {
             if let Some(plan) = &program.groups {
                 run.groups = Some(GroupState::new(&run.memory, plan, &self.reduction)?);
             }
-            match run.to_end() {
+            match run.finish_steps() {
                 Ok((closed, checksum)) => break (run, closed, checksum),
                 // Nothing of it has left the device.
                 Err(_) if stay && run.counts.overflowed => (stay, output) = (false, run.output),

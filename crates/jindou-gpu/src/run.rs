@@ -138,7 +138,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     /// Runs all steps: the error of a sink that wants no more, if it ended the run, and the checksum.
-    pub(crate) fn to_end(&mut self) -> Result<(Option<Error>, Option<u64>)> {
+    pub(crate) fn finish_steps(&mut self) -> Result<(Option<Error>, Option<u64>)> {
         let outcome = match self.is_full() {
             true => Ok(()),
             false => self.start().and_then(|()| self.end_groups()),

@@ -225,7 +225,7 @@ impl<'a> Offload<'a> {
         exec: &Exec<'p>,
         width: usize,
         node: usize,
-        run: Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'p>,
+        run: stream::Run<'p>,
     ) -> Result<LeafSource<'p>, Halt> {
         let run = Box::new(move |sink: &mut dyn Sink| run(&mut OfWidth { width, sink }));
         if !self.hold {

@@ -31,7 +31,7 @@ const WORTH_HELP: u64 = 2;
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Runs an executor's steps into a sink.
-type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
+pub(super) type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
 
 /// Rows that an executor will make once a pipeline's main worker starts it.
 pub(crate) struct Streamed<'a> {
