@@ -34,6 +34,7 @@ template <u32 ITEMS> DEVICE void group_bits(const Tested &t, u64 first, u32 rows
 KERNEL(jd_group_add, GroupAdd, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
   u32 rest = p.rows - (u32)first;
   u32 number[ITEMS], times[ITEMS];
   bool there[ITEMS], missed = false;
@@ -94,6 +95,7 @@ KERNEL(jd_group_add, GroupAdd, 4) {
 KERNEL(jd_group_slots, GroupSlots, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
   u32 rest = p.rows - (u32)first;
   u32 left[ITEMS], right[ITEMS], at[ITEMS];
   u64 seen[ITEMS];
@@ -145,6 +147,7 @@ KERNEL(jd_group_rows, GroupRows, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(AppendShared, s);
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
   u32 rest = p.rows - (u32)first;
   u64 n[ITEMS];
   u32 at[ITEMS];
@@ -164,6 +167,7 @@ KERNEL(jd_group_rows, GroupRows, 4) {
 KERNEL(jd_group_keys, GroupKeys, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
   u32 rest = p.rows - (u32)first;
   u32 slot[ITEMS];
   u64 key[ITEMS];
@@ -181,6 +185,7 @@ KERNEL(jd_group_keys, GroupKeys, 4) {
 KERNEL(jd_group_ids, GroupIds, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
   u32 rest = p.rows - (u32)first;
   u32 number[ITEMS];
   bool there[ITEMS];

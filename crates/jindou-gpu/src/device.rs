@@ -37,6 +37,8 @@ pub(crate) struct PinnedBlock {
 
 // SAFETY: plain memory that nothing else points to but the device.
 unsafe impl Send for PinnedBlock {}
+// SAFETY: as above, and a shared block only gives its address away.
+unsafe impl Sync for PinnedBlock {}
 
 #[derive(Default)]
 struct Pinned {

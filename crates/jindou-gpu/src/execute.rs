@@ -55,8 +55,8 @@ pub enum ResultUse<'a> {
     Checksum,
     /// Rows are copied back and passed to this sink, one block after the other.
     Rows(&'a mut RowSink<'a>),
-    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads, this many of them.
-    Blocks(&'a mut dyn Sink, usize),
+    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads.
+    Blocks(&'a mut dyn Sink),
 }
 
 impl ResultUse<'_> {
@@ -69,7 +69,7 @@ impl ResultUse<'_> {
     pub(crate) fn rows_out(&mut self) -> Option<RowsOut<'_>> {
         match self {
             Self::Rows(sink) => Some(RowsOut::Each(&mut **sink)),
-            Self::Blocks(sink, threads) => Some(RowsOut::Blocks(&mut **sink, *threads)),
+            Self::Blocks(sink) => Some(RowsOut::Blocks(&mut **sink)),
             Self::Count | Self::Checksum => None,
         }
     }

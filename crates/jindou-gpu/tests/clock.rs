@@ -1,4 +1,4 @@
-//! What queries would take on an H200: their calls, bytes and candidates are counted on the shim, the time of each is what was
+//! The times that queries would take on an H200: their calls, bytes and candidates are counted on the shim, the time of each is what was
 //! measured on the card ([`Figures::H200`]). The table of LUBM-160, and of its runs with as many rows as LUBM-2560 has:
 //!
 //! ```text
