@@ -64,7 +64,8 @@ fn plans(snapshot: &Snapshot) -> [Plan; 2] {
 /// Lists measured since the last call, and waits.
 fn work(shim: &Shim) -> (usize, u64) {
     let log = shim.take_log();
-    let measured = log.iter().filter(|(k, _)| *k == Kernel::Measure).count();
+    let measures = [Kernel::Measure, Kernel::MeasureCut];
+    let measured = log.iter().filter(|l| measures.contains(&l.0)).count();
     (measured, shim.take_traffic().syncs)
 }
 

@@ -123,7 +123,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        // Steps that begin from something know their rows.
+        // Steps that begin from something know their rows, and so do groups.
         let begins = matches!(
             kernel,
             Kernel::StartIntervals
@@ -131,6 +131,11 @@ impl Checker {
                 | Kernel::StartBits
                 | Kernel::Mark
                 | Kernel::Gather
+                | Kernel::GroupAdd
+                | Kernel::GroupSlots
+                | Kernel::GroupRows
+                | Kernel::GroupKeys
+                | Kernel::GroupIds
         );
         let spare = match (begins, kernel.tile() == STRIP_TILE) {
             (false, false) => u64::from(self.spare),
