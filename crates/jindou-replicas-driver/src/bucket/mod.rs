@@ -9,7 +9,7 @@ mod bases;
 mod identity;
 mod probe;
 
-pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming};
+pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
 pub use identity::{Identity, ServerEntry};
 
 use bytes::Bytes;
@@ -450,7 +450,7 @@ impl Bucket {
                 }
                 Ok(())
             };
-            Self::within(end, permit, request).await?;
+            Self::within(end, permit, request).await.map(|_| ())?;
         }
         Ok(())
     }
