@@ -138,7 +138,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
             happened: parts.events.into(),
             evaluations: Arc::new(Semaphore::new(1)),
             span_room: (
-                settings.span_bytes.saturating_add(settings.group_bytes).saturating_mul(2),
+                settings
+                    .span_bytes
+                    .saturating_add(settings.group_bytes)
+                    .saturating_mul(2),
                 settings.span_groups.saturating_mul(2),
             ),
             uploading: false,

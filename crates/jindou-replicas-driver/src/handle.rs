@@ -85,7 +85,11 @@ impl<S> Handle<S> {
     /// same, and its key asks again.
     pub async fn update(&self, key: RequestKey, body: Blob) -> Outcome {
         if body.len() > self.most {
-            return Outcome::Refused(b"the request is larger than all that may wait".as_slice().into());
+            return Outcome::Refused(
+                b"the request is larger than all that may wait"
+                    .as_slice()
+                    .into(),
+            );
         }
         let size = body.len().max(1) as u32;
         let Ok(permit) = self.bytes.clone().acquire_many_owned(size).await else {

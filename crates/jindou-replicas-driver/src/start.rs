@@ -102,9 +102,11 @@ pub async fn start<A: Application, P: Peers>(
                 let bases = bucket.bases(epoch).await;
                 let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
                 if bases.is_empty() {
-                    return Err("the store of the log in the bucket has not been uploaded yet, \
+                    return Err(
+                        "the store of the log in the bucket has not been uploaded yet, \
                          so a server with an empty folder cannot start"
-                        .into());
+                            .into(),
+                    );
                 }
             }
             (epoch, None, snapshot)
@@ -162,9 +164,8 @@ pub async fn start<A: Application, P: Peers>(
 /// Names are those of objects, and stand in every group.
 fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let right = (1..=100).contains(&name.len())
-        && name.chars().all(allowed)
-        && !name.starts_with('.');
+    let right =
+        (1..=100).contains(&name.len()) && name.chars().all(allowed) && !name.starts_with('.');
     match right {
         true => Ok(()),
         false => Err(format!(

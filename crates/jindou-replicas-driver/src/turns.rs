@@ -139,7 +139,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Turn::Take(group) => {
                 let count = group.records.len();
                 if turns.layers.len() < count {
-                    return Err(Stopped::impossible("a group of updates that were not evaluated"));
+                    return Err(Stopped::impossible(
+                        "a group of updates that were not evaluated",
+                    ));
                 }
                 if let Some(snapshot) = turns.layers.drain(..count).next_back() {
                     turns.groups.insert(group.number, snapshot);

@@ -2,7 +2,7 @@
 //!
 //! The document is created last and has the base's name, so what is listed is complete. No two uploads share a part: parts
 //! carry the number and the start of the process that uploads. So what may be deleted is known without a clock: everything
-//! of a number below that of the second newest base, which is all that anybody starts from.
+//! of a number below that of the second newest base, which no server starts from.
 
 use super::{Bucket, Failure, Lane, PAGE, Put};
 use bytes::Bytes;
@@ -147,7 +147,8 @@ impl Bucket {
         name: &str,
         length: Option<u64>,
     ) -> Result<FileInBase, Failure> {
-        let length = length.unwrap_or_else(|| files.files().iter().map(|(_, length)| *length).sum());
+        let length =
+            length.unwrap_or_else(|| files.files().iter().map(|(_, length)| *length).sum());
         let count = length.div_ceil(PART);
         let puts = (0..count).map(|part| {
             let at = part * PART;
@@ -220,9 +221,8 @@ impl Bucket {
         let name = Name::Base(number).text(epoch);
         let bytes = self.reread(&name).await?;
         let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
-        let right = |d: &BaseInBucket| {
-            d.epoch == epoch && d.number == number && d.sum() == Some(d.sum)
-        };
+        let right =
+            |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
         match document.filter(right) {
             Some(document) => Ok(Some(document)),
             None => Err(Failure::Refused(format!("{name} is damaged"))),
@@ -329,7 +329,9 @@ impl BaseFiles for Memory {
     }
 
     fn read(&self, _: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let part = usize::try_from(at).ok().and_then(|at| self.0.get(at..)?.get(..bytes.len()));
+        let part = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.0.get(at..)?.get(..bytes.len()));
         bytes.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }

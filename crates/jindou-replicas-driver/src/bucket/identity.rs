@@ -61,7 +61,9 @@ impl Bucket {
             ));
         }
         let identity = serde_json::from_slice(&bytes);
-        identity.map_err(|e| format!("{IDENTITY} is damaged: {e}")).map(Some)
+        identity
+            .map_err(|e| format!("{IDENTITY} is damaged: {e}"))
+            .map(Some)
     }
 
     /// Begins a log for the store of this epoch, unless there is one.

@@ -86,7 +86,7 @@ pub enum Put {
 }
 
 impl Put {
-    /// The outcome as the machine takes it: whoever refuses now may have let an earlier attempt pass.
+    /// The outcome as the machine takes it: a bucket that refuses now may have let an earlier attempt pass.
     pub fn result(&self) -> PutResult {
         match self {
             Self::Created => PutResult::Created,
@@ -132,7 +132,8 @@ impl Bucket {
         Self::of(store, prefix, None, limits)
     }
 
-    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts.
+    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts, and folders
+    /// that become empty are removed.
     ///
     /// # Errors
     /// If it cannot be made or opened.
@@ -142,7 +143,8 @@ impl Bucket {
         }
         let store = LocalFileSystem::new_with_prefix(path)
             .map_err(std::io::Error::from)?
-            .with_fsync(true);
+            .with_fsync(true)
+            .with_automatic_cleanup(true);
         Ok(Self::over_folder(Arc::new(store), path, limits))
     }
 
@@ -301,7 +303,12 @@ impl Bucket {
             )));
         }
         let end = Instant::now() + self.time_for(meta.size);
-        let all = self.0.limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize);
+        let all = self
+            .0
+            .limits
+            .bytes
+            .div_ceil(KIB)
+            .clamp(1, u32::MAX as usize);
         let share = (meta.size as usize).div_ceil(KIB).clamp(1, all) as u32;
         let Ok(Ok(share)) = timeout_at(end, self.0.bytes.clone().acquire_many_owned(share)).await
         else {
@@ -433,7 +440,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Deletes objects in this order, a thousand at a time. Those that are missing are no failure.
+    /// Deletes objects in this order, a thousand at a time. Missing ones do not fail.
     async fn delete(&self, names: &[String]) -> Result<(), Failure> {
         for names in names.chunks(PAGE) {
             let end = Instant::now() + self.0.limits.request * 10;

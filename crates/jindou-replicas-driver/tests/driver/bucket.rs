@@ -21,7 +21,9 @@ fn buckets() -> (tempfile::TempDir, [Bucket; 2]) {
 }
 
 async fn put(bucket: &Bucket, name: Name) {
-    let put = bucket.create(&name.text(EPOCH), Bytes::from_static(b"x")).await;
+    let put = bucket
+        .create(&name.text(EPOCH), Bytes::from_static(b"x"))
+        .await;
     assert_eq!(put, Put::Created);
 }
 
@@ -43,16 +45,27 @@ async fn objects() {
     for bucket in buckets {
         bucket.probe().await.unwrap();
         assert_eq!(list(&bucket, 0).await, Listing::default());
-        for name in (1..=5).map(Name::Group).chain([Name::Span(1, 4), Name::Base(3)]) {
+        for name in (1..=5)
+            .map(Name::Group)
+            .chain([Name::Span(1, 4), Name::Base(3)])
+        {
             put(&bucket, name).await;
-            let again = bucket.create(&name.text(EPOCH), Bytes::from_static(b"y")).await;
+            let again = bucket
+                .create(&name.text(EPOCH), Bytes::from_static(b"y"))
+                .await;
             assert_eq!(again, Put::Exists);
         }
         // Strangers' names, and another epoch's.
         bucket.replace("log/other", Bytes::new()).await.unwrap();
-        bucket.replace(&Name::Group(9).text(8), Bytes::new()).await.unwrap();
+        bucket
+            .replace(&Name::Group(9).text(8), Bytes::new())
+            .await
+            .unwrap();
         let listing = list(&bucket, 2).await;
-        assert_eq!(listing.log, texts(&[Name::Group(3), Name::Group(4), Name::Group(5)]));
+        assert_eq!(
+            listing.log,
+            texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
+        );
         assert_eq!(listing.bases, texts(&[Name::Base(3)]));
         let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
         assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
@@ -75,7 +88,10 @@ async fn objects() {
             name: "two".into(),
             ..me.clone()
         };
-        assert_eq!(bucket.servers(&me).await.unwrap(), std::slice::from_ref(&me));
+        assert_eq!(
+            bucket.servers(&me).await.unwrap(),
+            std::slice::from_ref(&me)
+        );
         assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
         assert_eq!(bucket.server("one").await, Some(me));
     }
@@ -92,7 +108,11 @@ async fn far_behind_spans_are_listed_instead_of_groups() {
         put(&bucket, Name::Span(first, last)).await;
     }
     let listing = list(&bucket, 10).await;
-    let spans = [Name::Span(1, 1000), Name::Span(990, 1990), Name::Span(2100, 2200)];
+    let spans = [
+        Name::Span(1, 1000),
+        Name::Span(990, 1990),
+        Name::Span(2100, 2200),
+    ];
     let names: Vec<_> = (1991..=2500).map(Name::Group).chain(spans).collect();
     assert_eq!(listing.log, texts(&names));
     let listing = list(&bucket, 1600).await;
@@ -154,10 +174,20 @@ async fn requests_that_hang() {
         assert!(matches!(put, Put::Failed(Failure::Unknown(_))), "{put:?}");
     }
     for _ in 0..6 {
-        assert!(matches!(bucket.list(EPOCH, 0).await, Err(Failure::Unknown(_))));
-        assert!(matches!(bucket.get("log/x").await, Err(Failure::Unknown(_))));
+        assert!(matches!(
+            bucket.list(EPOCH, 0).await,
+            Err(Failure::Unknown(_))
+        ));
+        assert!(matches!(
+            bucket.get("log/x").await,
+            Err(Failure::Unknown(_))
+        ));
     }
-    assert!(began.elapsed() < Duration::from_millis(2900), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_millis(2900),
+        "{:?}",
+        began.elapsed()
+    );
     let put = bucket.create("log/x", Bytes::from_static(b"x")).await;
     let Put::Failed(Failure::Unknown(why)) = put else {
         panic!("{put:?}");
@@ -194,7 +224,9 @@ struct Files(Vec<(String, Vec<u8>)>);
 impl BaseFiles for Files {
     fn files(&self) -> Vec<(String, u64)> {
         let files = self.0.iter();
-        files.map(|(name, bytes)| (name.clone(), bytes.len() as u64)).collect()
+        files
+            .map(|(name, bytes)| (name.clone(), bytes.len() as u64))
+            .collect()
     }
 
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
@@ -204,8 +236,11 @@ impl BaseFiles for Files {
     }
 }
 
+/// Files in the order in which they came.
+type Came = Vec<(String, Vec<u8>)>;
+
 #[derive(Default)]
-struct Taken(Arc<Mutex<Vec<(String, Vec<u8>)>>>);
+struct Taken(Arc<Mutex<Came>>);
 
 impl Incoming<usize> for Taken {
     fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()> {
@@ -227,7 +262,9 @@ async fn bases() {
     let faulty = Faulty::new(Arc::new(InMemory::new()), 9);
     let bucket = Bucket::new(faulty.clone(), "", limits());
     assert_eq!(bucket.newest_base(EPOCH).await, Ok(None));
-    let large: Vec<u8> = (0..20_000_000_u32).map(|i| (i * i >> 7) as u8).collect();
+    let large: Vec<u8> = (0..20_000_000_u32)
+        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+        .collect();
     let files = vec![
         ("large".to_owned(), large),
         ("none".to_owned(), Vec::new()),
@@ -243,7 +280,10 @@ async fn bases() {
     };
     faulty.bad.store(100, Ordering::SeqCst);
     let source: Arc<dyn BaseFiles> = Arc::new(Files(files.clone()));
-    bucket.upload(EPOCH, 1, &base(3), source.clone()).await.unwrap();
+    bucket
+        .upload(EPOCH, 1, &base(3), source.clone())
+        .await
+        .unwrap();
     faulty.bad.store(0, Ordering::SeqCst);
     let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
     let taken = Taken::default();
@@ -253,18 +293,27 @@ async fn bases() {
     assert_eq!(*came.lock().unwrap(), files);
     // Another process' upload of the same number changes nothing.
     let small: Arc<dyn BaseFiles> = Arc::new(Files(files[1..].to_vec()));
-    bucket.upload(EPOCH, 2, &base(3), small.clone()).await.unwrap();
+    bucket
+        .upload(EPOCH, 2, &base(3), small.clone())
+        .await
+        .unwrap();
     assert_eq!(bucket.newest_base(EPOCH).await, Ok(Some(document.clone())));
     // All but the newest two go, with everything of earlier numbers.
     for number in [6, 9] {
-        bucket.upload(EPOCH, 2, &base(number), small.clone()).await.unwrap();
+        bucket
+            .upload(EPOCH, 2, &base(number), small.clone())
+            .await
+            .unwrap();
     }
     bucket.delete_old_bases(EPOCH).await.unwrap();
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![6, 9]));
     let gone = bucket.download(&document, Box::new(Taken::default())).await;
     assert_eq!(gone.unwrap_err(), Failure::Missing);
     let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
-    bucket.download(&document, Box::new(Taken::default())).await.unwrap();
+    bucket
+        .download(&document, Box::new(Taken::default()))
+        .await
+        .unwrap();
     // Damage is found, in a document and in a part.
     let part = format!("parts/{EPOCH:016x}-{:016x}-{:016x}/000002-00000000", 9, 2);
     assert_eq!(bucket.get(&part).await.unwrap(), "small");
@@ -274,7 +323,10 @@ async fn bases() {
     let name = Name::Base(9).text(EPOCH);
     let text = bucket.get(&name).await.unwrap();
     let text = String::from_utf8(text.to_vec()).unwrap();
-    bucket.replace(&name, text.replace("none", "nine").into()).await.unwrap();
+    bucket
+        .replace(&name, text.replace("none", "nine").into())
+        .await
+        .unwrap();
     let damaged = bucket.newest_base(EPOCH).await;
     assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
 }

@@ -5,8 +5,8 @@ use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
-    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
 };
 use std::collections::BTreeMap;
 use std::io;
@@ -179,7 +179,10 @@ impl ObjectStore for Faulty {
             _ => {
                 let some = self.random() as usize % 4;
                 let lost = futures_util::stream::iter([Err(error(io::ErrorKind::ConnectionReset))]);
-                self.inner.delete_stream(paths.take(some).boxed()).chain(lost).boxed()
+                self.inner
+                    .delete_stream(paths.take(some).boxed())
+                    .chain(lost)
+                    .boxed()
             }
         }
     }

@@ -283,7 +283,9 @@ impl World {
 
     /// Groups that were ever created.
     pub fn groups(&self) -> u64 {
-        self.first_groups().last_key_value().map_or(0, |(number, _)| *number)
+        self.first_groups()
+            .last_key_value()
+            .map_or(0, |(number, _)| *number)
     }
 
     fn first_groups(&self) -> std::collections::BTreeMap<u64, (jindou_replicas::Blob, u64)> {
@@ -325,10 +327,12 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             let (number, state) = *running.store.published.lock().unwrap();
-            let mut history = self.history.lock().unwrap();
-            history.ends.push((server.index, number, state.digest()));
-            drop(history);
-            assert_eq!(self.query(server.index, Consistency::Strict).await, Some(true));
+            let end = (server.index, number, state.digest());
+            self.history.lock().unwrap().ends.push(end);
+            assert_eq!(
+                self.query(server.index, Consistency::Strict).await,
+                Some(true)
+            );
         }
         let mut history = self.history.lock().unwrap();
         history.log = self.first_groups();

@@ -52,9 +52,15 @@ impl State {
     /// The store in a file.
     pub fn of_bytes(bytes: &[u8; 48]) -> Self {
         let mut state = Self::default();
-        let places = state.registers.iter_mut().chain([&mut state.count, &mut state.order]);
+        let places = state
+            .registers
+            .iter_mut()
+            .chain([&mut state.count, &mut state.order]);
         for (place, bytes) in places.zip(bytes.chunks_exact(8)) {
-            *place = bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+            *place = bytes
+                .iter()
+                .rev()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
         }
         state
     }
