@@ -58,6 +58,7 @@ pub(crate) enum Done<S> {
     Downloaded(Base, S),
     Uploaded(u64),
     UploadFailed(Report),
+    UploadAgain,
     Trimmed(Result<(), Failure>),
     Saved(
         u64,
@@ -86,6 +87,8 @@ pub struct Driver<A: Application, P: Peers> {
     /// Bytes and number of groups that a span may be made of.
     pub(crate) span_room: (usize, u64),
     pub(crate) uploading: bool,
+    /// The base that the log begins with, while the bucket has none.
+    pub(crate) first: Option<Base>,
     pub(crate) trimming: bool,
     saving: bool,
     next_read: u64,
@@ -115,10 +118,16 @@ pub(crate) struct Parts<A: Application, P: Peers> {
     pub inbox: Inbox<A::Snapshot>,
     pub cancel: CancelToken,
     pub refresh: Duration,
+    /// The base to upload first.
+    pub first: Option<Base>,
     /// The first events.
     pub events: Vec<Event>,
 }
 
+/// Time after an upload that others wait for and that failed.
+const UPLOAD_AGAIN: Duration = Duration::from_secs(5);
+/// Most queries that wait.
+const READS: usize = 100_000;
 /// Time between looks at the cancel token.
 const CANCEL: Duration = Duration::from_millis(100);
 
@@ -145,6 +154,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 settings.span_groups.saturating_mul(2),
             ),
             uploading: false,
+            first: parts.first,
             trimming: false,
             saving: false,
             next_read: 0,
@@ -180,6 +190,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     async fn go_on(&mut self) -> Result<(), Stopped> {
+        if let Some(base) = self.first.clone() {
+            self.upload(base);
+        }
         self.handle_all()?;
         loop {
             if self.cancel.is_cancelled() {
@@ -308,11 +321,23 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
             Done::Uploaded(number) => {
                 self.uploading = false;
+                self.first = None;
                 self.happened.push_back(Event::Uploaded(number));
             }
             Done::UploadFailed(report) => {
                 self.uploading = false;
                 self.store.report(report);
+                if self.first.is_some() {
+                    self.spawn(async {
+                        tokio::time::sleep(UPLOAD_AGAIN).await;
+                        Some(Done::UploadAgain)
+                    });
+                }
+            }
+            Done::UploadAgain => {
+                if let Some(base) = self.first.clone() {
+                    self.upload(base);
+                }
             }
             Done::Trimmed(result) => {
                 self.trimming = false;
@@ -324,6 +349,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.saving = false;
                 let saved = match saved {
                     Ok(()) => {
+                        if self.first.is_some() {
+                            self.first = Some(self.machine.base(number));
+                        }
                         self.happened.push_back(Event::Merged(number));
                         Some(number)
                     }
@@ -360,6 +388,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.happened.push_back(Event::Update(key, body));
             }
             Command::Read(_, reply) if reply.is_closed() => {}
+            Command::Read(_, reply) if self.reads.len() >= READS => {
+                let _ = reply.send(Err(Refusal::Behind));
+            }
             Command::Read(consistency, reply) => {
                 self.next_read += 1;
                 self.reads.insert(self.next_read, reply);

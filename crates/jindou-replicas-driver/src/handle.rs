@@ -56,6 +56,8 @@ impl<S> std::fmt::Debug for Handle<S> {
     }
 }
 
+/// Bytes that an update counts for at least.
+const LEAST: usize = 1024;
 /// Commands that wait.
 const WAITING: usize = 1024;
 
@@ -91,7 +93,7 @@ impl<S> Handle<S> {
                     .into(),
             );
         }
-        let size = body.len().max(1) as u32;
+        let size = body.len().max(LEAST.min(self.most)) as u32;
         let Ok(permit) = self.bytes.clone().acquire_many_owned(size).await else {
             return Outcome::Unknown;
         };

@@ -139,7 +139,7 @@ pub async fn start<A: Application, P: Peers>(
     store.publish(number, &snapshot);
     let names = servers.iter().map(|server| server.name.as_str().into());
     let events = vec![Event::Opened(base), Event::Peers(names.collect())];
-    let mut driver = Driver::new(Parts {
+    let driver = Driver::new(Parts {
         machine,
         store,
         bucket,
@@ -152,12 +152,9 @@ pub async fn start<A: Application, P: Peers>(
         inbox,
         cancel: options.cancel,
         refresh: options.refresh,
+        first,
         events,
     });
-    if let Some(base) = first {
-        // Others start from it.
-        driver.upload(base);
-    }
     Ok((handle, driver))
 }
 

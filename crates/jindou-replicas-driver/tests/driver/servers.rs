@@ -90,6 +90,8 @@ async fn bad_weather(seed: u64, connected: bool, over_folder: bool) {
         seconds(0.3).await;
         world.start(&mut servers[victim]).await;
     }
+    // Long enough for what is acknowledged to have reached all of them, over the same bucket.
+    seconds(4.0).await;
     let sums = world.finish(clients, &servers).await;
     eprintln!("{seed}, {connected}, {over_folder}: {sums:?}");
     assert!(sums.acknowledged > 5 && sums.answered > 5, "{sums:?}");
