@@ -29,13 +29,9 @@ DEVICE void group_bits(const Tested &t, u64 first, u32 rows, u32 (&bits)[ITEMS])
   }
 }
 
-// Adds each row, or the length of its list, to the counter of its combination. Bytes a row: 4 for each column, 8 with lengths. Rows of
-// a warp with the same counter are added together, so that a few large groups do not make all wait for one word.
-KERNEL(jd_group_add, GroupAdd, 4) {
-  u64 first = (u64)block_index() * TILE;
-  u32 number[ITEMS], times[ITEMS];
-  bool there[ITEMS], missed = false;
-  rows_there(first, 0, p.rows, there);
+// The numbers of the combinations of a thread's rows; true if a row that is there has an id without a number, which then is not there.
+template <class P> DEVICE bool group_numbers(const P &p, u64 first, bool (&there)[ITEMS], u32 (&number)[ITEMS]) {
+  bool missed = false;
   UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = 0;
   for (u32 c = 0; c < p.columns; c++) {
     u32 v[ITEMS], width = group_width(p.by[c]);
@@ -53,15 +49,29 @@ KERNEL(jd_group_add, GroupAdd, 4) {
     group_bits(p.tested, first, p.rows, bits);
     UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = number[j] << p.tested.count | bits[j];
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] = 1;
-  if (p.prefix != nullptr) {
-    u32 from[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      from[j] = load_stream_if(there[j], p.prefix + first + tile_row(j), 0u);
-      times[j] = load_stream_if(there[j], p.prefix + first + tile_row(j) + 1, 0u);
-    }
-    UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] -= from[j];
+  return missed;
+}
+
+// Lengths of the lists of rows that are there.
+DEVICE void group_lengths(const u32 *prefix, u64 first, const bool (&there)[ITEMS], u32 (&length)[ITEMS]) {
+  u32 from[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    from[j] = load_stream_if(there[j], prefix + first + tile_row(j), 0u);
+    length[j] = load_stream_if(there[j], prefix + first + tile_row(j) + 1, 0u);
   }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) length[j] -= from[j];
+}
+
+// Adds each row, or the length of its list, to the counter of its combination. Bytes a row: 4 for each column, 8 with lengths. Rows of
+// a warp with the same counter are added together, so that a few large groups do not make all wait for one word.
+KERNEL(jd_group_add, GroupAdd, 4) {
+  u64 first = (u64)block_index() * TILE;
+  u32 number[ITEMS], times[ITEMS];
+  bool there[ITEMS];
+  rows_there(first, 0, p.rows, there);
+  bool missed = group_numbers(p, first, there, number);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] = 1;
+  if (p.prefix != nullptr) group_lengths(p.prefix, first, there, times);
   if (missed) atomic_or(p.missed, 1u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 same = match(there[j] ? number[j] : NO_KEY);
@@ -83,6 +93,74 @@ KERNEL(jd_group_add, GroupAdd, 4) {
         atomic_add(p.counts + number[j], sum);
       }
     }
+  }
+}
+
+// The least and the greatest number of each combination: the rank in the high word, the id in the low one; of the least one its complement,
+// so that 0 stands for none. Rows whose lists are empty, where there are lists, do not count. `unranked` is set by a term without a rank.
+// Bytes a row: 4 for each column, 8 with lengths, 4 for the value, 4 if its page has numbers; the numbers' sectors are not counted.
+KERNEL(jd_group_best, GroupBest, 3) {
+  u64 first = (u64)block_index() * TILE;
+  const Ranks &r = p.ranks;
+  u32 number[ITEMS], v[ITEMS], page[ITEMS], rank[ITEMS];
+  bool there[ITEMS], unranked = false;
+  rows_there(first, 0, p.rows, there);
+  group_numbers(p, first, there, number);
+  if (p.prefix != nullptr && !PLANTED(BEST_OF_EMPTY_LISTS)) {
+    u32 length[ITEMS];
+    group_lengths(p.prefix, first, there, length);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) there[j] = there[j] && length[j] != 0;
+  }
+  operands_at(p.value, first, 0, p.rows, v);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 at = v[j] >> RANK_SHIFT;
+    page[j] = load_cached_if(there[j] && at < r.page_count, r.pages + at, NO_KEY);
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++)
+    rank[j] = load_random_if(page[j] != NO_KEY, r.ranks + (u64)page[j] * RANKS_A_PAGE + (v[j] & (RANKS_A_PAGE - 1)), NO_KEY);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    bool has = there[j] && rank[j] != NO_KEY;
+    unranked |= there[j] && !has;
+    there[j] = has;
+  }
+  if (unranked) atomic_or(p.unranked, 1u);
+  // Few are better than what is there, and looking costs less than an atomic.
+  u64 key[ITEMS], seen[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    if (!there[j]) number[j] = 0;
+    key[j] = (u64)rank[j] << 32 | v[j];
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed(p.most + number[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++)
+    if (there[j] && seen[j] < key[j]) atomic_max(p.most + number[j], key[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed(p.least + number[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 least = PLANTED(BEST_NOT_INVERTED) ? key[j] : ~key[j];
+    if (!there[j] || seen[j] >= least) continue;
+    if (PLANTED(BEST_NOT_ATOMIC)) {
+      relax();
+      store_relaxed(p.least + number[j], least);
+    } else {
+      atomic_max(p.least + number[j], least);
+    }
+  }
+}
+
+// The ids of the least and greatest numbers of combinations. Bytes a row: 4 for its number, 16, and 8 written.
+KERNEL(jd_group_ends, GroupEnds, 4) {
+  u64 first = (u64)block_index() * TILE;
+  u32 number[ITEMS];
+  u64 least[ITEMS], most[ITEMS];
+  bool there[ITEMS];
+  rows_there(first, 0, p.rows, there);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = load_stream_if(there[j], p.numbers + first + tile_row(j), 0u);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    least[j] = load_random_if(there[j], p.least + number[j], 0ull);
+    most[j] = load_random_if(there[j], p.most + number[j], 0ull);
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    store_if(there[j], p.first + first + tile_row(j), PLANTED(ENDS_AS_STORED) ? (u32)least[j] : ~(u32)least[j]);
+    store_if(there[j], p.last + first + tile_row(j), (u32)most[j]);
   }
 }
 

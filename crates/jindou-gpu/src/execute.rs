@@ -16,7 +16,7 @@ use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
 use crate::results::Results;
 use crate::run::{COUNTERS, ProgramRun};
-use crate::steps::{ReduceOptions, GroupState, sets_of};
+use crate::steps::{GroupState, ReduceOptions, sets_of};
 use crate::turns::{DeviceTurn, Turns};
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};
@@ -394,6 +394,9 @@ impl GpuExecutor {
             frames: Vec::new(),
             sets: Vec::new(),
             groups: None,
+            reaches: Vec::new(),
+            top: None,
+            least_sorted: self.reduction.least_sorted,
             skip: program.slice.0,
             left: program.slice.1,
             few: few_of(program.slice),

@@ -88,6 +88,36 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
+    /// Makes the outputs of a measured expansion strip by strip and passes each on. Only the new column is made.
+    pub(crate) fn each_strip(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &DeviceTable,
+        to: Slot,
+        m: &MeasuredExpansion,
+        mut f: impl FnMut(&mut Self, &DeviceTable) -> Result<(), StepStop>,
+    ) -> Result<(), StepStop> {
+        if m.total > u64::from(u32::MAX) {
+            return Err(StepStop::TooLarge);
+        }
+        let units = u64::from(table.rows) + m.total;
+        let share = self.memory.left() / 3 / 4 / TILE * TILE;
+        let most = share.clamp(TILE, self.most_rows);
+        let all: params::Within = bytemuck::Zeroable::zeroed();
+        let mut begin = 0;
+        while begin < units && m.total > 0 {
+            self.cancel.check()?;
+            let end = (begin + most).min(units);
+            let room = m.total.min(end - begin);
+            let next = self.expand_strip(step, table, vec![to], m, begin, end, room, &all)?;
+            if next.rows > 0 {
+                f(self, &next)?;
+            }
+            begin = end;
+        }
+        Ok(())
+    }
+
     #[allow(clippy::too_many_arguments)]
     fn expand_strip(
         &mut self,
