@@ -84,7 +84,7 @@ pub enum Poll {
 }
 
 /// Rows in columns, in memory of the executor that made them, which has it back when this is dropped.
-pub trait RowBlock: Send {
+pub trait RowBlock: Send + Sync {
     /// Number of rows.
     fn rows(&self) -> usize;
 

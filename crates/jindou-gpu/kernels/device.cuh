@@ -125,6 +125,8 @@ template <u32 N> struct Tile {
 // What measures, checks and streams; and what makes rows of lists. Measured on an H200.
 typedef Tile<8> Wide;
 typedef Tile<4> Narrow;
+// What searches in each row's lists, one load after the other.
+typedef Tile<2> Few;
 
 DEVICE u32 warp_inclusive_sum(u32 v) {
   UNROLL for (u32 d = 1; d < 32; d <<= 1) {

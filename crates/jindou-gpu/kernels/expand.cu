@@ -66,7 +66,13 @@ struct Piece { u32 rows, row0, row1; u64 out0, out1, origin; };
 // many rows end before it and up to its end.
 template <class P> DEVICE bool piece_of(const P &p, SpreadShared &s, Piece &w) {
   w.rows = rows_of(p.rows, p.count);
-  u64 end = p.total == nullptr ? p.end : w.rows + load_cached(p.total);
+  u64 end = p.end;
+  if (p.total != nullptr) {
+    u64 total = load_cached(p.total);
+    // The host expected fewer: it will see that, and begin again.
+    if (total > p.room && !PLANTED(ROOM_IGNORED)) return false;
+    end = w.rows + total;
+  }
   u64 d0 = p.begin + (u64)block_index() * TILE, d1 = d0 + TILE < end ? d0 + TILE : end;
   if (d0 >= end) return false;
   if (warp_index() < 3) {

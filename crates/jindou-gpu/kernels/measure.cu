@@ -2,6 +2,11 @@
 // (decoupled look-back, Merrill and Garland 2016).
 #include "compact.cuh"
 
+// Blocks that a multiprocessor is to hold where lists are cut; NVCC_FLAGS may say others for a measurement.
+#ifndef CUT_BLOCKS
+#define CUT_BLOCKS 4
+#endif
+
 // State word of a tile: what is known in the two high bits, a sum in the others.
 #define STATE_SUM (1ull << 62)
 #define STATE_PREFIX (2ull << 62)
@@ -77,7 +82,7 @@ template <u32 ITEMS> DEVICE void scan_tile(ScanShared &s, const u32 (&length)[IT
   }
 }
 
-// Bytes a row: 4 for a column anchor, the lookup's, those of clip_ranges, 8 written; 12 for the whole table (last prefix, total).
+// Bytes a row: 4 for a column anchor, the lookup's, 8 written; 12 for the whole table (last prefix, total).
 KERNEL(jd_measure, Measure, 4) {
   enum : u32 { ITEMS = Wide::ITEMS };
   SHARED(ScanShared, s);
@@ -95,7 +100,6 @@ KERNEL(jd_measure, Measure, 4) {
     rows_there<ITEMS>(i, left, there);
     operands_at<ITEMS>(p.anchor, first, i, left, v);
     vertex_ranges(segments, v, there, start, length);
-    if (p.clip.lists != 0) clip_ranges(segments.segment.neighbours, p.clip, start, length);
     UNROLL for (u32 j = 0; j < FEW; j++) {
       store_if(there[j], p.starts + first + Tile<ITEMS>::row(i + j), start[j]);
       lengths[i + j] = length[j];
@@ -107,9 +111,8 @@ KERNEL(jd_measure, Measure, 4) {
 // As jd_measure for an intersection: the shortest list of each row is the one that will be walked.
 // Bytes a row: for each list with a column anchor 4, the lookup's, those of clip_ranges and 8 written; 4 written for the prefix; 12 for
 // the whole table.
-KERNEL(jd_measure_many, MeasureMany, 3) {
-  enum : u32 { ITEMS = Wide::ITEMS };
-  SHARED(ScanShared, s);
+template <u32 ITEMS, bool CUTS> DEVICE void measure_many(const MeasureMany &p, ScanShared &s) {
+  enum : u32 { BATCH = ITEMS < FEW ? ITEMS : FEW };
   if (thread_index() == 0) s.tile = atomic_add(p.ticket, 1u);
   barrier();
   u64 first = (u64)s.tile * Tile<ITEMS>::SIZE;
@@ -121,27 +124,38 @@ KERNEL(jd_measure_many, MeasureMany, 3) {
   for (u32 l = 0; l < p.lists; l++) {
     const ListRange &list = p.ranges[l];
     One segments = {p.segments[l]};
-    UNROLL for (u32 i = 0; i < ITEMS; i += FEW) {
-      u32 length[FEW];
-      bool there[FEW];
+    UNROLL for (u32 i = 0; i < ITEMS; i += BATCH) {
+      u32 length[BATCH];
+      bool there[BATCH];
       rows_there<ITEMS>(i, left, there);
-      UNROLL for (u32 j = 0; j < FEW; j++) length[j] = list.length;
+      UNROLL for (u32 j = 0; j < BATCH; j++) length[j] = list.length;
       if (list.starts != nullptr) {
-        u32 v[FEW], start[FEW];
+        u32 v[BATCH], start[BATCH];
         operands_at<ITEMS>(p.anchors[l], first, i, left, v);
         vertex_ranges(segments, v, there, start, length);
-        if ((p.clip.lists >> l) & 1) clip_ranges(list.neighbours, p.clip, start, length);
-        UNROLL for (u32 j = 0; j < FEW; j++) {
+        if (CUTS && ((p.clip.lists >> l) & 1)) clip_ranges(list.neighbours, p.clip, start, length);
+        UNROLL for (u32 j = 0; j < BATCH; j++) {
           u32 row = Tile<ITEMS>::row(i + j);
           store_if(there[j], list.starts + first + row, start[j]);
           store_if(there[j], list.lengths + first + row, length[j]);
         }
       }
-      UNROLL for (u32 j = 0; j < FEW; j++)
+      UNROLL for (u32 j = 0; j < BATCH; j++)
         if (there[j] && (PLANTED(SHORTEST_IS_LAST) || length[j] < shortest[i + j])) shortest[i + j] = length[j];
     }
   }
   scan_tile(s, shortest, rows, p.prefix, p.state, p.total);
+}
+
+KERNEL(jd_measure_many, MeasureMany, 3) {
+  SHARED(ScanShared, s);
+  measure_many<Wide::ITEMS, false>(p, s);
+}
+
+// The same where lists are cut. Each search waits for one load after the other, so that few rows a thread are soonest done.
+KERNEL(jd_measure_cut, MeasureMany, CUT_BLOCKS) {
+  SHARED(ScanShared, s);
+  measure_many<Few::ITEMS, true>(p, s);
 }
 
 // As jd_measure where the predicate is in a column: each row has a segment of its own, so what is kept of its

@@ -70,7 +70,6 @@ struct Measure {
   u32 rows, lists;
   Segment segments[1];
   Operand anchor;
-  Clip clip;
   u32 *starts;    // rows
   u32 *prefix;    // rows + 1, modulo 2^32
   u64 *total;
@@ -114,7 +113,7 @@ struct Expand {
   const u32 *count;
   const u64 *total; // null, or the sum of all lengths: all units are meant, of which `end` is the most
   u64 begin, end;
-  u64 room;         // outputs that there is room for; more are made of damaged lists alone
+  u64 room;         // outputs that there is room for; with a larger total none are made
   u32 rows, lists;
   Within within;
   ListRange ranges[MAX_LISTS];  // intersections only

@@ -378,6 +378,7 @@ const Entry ENTRIES[] = {
     {"jd_start_bits", jd_start_bits, sizeof(StartKeys)},       {"jd_restrict", jd_restrict, sizeof(Restrict)},
     {"jd_same", jd_same, sizeof(Same)},                        {"jd_check", jd_check, sizeof(Check)},
     {"jd_measure", jd_measure, sizeof(Measure)},               {"jd_measure_many", jd_measure_many, sizeof(MeasureMany)},
+    {"jd_measure_cut", jd_measure_cut, sizeof(MeasureMany)},
     {"jd_expand", jd_expand, sizeof(Expand)},
     {"jd_expand_within", jd_expand_within, sizeof(Expand)},    {"jd_intersect", jd_intersect, sizeof(Expand)},
     {"jd_expand_one", jd_expand_one, sizeof(ExpandOne)},       {"jd_checksum", jd_checksum, sizeof(Checksum)},

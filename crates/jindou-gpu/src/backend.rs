@@ -3,7 +3,7 @@
 //! All code above this interface is the same for all devices. [`crate::Device`] is the layer that the rest of the crate
 //! uses.
 
-use crate::params::{STRIP_TILE, TILE};
+use crate::params::{CUT_TILE, STRIP_TILE, TILE};
 use jindou_model::{Error, Result};
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -45,6 +45,7 @@ kernels! {
     Check = "jd_check": CheckParams,
     Measure = "jd_measure": MeasureParams,
     MeasureMany = "jd_measure_many": MeasureManyParams,
+    MeasureCut = "jd_measure_cut": MeasureManyParams,
     Expand = "jd_expand": ExpandParams,
     ExpandWithin = "jd_expand_within": ExpandParams,
     Intersect = "jd_intersect": ExpandParams,
@@ -77,6 +78,7 @@ impl Kernel {
     pub fn tile(self) -> u64 {
         match self {
             Self::Expand | Self::ExpandWithin | Self::ExpandAny | Self::Intersect => STRIP_TILE,
+            Self::MeasureCut => CUT_TILE,
             _ => TILE,
         }
     }

@@ -8,6 +8,10 @@
 //!
 //! A table whose rows the device alone knows has a bound instead, by which the next step's memory and grids are sized.
 //! Where that is too large, the host asks for the number, and learns all others with it.
+//!
+//! The bound of an expansion is the longest list times the rows, or what the same steps made in earlier runs and a quarter
+//! more. If it is more this time, the step makes nothing, the host sees so when it learns the number, and the run begins
+//! again, with waits. Rows leave the device after that.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -15,13 +19,15 @@ use crate::device::Device;
 use crate::params::MAX_COLUMNS;
 use crate::run::ProgramRun;
 use crate::table::DeviceTable;
-use jindou_model::Result;
+use jindou_model::{Error, Result};
 use std::sync::Arc;
 
 /// Number of counters that are cleared at once.
 const COUNTERS: usize = 256;
 /// Most counters that a step uses.
 const A_STEP: usize = 8;
+/// Outputs for which there is room besides a quarter more than there were.
+const MORE: u64 = 4096;
 /// Words for the states of scans, after the counters.
 const STATES: usize = 2048;
 /// Words before the counters: the checksum.
@@ -39,6 +45,15 @@ pub(crate) struct RowCount {
     number: usize,
 }
 
+/// The use of the number of a step's outputs.
+#[derive(Clone, Copy)]
+pub(crate) enum TotalUse {
+    /// The host has to know it.
+    Number,
+    /// Room for them will do: for the most that there can be, if that is known.
+    Room(Option<u64>),
+}
+
 /// The use of a number once it is known.
 enum CountUse {
     /// Rows that a step received.
@@ -49,6 +64,8 @@ enum CountUse {
     Bytes(usize, f64, f64),
     /// Rows of the result.
     Result,
+    /// Outputs of a step before any test.
+    Total(usize),
 }
 
 /// Counters on the device, and what the host knows of them.
@@ -61,13 +78,19 @@ pub(crate) struct DeviceCounts {
     known: Vec<u64>,
     first_known: usize,
     pending: Vec<(RowCount, u64, CountUse)>,
+    /// The most outputs that each step had in earlier runs of such programs; 0 where that is not known.
+    expected: Vec<u64>,
+    /// The most that each step had in this run.
+    pub seen: Vec<u64>,
+    /// True once a step had more outputs than there was room for, which ends the run.
+    pub overflowed: bool,
     /// True if tables may keep their numbers on the device.
     pub stay: bool,
 }
 
 impl DeviceCounts {
     /// Counters that are 0, and so is the checksum.
-    pub fn new(device: &Arc<Device>, stay: bool) -> Result<Self> {
+    pub fn new(device: &Arc<Device>, stay: bool, expected: Vec<u64>, steps: usize) -> Result<Self> {
         let words = DeviceBuffer::new(device, (BEFORE + COUNTERS + STATES) * 8)?;
         words.clear()?;
         Ok(Self {
@@ -77,6 +100,9 @@ impl DeviceCounts {
             known: Vec::new(),
             first_known: 0,
             pending: Vec::new(),
+            seen: vec![0; steps],
+            expected,
+            overflowed: false,
             stay,
         })
     }
@@ -100,6 +126,18 @@ impl DeviceCounts {
     /// True if the next step could run into the end of the counters.
     fn is_near_end(&self) -> bool {
         self.used % COUNTERS + A_STEP > COUNTERS
+    }
+
+    /// Room for as many outputs as a step is expected to have.
+    fn expected(&self, step: usize) -> Option<u64> {
+        let most = *self.expected.get(step)?;
+        (most > 0).then(|| most + most / 4 + MORE)
+    }
+
+    fn saw(&mut self, step: usize, outputs: u64) {
+        if let Some(most) = self.seen.get_mut(step) {
+            *most = outputs.max(*most);
+        }
     }
 
     fn known(&self, count: RowCount) -> Option<u64> {
@@ -169,8 +207,14 @@ impl ProgramRun<'_, '_, '_> {
             c.known.extend_from_slice(back);
         }
         for (count, most, of) in std::mem::take(&mut self.counts.pending) {
-            let n = self.counts.known(count).unwrap_or_default().min(most);
+            let n = self.counts.known(count).unwrap_or_default();
+            if let CountUse::Total(step) = of {
+                self.counts.saw(step, n);
+                self.counts.overflowed |= n > most;
+            }
+            let n = n.min(most);
             match of {
+                CountUse::Total(_) => {}
                 CountUse::Received(step) => self.queue.rows_of(step, n, 0),
                 CountUse::Made(step) => self.queue.rows_of(step, 0, n),
                 CountUse::Bytes(launch, read, written) => {
@@ -179,6 +223,9 @@ impl ProgramRun<'_, '_, '_> {
                 }
                 CountUse::Result => self.rows += n,
             }
+        }
+        if self.counts.overflowed {
+            return Err(Error::Internal("more rows than expected".into()));
         }
         Ok(sum)
     }
@@ -240,17 +287,29 @@ impl ProgramRun<'_, '_, '_> {
         self.counts.stay && rows <= UNCOUNTED
     }
 
-    /// The number in the present counter, or a bound together with the counter if it may stay on the device.
-    pub(crate) fn counted_or_bound(
-        &mut self,
-        most: Option<u64>,
-    ) -> Result<(u64, Option<RowCount>)> {
+    /// The number of the present step's outputs, which the present counter has, or room for them together with that
+    /// counter, so that it may stay on the device: the most that there can be, or what earlier runs had. Should it be
+    /// more, the run begins again, so that nothing of it may have left the device by then.
+    pub(crate) fn counted_or_bound(&mut self, wanted: TotalUse) -> Result<(u64, Option<RowCount>)> {
+        let step = self.queue.step();
+        let nothing_left = self.rows == 0 || !self.output.leaves();
+        let expected = self.counts.expected(step).filter(|_| nothing_left);
+        let room = match wanted {
+            TotalUse::Number => None,
+            TotalUse::Room(most) => most.into_iter().chain(expected).min(),
+        };
         // With as many columns as a table can have, all of them fit twice.
         let fits = |&m: &u64| self.may_stay(m) && m * 8 * MAX_COLUMNS as u64 <= self.memory.left();
-        match most.filter(fits) {
-            Some(most) => Ok((most, Some(self.counter))),
-            None => Ok((self.read_count(self.counter)?, None)),
+        let count = self.counter;
+        if let Some(room) = room.filter(fits) {
+            self.counts
+                .pending
+                .push((count, room, CountUse::Total(step)));
+            return Ok((room, Some(count)));
         }
+        let outputs = self.read_count(count)?;
+        self.counts.saw(step, outputs);
+        Ok((outputs, None))
     }
 
     /// Starts a kernel over a table, which reads and writes this many bytes for each of its rows.
@@ -284,6 +343,7 @@ impl ProgramRun<'_, '_, '_> {
                         self.queue.add_bytes_to(launch, n * read, n * written);
                     }
                     CountUse::Result => self.rows += n,
+                    CountUse::Total(_) => {}
                 }
             }
         }

@@ -11,7 +11,7 @@
 
 use crate::backend::{Backend, Mark};
 use crate::buffer::HostBuffer;
-use crate::ring::{Part, Ring, RingOptions};
+use crate::ring::{Part, Placed, Ring, RingOptions};
 use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Resource, Result};
 use std::ops::Deref;
@@ -37,6 +37,8 @@ pub(crate) struct PinnedBlock {
 
 // SAFETY: plain memory that nothing else points to but the device.
 unsafe impl Send for PinnedBlock {}
+// SAFETY: as above, and a shared block only gives its address away.
+unsafe impl Sync for PinnedBlock {}
 
 #[derive(Default)]
 struct Pinned {
@@ -314,11 +316,7 @@ impl Device {
     ///
     /// # Safety
     /// As for that function, for each place.
-    pub(crate) unsafe fn upload_all(
-        &self,
-        places: &[(u64, Vec<(usize, &[u8])>)],
-        lane: CopyLane,
-    ) -> Result<()> {
+    pub(crate) unsafe fn upload_all(&self, places: &[Placed<'_>], lane: CopyLane) -> Result<()> {
         let parts: Vec<Part<'_>> = places
             .iter()
             .flat_map(|(to, slices)| slices.iter().map(move |&(at, s)| (to + at as u64, s)))

@@ -15,6 +15,7 @@ use crate::pages::{Moved, Pager, PagingOptions};
 use crate::params::TILE;
 use crate::profile::GpuProfile;
 use crate::queue::LaunchQueue;
+use crate::resident::locked;
 use crate::results::RowsOut;
 use crate::run::ProgramRun;
 use crate::steps::{GroupState, ReduceOptions, sets_of};
@@ -23,12 +24,15 @@ use jindou_engine::Sink;
 use jindou_graph::Graph;
 use jindou_model::{CancelToken, Error, Result};
 use jindou_plan::{Operator, Plan, Slot, Step};
+use rustc_hash::FxHashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Most rows of a table; row numbers are 32 bits wide.
 const MOST_ROWS: u64 = 1 << 31;
+/// Programs of which it is kept how many outputs their steps had.
+const MOST_SEEN: usize = 1024;
 /// Time for which a device without queries keeps unused memory.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
@@ -51,16 +55,21 @@ pub enum ResultUse<'a> {
     Checksum,
     /// Rows are copied back and passed to this sink, one block after the other.
     Rows(&'a mut RowSink<'a>),
-    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads, this many of them.
-    Blocks(&'a mut dyn Sink, usize),
+    /// Rows are copied back and passed to this sink, which may keep some blocks for its threads.
+    Blocks(&'a mut dyn Sink),
 }
 
 impl ResultUse<'_> {
+    /// True if rows are copied back.
+    pub(crate) fn leaves(&self) -> bool {
+        matches!(self, Self::Rows(_) | Self::Blocks(..))
+    }
+
     /// The consumer of rows, if they are copied back.
     pub(crate) fn rows_out(&mut self) -> Option<RowsOut<'_>> {
         match self {
             Self::Rows(sink) => Some(RowsOut::Each(&mut **sink)),
-            Self::Blocks(sink, threads) => Some(RowsOut::Blocks(&mut **sink, *threads)),
+            Self::Blocks(sink) => Some(RowsOut::Blocks(&mut **sink)),
             Self::Count | Self::Checksum => None,
         }
     }
@@ -103,6 +112,8 @@ pub struct GpuExecutor {
     pub(crate) reduction: ReduceOptions,
     /// The speeds of the device, once they are known, and the experience from runs.
     pub(crate) model: OnceLock<DeviceModel>,
+    /// The most outputs of each step of programs that have run, by [`StepProgram::likeness`].
+    seen: Mutex<FxHashMap<u64, Vec<u64>>>,
     /// True while a caller is measuring them.
     pub(crate) measuring: AtomicBool,
     /// True while segments are brought in the background.
@@ -140,6 +151,7 @@ impl GpuExecutor {
             device,
             cache: SegmentCache::default(),
             model: OnceLock::new(),
+            seen: Mutex::default(),
             measuring: AtomicBool::new(false),
             bringing: AtomicBool::new(false),
         }
@@ -363,6 +375,19 @@ impl GpuExecutor {
         compile(device, None, snapshot, steps, keep_tested)
     }
 
+    /// Keeps how many outputs the steps of a program had.
+    fn remember(&self, likeness: u64, seen: &[u64]) {
+        let mut all = locked(&self.seen);
+        if all.len() >= MOST_SEEN && !all.contains_key(&likeness) {
+            all.clear();
+        }
+        let most = all.entry(likeness).or_default();
+        most.resize(seen.len(), 0);
+        for (most, seen) in most.iter_mut().zip(seen) {
+            *most = (*most).max(*seen);
+        }
+    }
+
     /// Runs a program from its start. A sink that wants no more rows ends it early: that is not a failure, and its
     /// error is returned along with the work done until then.
     pub(crate) fn explore(
@@ -381,67 +406,69 @@ impl GpuExecutor {
                 self.room()?.saturating_sub(kept) / 10 * 9 / self.turns.running()
             }
         };
-        let names = program
-            .steps
-            .iter()
-            .map(|s| (s.name.clone(), Some(s.plan_step)))
-            .chain([("result".into(), None)])
-            .collect();
+        let names = || {
+            let steps = program.steps.iter();
+            let steps = steps.map(|s| (s.name.clone(), Some(s.plan_step)));
+            steps.chain([("result".into(), None)]).collect()
+        };
         // A part of the rows, or blocks that go with a step, want the number after each step.
         let is_whole = program.slice == StepProgram::ALL && program.paging.is_none();
-        let stay = is_whole && !options.wait_for_counts;
-        let counts = DeviceCounts::new(&self.device, stay)?;
-        let sum = matches!(output, ResultUse::Checksum).then(|| counts.checksum());
-        let mut run = ProgramRun {
-            steps: &program.steps,
-            paging: program.paging.as_ref(),
-            moved: Moved::default(),
-            ahead_of: None,
-            output_slots: slots,
-            queue: LaunchQueue::new(Arc::clone(&self.device), options.profile, names),
-            memory: DeviceMemory::new(&self.device, limit),
-            most_rows: options
-                .table_rows
-                .unwrap_or(MOST_ROWS)
-                .clamp(TILE, MOST_ROWS),
-            counts,
-            counter: RowCount::default(),
-            words: HostBuffer::new(&self.device, NUMBERS)?,
-            cancel: &options.cancel,
-            turn,
-            output,
-            frames: Vec::new(),
-            sets: Vec::new(),
-            groups: None,
-            reaches: Vec::new(),
-            top: None,
-            least_sorted: self.reduction.least_sorted,
-            skip: program.slice.0,
-            left: program.slice.1,
-            few: few_of(program.slice),
-            sum,
-            rows: 0,
-            cuts: 0,
+        let mut stay = is_whole && !options.wait_for_counts;
+        let likeness = program.likeness();
+        let mut expected = match stay {
+            true => locked(&self.seen).get(&likeness).cloned(),
+            false => None,
         };
-        run.sets = sets_of(&run.memory, &program.sets)?;
-        if let Some(plan) = &program.groups {
-            run.groups = Some(GroupState::new(&run.memory, plan, &self.reduction)?);
+        let mut output = output;
+        let (run, closed, checksum) = loop {
+            let expected = expected.take().unwrap_or_default();
+            let counts = DeviceCounts::new(&self.device, stay, expected, program.steps.len())?;
+            let sum = matches!(output, ResultUse::Checksum).then(|| counts.checksum());
+            let mut run = ProgramRun {
+                steps: &program.steps,
+                paging: program.paging.as_ref(),
+                moved: Moved::default(),
+                ahead_of: None,
+                output_slots: slots,
+                queue: LaunchQueue::new(Arc::clone(&self.device), options.profile, names()),
+                memory: DeviceMemory::new(&self.device, limit),
+                most_rows: options
+                    .table_rows
+                    .unwrap_or(MOST_ROWS)
+                    .clamp(TILE, MOST_ROWS),
+                counts,
+                counter: RowCount::default(),
+                words: HostBuffer::new(&self.device, NUMBERS)?,
+                cancel: &options.cancel,
+                turn: &mut *turn,
+                output,
+                frames: Vec::new(),
+                sets: Vec::new(),
+                groups: None,
+                reaches: Vec::new(),
+                top: None,
+                least_sorted: self.reduction.least_sorted,
+                skip: program.slice.0,
+                left: program.slice.1,
+                few: few_of(program.slice),
+                sum,
+                rows: 0,
+                cuts: 0,
+            };
+            run.sets = sets_of(&run.memory, &program.sets)?;
+            if let Some(plan) = &program.groups {
+                run.groups = Some(GroupState::new(&run.memory, plan, &self.reduction)?);
+            }
+            match run.finish_steps() {
+                Ok((closed, checksum)) => break (run, closed, checksum),
+                // Nothing of it has left the device.
+                Err(_) if stay && run.counts.overflowed => (stay, output) = (false, run.output),
+                Err(e) => return Err(e),
+            }
+        };
+        if is_whole {
+            self.remember(likeness, &run.counts.seen);
         }
-        let outcome = match run.is_full() {
-            true => Ok(()),
-            false => run.start().and_then(|()| run.finish_groups()),
-        };
-        let closed = match outcome {
-            Ok(()) => None,
-            Err(Error::SinkClosed) if run.is_full() => None,
-            Err(e @ Error::SinkClosed) => Some(e),
-            Err(e) => return Err(e),
-        };
-        let checksum = match run.sum {
-            Some(_) => Some(run.learn_checksum()?),
-            None if run.has_pending() => run.learn().map(|()| None)?,
-            None => None,
-        };
         if options.profile {
             self.device.wait(&options.cancel)?;
         }

@@ -99,7 +99,7 @@ impl Executor for GpuExecutor {
         let slots = columns_after(&[], task.steps, || task.options.cancel.check())?;
         let program = self.compile(task.snapshot, task.steps, true)?.whole()?;
         let options = GpuOptions::from_exec(task.options);
-        let output = ResultUse::Blocks(sink, task.options.threads);
+        let output = ResultUse::Blocks(sink);
         let (done, closed) = self.explore(&program, &slots, output, &options, &mut turn)?;
         profile.extend(done.profile.by_plan_step(task.steps.len()));
         match closed {
@@ -115,7 +115,7 @@ impl Executor for GpuExecutor {
         options: &ExecOptions,
         sink: &mut dyn Sink,
     ) -> Result<ExecutionOutcome> {
-        let output = ResultUse::Blocks(sink, options.threads);
+        let output = ResultUse::Blocks(sink);
         let done = self.execute(plan, snapshot, output, &GpuOptions::from_exec(options))?;
         let mut ran = ExecutionOutcome {
             profile: done.profile.of_plan(plan, done.rows),
@@ -199,7 +199,7 @@ impl Executor for GpuExecutor {
         let slots = task.op.layout(&[]);
         let options = GpuOptions::from_exec(task.options);
         let mut run = |wanted| {
-            let output = ResultUse::Blocks(&mut *sink, task.options.threads);
+            let output = ResultUse::Blocks(&mut *sink);
             self.tree(task.op, task.most, wanted, task.snapshot, output, &options)
         };
         let first = task.top.map(|top| run(WantedRows::First(&slots, top)));

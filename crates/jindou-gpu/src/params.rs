@@ -8,6 +8,8 @@ use bytemuck::{Pod, Zeroable};
 pub const TILE: u64 = 2048;
 /// Units per block of kernels that make rows of lists: 256 threads with four each.
 pub const STRIP_TILE: u64 = 1024;
+/// Rows per block of the kernel that cuts lists: 256 threads with two each.
+pub const CUT_TILE: u64 = 512;
 /// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
 /// Most lists of an intersection.
@@ -255,7 +257,6 @@ pub struct MeasureParams {
     pub lists: u32,
     pub segment: SegmentParams,
     pub anchor: OperandParams,
-    pub clip: Clip,
     pub starts: u64,
     pub prefix: u64,
     pub total: u64,

@@ -52,6 +52,12 @@ impl LaunchQueue {
         self.step = step;
     }
 
+    /// The step to which launches are assigned.
+    #[must_use]
+    pub fn step(&self) -> usize {
+        self.step
+    }
+
     /// Starts a kernel that handles `units` in tiles and must read and write this many bytes.
     ///
     /// # Safety

@@ -11,42 +11,36 @@ use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Most and least rows of a block: so many that its copies are short next to its bytes, so few that several of them stay
-/// in the processor's caches.
+/// Most and least rows of a block: so many that its copies take longer than queueing them, so few that a handful of
+/// blocks is in pinned memory.
 const MOST_ROWS: usize = 1 << 16;
 const LEAST_ROWS: usize = 1 << 12;
 /// Most bytes of a block, unless it has the least rows.
 const MOST_BYTES: usize = 1 << 20;
-/// Blocks that each thread should have of a table, so that all are done at about the same time.
-const BLOCKS_A_THREAD: usize = 8;
+
+/// Rows of a block of a table of this many rows and columns.
+fn block_rows(rows: usize, width: usize) -> usize {
+    let within = MOST_BYTES / (4 * width.max(1));
+    let most = (1 << within.max(1).ilog2()).clamp(LEAST_ROWS, MOST_ROWS);
+    rows.next_power_of_two().clamp(LEAST_ROWS, most)
+}
 
 /// The consumer of result rows.
 pub(crate) enum RowsOut<'a> {
     /// Gets each block before the next one is given.
     Each(&'a mut RowSink<'a>),
-    /// May keep some blocks, and passes them to this many threads.
-    Blocks(&'a mut dyn Sink, usize),
+    /// May keep some blocks, and passes them to its threads.
+    Blocks(&'a mut dyn Sink),
 }
 
 impl RowsOut<'_> {
-    /// Rows of a block of a table of this many rows and columns.
-    fn block(&self, rows: usize, width: usize) -> usize {
-        let shared = match self {
-            Self::Each(_) => 1,
-            Self::Blocks(_, threads) => BLOCKS_A_THREAD * (*threads).max(1),
-        };
-        let within = MOST_BYTES / (4 * width.max(1));
-        let most = (1 << within.max(1).ilog2()).clamp(LEAST_ROWS, MOST_ROWS);
-        (rows / shared).next_power_of_two().clamp(LEAST_ROWS, most)
-    }
-
     fn give(&mut self, rows: PinnedRows) -> Result<()> {
         match self {
             Self::Each(sink) => {
                 let columns: Vec<&[u32]> = (0..rows.width).map(|at| rows.column(at)).collect();
                 sink(&columns, rows.rows)
             }
-            Self::Blocks(sink, _) => sink.block(Box::new(rows)),
+            Self::Blocks(sink) => sink.block(Box::new(rows)),
         }
     }
 
@@ -54,7 +48,7 @@ impl RowsOut<'_> {
     pub fn bare(&mut self, rows: usize) -> Result<()> {
         match self {
             Self::Each(sink) => sink(&[], rows),
-            Self::Blocks(sink, _) => sink.batch(&[], rows),
+            Self::Blocks(sink) => sink.batch(&[], rows),
         }
     }
 }
@@ -92,7 +86,7 @@ pub(crate) fn hand_out(
     out: &mut RowsOut<'_>,
 ) -> Result<()> {
     let total = table.rows as usize;
-    let room = out.block(total, slots.len());
+    let room = block_rows(total, slots.len());
     let mut under_way: Option<PinnedRows> = None;
     for from in (0..total).step_by(room) {
         turn.cancel().check()?;

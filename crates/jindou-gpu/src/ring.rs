@@ -87,6 +87,9 @@ pub(crate) struct Ring {
 /// A place in the device's memory, and what is copied there.
 pub(crate) type Part<'a> = (u64, &'a [u8]);
 
+/// A place in the device's memory, and slices with their offsets from it.
+pub(crate) type Placed<'a> = (u64, Vec<(usize, &'a [u8])>);
+
 /// Deals parts out in pieces.
 struct Cutter<'a> {
     parts: &'a [Part<'a>],

@@ -4,7 +4,7 @@
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
 use crate::compile::{DeviceList, DeviceStep, StepWork};
-use crate::counts::{DeviceCounts, RowCount};
+use crate::counts::{DeviceCounts, RowCount, TotalUse};
 use crate::execute::ResultUse;
 use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
@@ -102,10 +102,10 @@ fn takes_bounds(work: &StepWork<'_>) -> bool {
     )
 }
 
-/// The most outputs that an expansion of a table along lists can have, if that is known.
-fn most_of(table: &DeviceTable, lists: &[DeviceList]) -> Option<u64> {
-    let most = lists.iter().filter_map(|l| l.most).min()?;
-    Some(u64::from(table.rows) * u64::from(most))
+/// Room for the most outputs that an expansion of a table along lists can have, if that is known.
+fn room_of(table: &DeviceTable, lists: &[DeviceList]) -> TotalUse {
+    let most = lists.iter().filter_map(|l| l.most).min();
+    TotalUse::Room(most.map(|most| u64::from(table.rows) * u64::from(most)))
 }
 
 impl ProgramRun<'_, '_, '_> {
@@ -142,7 +142,35 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    pub(crate) fn start(&mut self) -> Result<()> {
+    /// Runs all steps: the error of a sink that wants no more, if it ended the run, and the checksum.
+    pub(crate) fn finish_steps(&mut self) -> Result<(Option<Error>, Option<u64>)> {
+        let outcome = match self.is_full() {
+            true => Ok(()),
+            false => self.start().and_then(|()| self.end_groups()),
+        };
+        let closed = match outcome {
+            Ok(()) => None,
+            Err(Error::SinkClosed) if self.is_full() => None,
+            Err(e @ Error::SinkClosed) => Some(e),
+            Err(e) => return Err(e),
+        };
+        let checksum = match self.sum {
+            Some(_) => Some(self.learn_checksum()?),
+            None if self.has_pending() => self.learn().map(|()| None)?,
+            None => None,
+        };
+        Ok((closed, checksum))
+    }
+
+    /// Delivers the groups, of rows that are as many as was expected.
+    fn end_groups(&mut self) -> Result<()> {
+        if self.groups.is_some() && self.has_pending() {
+            self.learn()?;
+        }
+        self.finish_groups()
+    }
+
+    fn start(&mut self) -> Result<()> {
         let steps = self.steps;
         let Some(DeviceStep {
             work: StepWork::Start { to, source },
@@ -183,7 +211,7 @@ impl ProgramRun<'_, '_, '_> {
         self.cancel.check()?;
         self.turn.pass()?;
         let Some(step) = self.steps.get(k) else {
-            let is_wanted = matches!(self.output, ResultUse::Rows(_) | ResultUse::Blocks(..));
+            let is_wanted = self.output.leaves();
             let table = self.before_step(table, is_wanted)?;
             self.queue.at_step(k);
             self.received(k, &table);
@@ -231,7 +259,7 @@ impl ProgramRun<'_, '_, '_> {
                 [one] if one.segment.is_degree_one() && one.constant.is_none() => {
                     self.expand_one(step, &table, *to, one, within)
                 }
-                _ => match self.measure_lists(&table, lists, within, most_of(&table, lists)) {
+                _ => match self.measure_lists(&table, lists, within, room_of(&table, lists)) {
                     Ok(m) => {
                         let left = within.left(lists);
                         return self.expand_strips(k, step, table, *to, m, left);
@@ -258,7 +286,8 @@ impl ProgramRun<'_, '_, '_> {
                 anchor,
                 predicate,
                 catalog,
-            } => match self.measure_any(&table, *anchor, *predicate, catalog) {
+            } => match self.measure_any(&table, *anchor, *predicate, catalog, TotalUse::Room(None))
+            {
                 Ok(m) => {
                     let all: crate::params::Within = bytemuck::Zeroable::zeroed();
                     return self.expand_strips(k, step, table, *to, m, all);
@@ -428,6 +457,9 @@ impl ProgramRun<'_, '_, '_> {
     }
 
     fn give_bare(&mut self, rows: u64) -> Result<()> {
+        if self.has_pending() && self.output.leaves() {
+            self.learn()?;
+        }
         self.rows += rows;
         match self.output.rows_out() {
             Some(mut out) if rows > 0 => {
@@ -442,6 +474,10 @@ impl ProgramRun<'_, '_, '_> {
     pub(crate) fn emit(&mut self, table: &DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
+        }
+        if self.has_pending() && self.output.leaves() {
+            // What was expected must have come true before rows leave.
+            self.learn()?;
         }
         // Both are at most the table's rows.
         let (skip, take) = self.slice(u64::from(table.rows));

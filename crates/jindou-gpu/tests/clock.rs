@@ -1,5 +1,5 @@
-//! What queries would take on an H200: their calls, bytes and candidates are counted on the shim, the time of each is what was
-//! measured on the card ([`Figures::H200`]). The table of LUBM-160:
+//! The times that queries would take on an H200: their calls, bytes and candidates are counted on the shim, the time of each is what was
+//! measured on the card ([`Figures::H200`]). The table of LUBM-160, and of its runs with as many rows as LUBM-2560 has:
 //!
 //! ```text
 //! cargo test -p jindou-gpu --test clock -- --ignored --nocapture
@@ -210,10 +210,15 @@ fn triangles(snapshot: &Snapshot, universities: u32, whole: bool) {
             })
             .sum();
         assert!(walked >= inside && walked <= all, "{walked}");
-        assert!(waits <= 2, "{calls:?}");
+        // With 2560's rows too, what earlier runs had and a quarter more stays below what may go uncounted.
+        assert_eq!(waits, 1, "{calls:?}");
+        assert!(!whole || walked as f64 * times[1] * 1.25 < 4e6, "{walked}");
         println!("    {walked} are walked");
-        // All of L1's lists are cut, and those of L7 that are long or come in order.
-        assert!(!whole || name != "L1" || walked == inside, "{walked}");
+        // Those lists are cut that are long or come in order, but not those that are much longer than others.
+        assert!(
+            !whole || name != "L1" || walked <= inside * 11 / 10,
+            "{walked}"
+        );
         let here = figures.seconds(&calls);
         let there = figures.seconds(&scaled(&calls, times));
         println!(

@@ -96,13 +96,14 @@ fn the_fatbin_has_code_for_every_architecture() {
 }
 
 /// Kernels that look vertices up, and the number of loads that they must have in progress together.
-const LOOK_UPS: [&str; 7] = [
+const LOOK_UPS: [&str; 8] = [
     "jd_check",
     "jd_check_any",
     "jd_expand_one",
     "jd_intersect",
     "jd_measure",
     "jd_measure_any",
+    "jd_measure_cut",
     "jd_measure_many",
 ];
 const LEAST_LOADS: u32 = 4;

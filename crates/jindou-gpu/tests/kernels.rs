@@ -309,21 +309,24 @@ fn cutting_lists_pays_where_they_are_long() {
         let mut of = [(0.0, 0.0); 2];
         for cut in [false, true] {
             let (starts, prefix, out) = (words(rows), words(rows + 1), words(rows * 256));
-            let scan = DeviceBuffer::with(&device, &[0u64; 8]).unwrap();
-            let mut p: params::MeasureParams = bytemuck::Zeroable::zeroed();
-            (p.rows, p.lists, p.segment) = (ROWS, 1, segment.params);
-            p.anchor = OperandParams::column(column.at());
-            (p.starts, p.prefix, p.total) = (starts.at(), prefix.at(), scan.at());
+            let scan = DeviceBuffer::with(&device, &[0u64; 12]).unwrap();
+            let lengths = words(rows);
+            let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
+            (p.rows, p.lists, p.segments[0]) = (ROWS, 1, segment.params);
+            p.anchors[0] = OperandParams::column(column.at());
+            p.ranges[0].neighbours = segment.params.neighbours;
+            (p.ranges[0].starts, p.ranges[0].lengths) = (starts.at(), lengths.at());
+            (p.prefix, p.total) = (prefix.at(), scan.at());
             (p.ticket, p.state) = (scan.at() + 8, scan.at() + 16);
             p.clip.end = 500_000;
             p.clip.lists = u32::from(cut);
             let all = |c: &KernelCounts| c.sectors.iter().sum::<u64>();
-            let measured = counted(&shim, &device, Kernel::Measure, ROWS, &p);
+            let measured = counted(&shim, &device, Kernel::MeasureCut, ROWS, &p);
             let total = scan.read::<u64>(1).unwrap()[0];
             let mut p: params::ExpandParams = bytemuck::Zeroable::zeroed();
             (p.prefix, p.starts, p.neighbours) =
                 (prefix.at(), starts.at(), segment.params.neighbours);
-            (p.out, p.counter) = (out.at(), scan.at() + 48);
+            (p.out, p.counter) = (out.at(), scan.at() + 88);
             (p.end, p.room, p.rows, p.lists) = (rows + total, total, ROWS, 1);
             (p.within.count, p.within.end) = (1, 500_000);
             let kernel = if cut {

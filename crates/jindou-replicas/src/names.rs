@@ -16,7 +16,9 @@ impl Name {
     pub fn text(self, epoch: u64) -> String {
         match self {
             Self::Group(n) => format!("log/{epoch:016x}-{n:016x}.log"),
-            Self::Span(first, last) => format!("log/{epoch:016x}-{first:016x}-{last:016x}.span"),
+            // In the order of their ends, and apart from groups: those behind a number are one range, and a server that
+            // is far behind lists them first.
+            Self::Span(first, last) => format!("span/{epoch:016x}-{last:016x}-{first:016x}.span"),
             Self::Base(n) => format!("base/{epoch:016x}-{n:016x}.json"),
         }
     }
@@ -34,15 +36,12 @@ impl Name {
         };
         let name = if let Some(text) = text.strip_prefix("base/") {
             Self::Base(of_epoch(text.strip_suffix(".json")?)?.0)
+        } else if let Some(text) = text.strip_prefix("span/") {
+            let (last, first) = of_epoch(text.strip_suffix(".span")?)?;
+            Self::Span(first, last)
         } else {
             let text = text.strip_prefix("log/")?;
-            match text.strip_suffix(".span") {
-                Some(text) => {
-                    let (first, last) = of_epoch(text)?;
-                    Self::Span(first, last)
-                }
-                None => Self::Group(of_epoch(text.strip_suffix(".log")?)?.0),
-            }
+            Self::Group(of_epoch(text.strip_suffix(".log")?)?.0)
         };
         // One spelling a name: upper case digits and forms with a part too many are not ours.
         let whole = !matches!(name, Self::Span(first, last) if first > last);
@@ -68,6 +67,7 @@ mod tests {
             "log/00000000000000AB-0000000000000007.log",
             "log/00000000000000ab-+000000000000007.log",
             "log/00000000000000ab-0000000000000007-0000000000000007.log",
+            "span/00000000000000ab-0000000000000006-0000000000000007.span",
             "log/00000000000000ab-0000000000000007-0000000000000006.span",
             "log/00000000000000ab-000000000000000é.log",
         ] {

@@ -48,6 +48,9 @@ pub fn execute_on(
 /// Largest number of bytes of ids that are held. Decoding dominates longer results, and the CPU does that in any case.
 const MOST_HELD: u64 = 256 << 20;
 
+/// Most rows that are held in one chunk.
+const HELD_TOGETHER: usize = 512;
+
 /// The share of a node that another executor runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum OffloadShare {
@@ -65,7 +68,7 @@ pub(crate) struct Offload<'a> {
     shares: Vec<OffloadShare>,
     /// True if rows are held until the executor is done with all of them.
     hold: bool,
-    /// What running the whole plan came to, if the executor does that.
+    /// The outcome of running the whole plan, if the executor does that.
     whole: Option<Mutex<ExecutionOutcome>>,
     /// Nodes that the executor declined to begin.
     declined: Mutex<Vec<usize>>,
@@ -202,7 +205,7 @@ impl<'a> Offload<'a> {
         Ok(one_leaf(source, 0, plan.output.clone()))
     }
 
-    /// What running the whole plan came to, given what happened to its rows here.
+    /// The outcome of running the whole plan, given what happened to its rows here.
     fn ran(self, here: Profile) -> ExecutionOutcome {
         let whole = self.whole.unwrap_or_default();
         let there = whole.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -223,7 +226,7 @@ impl<'a> Offload<'a> {
         exec: &Exec<'p>,
         width: usize,
         node: usize,
-        run: Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'p>,
+        run: stream::Run<'p>,
     ) -> Result<LeafSource<'p>, Halt> {
         let run = Box::new(move |sink: &mut dyn Sink| run(&mut OfWidth { width, sink }));
         if !self.hold {
@@ -231,6 +234,9 @@ impl<'a> Offload<'a> {
         }
         let streamed = LeafSource::Streamed(Box::new(Streamed::new(run, Some(MOST_HELD))));
         let pipe = one_leaf(streamed, node, (0..width as Slot).collect());
+        // Chunks are the morsels of what follows, which may take long for each row.
+        let mut exec = *exec;
+        exec.ctx.batch_rows = exec.ctx.batch_rows.min(HELD_TOGETHER);
         match exec.held_of(pipe, Holder::Offload)? {
             PipelineEnd::RowBuffer(held) => Ok(LeafSource::RowBuffer(held)),
             _ => Err(Error::Internal("a pipeline ended in something else".into()).into()),

@@ -1,31 +1,37 @@
 //! Rows that another executor makes on the thread that runs the plan, while all workers of a pipeline take them.
 //!
 //! ```text
-//! executor ─► block ─► queue ─► any worker: stages, sink
-//!    └─ on the main thread, which takes blocks itself where no helper does, and so is never ahead by more than a few
+//! executor ─► block ─ cut ─► pieces in a queue ─► any worker: stages, sink
+//!    └─ on the main thread, which takes pieces itself where no helper does, and so is never ahead by more than a few
 //! ```
 //!
-//! A block stays in its executor's memory, a device's pinned memory for example, until it has gone through the pipeline.
+//! A block stays in its executor's memory, a device's pinned memory for example, until its last piece has gone through
+//! the pipeline.
 
 use crate::executor::RowBlock;
 use crate::explore::{Flow, Halt, QueryContext};
 use crate::sink::Sink;
 use jindou_model::{Charge, Error, Holder, Resource, Result, sync};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 /// Rows of a block that is made of an executor's plain rows.
 const BLOCK: usize = 1 << 14;
-/// Blocks from which on helpers are worth their start.
+/// Least and most rows of a piece: few, since the steps above may take long for each.
+const PIECE: Range<u64> = 64..16_384;
+/// Pieces that each thread should have of the rows so far.
+const PIECES_A_THREAD: u64 = 8;
+/// Pieces from which on helpers are worth their start.
 const WORTH_HELP: u64 = 2;
 /// Longest sleep before a worker without a block looks again.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Runs an executor's steps into a sink.
-type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
+pub(super) type Run<'a> = Box<dyn Fn(&mut dyn Sink) -> Result<()> + Send + Sync + 'a>;
 
 /// Rows that an executor will make once a pipeline's main worker starts it.
 pub(crate) struct Streamed<'a> {
@@ -37,11 +43,19 @@ pub(crate) struct Streamed<'a> {
     changed: Condvar,
 }
 
+/// A part of a block.
+struct Piece {
+    block: Arc<dyn RowBlock>,
+    from: usize,
+    rows: usize,
+}
+
 #[derive(Default)]
 struct StreamState {
-    ready: VecDeque<Box<dyn RowBlock>>,
-    /// Blocks so far, and bytes of their ids.
-    blocks: u64,
+    ready: VecDeque<Piece>,
+    /// Rows and pieces so far, and bytes of their ids.
+    rows: u64,
+    pieces: u64,
     bytes: u64,
     /// True once no more blocks will come.
     over: bool,
@@ -71,24 +85,24 @@ impl<'a> Streamed<'a> {
         sync::lock(&self.state)
     }
 
-    /// Morsels that helpers could take: no end is known until the last block came, and few blocks are not worth help.
+    /// Pieces that helpers could take: no end is known until the last block came, and few pieces are not worth help.
     pub fn left(&self) -> u64 {
         let state = self.state();
         match state.over {
             true => state.ready.len() as u64,
-            false if state.blocks >= WORTH_HELP => u64::MAX,
+            false if state.pieces >= WORTH_HELP => u64::MAX,
             false => 0,
         }
     }
 
-    /// True once no morsel is left and none will come.
+    /// True once no piece is left and none will come.
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.over && state.ready.is_empty()
     }
 
-    /// A block that is ready.
-    fn pop(&self) -> Option<Box<dyn RowBlock>> {
+    /// A piece that is ready.
+    fn pop(&self) -> Option<Piece> {
         self.state().ready.pop_front()
     }
 
@@ -99,6 +113,7 @@ impl<'a> Streamed<'a> {
     /// Counts rows that came.
     fn count(&self, rows: usize, width: usize) -> Result<()> {
         let mut state = self.state();
+        state.rows += rows as u64;
         state.bytes += 4 * rows as u64 * width as u64;
         if let Some(most) = self.most.filter(|&most| state.bytes > most) {
             return Err(Error::limit(
@@ -112,29 +127,39 @@ impl<'a> Streamed<'a> {
         Ok(())
     }
 
-    fn push(&self, block: Box<dyn RowBlock>) -> Result<()> {
+    /// Queues a block for this many threads.
+    fn push(&self, block: Box<dyn RowBlock>, threads: usize) -> Result<()> {
         self.count(block.rows(), block.width())?;
+        let block: Arc<dyn RowBlock> = Arc::from(block);
         let mut state = self.state();
-        state.blocks += 1;
-        state.ready.push_back(block);
+        // Rows without columns are only their number.
+        let piece = match block.width() {
+            0 => block.rows(),
+            _ => (state.rows / (PIECES_A_THREAD * threads as u64)).clamp(PIECE.start, PIECE.end)
+                as usize,
+        };
+        for from in (0..block.rows()).step_by(piece.max(1)) {
+            state.pieces += 1;
+            state.ready.push_back(Piece {
+                block: Arc::clone(&block),
+                from,
+                rows: piece.min(block.rows() - from),
+            });
+        }
         drop(state);
-        self.changed.notify_one();
+        self.changed.notify_all();
         Ok(())
     }
 
-    /// The next block for a worker that does not run the executor; `None` when there are no more, or `is_done`. While
+    /// The next piece for a worker that does not run the executor; `None` when there are no more, or `is_done`. While
     /// there is none yet, the thread gives up its place.
-    fn next(
-        &self,
-        ctx: &QueryContext<'_>,
-        is_done: &dyn Fn() -> bool,
-    ) -> Result<Option<Box<dyn RowBlock>>> {
+    fn next(&self, ctx: &QueryContext<'_>, is_done: &dyn Fn() -> bool) -> Result<Option<Piece>> {
         loop {
-            let state = self.state();
-            let over = state.over;
+            let mut state = self.state();
+            let (next, over) = (state.ready.pop_front(), state.over);
             drop(state);
-            if let Some(block) = self.pop() {
-                return Ok(Some(block));
+            if next.is_some() {
+                return Ok(next);
             }
             if over || is_done() {
                 return Ok(None);
@@ -150,8 +175,8 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Runs the executor, unless it has run. Blocks go to the queue for other workers; at most `room` are left there, the
-    /// rest is taken here. `between` is called for each block: it calls for help, and yields the thread's place where it
+    /// Runs the executor, unless it has run. Pieces of its blocks go to the queue for other workers; at most `room` are
+    /// left there before it goes on, the rest is taken here. `between` is called for each block: it calls for help, and yields the thread's place where it
     /// is needed.
     pub fn drive(
         &self,
@@ -183,7 +208,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Takes blocks until there are no more, none is needed, or `stays` is false.
+    /// Takes pieces until there are no more, none is needed, or `stays` is false.
     pub fn take_all(
         &self,
         ctx: &QueryContext<'_>,
@@ -191,19 +216,21 @@ impl<'a> Streamed<'a> {
         stays: &mut dyn FnMut() -> Result<bool>,
     ) -> Flow {
         while !work.is_done() && stays()? {
-            let Some(block) = self.next(ctx, &|| work.is_done())? else {
+            let Some(piece) = self.next(ctx, &|| work.is_done())? else {
                 break;
             };
-            give(&*block, work)?;
+            give(&piece, work)?;
         }
         Ok(())
     }
 }
 
-/// Gives a block to a worker.
-fn give(block: &dyn RowBlock, work: &mut dyn StreamWork) -> Flow {
-    let columns: Vec<&[u32]> = (0..block.width()).map(|at| block.column(at)).collect();
-    work.rows(&columns, block.rows())
+/// Gives a piece to a worker.
+fn give(piece: &Piece, work: &mut dyn StreamWork) -> Flow {
+    let (block, rows) = (&piece.block, piece.from..piece.from + piece.rows);
+    let column = |at: usize| block.column(at).get(rows.clone()).unwrap_or(&[]);
+    let columns: Vec<&[u32]> = (0..block.width()).map(column).collect();
+    work.rows(&columns, piece.rows)
 }
 
 /// Says that no more blocks will come, however the run ends. Unless it ended well, those that are left are dropped.
@@ -261,7 +288,7 @@ struct Driver<'d, 'a, 'p> {
     room: usize,
     work: OnThread<'d, dyn StreamWork + 'd>,
     between: OnThread<'d, dyn FnMut() -> Result<()> + 'd>,
-    /// What ended the run from this side.
+    /// The reason for which this side ended the run.
     halt: Option<Halt>,
 }
 
@@ -275,7 +302,7 @@ impl Driver<'_, '_, '_> {
     }
 
     fn queue(&mut self, block: Box<dyn RowBlock>) -> Result<()> {
-        let pushed = self.streamed.push(block);
+        let pushed = self.streamed.push(block, self.room + 1);
         let (Some(work), Some(between)) = (self.work.get(), self.between.get()) else {
             // An executor that gives rows on a thread of its own is bounded by what they are charged to.
             return pushed;
@@ -289,9 +316,12 @@ impl Driver<'_, '_, '_> {
             ctx.check()?;
             between()?;
             while streamed.ready() > room
-                && let Some(block) = streamed.pop()
+                && let Some(piece) = streamed.pop()
             {
-                give(&*block, work)?;
+                if work.is_done() {
+                    return Err(Halt::Stop);
+                }
+                give(&piece, work)?;
             }
             Ok(())
         };
@@ -306,7 +336,7 @@ impl Sink for Driver<'_, '_, '_> {
             return Ok(());
         }
         let (streamed, ctx) = (self.streamed, self.ctx);
-        // Nobody else takes these, so they need not be kept.
+        // No other thread takes these, so they need not be kept.
         if (columns.is_empty() || self.room == 0)
             && let (Some(work), Some(between)) = (self.work.get(), self.between.get())
         {

@@ -51,7 +51,7 @@ impl Drop for Block {
     }
 }
 
-/// The CPU in another executor's place: it gives each of its rows this many times, in blocks of so many.
+/// The CPU in another executor's place: it gives each of its rows `times` times, in blocks of a given size.
 struct Blocks {
     plan: Plan,
     times: usize,

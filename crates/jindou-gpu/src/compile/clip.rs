@@ -18,6 +18,8 @@ use jindou_plan::{EdgeList, IdFilter, Operand};
 const LEAST_OUTSIDE: f64 = 12.0;
 /// The same where rows come in the order of keys, so that they share sectors.
 const LEAST_IN_ORDER: f64 = 2.0;
+/// Times that a list may be as long as the shortest one and still be cut.
+const LONGER: f64 = 8.0;
 /// Share of the neighbours that is taken to lie outside where it is not known.
 const UNKNOWN: f64 = 0.5;
 
@@ -131,7 +133,19 @@ impl StepCompiler<'_> {
         }
         let within = DeviceWithin::new(self.device, intervals.as_deref(), false)?;
         if intervals.is_some() {
-            for ((to, list), share) in made.iter_mut().zip(lists).zip(shares) {
+            // Mean ids of a list that are inside: much longer lists than the shortest are searched, but hardly ever walked.
+            let inside = |(to, share): (&DeviceList, &Option<FarShare>)| {
+                let p = &to.segment.params;
+                let degree = match to.constant {
+                    Some((_, length)) => f64::from(length),
+                    None => f64::from(p.edges) / f64::from(p.key_count.max(1)),
+                };
+                degree * share.map_or(UNKNOWN, |s| s.inside)
+            };
+            let inside: Vec<f64> = made.iter().zip(&shares).map(inside).collect();
+            let least = inside.iter().copied().fold(f64::MAX, f64::min).max(1.0);
+            let of_all = made.iter_mut().zip(lists).zip(shares).zip(inside);
+            for (((to, list), share), inside) in of_all {
                 match list.anchor {
                     Operand::Const(v) => self.cut_constant(to, list, v, within.hull)?,
                     Operand::Slot(_) => {}
@@ -139,7 +153,7 @@ impl StepCompiler<'_> {
                 let p = &to.segment.params;
                 let degree = f64::from(p.edges) / f64::from(p.key_count.max(1));
                 let in_order = matches!(list.anchor, Operand::Slot(s) if self.first == Some(s));
-                to.clips = FarShare::pays(share, degree, in_order);
+                to.clips = FarShare::pays(share, degree, in_order) && inside <= LONGER * least;
             }
         }
         Ok((made, within))

@@ -22,6 +22,8 @@ use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::{
     ApplyKind, EdgeList, GraphRef, IdFilter, Operand, Slot, StartSource, Step, StepKind,
 };
+use rustc_hash::FxHasher;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 pub(crate) use clip::{FarShare, far_share};
@@ -233,7 +235,7 @@ impl StepWork<'_> {
     }
 
     /// The segments that it reads.
-    fn segments(&self) -> Vec<&Arc<ResidentSegment>> {
+    pub fn segments(&self) -> Vec<&Arc<ResidentSegment>> {
         match self {
             Self::Start { source, .. } | Self::Cross { source, .. } => match source {
                 DeviceSource::Column {
@@ -336,6 +338,19 @@ pub(crate) struct StepProgram<'a> {
 impl StepProgram<'_> {
     /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
+
+    /// A number that programs with the same steps over the same segments share, whatever their constants.
+    pub fn likeness(&self) -> u64 {
+        let mut hash = FxHasher::default();
+        for step in &self.steps {
+            step.name.hash(&mut hash);
+            step.keep.hash(&mut hash);
+            for s in step.work.segments() {
+                (s.params.neighbours, s.params.dirty, s.params.edges).hash(&mut hash);
+            }
+        }
+        hash.finish()
+    }
 
     /// Returns an error unless the program covers the whole plan.
     pub fn whole(self) -> Result<Self> {

@@ -56,7 +56,6 @@ impl Checker {
             let (total, scan) = (self.zeros(8)?, self.scan(rows)?);
             let (most, count) = self.rows(rows)?;
             let p = params::MeasureParams {
-                clip: bytemuck::Zeroable::zeroed(),
                 count,
                 rows: most,
                 lists: 1,

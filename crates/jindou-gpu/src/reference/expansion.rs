@@ -4,7 +4,7 @@ use super::model::{Model, Shape};
 use super::{Checker, cut, search_bytes, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
-use crate::params::{self, ListRange, OperandParams, TILE};
+use crate::params::{self, ListRange, OperandParams};
 use crate::resident::ResidentSegment;
 use jindou_graph::segment::GraphScope;
 use jindou_model::Result;
@@ -54,7 +54,7 @@ impl Checker {
         let units = u64::from(e.rows) + outputs.len() as u64;
         let (within, _table) = self.within(e.intervals)?;
         let carried = self.carried(columns, outputs.len() as u64 + 1)?;
-        let out = self.room(outputs.len() as u64 + 1)?;
+        let out = self.zeros(outputs.len() * 4 + 4)?;
         // Unit of each row's end and output, in order.
         let mut order: Vec<Option<(usize, u32)>> = Vec::with_capacity(units as usize);
         let mut at = 0;
@@ -116,25 +116,19 @@ impl Checker {
                 within,
                 ranges: e.ranges,
             };
-            if e.kernel == Kernel::ExpandAny {
-                let p = params::ExpandAnyParams {
-                    columns: p.columns,
-                    prefix: p.prefix,
-                    bounds: p.bounds,
-                    lists: e.starts,
-                    out: p.out,
-                    count,
-                    total: p.total,
-                    begin,
-                    end: p.end,
-                    room: p.room,
-                    rows: p.rows,
-                    pad: 0,
+            if spare > 0 && !outputs.is_empty() {
+                // More than there is room for: nothing is made.
+                let fewer = params::ExpandParams {
+                    room: p.room - 1,
+                    ..p
                 };
-                self.launch(e.kernel, p.end - begin, &p, bytes)?;
-            } else {
-                self.launch(e.kernel, p.end - begin, &p, bytes)?;
+                self.launch_expansion(e.kernel, &fewer, 0)?;
+                let untouched = out.read::<u32>(outputs.len())?.iter().all(|&v| v == 0);
+                if !untouched || counter.read::<u32>(1)? != [0] {
+                    return Err(wrong(format!("{}: no room is left", e.kernel.symbol())));
+                }
             }
+            self.launch_expansion(e.kernel, &p, bytes)?;
             let ended = |units: u64| {
                 order[..units as usize]
                     .iter()
@@ -174,6 +168,34 @@ impl Checker {
             }
         }
         Ok(())
+    }
+
+    /// Runs an expansion over all of its units; one along segments of many predicates has its lists' addresses in `starts`.
+    fn launch_expansion(
+        &mut self,
+        kernel: Kernel,
+        p: &params::ExpandParams,
+        bytes: u64,
+    ) -> Result<()> {
+        let units = p.end - p.begin;
+        if kernel != Kernel::ExpandAny {
+            return self.launch(kernel, units, p, bytes);
+        }
+        let any = params::ExpandAnyParams {
+            columns: p.columns,
+            prefix: p.prefix,
+            bounds: p.bounds,
+            lists: p.starts,
+            out: p.out,
+            count: p.count,
+            total: p.total,
+            begin: p.begin,
+            end: p.end,
+            room: p.room,
+            rows: p.rows,
+            pad: 0,
+        };
+        self.launch(kernel, units, &any, bytes)
     }
 
     pub(super) fn compare_prefix(
@@ -234,25 +256,44 @@ impl Checker {
                 let list = |a: u32| hull.map_or(all(a), |hull| cut(m.list(a), hull));
                 let lengths: Vec<u32> = anchors.iter().map(|&a| list(a).0.len() as u32).collect();
                 let total = self.zeros(8)?;
-                let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
-                let (most, count) = self.rows(rows)?;
-                let p = params::MeasureParams {
-                    rows: most,
-                    lists: 1,
-                    segment: segment.params,
-                    anchor: OperandParams::column(column.at()),
-                    clip: clip_of(hull, 1),
-                    starts: starts.at(),
-                    prefix: prefix.at(),
-                    total: total.at(),
-                    ticket: scan.at(),
-                    state: scan.at() + 8,
-                    count,
+                let kernel = match hull {
+                    None => Kernel::Measure,
+                    Some(_) => Kernel::MeasureCut,
                 };
-                let of = |&a: &u32| 12 + m.lookup_bytes(a) + list(a).1;
-                let bytes = 12 + anchors.iter().map(of).sum::<u64>();
-                self.launch(Kernel::Measure, u64::from(rows), &p, bytes)?;
-                self.compare_prefix(&prefix, &total, &lengths, Kernel::Measure)?;
+                let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(kernel.tile()) as usize)?;
+                let (most, count) = self.rows(rows)?;
+                if let Some(hull) = hull {
+                    let lengths = self.room(u64::from(rows))?;
+                    let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
+                    (p.rows, p.count, p.lists) = (most, count, 1);
+                    (p.prefix, p.total) = (prefix.at(), total.at());
+                    (p.ticket, p.state) = (scan.at(), scan.at() + 8);
+                    p.clip = clip_of(Some(hull), 1);
+                    p.anchors[0] = OperandParams::column(column.at());
+                    p.segments[0] = segment.params;
+                    p.ranges[0].neighbours = segment.params.neighbours;
+                    (p.ranges[0].starts, p.ranges[0].lengths) = (starts.at(), lengths.at());
+                    let of = |&a: &u32| 16 + m.lookup_bytes(a) + list(a).1;
+                    let bytes = 12 + anchors.iter().map(of).sum::<u64>();
+                    self.launch(kernel, u64::from(rows), &p, bytes)?;
+                } else {
+                    let p = params::MeasureParams {
+                        rows: most,
+                        lists: 1,
+                        segment: segment.params,
+                        anchor: OperandParams::column(column.at()),
+                        starts: starts.at(),
+                        prefix: prefix.at(),
+                        total: total.at(),
+                        ticket: scan.at(),
+                        state: scan.at() + 8,
+                        count,
+                    };
+                    let of = |&a: &u32| 12 + m.lookup_bytes(a);
+                    let bytes = 12 + anchors.iter().map(of).sum::<u64>();
+                    self.launch(kernel, u64::from(rows), &p, bytes)?;
+                }
+                self.compare_prefix(&prefix, &total, &lengths, kernel)?;
                 let outputs: Outputs = anchors
                     .iter()
                     .enumerate()
@@ -338,7 +379,11 @@ impl Checker {
             let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
             p.clip = clip_of(hull, clips);
             let (prefix, total) = (self.room(u64::from(rows) + 1)?, self.zeros(8)?);
-            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(TILE) as usize)?;
+            let kernel = match clips {
+                0 => Kernel::MeasureMany,
+                _ => Kernel::MeasureCut,
+            };
+            let scan = self.zeros(8 + 8 * u64::from(rows).div_ceil(kernel.tile()) as usize)?;
             (p.rows, p.count) = self.rows(rows)?;
             p.lists = count as u32;
             (p.prefix, p.total, p.ticket, p.state) =
@@ -366,14 +411,14 @@ impl Checker {
                 bytes += anchors[i].iter().enumerate().map(of).sum::<u64>();
                 owned.extend([c, s, l]);
             }
-            self.launch(Kernel::MeasureMany, u64::from(rows), &p, bytes)?;
+            self.launch(kernel, u64::from(rows), &p, bytes)?;
             let list = |i: usize, row: usize| measured(i, row).0;
             // The first of the shortest lists drives.
             let driver = |row: usize| (0..count).min_by_key(|&i| list(i, row).len()).unwrap_or(0);
             let lengths: Vec<u32> = (0..rows as usize)
                 .map(|r| list(driver(r), r).len() as u32)
                 .collect();
-            self.compare_prefix(&prefix, &total, &lengths, Kernel::MeasureMany)?;
+            self.compare_prefix(&prefix, &total, &lengths, kernel)?;
             let outputs: Outputs = (0..rows as usize)
                 .flat_map(|r| list(driver(r), r).iter().map(move |&n| (r, n)))
                 .collect();

@@ -18,7 +18,7 @@ use crate::backend::Backend;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::device::Device;
-use crate::params::TILE;
+use crate::params::STRIP_TILE;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        // Steps that begin from something know their rows.
+        // Steps that begin from something know their rows, and so do groups.
         let begins = matches!(
             kernel,
             Kernel::StartIntervals
@@ -134,9 +134,14 @@ impl Checker {
                 | Kernel::StartBits
                 | Kernel::Mark
                 | Kernel::Gather
+                | Kernel::GroupAdd
+                | Kernel::GroupSlots
+                | Kernel::GroupRows
+                | Kernel::GroupKeys
+                | Kernel::GroupIds
         );
-        let spare = match (begins, kernel.tile() == TILE) {
-            (false, true) => u64::from(self.spare),
+        let spare = match (begins, kernel.tile() == STRIP_TILE) {
+            (false, false) => u64::from(self.spare),
             _ => 0,
         };
         let grid = kernel.grid(units + spare).unwrap_or(0);

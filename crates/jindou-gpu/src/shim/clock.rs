@@ -1,4 +1,5 @@
-//! What one query at a time would take on a card: its calls, as they were counted, and the time of each, as it was measured.
+//! The time that one query at a time would take on a card, from its calls, as they were counted, and the time of each, as it
+//! was measured.
 //!
 //! Numbers of launches, waits, bytes and candidates are counts of the program that runs. Times are a model: the time of
 //! each is a figure of a card, what the host does in between takes none, and neither a memory's latencies beyond a
@@ -58,7 +59,7 @@ impl HostCall {
 }
 
 impl Figures {
-    /// Those of an H200, measured on 26 November 2026: launches and waits of its calibration; kernels over their bytes as in
+    /// Figures of an H200, measured on 26 November 2026: launches and waits of its calibration; kernels over their bytes as in
     /// `cost`; candidates of L1 and L7 over LUBM-2560 (191 µs for 10.5 million, 100 for 5.2), times what four rows a thread
     /// took of eight (821 of 991 µs). Latencies are those of kernels with few rows, less what a kernel without any took.
     pub const H200: Self = Self {
@@ -85,6 +86,7 @@ impl Figures {
             }
             Kernel::Measure
             | Kernel::MeasureMany
+            | Kernel::MeasureCut
             | Kernel::MeasureAny
             | Kernel::Expand
             | Kernel::ExpandWithin

@@ -3,6 +3,7 @@
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
 use crate::compile::DeviceStep;
+use crate::counts::TotalUse;
 use crate::index::Catalog;
 use crate::params;
 use crate::resident::ResidentSegment;
@@ -57,9 +58,11 @@ impl ProgramRun<'_, '_, '_> {
         anchor: Operand,
         predicate: Slot,
         catalog: &Catalog,
+        wanted: TotalUse,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = u64::from(table.rows);
-        let (scan, [prefix, lists]) = self.scratch(table.rows, [rows + 1, 2 * rows])?;
+        let (scan, [prefix, lists]) =
+            self.scratch(Kernel::MeasureAny, table.rows, [rows + 1, 2 * rows])?;
         let p = params::MeasureAnyParams {
             rows: table.rows,
             pad: 0,
@@ -79,7 +82,7 @@ impl ProgramRun<'_, '_, '_> {
         // SAFETY: all arrays have `rows` entries or one more; the program holds the catalog and its segments.
         unsafe { self.launch_over(Kernel::MeasureAny, table, &p, (a_row, 12.0))? };
         self.queue.add_bytes(0.0, 12.0);
-        let (total, count) = self.counted_or_bound(None)?;
+        let (total, count) = self.counted_or_bound(wanted)?;
         Ok(MeasuredExpansion {
             total,
             count,

@@ -1,6 +1,7 @@
 //! The last step of a query that only wants the number of its rows: lengths of lists are added, and no row is made.
 
 use crate::compile::{DeviceStep, StepWork};
+use crate::counts::TotalUse;
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 
@@ -40,7 +41,10 @@ impl ProgramRun<'_, '_, '_> {
                         Ok(times(u64::from(length)))
                     }
                     None if !one.segment.is_degree_one() && within.left(lists).count == 0 => {
-                        Ok(Some(self.measure_lists(table, lists, within, None)?.total))
+                        Ok(Some(
+                            self.measure_lists(table, lists, within, TotalUse::Number)?
+                                .total,
+                        ))
                     }
                     _ => Ok(None),
                 }
@@ -52,7 +56,8 @@ impl ProgramRun<'_, '_, '_> {
                 catalog,
                 ..
             } => {
-                let measured = self.measure_any(table, *anchor, *predicate, catalog)?;
+                let measured =
+                    self.measure_any(table, *anchor, *predicate, catalog, TotalUse::Number)?;
                 Ok(Some(measured.total))
             }
             _ => Ok(None),

@@ -5,6 +5,7 @@ use crate::buffer::{DeviceBuffer, DeviceMemory};
 use crate::compile::{
     DeviceStep, FIRST, GroupPlan, HIGH, LAST, LOW, NUMBER, StepWork, number_column as plain,
 };
+use crate::counts::TotalUse;
 use crate::params::{self, GroupColumnParams, OperandParams, TILE, TestedParams};
 use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
@@ -312,7 +313,7 @@ impl ProgramRun<'_, '_, '_> {
         {
             return Ok(false);
         }
-        let measured = self.measure_lists(table, lists, within, None)?;
+        let measured = self.measure_lists(table, lists, within, TotalUse::Number)?;
         self.queue.rows(u64::from(table.rows), measured.total());
         self.queue.at_step(k + 1);
         self.count_groups(table, measured.prefix())?;

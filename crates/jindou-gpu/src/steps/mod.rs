@@ -17,8 +17,8 @@ pub(crate) use top::TopState;
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceList, DeviceSource, DeviceStep, DeviceWithin, Owner};
-use crate::counts::RowCount;
-use crate::params::{self, TILE};
+use crate::counts::{RowCount, TotalUse};
+use crate::params;
 use crate::run::{ProgramRun, StepStop};
 use crate::table::{DeviceTable, NewTable, TableColumn};
 use jindou_model::{Error, Resource, Result};
@@ -314,10 +314,11 @@ impl ProgramRun<'_, '_, '_> {
     /// addresses. The scan gets the present counter for its total.
     fn scratch<const N: usize>(
         &mut self,
+        kernel: Kernel,
         rows: u32,
         words: [u64; N],
     ) -> Result<(ScanWords, [u64; N]), StepStop> {
-        let scan = 1 + u64::from(rows).div_ceil(TILE);
+        let scan = 1 + u64::from(rows).div_ceil(kernel.tile());
         let states = self.counts.states(scan);
         let mut end = match states {
             Some(_) => 0,
@@ -343,14 +344,14 @@ impl ProgramRun<'_, '_, '_> {
         Ok((words, offsets.map(|o| at + o)))
     }
 
-    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if it is
-    /// known to be at most `most`.
+    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if room
+    /// for it is wanted alone.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
         lists: &[DeviceList],
         within: &DeviceWithin,
-        most: Option<u64>,
+        wanted: TotalUse,
     ) -> Result<MeasuredExpansion, StepStop> {
         let rows = table.rows;
         let [start, end] = within.hull;
@@ -361,15 +362,16 @@ impl ProgramRun<'_, '_, '_> {
             lists: clips.map(|(i, _)| 1 << i).sum(),
             pad: 0,
         };
-        if let [one] = lists {
+        if let [one] = lists
+            && !one.clips
+        {
             let words = [u64::from(rows) + 1, u64::from(rows)];
-            let (scan, [prefix, starts]) = self.scratch(rows, words)?;
+            let (scan, [prefix, starts]) = self.scratch(Kernel::Measure, rows, words)?;
             let p = params::MeasureParams {
                 rows,
                 lists: 1,
                 segment: one.segment.params,
                 anchor: table.operand(one.anchor)?,
-                clip,
                 starts,
                 prefix,
                 total: scan.total,
@@ -379,11 +381,11 @@ impl ProgramRun<'_, '_, '_> {
             };
             let anchor = if p.anchor.column == 0 { 0.0 } else { 4.0 };
             let offsets = if p.segment.offsets == 0 { 0.0 } else { 8.0 };
-            let a_row = anchor + one.segment.lookup_bytes() + offsets + clip_bytes(one);
+            let a_row = anchor + one.segment.lookup_bytes() + offsets;
             // SAFETY: all arrays have `rows` entries or one more; the segment is resident.
             unsafe { self.launch_over(Kernel::Measure, table, &p, (a_row, 8.0))? };
             self.queue.add_bytes(0.0, 12.0);
-            let (total, count) = self.counted_or_bound(most)?;
+            let (total, count) = self.counted_or_bound(wanted)?;
             return Ok(MeasuredExpansion {
                 total,
                 count,
@@ -405,7 +407,11 @@ impl ProgramRun<'_, '_, '_> {
                 words[1 + 2 * i..3 + 2 * i].fill(u64::from(rows));
             }
         }
-        let (scan, arrays) = self.scratch(rows, words)?;
+        let kernel = match clip.lists {
+            0 => Kernel::MeasureMany,
+            _ => Kernel::MeasureCut,
+        };
+        let (scan, arrays) = self.scratch(kernel, rows, words)?;
         let prefix = arrays[0];
         let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.rows = rows;
@@ -435,15 +441,19 @@ impl ProgramRun<'_, '_, '_> {
             }
         }
         // SAFETY: all arrays have `rows` entries or one more; the segments are resident.
-        unsafe { self.launch_over(Kernel::MeasureMany, table, &p, (a_row, written))? };
+        unsafe { self.launch_over(kernel, table, &p, (a_row, written))? };
         self.queue.add_bytes(0.0, 12.0);
-        let (total, count) = self.counted_or_bound(most)?;
+        let (total, count) = self.counted_or_bound(wanted)?;
+        let only = match lists {
+            [_] => Some(p.ranges[0]),
+            _ => None,
+        };
         Ok(MeasuredExpansion {
             total,
             count,
             prefix,
-            starts: 0,
-            neighbours: 0,
+            starts: only.map_or(0, |r| r.starts),
+            neighbours: only.map_or(0, |r| r.neighbours),
             ranges: p.ranges,
             lists: p.lists,
             addresses: 0,
@@ -463,7 +473,8 @@ impl ProgramRun<'_, '_, '_> {
         let Some(TableColumn { at, owner, .. }) = column.columns.into_iter().next() else {
             return Err(Error::Internal("a product with nothing".into()).into());
         };
-        let (scan, [prefix]) = self.scratch(table.rows, [u64::from(table.rows) + 1])?;
+        let kernel = Kernel::MeasureMany;
+        let (scan, [prefix]) = self.scratch(kernel, table.rows, [u64::from(table.rows) + 1])?;
         let mut p: params::MeasureManyParams = bytemuck::Zeroable::zeroed();
         p.rows = table.rows;
         p.lists = 1;
@@ -483,7 +494,7 @@ impl ProgramRun<'_, '_, '_> {
         let product = u64::from(table.rows) * u64::from(length);
         let (total, count) = match table.count {
             None => (product, None),
-            Some(_) => self.counted_or_bound(Some(product))?,
+            Some(_) => self.counted_or_bound(TotalUse::Room(Some(product)))?,
         };
         let owner = match owner {
             Owner::Buffer(b) => Some(b),

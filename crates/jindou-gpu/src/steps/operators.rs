@@ -4,6 +4,7 @@
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DeviceStep, StepWork};
+use crate::counts::TotalUse;
 use crate::params::{self, ColumnsParams};
 use crate::ranks::DeviceRanks;
 use crate::run::{OuterFrame, ProgramRun, StepStop};
@@ -362,7 +363,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
             .cloned();
         let frame =
             frame.ok_or_else(|| Error::Internal("an inner part outside of its rows".into()))?;
-        let measured = self.measure_lists(table, lists, within, None)?;
+        let measured = self.measure_lists(table, lists, within, TotalUse::Number)?;
         self.queue.rows(u64::from(table.rows), measured.total);
         self.queue.at_step(k + 1);
         self.mark(&frame, table, number, measured.prefix)?;

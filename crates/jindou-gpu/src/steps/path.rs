@@ -3,6 +3,7 @@
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DevicePath, DeviceSource, DeviceStep, DeviceWithin, Owner, StepWork};
+use crate::counts::TotalUse;
 use crate::run::{ProgramRun, StepStop};
 use crate::table::{DeviceTable, TableColumn};
 use crate::{backend::Kernel, params};
@@ -84,7 +85,7 @@ impl ProgramRun<'_, '_, '_> {
                         continue;
                     }
                     let lists = std::slice::from_ref(along);
-                    let measured = self.measure_lists(&from, lists, &every, None)?;
+                    let measured = self.measure_lists(&from, lists, &every, TotalUse::Number)?;
                     self.each_strip(&inner, &from, FRONT, &measured, |run, next| {
                         let new = run.distinct(&inner, next, FRONT, path.set)?;
                         run.append(&mut list, &new)

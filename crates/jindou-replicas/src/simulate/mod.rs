@@ -14,7 +14,9 @@ mod state;
 mod world;
 
 pub use fault::Fault;
-pub use oracle::{Ack, History, ReadAnswer};
+pub use oracle::{Ack, History, ReadAnswer, judge};
+pub use state::State;
+pub use world::EPOCH;
 
 /// The outcome of a seed.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -72,8 +72,11 @@ struct Snapshots {
     done: BTreeMap<RequestKey, (u64, Blob)>,
 }
 
+/// Judges a run of tiny stores.
+///
+/// # Errors
 /// The first guarantee that does not hold.
-pub(super) fn judge(history: &History) -> Result<(), String> {
+pub fn judge(history: &History) -> Result<(), String> {
     let snapshots = replay(history)?;
     for ack in &history.acks {
         let there = snapshots.done.get(&ack.key);

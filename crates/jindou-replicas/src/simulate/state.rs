@@ -4,7 +4,7 @@ use crate::group::{Blob, Record, RequestKey};
 
 /// A store: registers, each update replaces one by a function of its old value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct State {
+pub struct State {
     registers: [u64; 4],
     count: u64,
     order: u64,
@@ -39,6 +39,33 @@ impl State {
         self.order = mix(self.order ^ new ^ record.key.0 as u64);
     }
 
+    /// The store as a file.
+    pub fn bytes(&self) -> [u8; 48] {
+        let mut bytes = [0; 48];
+        let numbers = self.registers.iter().chain([&self.count, &self.order]);
+        for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// The store in a file.
+    pub fn of_bytes(bytes: &[u8; 48]) -> Self {
+        let mut state = Self::default();
+        let places = state
+            .registers
+            .iter_mut()
+            .chain([&mut state.count, &mut state.order]);
+        for (place, bytes) in places.zip(bytes.chunks_exact(8)) {
+            *place = bytes
+                .iter()
+                .rev()
+                .fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        }
+        state
+    }
+
+    /// Hash of all that was done.
     pub fn digest(&self) -> u64 {
         let mut sum = mix(self.count ^ self.order);
         for register in self.registers {

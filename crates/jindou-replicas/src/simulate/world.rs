@@ -16,7 +16,8 @@ use std::time::Duration;
 
 pub(super) const MS: u64 = 1000;
 pub(super) const S: u64 = 1_000_000;
-pub(super) const EPOCH: u64 = 0xe0;
+/// Id epoch of the tiny stores.
+pub const EPOCH: u64 = 0xe0;
 /// Most servers, those that have left included.
 pub(super) const SERVERS: usize = 6;
 

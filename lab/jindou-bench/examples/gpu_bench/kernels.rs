@@ -255,7 +255,6 @@ pub fn measure(device: &Arc<Device>, o: &Options, bandwidth: f64) -> Result<()> 
                 lists: 1,
                 segment: resident.params,
                 anchor: OperandParams::column(anchors.at()),
-                clip: bytemuck::Zeroable::zeroed(),
                 count: 0,
                 starts: starts.at(),
                 prefix: prefix.at(),

@@ -95,7 +95,12 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 format!("{} rows, not the published count", first.rows),
             );
         }
-        let mut times = [vec![], vec![], vec![]];
+        // A count, a checksum, rows; and a checksum that waits for each step's number of rows.
+        let waiting = GpuOptions {
+            wait_for_counts: true,
+            ..GpuOptions::default()
+        };
+        let mut times = [vec![], vec![], vec![], vec![]];
         for _ in 0..o.repeat {
             for (i, times) in times.iter_mut().enumerate() {
                 let mut read = 0u64;
@@ -108,11 +113,12 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
                 };
                 let output = match i {
                     0 => ResultUse::Count,
-                    1 => ResultUse::Checksum,
+                    1 | 3 => ResultUse::Checksum,
                     _ => ResultUse::Rows(&mut sink),
                 };
+                let options = if i == 3 { &waiting } else { &plain };
                 let t = Instant::now();
-                gpu.execute(&plan, &snapshot, output, &plain)?;
+                gpu.execute(&plan, &snapshot, output, options)?;
                 times.push(t.elapsed().as_secs_f64() * 1e3);
             }
         }
@@ -141,7 +147,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
             .execute(&plan, &snapshot, ResultUse::Checksum, &timed)?
             .profile;
         let kernels: f64 = profile.steps.iter().map(|s| s.seconds()).sum();
-        let [count, sums, rows] = &mut times;
+        let [count, sums, rows, waited] = &mut times;
         // Without that of the checksum.
         let own = profile.steps.iter().filter(|s| s.plan_step.is_some());
         let launches: u64 = own.flat_map(|s| &s.kernels).map(|k| k.launches).sum();
@@ -155,7 +161,7 @@ pub fn measure(backend: Arc<dyn Backend>, o: &Options) -> Result<bool> {
         say(json!({
             "query": q.name, "rows": first.rows, "cpu_1_ms": one, "cpu_threads": o.threads, "cpu_ms": many,
             "bring_ms": first.profile.bring_seconds * 1e3, "count_ms": median(count), "checksum_ms": median(sums),
-            "rows_ms": median(rows), "kernels_ms": kernels * 1e3, "segment_mb": first.profile.segment_bytes as f64 / 1e6,
+            "rows_ms": median(rows), "checksum_waiting_ms": median(waited), "kernels_ms": kernels * 1e3, "segment_mb": first.profile.segment_bytes as f64 / 1e6,
             "table_mb": first.profile.table_bytes as f64 / 1e6, "parts": parts,
             "predicted_cpu_ms": predicted.as_ref().map(|p| p.cpu * 1e3),
             "predicted_gpu_ms": predicted.as_ref().map(|p| (p.gpu() - p.bring) * 1e3),

@@ -1,0 +1,108 @@
+//! The store, as the driver uses it.
+
+use crate::bucket::{BaseFiles, Failure, Incoming};
+use jindou_model::CancelToken;
+use jindou_replicas::{Base, Blob, Group, Problem, RequestKey};
+use std::io;
+use std::sync::Arc;
+
+/// A store that follows a log. Snapshots are immutable, so that the driver keeps published ones, the head, and those
+/// between by itself, and drops them when the head falls back. All calls come from threads that may block.
+pub trait Application: Send + Sync + 'static {
+    /// A state of the store; cheap to clone.
+    type Snapshot: Clone + Send + Sync + 'static;
+
+    /// Opens the local store.
+    ///
+    /// # Errors
+    /// If it is there and cannot be opened.
+    fn open(&self) -> io::Result<Local<Self::Snapshot>>;
+
+    /// The empty store and its id epoch, for an empty folder and a bucket without a log.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    fn empty(&self) -> io::Result<(u64, Self::Snapshot)>;
+
+    /// Evaluates an update on a snapshot. Looks at `cancel`: the head may fall meanwhile, and the result is dropped then.
+    fn evaluate(
+        &self,
+        head: &Self::Snapshot,
+        key: RequestKey,
+        body: &Blob,
+        cancel: &CancelToken,
+    ) -> Evaluated<Self::Snapshot>;
+
+    /// The snapshot after a group that another server made.
+    ///
+    /// # Errors
+    /// If the group does not fit, or there is no room for it; the server must stop.
+    fn lay(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
+
+    /// Makes the snapshot the one that queries see. Must not take long.
+    fn publish(&self, number: u64, snapshot: &Self::Snapshot);
+
+    /// Writes a snapshot with the requests that it knows into the local folder, so that the store opens with both.
+    ///
+    /// # Errors
+    /// If it cannot be written; the local store is then as it was.
+    fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
+
+    /// The files of the local store, if it is of this number.
+    ///
+    /// # Errors
+    /// If they cannot be opened.
+    fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
+
+    /// Begins to receive a store of this epoch.
+    ///
+    /// # Errors
+    /// If there is no place for it.
+    fn receive(&self, epoch: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
+
+    /// Tells the operator. Must not take long.
+    fn report(&self, report: Report);
+}
+
+/// The local folder.
+#[derive(Clone, Debug)]
+pub enum Local<S> {
+    /// Nothing is in it.
+    Empty,
+    /// A store.
+    Store {
+        /// Its id epoch.
+        epoch: u64,
+        /// Its number, 0 for one that was loaded, and the requests that it knows.
+        base: Base,
+        /// Its state.
+        snapshot: S,
+    },
+}
+
+/// The result of an evaluation.
+#[derive(Clone, Debug)]
+pub enum Evaluated<S> {
+    /// Changes, possibly without any.
+    Record {
+        /// The snapshot with them.
+        snapshot: S,
+        /// The changes.
+        bytes: Blob,
+        /// The answer.
+        report: Blob,
+    },
+    /// Refused for reasons that are not in the data.
+    Refused(Blob),
+}
+
+/// Something that an operator must be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    /// The machine's.
+    Problem(Problem),
+    /// A request to the bucket that failed, and what for.
+    Bucket(&'static str, Failure),
+    /// The local store cannot be written.
+    Disk(String),
+}

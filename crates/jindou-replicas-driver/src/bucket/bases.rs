@@ -1,0 +1,374 @@
+//! Bases: a store after a group, in parts, and a document that names them.
+//!
+//! The document is created last and has the base's name, so what is listed is complete. No two uploads share a part: parts
+//! carry the number and the start of the process that uploads. So what may be deleted is known without a clock: everything
+//! of a number below that of the second newest base, which no server starts from.
+
+use super::{Bucket, Failure, Lane, PAGE, Put};
+use bytes::Bytes;
+use futures_util::StreamExt;
+use jindou_replicas::{Base, KnownKey, Name, RequestKey};
+use serde::{Deserialize, Serialize};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+/// The files of a local base, as they are on disk.
+pub trait BaseFiles: Send + Sync + 'static {
+    /// Names and lengths.
+    fn files(&self) -> Vec<(String, u64)>;
+    /// Reads bytes of a file from a place on.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()>;
+}
+
+/// A store that is being received. Dropping it leaves the local store as it was.
+pub trait Incoming<S>: Send + 'static {
+    /// Appends to a file. Files come one after the other, each from its beginning; an empty one with no bytes.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()>;
+    /// Puts it in the place of the local store, for good, and opens it.
+    ///
+    /// # Errors
+    /// If that fails; the local store is then as it was.
+    fn finish(self: Box<Self>, base: &Base) -> io::Result<S>;
+}
+
+/// The document of a base.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BaseInBucket {
+    /// Hash of this document with 0 in this place.
+    sum: u64,
+    epoch: u64,
+    /// The last group in it.
+    pub number: u64,
+    /// Start of the process that uploaded it.
+    start: u64,
+    /// The requests that it knows.
+    keys: FileInBase,
+    /// The store's files.
+    pub files: Vec<FileInBase>,
+}
+
+/// A file of a base.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct FileInBase {
+    /// Its name.
+    pub name: String,
+    /// Lengths and hashes of its parts in order.
+    parts: Vec<(u64, String)>,
+}
+
+/// Bytes of a part.
+const PART: u64 = 8 << 20;
+/// Parts that are sent or read at once.
+const AT_ONCE: usize = 4;
+/// Attempts of each part.
+const ATTEMPTS: u32 = 6;
+
+impl BaseInBucket {
+    fn part(&self, file: usize, part: usize) -> String {
+        part_name(self.epoch, self.number, self.start, file, part)
+    }
+
+    fn sum(&self) -> Option<u64> {
+        let unsummed = Self {
+            sum: 0,
+            ..self.clone()
+        };
+        Some(xxh3_64(&serde_json::to_vec(&unsummed).ok()?))
+    }
+}
+
+fn part_name(epoch: u64, number: u64, start: u64, file: usize, part: usize) -> String {
+    format!("parts/{epoch:016x}-{number:016x}-{start:016x}/{file:06}-{part:08}")
+}
+
+impl Bucket {
+    /// Numbers of bases, in ascending order.
+    pub async fn bases(&self, epoch: u64) -> Result<Vec<u64>, Failure> {
+        let (names, _) = self.parsed(epoch, "base", None, usize::MAX).await?;
+        let mut numbers: Vec<u64> = (names.into_iter())
+            .filter_map(|name| match name {
+                Name::Base(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Uploads a base. One of this number that is there already counts.
+    ///
+    /// # Errors
+    /// If a file cannot be read or a part not put; what was put is deleted after later bases.
+    pub async fn upload(
+        &self,
+        epoch: u64,
+        start: u64,
+        base: &Base,
+        files: Arc<dyn BaseFiles>,
+    ) -> Result<(), Failure> {
+        let mut document = BaseInBucket {
+            sum: 0,
+            epoch,
+            number: base.number,
+            start,
+            keys: FileInBase {
+                name: String::new(),
+                parts: Vec::new(),
+            },
+            files: Vec::new(),
+        };
+        let keys: Arc<dyn BaseFiles> = Arc::new(Memory(write_keys(&base.keys)));
+        document.keys = self.upload_file(&document, 0, &keys, "", None).await?;
+        for (index, (name, length)) in files.files().into_iter().enumerate() {
+            let file = self
+                .upload_file(&document, index + 1, &files, &name, Some(length))
+                .await?;
+            document.files.push(file);
+        }
+        document.sum = document.sum().unwrap_or_default();
+        let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
+        let name = Name::Base(base.number).text(epoch);
+        self.repeat(&name, Bytes::from(bytes)).await
+    }
+
+    async fn upload_file(
+        &self,
+        document: &BaseInBucket,
+        index: usize,
+        files: &Arc<dyn BaseFiles>,
+        name: &str,
+        length: Option<u64>,
+    ) -> Result<FileInBase, Failure> {
+        let length =
+            length.unwrap_or_else(|| files.files().iter().map(|(_, length)| *length).sum());
+        let count = length.div_ceil(PART);
+        let puts = (0..count).map(|part| {
+            let at = part * PART;
+            let size = PART.min(length - at);
+            let (files, file) = (files.clone(), name.to_owned());
+            let object = document.part(index, part as usize);
+            async move {
+                let read = move || {
+                    let mut bytes = vec![0; size as usize];
+                    files.read(&file, at, &mut bytes).map(|()| bytes)
+                };
+                let bytes = match tokio::task::spawn_blocking(read).await {
+                    Ok(Ok(bytes)) => bytes,
+                    Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
+                    Err(e) => return Err(Failure::Refused(e.to_string())),
+                };
+                let hash = format!("{:032x}", xxh3_128(&bytes));
+                self.repeat(&object, bytes.into()).await?;
+                Ok((size, hash))
+            }
+        });
+        let mut puts = futures_util::stream::iter(puts).buffered(AT_ONCE);
+        let mut parts = Vec::new();
+        while let Some(part) = puts.next().await {
+            parts.push(part?);
+        }
+        Ok(FileInBase {
+            name: name.to_owned(),
+            parts,
+        })
+    }
+
+    /// Creates an object, again and again until it is there.
+    async fn repeat(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+        let mut attempt = 0;
+        loop {
+            match self.create_in(Lane::Bulk, name, bytes.clone()).await {
+                Put::Created | Put::Exists => return Ok(()),
+                Put::Failed(Failure::Unknown(_)) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
+                }
+                Put::Failed(failure) => return Err(failure),
+            }
+        }
+    }
+
+    async fn reread(&self, name: &str) -> Result<Bytes, Failure> {
+        let mut attempt = 0;
+        loop {
+            match self.get_in(Lane::Bulk, name).await {
+                Ok((bytes, _)) => return Ok(bytes),
+                Err(Failure::Unknown(_)) if attempt < ATTEMPTS => {
+                    attempt += 1;
+                    tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// The document of the newest base; `None` without one.
+    ///
+    /// # Errors
+    /// If the bucket fails, or the document is damaged.
+    pub async fn newest_base(&self, epoch: u64) -> Result<Option<BaseInBucket>, Failure> {
+        let Some(number) = self.bases(epoch).await?.pop() else {
+            return Ok(None);
+        };
+        let name = Name::Base(number).text(epoch);
+        let bytes = self.reread(&name).await?;
+        let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
+        let right =
+            |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
+        match document.filter(right) {
+            Some(document) => Ok(Some(document)),
+            None => Err(Failure::Refused(format!("{name} is damaged"))),
+        }
+    }
+
+    /// Downloads a base, part by part in order.
+    ///
+    /// # Errors
+    /// If a part is missing or damaged, or cannot be written.
+    pub async fn download<S: Send + 'static>(
+        &self,
+        document: &BaseInBucket,
+        mut into: Box<dyn Incoming<S>>,
+    ) -> Result<(Base, S), Failure> {
+        let mut keys = Vec::new();
+        let mut parts = self.parts(document, 0, &document.keys);
+        while let Some(part) = parts.next().await {
+            keys.extend_from_slice(&part?);
+        }
+        let keys = read_keys(&keys)
+            .ok_or_else(|| Failure::Refused("the requests of the base are damaged".into()))?;
+        for (index, file) in document.files.iter().enumerate() {
+            let mut parts = self.parts(document, index + 1, file);
+            let mut part = parts.next().await;
+            loop {
+                let bytes = part.transpose()?.unwrap_or_default();
+                let name = file.name.clone();
+                let write = move || into.write(&name, &bytes).map(|()| into);
+                into = blocking(write).await?;
+                part = parts.next().await;
+                if part.is_none() {
+                    break;
+                }
+            }
+        }
+        let base = Base {
+            number: document.number,
+            keys,
+        };
+        blocking(move || into.finish(&base).map(|store| (base, store))).await
+    }
+
+    fn parts<'a>(
+        &'a self,
+        document: &'a BaseInBucket,
+        index: usize,
+        file: &'a FileInBase,
+    ) -> impl futures_util::Stream<Item = Result<Bytes, Failure>> + Unpin + 'a {
+        let reads = file.parts.iter().enumerate();
+        let reads = reads.map(move |(part, (length, hash))| async move {
+            let name = document.part(index, part);
+            let bytes = self.reread(&name).await?;
+            match bytes.len() as u64 == *length && format!("{:032x}", xxh3_128(&bytes)) == *hash {
+                true => Ok(bytes),
+                false => Err(Failure::Refused(format!("{name} is damaged"))),
+            }
+        });
+        Box::pin(futures_util::stream::iter(reads).buffered(AT_ONCE))
+    }
+
+    /// Deletes bases before the second newest one, and parts of uploads that are not needed or were not finished.
+    pub async fn delete_old_bases(&self, epoch: u64) -> Result<(), Failure> {
+        let bases = self.bases(epoch).await?;
+        let Some(second) = bases.len().checked_sub(2).map(|at| bases[at]) else {
+            return Ok(());
+        };
+        let old: Vec<String> = (bases.iter())
+            .filter(|number| **number < second)
+            .map(|number| Name::Base(*number).text(epoch))
+            .collect();
+        self.delete(&old).await?;
+        let end = part_name(epoch, second, 0, 0, 0);
+        let end = end.split('-').take(2).collect::<Vec<_>>().join("-");
+        let (parts, _) = self.names("parts", None, usize::MAX).await?;
+        let mut old: Vec<String> = (parts.iter())
+            .filter_map(|meta| self.name(&meta.location))
+            .filter(|name| name[..name.len().min(end.len())] < *end)
+            .collect();
+        old.sort_unstable();
+        for names in old.chunks(PAGE) {
+            self.delete(names).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(e)) => Err(Failure::Refused(e.to_string())),
+        Err(e) => Err(Failure::Refused(e.to_string())),
+    }
+}
+
+/// A file in memory.
+struct Memory(Vec<u8>);
+
+impl BaseFiles for Memory {
+    fn files(&self) -> Vec<(String, u64)> {
+        vec![(String::new(), self.0.len() as u64)]
+    }
+
+    fn read(&self, _: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let part = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.0.get(at..)?.get(..bytes.len()));
+        bytes.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
+        Ok(())
+    }
+}
+
+/// Requests as bytes: key, number and report of each.
+pub fn write_keys(keys: &[KnownKey]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for known in keys {
+        out.extend_from_slice(&known.key.0.to_le_bytes());
+        out.extend_from_slice(&known.number.to_le_bytes());
+        out.extend_from_slice(&(known.report.len() as u64).to_le_bytes());
+        out.extend_from_slice(&known.report);
+    }
+    out
+}
+
+/// The requests in these bytes; `None` if they are damaged.
+pub fn read_keys(mut bytes: &[u8]) -> Option<Vec<KnownKey>> {
+    fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+        let (first, rest) = bytes.split_first_chunk()?;
+        *bytes = rest;
+        Some(*first)
+    }
+    let mut keys = Vec::new();
+    while !bytes.is_empty() {
+        let key = RequestKey(u128::from_le_bytes(take(&mut bytes)?));
+        let number = u64::from_le_bytes(take(&mut bytes)?);
+        let length = usize::try_from(u64::from_le_bytes(take(&mut bytes)?)).ok()?;
+        let (report, rest) = bytes.split_at_checked(length)?;
+        bytes = rest;
+        let report = report.into();
+        keys.push(KnownKey {
+            key,
+            number,
+            report,
+        });
+    }
+    Some(keys)
+}

@@ -1,0 +1,151 @@
+//! The store that a log is of, and the servers that follow it.
+
+use super::{Bucket, Failure, Lane, Put};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The object that a log begins with.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// Version of groups, spans, bases and names.
+    pub format: u32,
+    /// Id epoch of the store.
+    pub epoch: u64,
+    /// True if the log begins with the empty store; otherwise with that of its first base.
+    pub empty: bool,
+}
+
+/// The version that this program reads and writes.
+const FORMAT: u32 = 1;
+const IDENTITY: &str = "log.json";
+const SERVERS: &str = "servers";
+
+/// A server of the list in the bucket.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ServerEntry {
+    /// Its name.
+    pub name: String,
+    /// The random number of its process.
+    pub start: u64,
+    /// Places where others reach it; empty for one that only follows the bucket.
+    #[serde(default)]
+    pub addresses: Vec<String>,
+    /// Hash of the certificate that it shows there.
+    #[serde(default)]
+    pub certificate: Option<String>,
+}
+
+/// Age beyond the own entry's at which a server counts as gone.
+const GONE: Duration = Duration::from_secs(20 * 60);
+
+impl Bucket {
+    /// The store that the log is of; `None` where there is none yet.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn identity(&self) -> Result<Option<Identity>, String> {
+        let bytes = match self.get(IDENTITY).await {
+            Ok(bytes) => bytes,
+            Err(Failure::Missing) => return Ok(None),
+            Err(failure) => return Err(format!("{IDENTITY} cannot be read: {failure}")),
+        };
+        // A later version's may have anything else in it.
+        let format = serde_json::from_slice::<serde_json::Value>(&bytes)
+            .ok()
+            .and_then(|value| value.get("format")?.as_u64())
+            .ok_or_else(|| format!("{IDENTITY} in the bucket is not the beginning of a log"))?;
+        if format != u64::from(FORMAT) {
+            return Err(format!(
+                "the log in the bucket has format {format}, and this program reads format {FORMAT}"
+            ));
+        }
+        let identity = serde_json::from_slice(&bytes);
+        identity
+            .map_err(|e| format!("{IDENTITY} is damaged: {e}"))
+            .map(Some)
+    }
+
+    /// Begins a log for the store of this epoch, unless there is one.
+    ///
+    /// # Errors
+    /// One sentence, also where the log is another store's.
+    pub async fn begin(&self, epoch: u64, empty: bool) -> Result<Identity, String> {
+        let mine = Identity {
+            format: FORMAT,
+            epoch,
+            empty,
+        };
+        let bytes = serde_json::to_vec(&mine).map_err(|e| e.to_string())?;
+        let mut last = None;
+        for _ in 0..ATTEMPTS {
+            if let Some(there) = self.identity().await? {
+                return there.of(epoch);
+            }
+            match self.create(IDENTITY, Bytes::from(bytes.clone())).await {
+                Put::Created | Put::Exists => {}
+                Put::Failed(failure) => last = Some(failure),
+            }
+        }
+        let why = last.map_or_else(String::new, |failure| format!(": {failure}"));
+        Err(format!("{IDENTITY} cannot be put into the bucket{why}"))
+    }
+
+    /// Writes this server's entry and gives those that are not much older, by the bucket's clock.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn servers(&self, me: &ServerEntry) -> Result<Vec<ServerEntry>, Failure> {
+        let unwritable = |e: serde_json::Error| Failure::Refused(e.to_string());
+        let bytes = serde_json::to_vec(me).map_err(unwritable)?;
+        let own = format!("{SERVERS}/{}", me.name);
+        self.replace(&own, bytes.into()).await?;
+        let (found, _) = self.names(SERVERS, None, usize::MAX).await?;
+        let own = self.key(&own);
+        let at = found.iter().find(|meta| meta.location == own);
+        let newest = at.map(|meta| meta.last_modified);
+        let mut servers = Vec::new();
+        for meta in &found {
+            let age = newest.map(|newest| newest.signed_duration_since(meta.last_modified));
+            if age.is_some_and(|age| age.to_std().is_ok_and(|age| age > GONE)) {
+                continue;
+            }
+            let Some(name) = self.name(&meta.location) else {
+                continue;
+            };
+            // One that is removed meanwhile, or that a later version wrote, is left out.
+            if let Ok((bytes, _)) = self.get_in(Lane::Get, &name).await
+                && let Ok(entry) = serde_json::from_slice::<ServerEntry>(&bytes)
+                && self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location
+            {
+                servers.push(entry);
+            }
+        }
+        Ok(servers)
+    }
+
+    /// The entry of this name; `None` without one, or where it cannot be read.
+    pub async fn server(&self, name: &str) -> Option<ServerEntry> {
+        let bytes = self.get(&format!("{SERVERS}/{name}")).await.ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+}
+
+impl Identity {
+    /// Itself, if the log is that store's.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub fn of(self, epoch: u64) -> Result<Self, String> {
+        match self.epoch == epoch {
+            true => Ok(self),
+            false => Err(format!(
+                "the log in the bucket is another store's: of id epoch {:016x}, and this store's is {epoch:016x}",
+                self.epoch
+            )),
+        }
+    }
+}
+
+/// Attempts to begin a log.
+const ATTEMPTS: usize = 8;

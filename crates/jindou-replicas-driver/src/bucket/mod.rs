@@ -1,0 +1,509 @@
+//! The bucket: an object store, or a directory, with a time limit for each request.
+//!
+//! Every request runs as a task of its own, with a permit of its lane that it keeps until it has really ended. After its
+//! time limit its caller hears that the outcome is unknown, and it goes on: it may land late, which the machine allows for.
+//! So a bucket that hangs holds a bounded number of requests, however often they are repeated. The object store must end
+//! each request some day; clients for S3 do after 30 s unless told otherwise.
+
+mod bases;
+mod identity;
+mod probe;
+
+pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
+pub use identity::{Identity, ServerEntry};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use jindou_replicas::{Fetch, Fetched, Listing, Name, PutResult};
+use object_store::local::LocalFileSystem;
+use object_store::path::Path as Key;
+use object_store::{
+    GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
+};
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::{Instant, timeout, timeout_at};
+
+/// Limits of requests.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Time after which a request without a body has an unknown outcome. A listing has it for each thousand names.
+    pub request: Duration,
+    /// Bytes in a second that bodies are given time for besides.
+    pub rate: u64,
+    /// Bytes of bodies that are being read at once.
+    pub bytes: usize,
+    /// Bytes of an object that is read.
+    pub largest: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            request: Duration::from_secs(2),
+            rate: 2 << 20,
+            bytes: 256 << 20,
+            largest: 4 << 30,
+        }
+    }
+}
+
+/// Reason why a request gave nothing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Failure {
+    /// Absence of the object.
+    Missing,
+    /// The bucket does not allow it, or cannot do it.
+    Refused(String),
+    /// Done or not, in this text's words.
+    Unknown(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Missing => f.write_str("the object is missing"),
+            Self::Refused(why) => write!(f, "the bucket refuses: {why}"),
+            Self::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// Outcome of a put that may only create.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Put {
+    /// This request created the object.
+    Created,
+    /// The name is taken, possibly by an earlier attempt: it was looked for and is there.
+    Exists,
+    /// Everything else.
+    Failed(Failure),
+}
+
+impl Put {
+    /// The outcome as the machine takes it: a bucket that refuses now may have let an earlier attempt pass.
+    pub fn result(&self) -> PutResult {
+        match self {
+            Self::Created => PutResult::Created,
+            Self::Exists => PutResult::Exists,
+            Self::Failed(_) => PutResult::Unknown,
+        }
+    }
+}
+
+/// A prefix in an object store, or a directory. Cheap to clone.
+#[derive(Clone)]
+pub struct Bucket(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn ObjectStore>,
+    prefix: Key,
+    /// The folder, if it is a directory.
+    folder: Option<PathBuf>,
+    limits: Limits,
+    lanes: [Arc<Semaphore>; 4],
+    bytes: Arc<Semaphore>,
+}
+
+/// Requests that do not wait for those of other lanes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Lane {
+    Put,
+    List,
+    Get,
+    /// Bases, spans and trims.
+    Bulk,
+}
+
+impl std::fmt::Debug for Bucket {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Bucket({}/{})", self.0.store, self.0.prefix)
+    }
+}
+
+impl Bucket {
+    /// The objects whose names begin with `prefix` and a slash.
+    pub fn new(store: Arc<dyn ObjectStore>, prefix: &str, limits: Limits) -> Self {
+        Self::of(store, prefix, None, limits)
+    }
+
+    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts, and folders
+    /// that become empty are removed.
+    ///
+    /// # Errors
+    /// If it cannot be made or opened.
+    pub fn directory(path: &Path, limits: Limits) -> std::io::Result<Self> {
+        if !path.is_dir() {
+            jindou_model::private::create_folder(path)?;
+        }
+        let store = LocalFileSystem::new_with_prefix(path)
+            .map_err(std::io::Error::from)?
+            .with_fsync(true)
+            .with_automatic_cleanup(true);
+        Ok(Self::over_folder(Arc::new(store), path, limits))
+    }
+
+    /// A directory behind an object store of the caller's, such as one that counts or fails.
+    pub fn over_folder(store: Arc<dyn ObjectStore>, folder: &Path, limits: Limits) -> Self {
+        Self::of(store, "", Some(folder.to_owned()), limits)
+    }
+
+    fn of(
+        store: Arc<dyn ObjectStore>,
+        prefix: &str,
+        folder: Option<PathBuf>,
+        limits: Limits,
+    ) -> Self {
+        let lane = |permits| Arc::new(Semaphore::new(permits));
+        Self(Arc::new(Inner {
+            store,
+            prefix: Key::from(prefix),
+            folder,
+            bytes: lane(limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)),
+            limits,
+            // What the machine has at once, and what hangs from before.
+            lanes: [lane(8), lane(4), lane(16), lane(8)],
+        }))
+    }
+
+    fn key(&self, name: &str) -> Key {
+        // A name's parts become the key's.
+        (name.split('/')).fold(self.0.prefix.clone(), |key, part| key.join(part))
+    }
+
+    /// The name of a key.
+    fn name(&self, key: &Key) -> Option<String> {
+        let parts: Vec<_> = key.prefix_match(&self.0.prefix)?.collect();
+        let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
+        Some(parts.join("/"))
+    }
+
+    fn time_for(&self, bytes: u64) -> Duration {
+        let rate = self.0.limits.rate.max(1);
+        self.0.limits.request + Duration::from_secs_f64(bytes as f64 / rate as f64)
+    }
+
+    async fn permit(&self, lane: Lane, end: Instant) -> Result<OwnedSemaphorePermit, Failure> {
+        let lane = self.0.lanes[lane as usize].clone();
+        match timeout_at(end, lane.acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => Err(Failure::Unknown(
+                "too many requests to the bucket wait for answers".into(),
+            )),
+        }
+    }
+
+    /// Runs a request with its permit, and gives the permit back where the request ended in time.
+    async fn within<T: Send + 'static, P: Send + 'static>(
+        end: Instant,
+        permit: P,
+        request: impl Future<Output = object_store::Result<T>> + Send + 'static,
+    ) -> Result<(T, P), Failure> {
+        let task = tokio::spawn(async move { (request.await, permit) });
+        match timeout_at(end, task).await {
+            Ok(Ok((result, permit))) => Ok((result.map_err(|e| failure(&e))?, permit)),
+            Ok(Err(_)) => Err(Failure::Unknown("the request was dropped".into())),
+            Err(_) => Err(Failure::Unknown(
+                "the bucket does not answer in time".into(),
+            )),
+        }
+    }
+
+    /// Creates an object.
+    pub async fn create(&self, name: &str, bytes: Bytes) -> Put {
+        self.create_in(Lane::Put, name, bytes).await
+    }
+
+    async fn create_in(&self, lane: Lane, name: &str, bytes: Bytes) -> Put {
+        let end = Instant::now() + self.time_for(bytes.len() as u64);
+        let permit = match self.permit(lane, end).await {
+            Ok(permit) => permit,
+            Err(failure) => return Put::Failed(failure),
+        };
+        let (store, key) = (self.0.store.clone(), self.key(name));
+        let request = async move {
+            let options = PutOptions::from(PutMode::Create);
+            match store.put_opts(&key, PutPayload::from(bytes), options).await {
+                Ok(_) => Ok(true),
+                // `object_store` says so for 409 as well, after which nothing need be there.
+                Err(
+                    object_store::Error::AlreadyExists { .. }
+                    | object_store::Error::Precondition { .. },
+                ) => store.head(&key).await.map(|_| false),
+                Err(e) => Err(e),
+            }
+        };
+        match Self::within(end, permit, request).await {
+            Ok((true, _)) => Put::Created,
+            // An earlier attempt may have failed after the name was there and before it was synced.
+            Ok((false, permit)) => match self.sync(name, end, permit).await {
+                Ok(()) => Put::Exists,
+                Err(failure) => Put::Failed(failure),
+            },
+            Err(Failure::Missing) => Put::Failed(Failure::Unknown("a conflict".into())),
+            Err(failure) => Put::Failed(failure),
+        }
+    }
+
+    /// In a directory a name can be read before it is durable. Makes it so.
+    async fn sync(
+        &self,
+        name: &str,
+        end: Instant,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<(), Failure> {
+        let Some(folder) = &self.0.folder else {
+            return Ok(());
+        };
+        let path = match name.rsplit_once('/') {
+            Some((parent, _)) => folder.join(parent),
+            None => folder.clone(),
+        };
+        let sync = async move {
+            let work = move || std::fs::File::open(path)?.sync_all();
+            match tokio::task::spawn_blocking(work).await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(e)) => Err(generic(e)),
+                Err(e) => Err(generic(e)),
+            }
+        };
+        Self::within(end, permit, sync).await.map(|_| ())
+    }
+
+    /// Puts an object, whether or not there is one.
+    pub async fn replace(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+        let end = Instant::now() + self.time_for(bytes.len() as u64);
+        let permit = self.permit(Lane::Put, end).await?;
+        let (store, key) = (self.0.store.clone(), self.key(name));
+        let request = async move { store.put(&key, PutPayload::from(bytes)).await.map(|_| ()) };
+        Self::within(end, permit, request).await.map(|_| ())
+    }
+
+    /// Reads an object.
+    pub async fn get(&self, name: &str) -> Result<Bytes, Failure> {
+        Ok(self.get_in(Lane::Get, name).await?.0)
+    }
+
+    async fn get_in(&self, lane: Lane, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
+        let end = Instant::now() + self.0.limits.request;
+        let permit = self.permit(lane, end).await?;
+        let (store, key) = (self.0.store.clone(), self.key(name));
+        let head = async move { store.get(&key).await };
+        let (got, permit): (GetResult, _) = Self::within(end, permit, head).await?;
+        let meta = got.meta.clone();
+        if meta.size > self.0.limits.largest {
+            return Err(Failure::Refused(format!(
+                "{name} has {} bytes, which is more than an object of a log has",
+                meta.size
+            )));
+        }
+        let end = Instant::now() + self.time_for(meta.size);
+        let all = self
+            .0
+            .limits
+            .bytes
+            .div_ceil(KIB)
+            .clamp(1, u32::MAX as usize);
+        let share = (meta.size as usize).div_ceil(KIB).clamp(1, all) as u32;
+        let Ok(Ok(share)) = timeout_at(end, self.0.bytes.clone().acquire_many_owned(share)).await
+        else {
+            return Err(Failure::Unknown("too many bytes are being read".into()));
+        };
+        let body = async move { got.bytes().await };
+        let (bytes, (permit, _)) = Self::within(end, (permit, share), body).await?;
+        self.sync(name, end, permit).await?;
+        Ok((bytes, meta))
+    }
+
+    /// Reads a group or span.
+    pub async fn fetch(&self, epoch: u64, fetch: Fetch) -> Result<Fetched, Failure> {
+        let name = match fetch {
+            Fetch::Group(number) => Name::Group(number),
+            Fetch::Span(first, last) => Name::Span(first, last),
+        };
+        match self.get(&name.text(epoch)).await {
+            Ok(bytes) => Ok(Fetched::Bytes(bytes.as_ref().into())),
+            Err(Failure::Missing) => Ok(Fetched::Missing),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Names of objects of a folder of the bucket, of those after `after` in the order of names. Ends early, with true,
+    /// if there are more than `most`.
+    async fn names(
+        &self,
+        folder: &str,
+        after: Option<&str>,
+        most: usize,
+    ) -> Result<(Vec<ObjectMeta>, bool), Failure> {
+        let limit = self.0.limits.request;
+        let permit = self.permit(Lane::List, Instant::now() + limit).await?;
+        let (store, prefix) = (self.0.store.clone(), self.key(folder));
+        let after = after.map(|name| self.key(name));
+        let (pages, mut page) = mpsc::channel(2);
+        tokio::spawn(async move {
+            let _permit = permit;
+            let listed = match after {
+                Some(after) => store.list_with_offset(Some(&prefix), &after),
+                None => store.list(Some(&prefix)),
+            };
+            let mut chunks = listed.ready_chunks(PAGE);
+            while let Some(chunk) = chunks.next().await {
+                let chunk: object_store::Result<Vec<ObjectMeta>> = chunk.into_iter().collect();
+                let failed = chunk.is_err();
+                if pages.send(Some(chunk)).await.is_err() || failed {
+                    return;
+                }
+            }
+            let _ = pages.send(None).await;
+        });
+        let mut names = Vec::new();
+        loop {
+            match timeout(limit, page.recv()).await {
+                Ok(Some(Some(Ok(chunk)))) => names.extend(chunk),
+                Ok(Some(Some(Err(e)))) => return Err(failure(&e)),
+                Ok(Some(None)) => return Ok((names, false)),
+                Ok(None) => return Err(Failure::Unknown("the listing was dropped".into())),
+                Err(_) => {
+                    return Err(Failure::Unknown(
+                        "the bucket does not answer in time".into(),
+                    ));
+                }
+            }
+            if names.len() > most {
+                return Ok((names, true));
+            }
+        }
+    }
+
+    async fn parsed(
+        &self,
+        epoch: u64,
+        folder: &str,
+        after: Option<Name>,
+        most: usize,
+    ) -> Result<(Vec<Name>, bool), Failure> {
+        let after = after.map(|name| name.text(epoch));
+        let (found, more) = self.names(folder, after.as_deref(), most).await?;
+        let names = found.iter().filter_map(|meta| {
+            let name = self.name(&meta.location)?;
+            Name::parse(epoch, &name)
+        });
+        Ok((names.collect(), more))
+    }
+
+    /// Names in the log after a number, then those of bases. Where there are very many groups, those that spans have are
+    /// left out.
+    pub async fn list(&self, epoch: u64, after: u64) -> Result<Listing, Failure> {
+        let (mut log, more) = (self.parsed(epoch, "log", Some(Name::Group(after)), PAGE)).await?;
+        if more {
+            let behind = Name::Span(u64::MAX, after);
+            let (mut spans, _) = (self.parsed(epoch, "span", Some(behind), usize::MAX)).await?;
+            spans.sort_unstable();
+            let mut reach = after;
+            for span in &spans {
+                if let Name::Span(first, last) = span
+                    && *first <= reach.saturating_add(1)
+                {
+                    reach = reach.max(*last);
+                }
+            }
+            let groups = Some(Name::Group(reach));
+            (log, _) = self.parsed(epoch, "log", groups, usize::MAX).await?;
+            log.extend(spans);
+        }
+        let bases = self.bases(epoch).await?;
+        let text = |names: Vec<Name>| names.into_iter().map(|name| name.text(epoch)).collect();
+        Ok(Listing {
+            log: text(log),
+            bases: text(bases.into_iter().map(Name::Base).collect()),
+        })
+    }
+
+    /// Deletes groups and spans that end at this number or before, in ascending order, a thousand at a time.
+    pub async fn trim(&self, epoch: u64, number: u64) -> Result<(), Failure> {
+        for folder in ["log", "span"] {
+            let (mut names, _) = self.parsed(epoch, folder, None, usize::MAX).await?;
+            names.retain(|name| match name {
+                Name::Group(n) | Name::Span(_, n) => *n <= number,
+                Name::Base(_) => false,
+            });
+            names.sort_unstable();
+            let names: Vec<String> = names.into_iter().map(|name| name.text(epoch)).collect();
+            self.delete(&names).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes objects in this order, a thousand at a time. Missing ones do not fail.
+    async fn delete(&self, names: &[String]) -> Result<(), Failure> {
+        for names in names.chunks(PAGE) {
+            let end = Instant::now() + self.0.limits.request * 10;
+            let permit = self.permit(Lane::Bulk, end).await?;
+            let keys: Vec<_> = names.iter().map(|name| Ok(self.key(name))).collect();
+            let store = self.0.store.clone();
+            let request = async move {
+                let mut deleted = store.delete_stream(futures_util::stream::iter(keys).boxed());
+                while let Some(result) = deleted.next().await {
+                    match result {
+                        Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                        Err(e) => return Err(e),
+                    }
+                }
+                Ok(())
+            };
+            Self::within(end, permit, request).await.map(|_| ())?;
+        }
+        Ok(())
+    }
+
+    /// Creates a span.
+    pub async fn create_span(&self, epoch: u64, first: u64, last: u64, bytes: Bytes) -> Put {
+        let name = Name::Span(first, last).text(epoch);
+        self.create_in(Lane::Bulk, &name, bytes).await
+    }
+}
+
+/// Names in a page of a listing, and in a request to delete.
+const PAGE: usize = 1000;
+const KIB: usize = 1024;
+
+fn generic(e: impl std::error::Error + Send + Sync + 'static) -> object_store::Error {
+    object_store::Error::Generic {
+        store: "directory",
+        source: Box::new(e),
+    }
+}
+
+fn failure(e: &object_store::Error) -> Failure {
+    use object_store::Error as E;
+    match e {
+        E::NotFound { .. } => Failure::Missing,
+        E::PermissionDenied { .. }
+        | E::Unauthenticated { .. }
+        | E::NotSupported { .. }
+        | E::NotImplemented { .. } => Failure::Refused(e.to_string()),
+        _ => {
+            // Directories have no errors of their own for what the system refuses.
+            let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
+            while let Some(e) = cause {
+                if let Some(io) = e.downcast_ref::<std::io::Error>()
+                    && matches!(
+                        io.kind(),
+                        std::io::ErrorKind::PermissionDenied
+                            | std::io::ErrorKind::ReadOnlyFilesystem
+                    )
+                {
+                    return Failure::Refused(e.to_string());
+                }
+                cause = e.source();
+            }
+            Failure::Unknown(e.to_string())
+        }
+    }
+}

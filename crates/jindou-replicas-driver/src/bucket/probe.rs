@@ -1,0 +1,78 @@
+//! The check that a name can be created once only.
+
+use super::{Bucket, Failure, Put};
+use bytes::Bytes;
+use tokio::task::JoinSet;
+
+/// Puts of one name at once.
+const AT_ONCE: u8 = 16;
+/// Attempts of each, until its outcome is known.
+const ATTEMPTS: usize = 8;
+
+impl Bucket {
+    /// Creates one name from 16 sides at once. Exactly one may win; a bucket that checks before it creates passes when
+    /// asked by one after the other.
+    ///
+    /// # Errors
+    /// One sentence: why the bucket is not one for a log.
+    pub async fn probe(&self) -> Result<(), String> {
+        let name = format!("probe/{:032x}", rand::random::<u128>());
+        let mut puts = JoinSet::new();
+        for number in 0..AT_ONCE {
+            let (bucket, name) = (self.clone(), name.clone());
+            puts.spawn(async move {
+                let mut lost = false;
+                let mut last = None;
+                for _ in 0..ATTEMPTS {
+                    match bucket.create(&name, Bytes::from(vec![number])).await {
+                        Put::Failed(Failure::Unknown(why)) => {
+                            lost = true;
+                            last = Some(Failure::Unknown(why));
+                        }
+                        Put::Failed(failure) => return Err(failure),
+                        put => return Ok((number, put, lost)),
+                    }
+                }
+                Err(last.unwrap_or(Failure::Missing))
+            });
+        }
+        // Those of which it is known that they created the name, and those that may have.
+        let (mut winners, mut may_have) = (Vec::new(), Vec::new());
+        let mut failed = None;
+        while let Some(put) = puts.join_next().await {
+            match put {
+                Ok(Ok((number, Put::Created, _))) => winners.push(number),
+                Ok(Ok((number, _, true))) => may_have.push(number),
+                Ok(Ok(_)) => {}
+                Ok(Err(failure)) => failed = Some(failure),
+                Err(e) => failed = Some(Failure::Unknown(e.to_string())),
+            }
+        }
+        let content = self.get(&name).await;
+        // What is left of it is in nothing's way.
+        let _ = self.delete(std::slice::from_ref(&name)).await;
+        if winners.len() > 1 {
+            return Err(format!(
+                "the bucket lets {} of {AT_ONCE} puts create the same name, so a log in it would lose updates",
+                winners.len()
+            ));
+        }
+        if let Some(failure) = failed {
+            return Err(format!("the bucket cannot be written: {failure}"));
+        }
+        match content {
+            Ok(bytes)
+                if (winners.iter().chain(&may_have))
+                    .any(|number| bytes.as_ref() == [*number])
+                    && (winners.is_empty() || bytes.as_ref() == winners) =>
+            {
+                Ok(())
+            }
+            Ok(_) => Err(
+                "the bucket has another object than the one that it says was created, so a log in it would lose updates"
+                    .into(),
+            ),
+            Err(failure) => Err(format!("the bucket cannot be read: {failure}")),
+        }
+    }
+}

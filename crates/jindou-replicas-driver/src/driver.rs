@@ -1,0 +1,395 @@
+//! The task that owns the machine.
+
+use crate::application::{Application, Evaluated, Report};
+use crate::bucket::{Bucket, Failure, ServerEntry};
+use crate::clock;
+use crate::handle::{Command, Inbox, ReadReply, Status};
+use crate::peers::{FromPeer, Peers};
+use crate::turns::{Turn, Turns};
+use jindou_model::CancelToken;
+use jindou_replicas::{
+    Action, Base, Event, Impossible, Machine, Outcome, Refusal, RequestKey, Settings,
+};
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::task::JoinSet;
+
+/// Reason why a driver ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Stopped {
+    /// A mistake in machine or driver.
+    Impossible(Impossible),
+    /// The store cannot follow.
+    Store(String),
+    /// Another process has taken this server's name.
+    Replaced,
+}
+
+impl Stopped {
+    pub(crate) fn impossible(why: &'static str) -> Self {
+        Self::Impossible(Impossible(why))
+    }
+}
+
+impl std::fmt::Display for Stopped {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Impossible(impossible) => impossible.fmt(f),
+            Self::Store(why) => write!(f, "the store cannot follow the log: {why}"),
+            Self::Replaced => f.write_str("another server was started under this one's name"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Something that was begun and is over.
+pub(crate) enum Done<S> {
+    Event(Event),
+    /// The same, after a request that failed.
+    Failed(Event, &'static str, Failure),
+    /// A failure that the machine does not wait for.
+    Report(Report),
+    Evaluated(u64, Evaluated<S>),
+    Laid(u64, std::io::Result<S>),
+    Downloaded(Base, S),
+    Uploaded(u64),
+    UploadFailed(Report),
+    Trimmed(Result<(), Failure>),
+    Saved(
+        u64,
+        std::io::Result<()>,
+        Option<oneshot::Sender<Option<u64>>>,
+    ),
+    Servers(Result<Vec<ServerEntry>, Failure>),
+}
+
+/// An update that clients wait for.
+type Waiting = (oneshot::Sender<Outcome>, OwnedSemaphorePermit);
+
+/// One run of a server: the machine, and what it has begun.
+pub struct Driver<A: Application, P: Peers> {
+    pub(crate) machine: Machine,
+    pub(crate) store: Arc<A>,
+    pub(crate) bucket: Bucket,
+    pub(crate) epoch: u64,
+    pub(crate) me: ServerEntry,
+    pub(crate) turns: Turns<A::Snapshot>,
+    pub(crate) reads: HashMap<u64, ReadReply<A::Snapshot>>,
+    /// Events that actions themselves cause.
+    pub(crate) happened: VecDeque<Event>,
+    /// One evaluation at a time.
+    pub(crate) evaluations: Arc<Semaphore>,
+    /// Bytes and number of groups that a span may be made of.
+    pub(crate) span_room: (usize, u64),
+    pub(crate) uploading: bool,
+    pub(crate) trimming: bool,
+    saving: bool,
+    next_read: u64,
+    updates: HashMap<RequestKey, Vec<Waiting>>,
+    peers: P,
+    incoming: Option<mpsc::Receiver<FromPeer>>,
+    inbox: Inbox<A::Snapshot>,
+    cancel: CancelToken,
+    refresh: Duration,
+    next_refresh: jindou_replicas::Time,
+    sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
+    done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
+    tasks: JoinSet<()>,
+}
+
+/// Parts that a driver is made of.
+pub(crate) struct Parts<A: Application, P: Peers> {
+    pub machine: Machine,
+    pub store: Arc<A>,
+    pub bucket: Bucket,
+    pub epoch: u64,
+    pub me: ServerEntry,
+    pub published: (u64, A::Snapshot),
+    pub settings: Settings,
+    pub peers: P,
+    pub incoming: mpsc::Receiver<FromPeer>,
+    pub inbox: Inbox<A::Snapshot>,
+    pub cancel: CancelToken,
+    pub refresh: Duration,
+    /// The first events.
+    pub events: Vec<Event>,
+}
+
+/// Time between looks at the cancel token.
+const CANCEL: Duration = Duration::from_millis(100);
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    pub(crate) fn new(parts: Parts<A, P>) -> Self {
+        let (sender, done) = mpsc::unbounded_channel();
+        let settings = &parts.settings;
+        let (number, snapshot) = parts.published;
+        Self {
+            machine: parts.machine,
+            store: parts.store,
+            bucket: parts.bucket,
+            epoch: parts.epoch,
+            me: parts.me,
+            turns: Turns::new(number, snapshot),
+            reads: HashMap::new(),
+            happened: parts.events.into(),
+            evaluations: Arc::new(Semaphore::new(1)),
+            span_room: (
+                settings
+                    .span_bytes
+                    .saturating_add(settings.group_bytes)
+                    .saturating_mul(2),
+                settings.span_groups.saturating_mul(2),
+            ),
+            uploading: false,
+            trimming: false,
+            saving: false,
+            next_read: 0,
+            updates: HashMap::new(),
+            peers: parts.peers,
+            incoming: Some(parts.incoming),
+            inbox: parts.inbox,
+            cancel: parts.cancel,
+            refresh: parts.refresh,
+            next_refresh: clock::now().after(parts.refresh),
+            sender,
+            done,
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Runs until it is stopped, its handles are gone, or it cannot go on. What waits then has an unknown outcome.
+    ///
+    /// # Errors
+    /// Reason why the server must stop.
+    pub async fn run(mut self) -> Result<(), Stopped> {
+        let result = self.go_on().await;
+        self.turns.cancel();
+        for (_, waiting) in self.updates.drain() {
+            for (reply, _) in waiting {
+                let _ = reply.send(Outcome::Unknown);
+            }
+        }
+        for (_, reply) in self.reads.drain() {
+            let _ = reply.send(Err(Refusal::Stale));
+        }
+        result
+    }
+
+    async fn go_on(&mut self) -> Result<(), Stopped> {
+        self.handle_all()?;
+        loop {
+            if self.cancel.is_cancelled() {
+                return Ok(());
+            }
+            while self.tasks.try_join_next().is_some() {}
+            let wait = self.machine.wake().since(clock::now()).min(CANCEL);
+            let incoming = async {
+                match &mut self.incoming {
+                    Some(incoming) => incoming.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                Some(done) = self.done.recv() => self.over(done)?,
+                from = incoming => match from {
+                    Some(FromPeer::Message(from, message)) => {
+                        self.happened.push_back(Event::Received(from, message));
+                    }
+                    Some(FromPeer::Gone(name)) => self.happened.push_back(Event::Disconnected(name)),
+                    None => self.incoming = None,
+                },
+                command = self.inbox.commands.recv() => match command {
+                    Some(command) => self.command(command),
+                    None => return Ok(()),
+                },
+                stopped = self.inbox.stop.changed() => {
+                    if stopped.is_err() || *self.inbox.stop.borrow() {
+                        return Ok(());
+                    }
+                }
+                () = tokio::time::sleep(wait) => {}
+            }
+            let now = clock::now();
+            if now >= self.next_refresh {
+                self.next_refresh = now.after(self.refresh);
+                self.list_servers();
+            }
+            if self.happened.is_empty() && now >= self.machine.wake() {
+                self.happened.push_back(Event::Wake);
+            }
+            self.handle_all()?;
+        }
+    }
+
+    /// Gives the machine what happened, and does what it wants.
+    fn handle_all(&mut self) -> Result<(), Stopped> {
+        let mut actions = Vec::new();
+        while let Some(event) = self.happened.pop_front() {
+            let handled = self.machine.handle(clock::now(), event, &mut actions);
+            handled.map_err(Stopped::Impossible)?;
+            for action in actions.drain(..) {
+                self.act(action)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins something whose end the loop hears of.
+    pub(crate) fn spawn(
+        &mut self,
+        work: impl Future<Output = Option<Done<A::Snapshot>>> + Send + 'static,
+    ) {
+        let sender = self.sender.clone();
+        self.tasks.spawn(async move {
+            if let Some(done) = work.await {
+                // The loop has ended otherwise.
+                let _ = sender.send(done);
+            }
+        });
+    }
+
+    fn act(&mut self, action: Action) -> Result<(), Stopped> {
+        match action {
+            Action::Evaluate(ticket, key, body) => self.turn(Turn::Evaluate(ticket, key, body))?,
+            Action::Put {
+                group,
+                bytes,
+                attempt,
+            } => {
+                let number = group.number;
+                if attempt == 1 {
+                    self.turn(Turn::Take(group))?;
+                }
+                self.put(number, attempt, bytes);
+            }
+            Action::Lay(group) => self.turn(Turn::Lay(group))?,
+            Action::Publish(number) => self.turn(Turn::Publish(number))?,
+            Action::Fall => self.turn(Turn::Fall)?,
+            Action::Serve(read) => self.turn(Turn::Serve(read))?,
+            Action::Refuse(read, refusal) => {
+                if let Some(reply) = self.reads.remove(&read) {
+                    let _ = reply.send(Err(refusal));
+                }
+            }
+            Action::Answer(key, outcome) => {
+                for (reply, _) in self.updates.remove(&key).into_iter().flatten() {
+                    let _ = reply.send(outcome.clone());
+                }
+            }
+            Action::Send(to, message) => self.peers.send(&to, message),
+            Action::Report(problem) => self.store.report(Report::Problem(problem)),
+            Action::List { look, after } => self.list(look, after),
+            Action::Fetch(fetch) => self.fetch(fetch),
+            Action::Span(first, last) => self.span(first, last),
+            Action::Upload(base) => self.upload(base),
+            Action::Download => self.download(),
+            Action::Trim(number) => self.trim(number),
+        }
+        Ok(())
+    }
+
+    fn over(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
+        match done {
+            Done::Event(event) => self.happened.push_back(event),
+            Done::Failed(event, what, failure) => {
+                self.store.report(Report::Bucket(what, failure));
+                self.happened.push_back(event);
+            }
+            Done::Report(report) => self.store.report(report),
+            Done::Evaluated(ticket, evaluated) => {
+                let event = self.evaluated(ticket, evaluated);
+                self.happened.extend(event);
+            }
+            Done::Laid(number, laid) => self.laid(number, laid)?,
+            Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
+            Done::Uploaded(number) => {
+                self.uploading = false;
+                self.happened.push_back(Event::Uploaded(number));
+            }
+            Done::UploadFailed(report) => {
+                self.uploading = false;
+                self.store.report(report);
+            }
+            Done::Trimmed(result) => {
+                self.trimming = false;
+                if let Err(failure) = result {
+                    self.store.report(Report::Bucket("trimming", failure));
+                }
+            }
+            Done::Saved(number, saved, reply) => {
+                self.saving = false;
+                let saved = match saved {
+                    Ok(()) => {
+                        self.happened.push_back(Event::Merged(number));
+                        Some(number)
+                    }
+                    Err(e) => {
+                        self.store.report(Report::Disk(e.to_string()));
+                        None
+                    }
+                };
+                if let Some(reply) = reply {
+                    let _ = reply.send(saved);
+                }
+            }
+            Done::Servers(Ok(servers)) => {
+                if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
+                    return Err(Stopped::Replaced);
+                }
+                self.peers.know(&servers);
+                let names = servers.iter().map(|server| server.name.as_str().into());
+                self.happened.push_back(Event::Peers(names.collect()));
+            }
+            Done::Servers(Err(failure)) => {
+                self.store.report(Report::Bucket("servers", failure));
+            }
+        }
+        Ok(())
+    }
+
+    fn command(&mut self, command: Command<A::Snapshot>) {
+        match command {
+            // The client has gone.
+            Command::Update(_, _, reply, _) if reply.is_closed() => {}
+            Command::Update(key, body, reply, permit) => {
+                self.updates.entry(key).or_default().push((reply, permit));
+                self.happened.push_back(Event::Update(key, body));
+            }
+            Command::Read(_, reply) if reply.is_closed() => {}
+            Command::Read(consistency, reply) => {
+                self.next_read += 1;
+                self.reads.insert(self.next_read, reply);
+                (self.happened).push_back(Event::Read(self.next_read, consistency));
+            }
+            Command::Drain => self.happened.push_back(Event::Drain),
+            Command::Save(reply) => match self.saving {
+                true => drop(reply.send(None)),
+                false => self.save(reply),
+            },
+            Command::Status(reply) => {
+                let _ = reply.send(Status {
+                    committed: self.machine.committed(),
+                    ready: self.machine.is_ready(clock::now()),
+                });
+            }
+        }
+    }
+
+    fn save(&mut self, reply: oneshot::Sender<Option<u64>>) {
+        self.saving = true;
+        let (number, snapshot) = self.turns.published.clone();
+        let (base, store) = (self.machine.base(number), self.store.clone());
+        self.spawn(async move {
+            let work = move || store.save(&base, &snapshot);
+            let saved = match tokio::task::spawn_blocking(work).await {
+                Ok(saved) => saved,
+                Err(e) => Err(std::io::Error::other(e)),
+            };
+            Some(Done::Saved(number, saved, Some(reply)))
+        });
+    }
+}

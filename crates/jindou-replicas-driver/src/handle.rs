@@ -1,0 +1,142 @@
+//! The side of a driver that requests of clients come from.
+
+use jindou_replicas::{Blob, Consistency, Outcome, Refusal, RequestKey};
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
+
+/// A query's snapshot and its number.
+pub(crate) type ReadReply<S> = oneshot::Sender<Result<(u64, S), Refusal>>;
+
+/// Something that a client or an operator wants.
+pub(crate) enum Command<S> {
+    /// The permit is for the body's bytes and goes with the answer.
+    Update(
+        RequestKey,
+        Blob,
+        oneshot::Sender<Outcome>,
+        OwnedSemaphorePermit,
+    ),
+    Read(Consistency, ReadReply<S>),
+    Drain,
+    Save(oneshot::Sender<Option<u64>>),
+    Status(oneshot::Sender<Status>),
+}
+
+/// A driver's state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// The newest published group.
+    pub committed: u64,
+    /// True if a query without further demands would be answered at once.
+    pub ready: bool,
+}
+
+/// Requests to a driver. When the last one is dropped, the driver ends.
+pub struct Handle<S> {
+    commands: mpsc::Sender<Command<S>>,
+    bytes: Arc<Semaphore>,
+    most: usize,
+    stop: Arc<watch::Sender<bool>>,
+}
+
+impl<S> Clone for Handle<S> {
+    fn clone(&self) -> Self {
+        Self {
+            commands: self.commands.clone(),
+            bytes: self.bytes.clone(),
+            most: self.most,
+            stop: self.stop.clone(),
+        }
+    }
+}
+
+impl<S> std::fmt::Debug for Handle<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str("Handle")
+    }
+}
+
+/// Commands that wait.
+const WAITING: usize = 1024;
+
+/// Ends of what leads to a driver.
+pub(crate) struct Inbox<S> {
+    pub commands: mpsc::Receiver<Command<S>>,
+    pub stop: watch::Receiver<bool>,
+}
+
+impl<S> Handle<S> {
+    /// A handle by which clients' updates take this number of bytes at most.
+    pub(crate) fn new(bytes: usize) -> (Self, Inbox<S>) {
+        let (sender, commands) = mpsc::channel(WAITING);
+        let (stop, stopped) = watch::channel(false);
+        let most = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        let handle = Self {
+            commands: sender,
+            bytes: Arc::new(Semaphore::new(most)),
+            most,
+            stop: Arc::new(stop),
+        };
+        let stop = stopped;
+        (handle, Inbox { commands, stop })
+    }
+
+    /// Does an update. Waits while others' bodies fill the room. The caller may drop this: the update may be done all the
+    /// same, and its key asks again.
+    pub async fn update(&self, key: RequestKey, body: Blob) -> Outcome {
+        if body.len() > self.most {
+            return Outcome::Refused(
+                b"the request is larger than all that may wait"
+                    .as_slice()
+                    .into(),
+            );
+        }
+        let size = body.len().max(1) as u32;
+        let Ok(permit) = self.bytes.clone().acquire_many_owned(size).await else {
+            return Outcome::Unknown;
+        };
+        let (reply, answer) = oneshot::channel();
+        let command = Command::Update(key, body, reply, permit);
+        if self.commands.send(command).await.is_err() {
+            return Outcome::Unknown;
+        }
+        // A driver that ends drops what waits.
+        answer.await.unwrap_or(Outcome::Unknown)
+    }
+
+    /// A snapshot for a query, and its number.
+    ///
+    /// # Errors
+    /// If none is fresh enough, or the driver has ended.
+    pub async fn read(&self, consistency: Consistency) -> Result<(u64, S), Refusal> {
+        let (reply, answer) = oneshot::channel();
+        if (self.commands.send(Command::Read(consistency, reply)).await).is_err() {
+            return Err(Refusal::Stale);
+        }
+        answer.await.unwrap_or(Err(Refusal::Stale))
+    }
+
+    /// Tells the others that this server wants to stop, so that they write themselves.
+    pub async fn drain(&self) {
+        let _ = self.commands.send(Command::Drain).await;
+    }
+
+    /// Writes the published snapshot into the local folder. Gives its number; `None` if that failed or is under way.
+    pub async fn save(&self) -> Option<u64> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Save(reply)).await.ok()?;
+        answer.await.ok().flatten()
+    }
+
+    /// The driver's state; `None` once it has ended.
+    pub async fn status(&self) -> Option<Status> {
+        let (reply, answer) = oneshot::channel();
+        self.commands.send(Command::Status(reply)).await.ok()?;
+        answer.await.ok()
+    }
+
+    /// Ends the driver. Updates that wait have an unknown outcome.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+    }
+}

@@ -1,0 +1,28 @@
+//! The driver around [`jindou_replicas::Machine`]: what is between it, the bucket, the clock and the store.
+//!
+//! [`Bucket`] is an object store or a directory, with time limits and the distinctions that the machine needs.
+//! [`Driver`] is one task that owns the machine: it turns what ends into events and actions into requests. The store is
+//! behind [`Application`], other servers behind [`Peers`]. docs/internals/replicas.md has the rules.
+//!
+//! Start reading at `driver.rs`; then `turns.rs` (the order of what touches the store) and `bucket/mod.rs`.
+
+mod application;
+mod bucket;
+mod clock;
+mod driver;
+mod handle;
+mod peers;
+mod requests;
+mod start;
+mod turns;
+
+pub use application::{Application, Evaluated, Local, Report};
+pub use bucket::{
+    BaseFiles, BaseInBucket, Bucket, Failure, FileInBase, Identity, Incoming, Limits, Put,
+    ServerEntry, read_keys, write_keys,
+};
+pub use clock::now;
+pub use driver::{Driver, Stopped};
+pub use handle::{Handle, Status};
+pub use peers::{FromPeer, Hub, Member, Nobody, Peers};
+pub use start::{Options, start};

@@ -1,0 +1,154 @@
+//! Requests to the bucket that actions of the machine ask for.
+
+use crate::application::{Application, Report};
+use crate::bucket::{Failure, Put};
+use crate::driver::{Done, Driver};
+use crate::peers::Peers;
+use bytes::Bytes;
+use jindou_replicas::{Base, Blob, Event, Fetch, Fetched, write_span};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time after a download that failed.
+const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    pub(crate) fn put(&mut self, number: u64, attempt: u32, bytes: Blob) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            let name = jindou_replicas::Name::Group(number).text(epoch);
+            let put = bucket.create(&name, Bytes::from_owner(bytes)).await;
+            let event = Event::Put(number, attempt, put.result());
+            Some(match put {
+                Put::Failed(failure) => Done::Failed(event, "putting a group", failure),
+                _ => Done::Event(event),
+            })
+        });
+    }
+
+    pub(crate) fn list(&mut self, look: u64, after: u64) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            Some(match bucket.list(epoch, after).await {
+                Ok(listing) => Done::Event(Event::Listed(look, Some(listing))),
+                Err(failure) => Done::Failed(Event::Listed(look, None), "listing", failure),
+            })
+        });
+    }
+
+    pub(crate) fn fetch(&mut self, fetch: Fetch) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            Some(match bucket.fetch(epoch, fetch).await {
+                Ok(fetched) => Done::Event(Event::Fetched(fetch, fetched)),
+                Err(failure) => {
+                    let event = Event::Fetched(fetch, Fetched::Unknown);
+                    Done::Failed(event, "reading a group", failure)
+                }
+            })
+        });
+    }
+
+    pub(crate) fn span(&mut self, first: u64, last: u64) {
+        let Some(groups) = self.turns.span(first, last) else {
+            return;
+        };
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            let write = move || {
+                let groups: Result<Vec<Blob>, _> =
+                    groups.iter().map(|group| group.write(epoch)).collect();
+                groups.map(|groups| write_span(&groups))
+            };
+            let bytes = tokio::task::spawn_blocking(write).await.ok()?.ok()?;
+            let put = bucket.create_span(epoch, first, last, Bytes::from_owner(bytes));
+            match put.await {
+                Put::Failed(failure) => {
+                    Some(Done::Report(Report::Bucket("putting a span", failure)))
+                }
+                _ => None,
+            }
+        });
+    }
+
+    /// Uploads the local store, if it is of this number still.
+    pub(crate) fn upload(&mut self, base: Base) {
+        if std::mem::replace(&mut self.uploading, true) {
+            return;
+        }
+        let (bucket, epoch, start) = (self.bucket.clone(), self.epoch, self.me.start);
+        let store = self.store.clone();
+        self.spawn(async move {
+            let number = base.number;
+            let disk = |e: String| Some(Done::UploadFailed(Report::Disk(e)));
+            let files = tokio::task::spawn_blocking(move || store.files(number)).await;
+            let files = match files {
+                Ok(Ok(Some(files))) => files,
+                Ok(Ok(None)) => return disk(format!("the local store is not that of {number}")),
+                Ok(Err(e)) => return disk(e.to_string()),
+                Err(e) => return disk(e.to_string()),
+            };
+            Some(match bucket.upload(epoch, start, &base, files).await {
+                Ok(()) => Done::Uploaded(number),
+                Err(failure) => Done::UploadFailed(Report::Bucket("uploading a base", failure)),
+            })
+        });
+    }
+
+    /// Replaces the local store by the newest base, unless that is older.
+    pub(crate) fn download(&mut self) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
+        self.spawn(async move {
+            let received = async {
+                let newest = bucket.newest_base(epoch).await?;
+                let newest = newest.filter(|document| document.number >= committed);
+                let document = newest.ok_or(Failure::Missing)?;
+                let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
+                    Ok(Ok(into)) => into,
+                    Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
+                    Err(e) => return Err(Failure::Refused(e.to_string())),
+                };
+                bucket.download(&document, into).await
+            };
+            match received.await {
+                Ok((base, snapshot)) => Some(Done::Downloaded(base, snapshot)),
+                Err(failure) => {
+                    // The machine asks again at once.
+                    tokio::time::sleep(DOWNLOAD_AGAIN).await;
+                    let event = Event::Downloaded(None);
+                    Some(Done::Failed(event, "downloading a base", failure))
+                }
+            }
+        });
+    }
+
+    /// Deletes groups and spans up to this number, then old bases.
+    pub(crate) fn trim(&mut self, number: u64) {
+        if std::mem::replace(&mut self.trimming, true) {
+            // A later one goes further.
+            return;
+        }
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            let mut result = bucket.trim(epoch, number).await;
+            if result.is_ok() {
+                result = bucket.delete_old_bases(epoch).await;
+            }
+            Some(Done::Trimmed(result))
+        });
+    }
+
+    pub(crate) fn list_servers(&mut self) {
+        let (bucket, me) = (self.bucket.clone(), self.me.clone());
+        self.spawn(async move {
+            // Written over it would not be seen.
+            if let Some(there) = bucket.server(&me.name).await
+                && there.start != me.start
+            {
+                return Some(Done::Servers(Ok(vec![there])));
+            }
+            Some(Done::Servers(bucket.servers(&me).await))
+        });
+    }
+}

@@ -1,0 +1,226 @@
+//! The order of what touches the store. An evaluation may last and holds nothing up: groups are published meanwhile, and
+//! it is dropped when the head falls. A group is laid before anything after it happens.
+
+use crate::application::{Application, Evaluated};
+use crate::driver::{Done, Driver, Stopped};
+use crate::peers::Peers;
+use jindou_model::CancelToken;
+use jindou_replicas::{Base, Blob, Evaluation, Event, Group, RequestKey};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Something to do with the store, in order.
+pub(crate) enum Turn<S> {
+    Evaluate(u64, RequestKey, Blob),
+    /// The records evaluated longest ago, as many as the group has, become it.
+    Take(Arc<Group>),
+    Lay(Arc<Group>),
+    Publish(u64),
+    Fall,
+    Serve(u64),
+    /// A store that was downloaded.
+    Install(Base, S),
+}
+
+/// Snapshots, and what waits for its turn.
+pub(crate) struct Turns<S> {
+    pub published: (u64, S),
+    head: S,
+    /// Evaluated and not in a group yet: the head after each.
+    layers: VecDeque<S>,
+    /// The head after each group that is not published yet.
+    groups: BTreeMap<u64, S>,
+    evaluating: Option<(u64, CancelToken)>,
+    waiting: VecDeque<Turn<S>>,
+    /// True while a group is being laid.
+    laying: bool,
+    /// The newest groups on the head, for spans.
+    recent: VecDeque<Arc<Group>>,
+    recent_bytes: usize,
+}
+
+impl<S: Clone> Turns<S> {
+    pub fn new(number: u64, snapshot: S) -> Self {
+        Self {
+            head: snapshot.clone(),
+            published: (number, snapshot),
+            layers: VecDeque::new(),
+            groups: BTreeMap::new(),
+            evaluating: None,
+            waiting: VecDeque::new(),
+            laying: false,
+            recent: VecDeque::new(),
+            recent_bytes: 0,
+        }
+    }
+
+    fn fall(&mut self) {
+        self.head = self.published.1.clone();
+        self.layers.clear();
+        self.groups.clear();
+        self.cancel();
+    }
+
+    pub fn cancel(&mut self) {
+        if let Some((_, cancel)) = self.evaluating.take() {
+            cancel.cancel();
+        }
+    }
+
+    /// The groups of a span, if all of them were laid here and are at hand: what the bucket has by now need not be the
+    /// first objects of these names.
+    pub fn span(&self, first: u64, last: u64) -> Option<Vec<Arc<Group>>> {
+        let groups: Vec<_> = (self.recent.iter())
+            .filter(|group| (first..=last).contains(&group.number))
+            .cloned()
+            .collect();
+        let numbers = groups.iter().map(|group| group.number);
+        numbers.eq(first..=last).then_some(groups)
+    }
+
+    /// Remembers a group for spans. `most` bytes and groups are enough for one.
+    fn remember(&mut self, group: Arc<Group>, most: (usize, u64)) {
+        // Of a group that fell, the later one of the same number is the one that may be in the log.
+        while self.recent.back().is_some_and(|g| g.number >= group.number) {
+            self.recent_bytes -= self.recent.pop_back().map_or(0, |g| size(&g));
+        }
+        self.recent_bytes += size(&group);
+        self.recent.push_back(group);
+        while self.recent_bytes > most.0 || self.recent.len() as u64 > most.1 {
+            self.recent_bytes -= self.recent.pop_front().map_or(0, |g| size(&g));
+        }
+    }
+}
+
+fn size(group: &Group) -> usize {
+    let records = group.records.iter();
+    records.map(|r| 64 + r.report.len() + r.bytes.len()).sum()
+}
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    /// Adds a turn and does all that can be done.
+    pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
+        self.turns.waiting.push_back(turn);
+        self.take_turns()
+    }
+
+    fn take_turns(&mut self) -> Result<(), Stopped> {
+        while !self.turns.laying
+            && let Some(turn) = self.turns.waiting.pop_front()
+        {
+            self.take_turn(turn)?;
+        }
+        Ok(())
+    }
+
+    fn take_turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
+        let turns = &mut self.turns;
+        match turn {
+            Turn::Evaluate(ticket, key, body) => {
+                let cancel = CancelToken::new();
+                turns.cancel();
+                turns.evaluating = Some((ticket, cancel.clone()));
+                let (head, store) = (turns.head.clone(), self.store.clone());
+                let before = self.evaluations.clone();
+                self.spawn(async move {
+                    // A cancelled one ends first.
+                    let _permit = before.acquire_owned().await.ok()?;
+                    if cancel.is_cancelled() {
+                        return None;
+                    }
+                    let work = move || store.evaluate(&head, key, &body, &cancel);
+                    let evaluated = match tokio::task::spawn_blocking(work).await {
+                        Ok(evaluated) => evaluated,
+                        Err(_) => Evaluated::Refused(FAILED.as_bytes().into()),
+                    };
+                    Some(Done::Evaluated(ticket, evaluated))
+                });
+            }
+            Turn::Take(group) => {
+                let count = group.records.len();
+                if turns.layers.len() < count {
+                    return Err(Stopped::impossible(
+                        "a group of updates that were not evaluated",
+                    ));
+                }
+                if let Some(snapshot) = turns.layers.drain(..count).next_back() {
+                    turns.groups.insert(group.number, snapshot);
+                }
+                turns.remember(group, self.span_room);
+            }
+            Turn::Lay(group) => {
+                turns.laying = true;
+                turns.remember(group.clone(), self.span_room);
+                let (head, store) = (turns.head.clone(), self.store.clone());
+                self.spawn(async move {
+                    let number = group.number;
+                    let work = move || store.lay(&head, &group);
+                    let laid = match tokio::task::spawn_blocking(work).await {
+                        Ok(laid) => laid,
+                        Err(e) => Err(std::io::Error::other(e)),
+                    };
+                    Some(Done::Laid(number, laid))
+                });
+            }
+            Turn::Publish(number) => {
+                if let Some(snapshot) = turns.groups.remove(&number) {
+                    turns.groups = turns.groups.split_off(&number);
+                    turns.published = (number, snapshot);
+                    self.store.publish(number, &turns.published.1);
+                } else if turns.published.0 != number {
+                    return Err(Stopped::impossible("a group to publish that was not laid"));
+                }
+            }
+            Turn::Fall => turns.fall(),
+            Turn::Serve(read) => {
+                if let Some(reply) = self.reads.remove(&read) {
+                    let _ = reply.send(Ok(turns.published.clone()));
+                }
+            }
+            Turn::Install(base, snapshot) => {
+                turns.published = (base.number, snapshot);
+                turns.fall();
+                self.store.publish(base.number, &turns.published.1);
+                self.happened.push_back(Event::Downloaded(Some(base)));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn laid(
+        &mut self,
+        number: u64,
+        laid: std::io::Result<A::Snapshot>,
+    ) -> Result<(), Stopped> {
+        let snapshot = laid.map_err(|e| Stopped::Store(format!("group {number}: {e}")))?;
+        self.turns.head = snapshot.clone();
+        self.turns.groups.insert(number, snapshot);
+        self.turns.laying = false;
+        self.take_turns()
+    }
+
+    /// The machine's event for an evaluation that is over, unless the head fell meanwhile.
+    pub(crate) fn evaluated(
+        &mut self,
+        ticket: u64,
+        evaluated: Evaluated<A::Snapshot>,
+    ) -> Option<Event> {
+        self.turns.evaluating.take_if(|(of, _)| *of == ticket)?;
+        let evaluation = match evaluated {
+            Evaluated::Record {
+                snapshot,
+                bytes,
+                report,
+            } => {
+                self.turns.head = snapshot.clone();
+                self.turns.layers.push_back(snapshot);
+                Evaluation::Record { bytes, report }
+            }
+            Evaluated::Refused(report) => Evaluation::Refused(report),
+        };
+        Some(Event::Evaluated(ticket, evaluation))
+    }
+}
+
+/// Report of an update whose evaluation panicked.
+const FAILED: &str = "the evaluation failed";

@@ -1,0 +1,332 @@
+//! The bucket by itself.
+
+use crate::faulty::Faulty;
+use crate::world::limits;
+use bytes::Bytes;
+use jindou_replicas::{Base, Fetch, Fetched, KnownKey, Listing, Name, RequestKey};
+use jindou_replicas_driver::{BaseFiles, Bucket, Failure, Incoming, Put, ServerEntry};
+use object_store::memory::InMemory;
+use std::io;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+const EPOCH: u64 = 7;
+
+fn buckets() -> (tempfile::TempDir, [Bucket; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = Bucket::new(Arc::new(InMemory::new()), "a/b", limits());
+    let directory = Bucket::directory(&folder.path().join("new"), limits()).unwrap();
+    (folder, [memory, directory])
+}
+
+async fn put(bucket: &Bucket, name: Name) {
+    let put = bucket
+        .create(&name.text(EPOCH), Bytes::from_static(b"x"))
+        .await;
+    assert_eq!(put, Put::Created);
+}
+
+fn texts(names: &[Name]) -> Vec<String> {
+    let mut texts: Vec<_> = names.iter().map(|name| name.text(EPOCH)).collect();
+    texts.sort();
+    texts
+}
+
+async fn list(bucket: &Bucket, after: u64) -> Listing {
+    let mut listing = bucket.list(EPOCH, after).await.unwrap();
+    listing.log.sort();
+    listing
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects() {
+    let (_folder, buckets) = buckets();
+    for bucket in buckets {
+        bucket.probe().await.unwrap();
+        assert_eq!(list(&bucket, 0).await, Listing::default());
+        for name in (1..=5)
+            .map(Name::Group)
+            .chain([Name::Span(1, 4), Name::Base(3)])
+        {
+            put(&bucket, name).await;
+            let again = bucket
+                .create(&name.text(EPOCH), Bytes::from_static(b"y"))
+                .await;
+            assert_eq!(again, Put::Exists);
+        }
+        // Strangers' names, and another epoch's.
+        bucket.replace("log/other", Bytes::new()).await.unwrap();
+        bucket
+            .replace(&Name::Group(9).text(8), Bytes::new())
+            .await
+            .unwrap();
+        let listing = list(&bucket, 2).await;
+        assert_eq!(
+            listing.log,
+            texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
+        );
+        assert_eq!(listing.bases, texts(&[Name::Base(3)]));
+        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+        assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
+        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+        assert!(matches!(span, Fetched::Bytes(_)));
+        bucket.trim(EPOCH, 4).await.unwrap();
+        assert_eq!(list(&bucket, 0).await.log, texts(&[Name::Group(5)]));
+        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+        assert!(matches!(group, Fetched::Missing));
+        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+        assert!(matches!(span, Fetched::Missing));
+        bucket.trim(EPOCH, 4).await.unwrap();
+        let me = ServerEntry {
+            name: "one".into(),
+            start: 5,
+            addresses: vec!["one:7000".into()],
+            certificate: None,
+        };
+        let other = ServerEntry {
+            name: "two".into(),
+            ..me.clone()
+        };
+        assert_eq!(
+            bucket.servers(&me).await.unwrap(),
+            std::slice::from_ref(&me)
+        );
+        assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
+        assert_eq!(bucket.server("one").await, Some(me));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn far_behind_spans_are_listed_instead_of_groups() {
+    let bucket = Bucket::new(Arc::new(InMemory::new()), "", limits());
+    for number in 1..=2500 {
+        put(&bucket, Name::Group(number)).await;
+    }
+    // The first two join; the third is beyond a gap.
+    for (first, last) in [(1, 1000), (990, 1990), (2100, 2200)] {
+        put(&bucket, Name::Span(first, last)).await;
+    }
+    let listing = list(&bucket, 10).await;
+    let spans = [
+        Name::Span(1, 1000),
+        Name::Span(990, 1990),
+        Name::Span(2100, 2200),
+    ];
+    let names: Vec<_> = (1991..=2500).map(Name::Group).chain(spans).collect();
+    assert_eq!(listing.log, texts(&names));
+    let listing = list(&bucket, 1600).await;
+    let names: Vec<_> = (1601..=2500).map(Name::Group).collect();
+    assert_eq!(listing.log, texts(&names));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outcomes_that_are_not_known() {
+    let faulty = Faulty::new(Arc::new(InMemory::new()), 1);
+    faulty.bad.store(500, Ordering::SeqCst);
+    let bucket = Bucket::new(faulty.clone(), "", limits());
+    let mut unknown = 0;
+    for number in 0..60_u8 {
+        let name = Name::Group(number.into()).text(EPOCH);
+        loop {
+            let created_before = faulty.first.lock().unwrap().contains_key(&name);
+            match bucket.create(&name, Bytes::from(vec![number])).await {
+                Put::Created => assert!(!created_before),
+                Put::Exists => {}
+                Put::Failed(Failure::Unknown(_)) => {
+                    unknown += 1;
+                    continue;
+                }
+                Put::Failed(failure) => panic!("{failure}"),
+            }
+            // What is said to be there is there.
+            assert!(faulty.first.lock().unwrap().contains_key(&name));
+            break;
+        }
+    }
+    assert!(unknown > 10, "{unknown}");
+    // Of 16 puts some are lost and repeated; one wins all the same.
+    for _ in 0..3 {
+        if let Err(why) = bucket.probe().await {
+            assert!(why.starts_with("the bucket cannot be"), "{why}");
+        }
+    }
+}
+
+/// Requests that hang have an outcome in time, and do not pile up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_hang() {
+    let throttled = object_store::throttle::ThrottledStore::new(
+        InMemory::new(),
+        object_store::throttle::ThrottleConfig {
+            wait_put_per_call: Duration::from_secs(3),
+            wait_get_per_call: Duration::from_secs(3600),
+            wait_list_per_call: Duration::from_secs(3600),
+            ..Default::default()
+        },
+    );
+    let mut short = limits();
+    short.request = Duration::from_millis(100);
+    let bucket = Bucket::new(Arc::new(throttled), "", short);
+    let began = Instant::now();
+    for _ in 0..12 {
+        let put = bucket.create("log/x", Bytes::from_static(b"x")).await;
+        assert!(matches!(put, Put::Failed(Failure::Unknown(_))), "{put:?}");
+    }
+    for _ in 0..6 {
+        assert!(matches!(
+            bucket.list(EPOCH, 0).await,
+            Err(Failure::Unknown(_))
+        ));
+        assert!(matches!(
+            bucket.get("log/x").await,
+            Err(Failure::Unknown(_))
+        ));
+    }
+    assert!(
+        began.elapsed() < Duration::from_millis(2900),
+        "{:?}",
+        began.elapsed()
+    );
+    let put = bucket.create("log/x", Bytes::from_static(b"x")).await;
+    let Put::Failed(Failure::Unknown(why)) = put else {
+        panic!("{put:?}");
+    };
+    assert_eq!(why, "too many requests to the bucket wait for answers");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_creates_a_name_twice_is_refused() {
+    let faulty = Faulty::new(Arc::new(InMemory::new()), 1);
+    faulty.careless.store(true, Ordering::SeqCst);
+    let bucket = Bucket::new(faulty, "", limits());
+    let why = bucket.probe().await.unwrap_err();
+    assert!(why.contains("create the same name"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_cannot_be_written_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    let bucket = Bucket::directory(&path, limits()).unwrap();
+    bucket.probe().await.unwrap();
+    // A file in its place stops the superuser as well, whom modes do not.
+    std::fs::remove_dir_all(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
+    let why = bucket.probe().await.unwrap_err();
+    assert!(why.starts_with("the bucket cannot be written: "), "{why}");
+    let put = bucket.create("log/x", Bytes::new()).await;
+    assert!(matches!(put, Put::Failed(_)), "{put:?}");
+}
+
+struct Files(Vec<(String, Vec<u8>)>);
+
+impl BaseFiles for Files {
+    fn files(&self) -> Vec<(String, u64)> {
+        let files = self.0.iter();
+        files
+            .map(|(name, bytes)| (name.clone(), bytes.len() as u64))
+            .collect()
+    }
+
+    fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        let (_, content) = self.0.iter().find(|(name, _)| name == file).unwrap();
+        bytes.copy_from_slice(&content[at as usize..][..bytes.len()]);
+        Ok(())
+    }
+}
+
+/// Files in the order in which they came.
+type Came = Vec<(String, Vec<u8>)>;
+
+#[derive(Default)]
+struct Taken(Arc<Mutex<Came>>);
+
+impl Incoming<usize> for Taken {
+    fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut files = self.0.lock().unwrap();
+        match files.last_mut() {
+            Some((name, content)) if name == file => content.extend_from_slice(bytes),
+            _ => files.push((file.to_owned(), bytes.to_vec())),
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _: &Base) -> io::Result<usize> {
+        Ok(self.0.lock().unwrap().len())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bases() {
+    let faulty = Faulty::new(Arc::new(InMemory::new()), 9);
+    let bucket = Bucket::new(faulty.clone(), "", limits());
+    assert_eq!(bucket.newest_base(EPOCH).await, Ok(None));
+    let large: Vec<u8> = (0..20_000_000_u32)
+        .map(|i| (i.wrapping_mul(i) >> 7) as u8)
+        .collect();
+    let files = vec![
+        ("large".to_owned(), large),
+        ("none".to_owned(), Vec::new()),
+        ("a folder/small".to_owned(), b"small".to_vec()),
+    ];
+    let base = |number| Base {
+        number,
+        keys: vec![KnownKey {
+            key: RequestKey(5),
+            number: 2,
+            report: b"done".as_slice().into(),
+        }],
+    };
+    faulty.bad.store(100, Ordering::SeqCst);
+    let source: Arc<dyn BaseFiles> = Arc::new(Files(files.clone()));
+    bucket
+        .upload(EPOCH, 1, &base(3), source.clone())
+        .await
+        .unwrap();
+    faulty.bad.store(0, Ordering::SeqCst);
+    let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
+    let taken = Taken::default();
+    let came = taken.0.clone();
+    let (there, count) = bucket.download(&document, Box::new(taken)).await.unwrap();
+    assert_eq!((there, count), (base(3), 3));
+    assert_eq!(*came.lock().unwrap(), files);
+    // Another process' upload of the same number changes nothing.
+    let small: Arc<dyn BaseFiles> = Arc::new(Files(files[1..].to_vec()));
+    bucket
+        .upload(EPOCH, 2, &base(3), small.clone())
+        .await
+        .unwrap();
+    assert_eq!(bucket.newest_base(EPOCH).await, Ok(Some(document.clone())));
+    // All but the newest two go, with everything of earlier numbers.
+    for number in [6, 9] {
+        bucket
+            .upload(EPOCH, 2, &base(number), small.clone())
+            .await
+            .unwrap();
+    }
+    bucket.delete_old_bases(EPOCH).await.unwrap();
+    assert_eq!(bucket.bases(EPOCH).await, Ok(vec![6, 9]));
+    let gone = bucket.download(&document, Box::new(Taken::default())).await;
+    assert_eq!(gone.unwrap_err(), Failure::Missing);
+    let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
+    bucket
+        .download(&document, Box::new(Taken::default()))
+        .await
+        .unwrap();
+    // Damage is found, in a document and in a part.
+    let part = format!("parts/{EPOCH:016x}-{:016x}-{:016x}/000002-00000000", 9, 2);
+    assert_eq!(bucket.get(&part).await.unwrap(), "small");
+    bucket.replace(&part, "smell".into()).await.unwrap();
+    let damaged = bucket.download(&document, Box::new(Taken::default())).await;
+    assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+    let name = Name::Base(9).text(EPOCH);
+    let text = bucket.get(&name).await.unwrap();
+    let text = String::from_utf8(text.to_vec()).unwrap();
+    bucket
+        .replace(&name, text.replace("none", "nine").into())
+        .await
+        .unwrap();
+    let damaged = bucket.newest_base(EPOCH).await;
+    assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+}

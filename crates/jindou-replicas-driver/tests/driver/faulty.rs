@@ -1,0 +1,231 @@
+//! An object store that loses answers, is late, fails and says 409, by a seed; and remembers what was created first.
+
+use async_trait::async_trait;
+use futures_util::stream::BoxStream;
+use futures_util::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta,
+    ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+#[derive(Debug)]
+pub struct Faulty {
+    inner: Arc<dyn ObjectStore>,
+    seed: AtomicU64,
+    /// Requests of 1000 that go wrong.
+    pub bad: AtomicU64,
+    /// Every request fails.
+    pub away: AtomicBool,
+    /// A name is created as often as it is asked for.
+    pub careless: AtomicBool,
+    /// Puts fail, by this kind of error.
+    pub unwritable: Mutex<Option<io::ErrorKind>>,
+    pub began: Instant,
+    /// The first object of each name, and when its creation was asked for.
+    pub first: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
+    pub requests: AtomicU64,
+}
+
+fn error(kind: io::ErrorKind) -> Error {
+    Error::Generic {
+        store: "faulty",
+        source: Box::new(io::Error::from(kind)),
+    }
+}
+
+enum Fate {
+    Well,
+    /// Not done, and an error.
+    Lost,
+    /// Done, and an error.
+    AnswerLost,
+    /// Done late.
+    Late(Duration),
+    /// Not done, and 409.
+    Conflict,
+    /// Done, and "exists", as after a client's own repetition.
+    Repeated,
+}
+
+impl Faulty {
+    pub fn new(inner: Arc<dyn ObjectStore>, seed: u64) -> Arc<Self> {
+        Arc::new(Self {
+            inner,
+            seed: AtomicU64::new(seed),
+            bad: AtomicU64::new(0),
+            away: AtomicBool::new(false),
+            careless: AtomicBool::new(false),
+            unwritable: Mutex::new(None),
+            began: Instant::now(),
+            first: Mutex::default(),
+            requests: AtomicU64::new(0),
+        })
+    }
+
+    pub fn time(&self) -> u64 {
+        self.began.elapsed().as_micros() as u64
+    }
+
+    fn random(&self) -> u64 {
+        let step = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.seed.fetch_add(step, Ordering::SeqCst);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn fate(&self) -> Result<Fate> {
+        self.requests.fetch_add(1, Ordering::SeqCst);
+        if self.away.load(Ordering::SeqCst) {
+            return Err(error(io::ErrorKind::NotConnected));
+        }
+        if self.random() % 1000 >= self.bad.load(Ordering::SeqCst) {
+            return Ok(Fate::Well);
+        }
+        Ok(match self.random() % 6 {
+            0 => Fate::Lost,
+            1 | 2 => Fate::AnswerLost,
+            3 => Fate::Late(Duration::from_millis(self.random() % 1500)),
+            4 => Fate::Conflict,
+            _ => Fate::Repeated,
+        })
+    }
+
+    /// Reads have no effects, so these faults are left.
+    async fn read_fate(&self) -> Result<()> {
+        match self.fate()? {
+            Fate::Well | Fate::Repeated => Ok(()),
+            Fate::Late(time) => {
+                tokio::time::sleep(time).await;
+                Ok(())
+            }
+            _ => Err(error(io::ErrorKind::ConnectionReset)),
+        }
+    }
+}
+
+impl std::fmt::Display for Faulty {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        write!(f, "Faulty({})", self.inner)
+    }
+}
+
+fn exists(path: &Path) -> Error {
+    Error::AlreadyExists {
+        path: path.to_string(),
+        source: "409".into(),
+    }
+}
+
+#[async_trait]
+impl ObjectStore for Faulty {
+    async fn put_opts(
+        &self,
+        path: &Path,
+        payload: PutPayload,
+        mut options: PutOptions,
+    ) -> Result<PutResult> {
+        let fate = self.fate()?;
+        if let Some(kind) = *self.unwritable.lock().unwrap() {
+            return Err(error(kind));
+        }
+        match fate {
+            Fate::Lost => return Err(error(io::ErrorKind::ConnectionReset)),
+            Fate::Conflict => return Err(exists(path)),
+            Fate::Late(time) => tokio::time::sleep(time).await,
+            _ => {}
+        }
+        let time = self.time();
+        let bytes: Vec<u8> = payload.iter().flat_map(|part| part.to_vec()).collect();
+        if self.careless.load(Ordering::SeqCst) {
+            options = PutOptions::default();
+        }
+        let result = self.inner.put_opts(path, payload, options).await?;
+        let mut first = self.first.lock().unwrap();
+        first.entry(path.to_string()).or_insert((bytes, time));
+        match fate {
+            Fate::AnswerLost => Err(error(io::ErrorKind::ConnectionReset)),
+            Fate::Repeated => Err(exists(path)),
+            _ => Ok(result),
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        path: &Path,
+        options: PutMultipartOptions,
+    ) -> Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(path, options).await
+    }
+
+    async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        self.read_fate().await?;
+        self.inner.get_opts(path, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        paths: BoxStream<'static, Result<Path>>,
+    ) -> BoxStream<'static, Result<Path>> {
+        match self.fate() {
+            Ok(Fate::Well) => self.inner.delete_stream(paths),
+            // Ends in the middle.
+            _ => {
+                let some = self.random() as usize % 4;
+                let lost = futures_util::stream::iter([Err(error(io::ErrorKind::ConnectionReset))]);
+                self.inner
+                    .delete_stream(paths.take(some).boxed())
+                    .chain(lost)
+                    .boxed()
+            }
+        }
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.listed(self.inner.list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.listed(self.inner.list_with_offset(prefix, offset))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> Result<ListResult> {
+        self.read_fate().await?;
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+impl Faulty {
+    fn listed(
+        &self,
+        listed: BoxStream<'static, Result<ObjectMeta>>,
+    ) -> BoxStream<'static, Result<ObjectMeta>> {
+        let late = match self.fate() {
+            Ok(Fate::Well | Fate::Repeated) => return listed,
+            Ok(Fate::Late(time)) => Some(time),
+            _ => None,
+        };
+        let begin = async move {
+            match late {
+                Some(time) => tokio::time::sleep(time).await,
+                None => return Err(error(io::ErrorKind::ConnectionReset)),
+            }
+            Ok(listed)
+        };
+        futures_util::stream::once(begin).try_flatten().boxed()
+    }
+}

@@ -1,0 +1,341 @@
+//! Servers over one bucket.
+
+use crate::faulty::Faulty;
+use crate::store::Tiny;
+use crate::world::{World, limits};
+use jindou_replicas::simulate::EPOCH;
+use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
+use jindou_replicas_driver::{Bucket, Nobody, Options, Report, Stopped, start};
+use object_store::local::LocalFileSystem;
+use object_store::memory::InMemory;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+fn settings() -> Settings {
+    Settings {
+        span_groups: 8,
+        ..Settings::default()
+    }
+}
+
+async fn seconds(seconds: f64) {
+    tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+}
+
+fn directory() -> (tempfile::TempDir, Arc<LocalFileSystem>) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let store = store.with_fsync(true).with_automatic_cleanup(true);
+    (folder, Arc::new(store))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_a_directory() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 1, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, index == 2).await);
+    }
+    let clients = world.clients(8, 3);
+    seconds(6.0).await;
+    let sums = world.finish(clients, &servers).await;
+    assert!(
+        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
+        "{sums:?}"
+    );
+    let spans = std::fs::read_dir(folder.path().join("span"))
+        .unwrap()
+        .count();
+    assert!(spans > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_only_know_the_bucket() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 2, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, true).await);
+    }
+    let clients = world.clients(6, 3);
+    seconds(7.0).await;
+    let sums = world.finish(clients, &servers).await;
+    assert!(sums.acknowledged > 20 && sums.answered > 100, "{sums:?}");
+}
+
+/// One request of eight goes wrong, and servers die in the middle.
+async fn bad_weather(seed: u64, connected: bool, over_folder: bool) {
+    let (folder, local) = directory();
+    let world = match over_folder {
+        true => World::new(local, Some(folder.path()), connected, seed, settings()),
+        false => World::new(Arc::new(InMemory::new()), None, connected, seed, settings()),
+    };
+    world.faulty.bad.store(125, Ordering::SeqCst);
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, (seed >> index) & 1 == 0).await);
+    }
+    let clients = world.clients(6, 3);
+    for round in 0..4 {
+        seconds(0.5).await;
+        let victim = (seed as usize + round) % 3;
+        if let Some((running, _)) = &servers[victim].running
+            && round % 2 == 1
+        {
+            running.handle.save().await;
+        }
+        world.kill(&mut servers[victim]).await;
+        seconds(0.3).await;
+        world.start(&mut servers[victim]).await;
+    }
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{seed}, {connected}, {over_folder}: {sums:?}");
+    assert!(sums.acknowledged > 5 && sums.answered > 5, "{sums:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_over_a_directory() {
+    bad_weather(11, true, true).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_in_memory() {
+    bad_weather(14, true, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_without_connections() {
+    bad_weather(17, false, false).await;
+}
+
+/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn bad_weather_in_many_seeds() {
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("JINDOU_SEED", 100);
+    for seed in first..first + number("JINDOU_RUNS", 12) {
+        bad_weather(seed, seed % 3 != 0, seed % 2 == 0).await;
+    }
+}
+
+/// Bases are uploaded, the log is trimmed, and a server with an empty folder starts from what is left.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_folder_is_filled() {
+    let settings = Settings {
+        keep: Duration::from_secs(4),
+        ..settings()
+    };
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 3, settings);
+    let mut servers = vec![
+        world.new_server(0, false).await,
+        world.new_server(1, false).await,
+    ];
+    let clients = world.clients(4, 2);
+    for _ in 0..4 {
+        seconds(1.6).await;
+        for server in &servers {
+            let (running, _) = server.running.as_ref().unwrap();
+            running.handle.save().await.unwrap();
+        }
+    }
+    let first = Name::Group(1).text(EPOCH);
+    let mut tries = 0;
+    while world.bucket.get(&first).await.is_ok() {
+        tries += 1;
+        assert!(tries < 100, "nothing was trimmed");
+        seconds(0.1).await;
+    }
+    let bases = world.bucket.bases(EPOCH).await.unwrap();
+    assert!(bases.len() >= 2 && bases[0] > 0, "{bases:?}");
+    servers.push(world.new_server(2, true).await);
+    world.finish(clients, &servers).await;
+    let base = servers[2].folder.0.lock().unwrap().clone().unwrap().0;
+    assert!(base.number >= bases[0] && !base.keys.is_empty());
+    let parts = std::fs::read_dir(folder.path().join("parts"))
+        .unwrap()
+        .count();
+    let bases = world.bucket.bases(EPOCH).await.unwrap().len();
+    assert!(parts <= bases + 1, "{parts} uploads, {bases} bases");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_goes_away_and_comes_back() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 4, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    let clients = world.clients(2, 2);
+    seconds(0.5).await;
+    world.faulty.away.store(true, Ordering::SeqCst);
+    seconds(0.2).await;
+    let groups = world.groups();
+    let (running, _) = servers[0].running.as_ref().unwrap();
+    let key = RequestKey(u128::MAX);
+    let asked = tokio::spawn({
+        let handle = running.handle.clone();
+        async move { handle.update(key, b"\0".as_slice().into()).await }
+    });
+    // Reads go on meanwhile, since what is known is young enough.
+    assert_eq!(world.query(0, Consistency::Any).await, Some(true));
+    assert_eq!(world.query(0, Consistency::Default).await, Some(true));
+    assert_eq!(asked.await.unwrap(), Outcome::Unknown);
+    assert_eq!(world.groups(), groups);
+    // By now it is too old.
+    assert_eq!(world.query(1, Consistency::Default).await, Some(false));
+    assert_eq!(world.query(1, Consistency::Any).await, Some(true));
+    assert!(!running.handle.status().await.unwrap().ready);
+    let failed = |r: &Report| matches!(r, Report::Bucket("putting a group" | "listing", _));
+    assert!(running.store.reports.lock().unwrap().iter().any(failed));
+    world.faulty.away.store(false, Ordering::SeqCst);
+    world.disturb_bucket();
+    // The same key asks again, and is there once.
+    let mut outcome = Outcome::Unknown;
+    for _ in 0..3 {
+        if outcome == Outcome::Unknown {
+            outcome = running.handle.update(key, b"\0".as_slice().into()).await;
+        }
+    }
+    assert!(matches!(outcome, Outcome::Done(..)), "{outcome:?}");
+    world.finish(clients, &servers).await;
+}
+
+/// A full disk and a folder that may not be written: nothing is acknowledged or lost, and both are told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bucket_that_cannot_be_written() {
+    let (folder, store) = directory();
+    let world = World::new(store, Some(folder.path()), true, 5, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    let clients = world.clients(2, 2);
+    for kind in [ErrorKind::StorageFull, ErrorKind::PermissionDenied] {
+        seconds(0.5).await;
+        *world.faulty.unwritable.lock().unwrap() = Some(kind);
+        seconds(0.3).await;
+        let groups = world.groups();
+        seconds(1.0).await;
+        assert_eq!(world.groups(), groups);
+        // Reads ask the bucket, which can be read.
+        assert_eq!(world.query(0, Consistency::Strict).await, Some(true));
+        let refused = world.bucket.probe().await.unwrap_err();
+        assert!(
+            refused.starts_with("the bucket cannot be written: "),
+            "{refused}"
+        );
+        *world.faulty.unwritable.lock().unwrap() = None;
+    }
+    world.finish(clients, &servers).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_evaluation_holds_nothing_up() {
+    let world = World::new(Arc::new(InMemory::new()), None, true, 6, settings());
+    let servers = vec![
+        world.new_server(0, true).await,
+        world.new_server(1, true).await,
+    ];
+    for _ in 0..3 {
+        world.update().await;
+    }
+    let (running, _) = servers[0].running.as_ref().unwrap();
+    let (other, _) = servers[1].running.as_ref().unwrap();
+    for store in [&running.store, &other.store] {
+        *store.slow.lock().unwrap() = Duration::from_secs(4);
+    }
+    let long = tokio::spawn({
+        let world = world.clone();
+        async move { world.update().await }
+    });
+    seconds(0.5).await;
+    // Beats, reads and listings go on: the others do not take over.
+    for _ in 0..12 {
+        for index in 0..2 {
+            assert_eq!(world.query(index, Consistency::Strict).await, Some(true));
+        }
+        seconds(0.2).await;
+    }
+    for store in [&running.store, &other.store] {
+        *store.slow.lock().unwrap() = Duration::ZERO;
+    }
+    long.await.unwrap();
+    world.finish(tokio::task::JoinSet::new(), &servers).await;
+}
+
+#[tokio::test]
+async fn starts_that_are_refused() {
+    let store = Arc::new(InMemory::new());
+    let bucket = Bucket::new(store.clone(), "", limits());
+    let try_start = async |tiny: Tiny, name: &str| {
+        let (peers, incoming) = Nobody::connect();
+        let started = start(tiny, bucket.clone(), peers, incoming, Options::new(name)).await;
+        started.map(|_| ()).unwrap_err()
+    };
+    let why = try_start(Tiny::default(), "a/b").await;
+    assert!(why.contains("is not a name of a server"), "{why}");
+    bucket.begin(EPOCH + 1, false).await.unwrap();
+    let tiny = Tiny::default();
+    *tiny.folder.0.lock().unwrap() = Some(Default::default());
+    let why = try_start(tiny.clone(), "a").await;
+    assert!(why.contains("another store's"), "{why}");
+    let why = try_start(Tiny::default(), "a").await;
+    assert!(why.contains("has not been uploaded yet"), "{why}");
+    bucket
+        .replace("log.json", r#"{"format": 2, "new": []}"#.into())
+        .await
+        .unwrap();
+    let why = try_start(tiny.clone(), "a").await;
+    assert!(
+        why.contains("has format 2, and this program reads format 1"),
+        "{why}"
+    );
+    bucket.replace("log.json", "nonsense".into()).await.unwrap();
+    let why = try_start(tiny, "a").await;
+    assert!(why.contains("not the beginning of a log"), "{why}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ends_of_drivers() {
+    let store = Faulty::new(Arc::new(InMemory::new()), 7);
+    let bucket = Bucket::new(store, "", limits());
+    let begin = async |options: Options| {
+        let (peers, incoming) = Nobody::connect();
+        let started = start(Tiny::default(), bucket.clone(), peers, incoming, options).await;
+        let (handle, driver) = started.unwrap();
+        (handle, tokio::spawn(driver.run()))
+    };
+    // By its token, by its handle, and by having none.
+    let options = Options::new("one");
+    let (handle, task) = begin(options.clone()).await;
+    options.cancel.cancel();
+    assert_eq!(task.await.unwrap(), Ok(()));
+    let body = b"\0".as_slice();
+    assert_eq!(
+        handle.update(RequestKey(1), body.into()).await,
+        Outcome::Unknown
+    );
+    let (handle, task) = begin(Options::new("one")).await;
+    handle.stop();
+    assert_eq!(task.await.unwrap(), Ok(()));
+    let (handle, task) = begin(Options::new("one")).await;
+    drop(handle);
+    assert_eq!(task.await.unwrap(), Ok(()));
+    // By another process of the same name.
+    let mut options = Options::new("one");
+    options.refresh = Duration::from_millis(200);
+    let (_first, first) = begin(options.clone()).await;
+    let (second, task) = begin(options).await;
+    assert_eq!(first.await.unwrap(), Err(Stopped::Replaced));
+    assert!(matches!(
+        second.update(RequestKey(2), body.into()).await,
+        Outcome::Done(1, _)
+    ));
+    second.stop();
+    assert_eq!(task.await.unwrap(), Ok(()));
+}

@@ -1,0 +1,134 @@
+//! The simulator's tiny store as an application, with a folder in memory that outlives its process.
+
+use jindou_model::CancelToken;
+use jindou_replicas::simulate::{EPOCH, State};
+use jindou_replicas::{Base, Blob, Group, RequestKey};
+use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local, Report};
+use std::io;
+use std::sync::{Arc, Mutex};
+
+#[derive(Clone, Default, Debug)]
+pub struct Folder(pub Arc<Mutex<Option<(Base, State)>>>);
+
+#[derive(Clone, Default, Debug)]
+pub struct Tiny {
+    pub folder: Folder,
+    pub published: Arc<Mutex<(u64, State)>>,
+    pub reports: Arc<Mutex<Vec<Report>>>,
+    /// Time that each evaluation takes.
+    pub slow: Arc<Mutex<std::time::Duration>>,
+}
+
+impl Application for Tiny {
+    type Snapshot = State;
+
+    fn open(&self) -> io::Result<Local<State>> {
+        Ok(match &*self.folder.0.lock().unwrap() {
+            None => Local::Empty,
+            Some((base, state)) => Local::Store {
+                epoch: EPOCH,
+                base: base.clone(),
+                snapshot: *state,
+            },
+        })
+    }
+
+    fn empty(&self) -> io::Result<(u64, State)> {
+        Ok((EPOCH, State::default()))
+    }
+
+    fn evaluate(
+        &self,
+        head: &State,
+        key: RequestKey,
+        body: &Blob,
+        cancel: &CancelToken,
+    ) -> Evaluated<State> {
+        let slow = *self.slow.lock().unwrap();
+        let end = std::time::Instant::now() + slow;
+        while std::time::Instant::now() < end && !cancel.is_cancelled() {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        match head.evaluate(key, body) {
+            None => Evaluated::Refused(b"refused".as_slice().into()),
+            Some(record) => {
+                let mut snapshot = *head;
+                snapshot.apply(&record);
+                Evaluated::Record {
+                    snapshot,
+                    bytes: record.bytes,
+                    report: record.report,
+                }
+            }
+        }
+    }
+
+    fn lay(&self, head: &State, group: &Group) -> io::Result<State> {
+        let mut state = *head;
+        for record in &group.records {
+            state.apply(record);
+        }
+        Ok(state)
+    }
+
+    fn publish(&self, number: u64, snapshot: &State) {
+        *self.published.lock().unwrap() = (number, *snapshot);
+    }
+
+    fn save(&self, base: &Base, snapshot: &State) -> io::Result<()> {
+        *self.folder.0.lock().unwrap() = Some((base.clone(), *snapshot));
+        Ok(())
+    }
+
+    fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
+        let folder = self.folder.0.lock().unwrap();
+        let there = folder.as_ref().filter(|(base, _)| base.number == number);
+        Ok(there.map(|(_, state)| Arc::new(OneFile(state.bytes())) as Arc<dyn BaseFiles>))
+    }
+
+    fn receive(&self, epoch: u64) -> io::Result<Box<dyn Incoming<State>>> {
+        assert_eq!(epoch, EPOCH);
+        Ok(Box::new(Received(Vec::new(), self.folder.clone())))
+    }
+
+    fn report(&self, report: Report) {
+        self.reports.lock().unwrap().push(report);
+    }
+}
+
+/// The state, and a file without bytes.
+struct OneFile([u8; 48]);
+
+impl BaseFiles for OneFile {
+    fn files(&self) -> Vec<(String, u64)> {
+        vec![("empty".into(), 0), ("state".into(), 48)]
+    }
+
+    fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
+        assert_eq!(file, "state");
+        bytes.copy_from_slice(&self.0[at as usize..][..bytes.len()]);
+        Ok(())
+    }
+}
+
+struct Received(Vec<(String, Vec<u8>)>, Folder);
+
+impl Incoming<State> for Received {
+    fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()> {
+        match self.0.last_mut() {
+            Some((name, content)) if name == file => content.extend_from_slice(bytes),
+            _ => self.0.push((file.to_owned(), bytes.to_vec())),
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, base: &Base) -> io::Result<State> {
+        let [(empty, nothing), (state, bytes)] = &self.0[..] else {
+            panic!("{:?}", self.0);
+        };
+        assert!(empty == "empty" && nothing.is_empty() && state == "state");
+        let state = State::of_bytes(bytes.as_slice().try_into().unwrap());
+        *self.1.0.lock().unwrap() = Some((base.clone(), state));
+        Ok(state)
+    }
+}
