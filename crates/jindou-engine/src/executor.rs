@@ -28,6 +28,8 @@ pub struct OperatorTask<'a> {
     pub op: &'a Operator,
     /// Largest number of its rows that are needed.
     pub most: Option<u64>,
+    /// The first rows in some order, if only these are needed; others may come as well.
+    pub top: Option<Top>,
     /// The state of the graph.
     pub snapshot: &'a dyn Graph,
     /// Threads, deadline, memory.
@@ -197,6 +199,9 @@ pub struct GroupedRows<'a> {
     pub input: &'a Operator,
     /// Slots whose ids matter, each once.
     pub ids: Vec<Slot>,
+    /// Slots of `ids` of which, for equal ids in all others, only one of the least and one of the greatest values matter:
+    /// other values may come as one of these.
+    pub extremes: Vec<Slot>,
     /// Slots of which it only matters whether they are bound; any id may stand for a bound one.
     pub tested: Vec<Slot>,
 }
@@ -205,18 +210,16 @@ impl<'a> GroupedRows<'a> {
     /// The rows that a COUNT or GROUP BY reads; `None` for other operators, and for aggregates that use each row.
     #[must_use]
     pub fn of(op: &'a Operator) -> Option<Self> {
-        let mut rows = match op {
-            Operator::Count(c) => Self {
-                input: &c.input,
-                ids: c.group.clone(),
-                tested: Vec::new(),
-            },
-            Operator::Group(g) => Self {
-                input: &g.input,
-                ids: g.by.clone(),
-                tested: Vec::new(),
-            },
+        let (input, by) = match op {
+            Operator::Count(c) => (&c.input, &c.group),
+            Operator::Group(g) => (&g.input, &g.by),
             _ => return None,
+        };
+        let mut rows = Self {
+            input,
+            ids: by.clone(),
+            extremes: Vec::new(),
+            tested: Vec::new(),
         };
         match op {
             Operator::Count(c) => {
@@ -229,6 +232,10 @@ impl<'a> GroupedRows<'a> {
                     let exact = match a.function {
                         AggregateFunction::CountRows | AggregateFunction::Count => a.distinct,
                         AggregateFunction::GroupConcat(_) => return None,
+                        AggregateFunction::Min | AggregateFunction::Max => {
+                            rows.extremes.extend(a.of);
+                            continue;
+                        }
                         _ => true,
                     };
                     rows.reads(a.of, &a.row, exact);
@@ -236,6 +243,9 @@ impl<'a> GroupedRows<'a> {
             }
             _ => return None,
         }
+        let Self { ids, extremes, .. } = &mut rows;
+        extremes.retain(|s| !ids.contains(s));
+        ids.extend(extremes.iter());
         let mut seen: Vec<Slot> = Vec::new();
         for list in [&mut rows.ids, &mut rows.tested] {
             list.retain(|s| {
@@ -245,6 +255,8 @@ impl<'a> GroupedRows<'a> {
                 }
             });
         }
+        rows.extremes.sort_unstable();
+        rows.extremes.dedup();
         Some(rows)
     }
 

@@ -6,3 +6,4 @@
 #include "fold.cu"
 #include "operators.cu"
 #include "group.cu"
+#include "select.cu"

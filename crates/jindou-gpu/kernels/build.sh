@@ -19,6 +19,6 @@ for a in $ARCHITECTURES; do targets="$targets -gencode arch=compute_$a,code=sm_$
   -fatbin -o jindou.fatbin all.cu 2> ptxas.log || { cat ptxas.log >&2; exit 1; }
 grep -E 'error|warning|spill|registers' ptxas.log | grep -v ' 0 bytes spill' || true
 rm -f ptxas.log
-cat device.cuh params.cuh segment.cuh compact.cuh start.cu filter.cu measure.cu expand.cu fold.cu operators.cu group.cu all.cu | sha256sum | cut -d' ' -f1 > jindou.fatbin.sources.sha256
+cat device.cuh params.cuh segment.cuh compact.cuh start.cu filter.cu measure.cu expand.cu fold.cu operators.cu group.cu select.cu all.cu | sha256sum | cut -d' ' -f1 > jindou.fatbin.sources.sha256
 sha256sum jindou.fatbin | cut -d' ' -f1 > jindou.fatbin.sha256
 ls -l jindou.fatbin

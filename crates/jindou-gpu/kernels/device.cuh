@@ -76,6 +76,9 @@ DEVICE u32 load_stream_if(bool when, const u32 *p, u32 otherwise) {
 DEVICE u32 atomic_add(u32 *p, u32 v) { return atomicAdd(p, v); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { return atomicAdd(p, v); }
 DEVICE u32 atomic_or(u32 *p, u32 v) { return atomicOr(p, v); }
+DEVICE void atomic_max(u64 *p, u64 v) { atomicMax(p, v); }
+// Adds to a word of shared memory.
+DEVICE void add_shared(u32 &at, u32 v) { atomicAdd(&at, v); }
 // Stores `v` where `was` is, and returns what was there.
 DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) { return atomicCAS(p, was, v); }
 // A word that others set bits of meanwhile, for some threads of a warp.

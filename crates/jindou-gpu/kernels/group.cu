@@ -29,16 +29,9 @@ template <u32 ITEMS> DEVICE void group_bits(const Tested &t, u64 first, u32 rows
   }
 }
 
-// Adds each row, or the length of its list, to the counter of its combination. Bytes a row: 4 for each column, 8 with lengths. Rows of
-// a warp with the same counter are added together, so that a few large groups do not make all wait for one word.
-KERNEL(jd_group_add, GroupAdd, 4) {
-  enum : u32 { ITEMS = Wide::ITEMS };
-  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
-  if (first >= p.rows) return;
-  u32 rest = p.rows - (u32)first;
-  u32 number[ITEMS], times[ITEMS];
-  bool there[ITEMS], missed = false;
-  rows_there<ITEMS>(0, rest, there);
+// The numbers of the combinations of a thread's rows; true if a row that is there has an id without a number, which then is not there.
+template <u32 ITEMS, class P> DEVICE bool group_numbers(const P &p, u64 first, u32 rest, bool (&there)[ITEMS], u32 (&number)[ITEMS]) {
+  bool missed = false;
   UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = 0;
   for (u32 c = 0; c < p.columns; c++) {
     u32 v[ITEMS], width = group_width(p.by[c]);
@@ -56,15 +49,32 @@ KERNEL(jd_group_add, GroupAdd, 4) {
     group_bits<ITEMS>(p.tested, first, p.rows, bits);
     UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = number[j] << p.tested.count | bits[j];
   }
-  UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] = 1;
-  if (p.prefix != nullptr) {
-    u32 from[ITEMS];
-    UNROLL for (u32 j = 0; j < ITEMS; j++) {
-      from[j] = load_stream_if(there[j], p.prefix + first + Tile<ITEMS>::row(j), 0u);
-      times[j] = load_stream_if(there[j], p.prefix + first + Tile<ITEMS>::row(j) + 1, 0u);
-    }
-    UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] -= from[j];
+  return missed;
+}
+
+// Lengths of the lists of rows that are there.
+template <u32 ITEMS> DEVICE void group_lengths(const u32 *prefix, u64 first, const bool (&there)[ITEMS], u32 (&length)[ITEMS]) {
+  u32 from[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    from[j] = load_stream_if(there[j], prefix + first + Tile<ITEMS>::row(j), 0u);
+    length[j] = load_stream_if(there[j], prefix + first + Tile<ITEMS>::row(j) + 1, 0u);
   }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) length[j] -= from[j];
+}
+
+// Adds each row, or the length of its list, to the counter of its combination. Bytes a row: 4 for each column, 8 with lengths. Rows of
+// a warp with the same counter are added together, so that a few large groups do not make all wait for one word.
+KERNEL(jd_group_add, GroupAdd, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
+  u32 rest = p.rows - (u32)first;
+  u32 number[ITEMS], times[ITEMS];
+  bool there[ITEMS];
+  rows_there<ITEMS>(0, rest, there);
+  bool missed = group_numbers<ITEMS>(p, first, rest, there, number);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) times[j] = 1;
+  if (p.prefix != nullptr) group_lengths<ITEMS>(p.prefix, first, there, times);
   if (missed) atomic_or(p.missed, 1u);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     u32 same = match(there[j] ? number[j] : NO_KEY);
@@ -86,6 +96,80 @@ KERNEL(jd_group_add, GroupAdd, 4) {
         atomic_add(p.counts + number[j], sum);
       }
     }
+  }
+}
+
+// The least and the greatest number of each combination: the rank in the high word, the id in the low one; of the least one its complement,
+// so that 0 stands for none. Rows whose lists are empty, where there are lists, do not count. `unranked` is set by a term without a rank.
+// Bytes a row: 4 for each column, 8 with lengths, 4 for the value, 4 if its page has numbers; the numbers' sectors are not counted.
+KERNEL(jd_group_best, GroupBest, 3) {
+  enum : u32 { ITEMS = Wide::ITEMS };
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
+  u32 rest = p.rows - (u32)first;
+  const Ranks &r = p.ranks;
+  u32 number[ITEMS], v[ITEMS], page[ITEMS], rank[ITEMS];
+  bool there[ITEMS], unranked = false;
+  rows_there<ITEMS>(0, rest, there);
+  group_numbers<ITEMS>(p, first, rest, there, number);
+  if (p.prefix != nullptr && !PLANTED(BEST_OF_EMPTY_LISTS)) {
+    u32 length[ITEMS];
+    group_lengths<ITEMS>(p.prefix, first, there, length);
+    UNROLL for (u32 j = 0; j < ITEMS; j++) there[j] = there[j] && length[j] != 0;
+  }
+  operands_at<ITEMS>(p.value, first, 0, rest, v);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u32 at = v[j] >> RANK_SHIFT;
+    page[j] = load_cached_if(there[j] && at < r.page_count, r.pages + at, NO_KEY);
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++)
+    rank[j] = load_random_if(page[j] != NO_KEY, r.ranks + (u64)page[j] * RANKS_A_PAGE + (v[j] & (RANKS_A_PAGE - 1)), NO_KEY);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    bool has = there[j] && rank[j] != NO_KEY;
+    unranked |= there[j] && !has;
+    there[j] = has;
+  }
+  if (unranked) atomic_or(p.unranked, 1u);
+  // Few are better than what is there, and looking costs less than an atomic.
+  u64 key[ITEMS], seen[ITEMS];
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    if (!there[j]) number[j] = 0;
+    key[j] = (u64)rank[j] << 32 | v[j];
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed(p.most + number[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++)
+    if (there[j] && seen[j] < key[j]) atomic_max(p.most + number[j], key[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) seen[j] = load_relaxed(p.least + number[j]);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    u64 least = PLANTED(BEST_NOT_INVERTED) ? key[j] : ~key[j];
+    if (!there[j] || seen[j] >= least) continue;
+    if (PLANTED(BEST_NOT_ATOMIC)) {
+      relax();
+      store_relaxed(p.least + number[j], least);
+    } else {
+      atomic_max(p.least + number[j], least);
+    }
+  }
+}
+
+// The ids of the least and greatest numbers of combinations. Bytes a row: 4 for its number, 16, and 8 written.
+KERNEL(jd_group_ends, GroupEnds, 4) {
+  enum : u32 { ITEMS = Wide::ITEMS };
+  u64 first = (u64)block_index() * Tile<ITEMS>::SIZE;
+  if (first >= p.rows) return;
+  u32 rest = p.rows - (u32)first;
+  u32 number[ITEMS];
+  u64 least[ITEMS], most[ITEMS];
+  bool there[ITEMS];
+  rows_there<ITEMS>(0, rest, there);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) number[j] = load_stream_if(there[j], p.numbers + first + Tile<ITEMS>::row(j), 0u);
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    least[j] = load_random_if(there[j], p.least + number[j], 0ull);
+    most[j] = load_random_if(there[j], p.most + number[j], 0ull);
+  }
+  UNROLL for (u32 j = 0; j < ITEMS; j++) {
+    store_if(there[j], p.first + first + Tile<ITEMS>::row(j), PLANTED(ENDS_AS_STORED) ? (u32)least[j] : ~(u32)least[j]);
+    store_if(there[j], p.last + first + Tile<ITEMS>::row(j), (u32)most[j]);
   }
 }
 
@@ -155,7 +239,7 @@ KERNEL(jd_group_rows, GroupRows, 4) {
   rows_there<ITEMS>(0, rest, keep);
   UNROLL for (u32 j = 0; j < ITEMS; j++) n[j] = load_random_if(keep[j], p.counts + p.begin + first + Tile<ITEMS>::row(j), 0ull);
   UNROLL for (u32 j = 0; j < ITEMS; j++) keep[j] = n[j] != 0;
-  append_positions<ITEMS>(s, keep, at, p.counter);
+  append_positions(s, keep, at, p.counter);
   UNROLL for (u32 j = 0; j < ITEMS; j++) {
     store_if(keep[j], p.number + at[j], p.begin + (u32)first + Tile<ITEMS>::row(j));
     store_if(keep[j], p.low + at[j], (u32)n[j]);

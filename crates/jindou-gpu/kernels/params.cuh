@@ -143,10 +143,31 @@ struct GroupColumn { Operand operand; u32 first, dense, first_tail, tail; };
 struct Tested { const u32 *columns[MAX_TESTED]; u32 count, pad; };
 // `prefix`: null, or rows + 1 sums of lengths, which are added in place of 1.
 struct GroupAdd { GroupColumn by[MAX_GROUP]; Tested tested; const u32 *prefix; u64 *counts; u32 *missed; u32 rows, columns; };
+struct GroupBest {
+  GroupColumn by[MAX_GROUP];
+  Tested tested;
+  const u32 *prefix;
+  Ranks ranks;
+  Operand value;
+  u64 *least, *most;
+  u32 *unranked;
+  u32 rows, columns;
+};
+struct GroupEnds { const u64 *least, *most; const u32 *numbers; u32 *first, *last; u32 rows, pad; };
 struct GroupSlots { Operand left, right; Tested tested; u64 *keys; u32 *out, *full; u32 rows, log_slots; };
 struct GroupRows { const u64 *counts; u32 *counter, *number, *low, *high; u32 begin, rows; };
 struct GroupKeys { const u64 *keys; const u32 *slots; u32 *left, *right; u32 rows, pad; };
 struct GroupIds { GroupColumn by[MAX_GROUP]; const u32 *numbers; u32 *out[MAX_GROUP], *tested[MAX_TESTED]; u32 rows, columns, tests, pad; };
+// The search for the key of the last wanted row: the bound so far, the digits found, the number of wanted rows among those that begin
+// with them, and how many keys have each next digit.
+enum : u32 { BIN_BITS = 11, BINS = 1 << BIN_BITS };
+struct SortState { u32 threshold, prefix, wanted, pad, bins[BINS]; };
+// Keys are the ranks below `last`, or counted down from it.
+struct SortKeys { Ranks ranks; Operand operand; u32 *out; u32 rows, last, descending, pad; };
+struct SortBins { const u32 *keys; SortState *state; u32 rows, shift; };
+// `most`: the wanted rows of the next table. `last`: the lowest digit.
+struct SortPick { SortState *state; u32 last, most; };
+struct SortKeep { Compact compact; const u32 *keys; const SortState *state; };
 struct Gather { Columns columns; const u32 *index; u32 rows, pad; };
 struct Checksum { u64 *sum; const u32 *count; u32 rows, width; const u32 *columns[MAX_COLUMNS]; };
 

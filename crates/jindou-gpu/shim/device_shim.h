@@ -43,7 +43,9 @@
   X(DISTINCT_NOT_ATOMIC) X(TAIL_AMONG_DENSE) X(GATHER_IN_ORDER) X(CLIP_ONE_LESS)  \
   X(PACK_FIRST_BARRIER) X(PACK_SECOND_BARRIER)      \
   X(GROUP_TAIL_FROM_NEXT) X(GROUP_ALL_LEAD) X(GROUP_NOT_ATOMIC) X(GROUP_LEFT_ONLY) X(GROUP_KEY_NOT_ATOMIC) \
-  X(GROUP_KEY_AS_STORED) X(COUNT_ONE_MORE) X(ROOM_IGNORED)
+  X(GROUP_KEY_AS_STORED) X(BEST_OF_EMPTY_LISTS) X(BEST_NOT_INVERTED) X(BEST_NOT_ATOMIC) X(ENDS_AS_STORED) \
+  X(SORT_DESCENDING_NEXT) X(BINS_FIRST_BARRIER) X(BINS_SECOND_BARRIER) X(PICK_BARRIER) \
+  X(PICK_NEXT_BIN) X(UNRANKED_GO) X(COUNT_ONE_MORE) X(ROOM_IGNORED)
 
 namespace shim {
 
@@ -283,6 +285,13 @@ ACCESS void store_if(bool when, T *p, T v) {
 }
 DEVICE u32 atomic_add(u32 *p, u32 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_add(u64 *p, u64 v) { shim::access(p, sizeof(*p)); return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
+DEVICE void atomic_max(u64 *p, u64 v) {
+  shim::access(p, sizeof(*p));
+  u64 seen = __atomic_load_n(p, __ATOMIC_RELAXED);
+  while (seen < v && !__atomic_compare_exchange_n(p, &seen, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  }
+}
+DEVICE void add_shared(u32 &at, u32 v) { __atomic_fetch_add(&at, v, __ATOMIC_RELAXED); }
 DEVICE u64 atomic_cas(u64 *p, u64 was, u64 v) {
   shim::access(p, sizeof(*p));
   __atomic_compare_exchange_n(p, &was, v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

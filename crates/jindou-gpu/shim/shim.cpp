@@ -388,7 +388,10 @@ const Entry ENTRIES[] = {
     {"jd_distinct", jd_distinct, sizeof(Distinct)},            {"jd_gather", jd_gather, sizeof(Gather)},
     {"jd_group_add", jd_group_add, sizeof(GroupAdd)},          {"jd_group_slots", jd_group_slots, sizeof(GroupSlots)},
     {"jd_group_rows", jd_group_rows, sizeof(GroupRows)},       {"jd_group_keys", jd_group_keys, sizeof(GroupKeys)},
-    {"jd_group_ids", jd_group_ids, sizeof(GroupIds)},
+    {"jd_group_best", jd_group_best, sizeof(GroupBest)},       {"jd_group_ends", jd_group_ends, sizeof(GroupEnds)},
+    {"jd_group_ids", jd_group_ids, sizeof(GroupIds)},          {"jd_sort_keys", jd_sort_keys, sizeof(SortKeys)},
+    {"jd_sort_bins", jd_sort_bins, sizeof(SortBins)},          {"jd_sort_pick", jd_sort_pick, sizeof(SortPick)},
+    {"jd_sort_keep", jd_sort_keep, sizeof(SortKeep)},
 };
 #define X(name) #name,
 const char *const BUG_NAMES[] = {JINDOU_BUGS(X)};

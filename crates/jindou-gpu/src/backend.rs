@@ -60,10 +60,16 @@ kernels! {
     Distinct = "jd_distinct": DistinctParams,
     Gather = "jd_gather": GatherParams,
     GroupAdd = "jd_group_add": GroupAddParams,
+    GroupBest = "jd_group_best": GroupBestParams,
+    GroupEnds = "jd_group_ends": GroupEndsParams,
     GroupSlots = "jd_group_slots": GroupSlotsParams,
     GroupRows = "jd_group_rows": GroupRowsParams,
     GroupKeys = "jd_group_keys": GroupKeysParams,
     GroupIds = "jd_group_ids": GroupIdsParams,
+    SortKeys = "jd_sort_keys": SortKeysParams,
+    SortBins = "jd_sort_bins": SortBinsParams,
+    SortPick = "jd_sort_pick": SortPickParams,
+    SortKeep = "jd_sort_keep": SortKeepParams,
 }
 
 impl Kernel {

@@ -57,6 +57,25 @@ fn explored(op: &Operator) -> Vec<Slot> {
     }
 }
 
+impl GpuExecutor {
+    /// True if the device runs an operator with everything below it.
+    ///
+    /// # Errors
+    /// Those of the device.
+    fn compiles(
+        &self,
+        snapshot: &dyn Graph,
+        op: &Operator,
+        wanted: WantedRows<'_>,
+    ) -> Result<bool> {
+        match self.compile_tree(snapshot, op, wanted) {
+            Ok(_) => Ok(true),
+            Err(Error::Unsupported(_)) => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+}
+
 impl Executor for GpuExecutor {
     fn name(&self) -> &'static str {
         "gpu"
@@ -120,12 +139,9 @@ impl Executor for GpuExecutor {
             let wanted = WantedRows::Groups {
                 ids: &rows.ids,
                 tested: &rows.tested,
+                best: None,
             };
-            return match self.compile_tree(task.snapshot, rows.input, wanted) {
-                Ok(_) => Ok(true),
-                Err(Error::Unsupported(_)) => Ok(false),
-                Err(e) => Err(e),
-            };
+            return self.compiles(task.snapshot, rows.input, wanted);
         }
         let (op, wanted) = match task.op {
             Operator::Count(c) => {
@@ -142,9 +158,20 @@ impl Executor for GpuExecutor {
                     None => return Ok(false),
                 }
             }
-            Operator::Explore(_) if task.most.is_none() => return Ok(false),
+            Operator::Explore(_) if task.most.is_none() && task.top.is_none() => return Ok(false),
             op => (op, WantedRows::Number),
         };
+        if let Some(top) = task.top.filter(|_| !matches!(task.op, Operator::Count(_))) {
+            let slots = op.layout(&[]);
+            let is_explored = matches!(op, Operator::Explore(e) if e.empty.is_none());
+            let wanted = WantedRows::First(&slots, top);
+            if (is_explored || may_run(op)) && self.compiles(task.snapshot, op, wanted)? {
+                return Ok(true);
+            }
+            if is_explored && task.most.is_none() {
+                return Ok(false);
+            }
+        }
         let below = match op {
             Operator::Slice(s) => &*s.input,
             op => op,
@@ -160,11 +187,7 @@ impl Executor for GpuExecutor {
             (Operator::Count(_), wanted) => wanted,
             _ => WantedRows::Columns(&slots),
         };
-        match self.compile_tree(task.snapshot, below, wanted) {
-            Ok(_) => Ok(true),
-            Err(Error::Unsupported(_)) => Ok(false),
-            Err(e) => Err(e),
-        }
+        self.compiles(task.snapshot, below, wanted)
     }
 
     fn operator(
@@ -174,10 +197,17 @@ impl Executor for GpuExecutor {
         profile: &mut Vec<StepProfile>,
     ) -> Result<()> {
         let slots = task.op.layout(&[]);
-        let output = ResultUse::Blocks(sink);
-        let wanted = WantedRows::Columns(&slots);
         let options = GpuOptions::from_exec(task.options);
-        let done = self.tree(task.op, task.most, wanted, task.snapshot, output, &options)?;
+        let mut run = |wanted| {
+            let output = ResultUse::Blocks(&mut *sink);
+            self.tree(task.op, task.most, wanted, task.snapshot, output, &options)
+        };
+        let first = task.top.map(|top| run(WantedRows::First(&slots, top)));
+        let done = match first {
+            // Before the first row.
+            None | Some(Err(Error::Unsupported(_))) => run(WantedRows::Columns(&slots))?,
+            Some(done) => done?,
+        };
         let steps = below(task.op).map_or(0, |e| e.steps.len());
         profile.extend(done.profile.by_plan_step(steps));
         Ok(())

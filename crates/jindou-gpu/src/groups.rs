@@ -1,9 +1,10 @@
 //! GROUP BY and COUNT on the device: the combinations that occur come back, each with its number, and the engine's
 //! aggregates go on with them.
 
-use crate::compile::{GroupPlan, WantedRows};
+use crate::compile::{GroupPlan, WantedRows, number_share};
 use crate::execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse};
 use crate::steps::{GROUP_GROWTH, ReduceOptions};
+use crate::turns::DeviceTurn;
 use jindou_engine::{GroupedRows, Sink};
 use jindou_graph::Graph;
 use jindou_model::{Error, Result};
@@ -19,6 +20,8 @@ enum Source {
     Column(usize),
     /// The same id in all rows.
     Id(u32),
+    /// The least value in all rows of a combination but one, and in that one the greatest.
+    Best,
 }
 
 /// The device's rows on their way to the sink: columns in the order that it expects, and a number of 32 bits.
@@ -26,6 +29,8 @@ struct GroupRows<'s> {
     columns: Vec<Source>,
     /// The device's columns with the numbers' words, low and high.
     words: [usize; 2],
+    /// The device's columns with the least and the greatest value.
+    best: Option<[usize; 2]>,
     chunk: Vec<Vec<u32>>,
     sink: &'s mut dyn Sink,
 }
@@ -33,14 +38,17 @@ struct GroupRows<'s> {
 impl<'s> GroupRows<'s> {
     fn new(plan: &GroupPlan, slots: &[Slot], sink: &'s mut dyn Sink) -> Self {
         let output = plan.output();
+        let best = plan.best.as_ref().map(|b| b.0);
         let column = |slot: &Slot| match output.iter().position(|s| s == slot) {
             Some(place) => Source::Column(place),
+            None if best == Some(*slot) => Source::Best,
             // Any id stands for a bound value.
             None => Source::Id(u32::from(plan.sure.contains(slot))),
         };
         Self {
             columns: slots.iter().map(column).collect(),
             words: [output.len() - 2, output.len() - 1],
+            best: best.map(|_| [output.len() - 4, output.len() - 3]),
             chunk: vec![Vec::with_capacity(ROWS); slots.len() + 1],
             sink,
         }
@@ -52,21 +60,30 @@ impl<'s> GroupRows<'s> {
         let (low, high) = (low.ok_or_else(broken)?, high.ok_or_else(broken)?);
         for row in 0..rows {
             let number = |words: &[u32]| words.get(row).copied().ok_or_else(broken);
+            let column = |c: usize| number(columns.get(c).copied().ok_or_else(broken)?);
             let mut left = u64::from(number(high)?) << 32 | u64::from(number(low)?);
+            let (first, last) = match self.best {
+                None => (0, 0),
+                Some([first, last]) => (column(first)?, column(last)?),
+            };
             while left > 0 {
-                let times = u32::try_from(left).unwrap_or(u32::MAX);
+                let is_last = self.best.is_some() && left == 1;
+                let most = left - u64::from(self.best.is_some() && !is_last);
+                let times = u32::try_from(most).unwrap_or(u32::MAX);
                 left -= u64::from(times);
-                let Some((last, ids)) = self.chunk.split_last_mut() else {
+                let Some((counts, ids)) = self.chunk.split_last_mut() else {
                     return Err(broken());
                 };
                 for (to, source) in ids.iter_mut().zip(&self.columns) {
                     to.push(match source {
-                        Source::Column(c) => number(columns.get(*c).ok_or_else(broken)?)?,
+                        Source::Column(c) => column(*c)?,
                         Source::Id(id) => *id,
+                        Source::Best if is_last => last,
+                        Source::Best => first,
                     });
                 }
-                last.push(times);
-                if last.len() == ROWS {
+                counts.push(times);
+                if counts.len() == ROWS {
                     self.flush()?;
                 }
             }
@@ -104,11 +121,38 @@ impl GpuExecutor {
         sink: &mut dyn Sink,
         options: &GpuOptions,
     ) -> Result<Option<GpuResult>> {
+        let number =
+            |slot: &Slot| number_share(rows.input, *slot, snapshot) >= self.reduction.numbers;
+        let best = match rows.extremes.as_slice() {
+            [one] if number(one) => Some(*one),
+            _ => None,
+        };
         let mut turn = self.turns.begin(&options.cancel)?;
+        for best in best.map(Some).into_iter().chain([None]) {
+            let done = self.grouped_by(rows, best, snapshot, sink, options, &mut turn)?;
+            match done {
+                Grouped::Done(result) => return Ok(Some(result)),
+                Grouped::TooMany => return Ok(None),
+                Grouped::Unranked => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn grouped_by(
+        &self,
+        rows: &GroupedRows<'_>,
+        best: Option<Slot>,
+        snapshot: &dyn Graph,
+        sink: &mut dyn Sink,
+        options: &GpuOptions,
+        turn: &mut DeviceTurn,
+    ) -> Result<Grouped> {
         let began = Instant::now();
         let wanted = WantedRows::Groups {
             ids: &rows.ids,
             tested: &rows.tested,
+            best,
         };
         let (program, slots) = self.compile_tree(snapshot, rows.input, wanted)?;
         let Some(plan) = &program.groups else {
@@ -123,22 +167,34 @@ impl GpuExecutor {
             let mut given = GroupRows::new(plan, &rows.slots(), sink);
             let mut take = |columns: &[&[u32]], n: usize| given.take(columns, n);
             let output = ResultUse::Rows(&mut take);
-            let done = self.explore(&program, &slots, output, options, &mut turn);
+            let done = self.explore(&program, &slots, output, options, turn);
             let (mut result, closed) = match done {
                 Ok(done) => done,
                 // Before the first row.
-                Err(Error::Unsupported(_)) => return Ok(None),
+                Err(Error::Unsupported(_)) => return Ok(Grouped::TooMany),
                 Err(e) => return Err(e),
             };
             if let Some(e) = closed {
                 return Err(e);
             }
+            if plan.unranked.get() {
+                return Ok(Grouped::Unranked);
+            }
             if !plan.full.get() {
                 given.flush()?;
                 result.profile.bring_seconds = bring_seconds;
-                return Ok(Some(result));
+                return Ok(Grouped::Done(result));
             }
             plan.log_slots.set(plan.log_slots.get() + GROUP_GROWTH);
         }
     }
+}
+
+/// The outcome of one way to count.
+enum Grouped {
+    Done(GpuResult),
+    /// More combinations than there is room for.
+    TooMany,
+    /// A value that is not a number, so that ranks do not tell the least and greatest one.
+    Unranked,
 }

@@ -24,6 +24,10 @@ pub const RANK_SHIFT: u32 = 10;
 pub const MAX_GROUP: usize = 3;
 /// Most columns of which it only matters whether they are bound.
 pub const MAX_TESTED: usize = 4;
+/// Bits of a digit of sort keys.
+pub const BIN_BITS: u32 = 11;
+/// Number of different digits.
+pub const BINS: u32 = 1 << BIN_BITS;
 /// Stands for no page, and for no rank.
 pub const NO_KEY: u32 = u32::MAX;
 
@@ -430,6 +434,33 @@ pub struct GroupAddParams {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
+pub struct GroupBestParams {
+    pub by: [GroupColumnParams; MAX_GROUP],
+    pub tested: TestedParams,
+    pub prefix: u64,
+    pub ranks: RanksParams,
+    pub value: OperandParams,
+    pub least: u64,
+    pub most: u64,
+    pub unranked: u64,
+    pub rows: u32,
+    pub columns: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct GroupEndsParams {
+    pub least: u64,
+    pub most: u64,
+    pub numbers: u64,
+    pub first: u64,
+    pub last: u64,
+    pub rows: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct GroupSlotsParams {
     pub left: OperandParams,
     pub right: OperandParams,
@@ -475,4 +506,51 @@ pub struct GroupIdsParams {
     pub columns: u32,
     pub tests: u32,
     pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortState {
+    pub threshold: u32,
+    pub prefix: u32,
+    pub wanted: u32,
+    pub pad: u32,
+    pub bins: [u32; BINS as usize],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortKeysParams {
+    pub ranks: RanksParams,
+    pub operand: OperandParams,
+    pub out: u64,
+    pub rows: u32,
+    pub last: u32,
+    pub descending: u32,
+    pub pad: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortBinsParams {
+    pub keys: u64,
+    pub state: u64,
+    pub rows: u32,
+    pub shift: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortPickParams {
+    pub state: u64,
+    pub last: u32,
+    pub most: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SortKeepParams {
+    pub compact: Compact,
+    pub keys: u64,
+    pub state: u64,
 }

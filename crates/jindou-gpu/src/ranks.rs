@@ -10,7 +10,7 @@ use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::params::{self, NO_KEY, RANK_SHIFT};
-use jindou_dictionary::{Comparison, Dictionary, NO_RANK};
+use jindou_dictionary::{Comparison, Dictionary, NAN_RANK, NO_RANK};
 use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_TAIL_ID, Result, VertexId, term};
 use jindou_plan::Relation;
@@ -29,6 +29,8 @@ pub(crate) struct RankTable {
     pages: u64,
     ranks: u64,
     page_count: u32,
+    /// The number above all ranks but that of NaN.
+    last: u32,
 }
 
 impl RankTable {
@@ -36,6 +38,7 @@ impl RankTable {
     fn bring(device: &Arc<Device>, dictionary: &Dictionary, ids: u32) -> Result<Self> {
         let page_count = (u64::from(ids) + 1).div_ceil(u64::from(PAGE)) as u32;
         let (mut pages, mut ranks): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
+        let mut last = 0;
         let (mut some, mut found) = (Vec::with_capacity(PAGE as usize), Vec::new());
         for page in 0..page_count {
             some.clear();
@@ -46,6 +49,8 @@ impl RankTable {
                 pages.push(NO_KEY);
                 continue;
             }
+            let ranks_of = found.iter().filter(|&&r| r < NAN_RANK);
+            last = ranks_of.fold(last, |last, &r| last.max(r + 1));
             found.resize(PAGE as usize, NO_RANK);
             pages.push((ranks.len() / PAGE as usize) as u32);
             ranks.extend_from_slice(&found);
@@ -57,8 +62,24 @@ impl RankTable {
             pages: pages_at.in_buffer(buffer.as_ref()),
             ranks: ranks_at.in_buffer(buffer.as_ref()),
             page_count,
+            last,
             buffer,
         })
+    }
+
+    /// The number above all ranks but that of NaN; 0 without numbers.
+    pub fn last(&self) -> u32 {
+        self.last
+    }
+
+    /// The ranks of all numbers of the base; none of the terms of updates.
+    pub fn params(&self) -> params::RanksParams {
+        params::RanksParams {
+            pages: self.pages,
+            ranks: self.ranks,
+            page_count: self.page_count,
+            ..bytemuck::Zeroable::zeroed()
+        }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -188,6 +209,23 @@ impl DeviceRanks {
 }
 
 impl SegmentCache {
+    /// The ranks of a snapshot's numbers.
+    ///
+    /// # Errors
+    /// `Unsupported` for a graph without ranks; the device's errors.
+    pub(crate) fn ranks_of(
+        &self,
+        device: &Arc<Device>,
+        snapshot: &dyn Graph,
+    ) -> Result<Arc<RankTable>> {
+        match snapshot.vocabulary().ranks() {
+            Some(dictionary) => self.ranks(device, snapshot, dictionary),
+            None => Err(Error::Unsupported(
+                "an order without value ranks on the GPU".into(),
+            )),
+        }
+    }
+
     /// The ranks of a snapshot's numbers.
     fn ranks(
         &self,

@@ -10,7 +10,7 @@ use crate::pages::{Moved, Paging};
 use crate::params::{self, TILE};
 use crate::queue::LaunchQueue;
 use crate::results::hand_out;
-use crate::steps::GroupState;
+use crate::steps::{GroupState, Reached, TopState};
 use crate::table::{DeviceTable, NewTable, compact};
 use crate::turns::DeviceTurn;
 use jindou_model::{CancelToken, Error, Resource, Result};
@@ -45,6 +45,11 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub sets: Vec<(Arc<DeviceBuffer>, params::Bits)>,
     /// The counters of a GROUP BY.
     pub groups: Option<GroupState<'a>>,
+    /// The nodes that paths lead to, by the number of the step.
+    pub reaches: Vec<(usize, Reached)>,
+    /// The bound on the rows of an ORDER BY, once it is looked for; least rows of a table for that.
+    pub top: Option<TopState>,
+    pub least_sorted: u32,
     /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
     /// that few are made in vain.
     pub skip: u64,
@@ -299,6 +304,8 @@ impl ProgramRun<'_, '_, '_> {
             StepWork::Distinct { slot, set } => self.distinct(step, &table, *slot, *set),
             StepWork::Apply { .. } => return self.apply(k, step, &table),
             StepWork::EndApply { begin } => return self.end_apply(k, *begin, &table),
+            StepWork::Path(path) => return self.path(k, step, table, path),
+            StepWork::Top(top) => self.top(step, &table, top),
             StepWork::Group { .. } => match self.count_groups(&table, 0) {
                 Ok(()) => {
                     self.queue.rows(u64::from(table.rows), 0);

@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 use std::path::PathBuf;
 
 /// As in `kernels/build.sh`.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 13] = [
     "device.cuh",
     "params.cuh",
     "segment.cuh",
@@ -16,6 +16,7 @@ const SOURCES: [&str; 12] = [
     "fold.cu",
     "operators.cu",
     "group.cu",
+    "select.cu",
     "all.cu",
 ];
 

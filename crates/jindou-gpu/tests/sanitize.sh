@@ -19,7 +19,7 @@ for kind in ${1:-address thread}; do
   }
   check 2500 2
   if [ "$kind" = thread ]; then
-    for bug in APPEND_FIRST_BARRIER SCAN_FIRST_BARRIER EXPAND_MARK_BARRIER FOLD_BARRIER FOLD_NOT_ATOMIC APPEND_NOT_ATOMIC; do
+    for bug in APPEND_FIRST_BARRIER SCAN_FIRST_BARRIER EXPAND_MARK_BARRIER FOLD_BARRIER FOLD_NOT_ATOMIC APPEND_NOT_ATOMIC BINS_FIRST_BARRIER PICK_BARRIER; do
       rc=0
       check 2500 2 $bug > /dev/null 2>&1 || rc=$?
       [ $rc = 66 ] && echo "planted $bug: reported" || { echo "planted $bug: not reported (rc $rc)"; missed=1; }

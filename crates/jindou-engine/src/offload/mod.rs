@@ -56,8 +56,8 @@ const HELD_TOGETHER: usize = 512;
 enum OffloadShare {
     /// A number of steps of its exploration, from the start on, which may be zero; and which of the rows are needed.
     Steps(usize, Needs),
-    /// The node with everything below it; at most this many rows are needed.
-    All(Option<u64>),
+    /// The node with everything below it; at most this many rows are needed, or the first ones in some order.
+    All(Option<u64>, Option<Top>),
 }
 
 /// Another executor, and the parts of the plan that it runs.
@@ -118,12 +118,13 @@ impl<'a> Offload<'a> {
             let task = OperatorTask {
                 op,
                 most,
+                top: above.needs.top,
                 snapshot,
                 options,
             };
             let all = !covered && !nested && executor.runs(&task)?;
             let share = match op {
-                _ if all => OffloadShare::All(most),
+                _ if all => OffloadShare::All(most, above.needs.top),
                 Operator::Explore(e)
                     if !covered && e.empty.is_none() && (!nested || executor.runs_nested()) =>
                 {
@@ -253,7 +254,7 @@ impl<'a> Offload<'a> {
     where
         'a: 'p,
     {
-        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
+        let Some(&OffloadShare::All(most, top)) = self.shares.get(node) else {
             return Ok(None);
         };
         if matches!(op, Operator::Count(_) | Operator::Group(_)) {
@@ -262,7 +263,7 @@ impl<'a> Offload<'a> {
         let slots = op.layout(&[]);
         let whole = *exec;
         let run = move |sink: &mut dyn Sink| {
-            let (task, mut steps) = (self.task(&whole, op, most), Vec::new());
+            let (task, mut steps) = (self.task(&whole, op, most, top), Vec::new());
             let mut counted = Counted { rows: 0, sink };
             let ran = self.executor.operator(&task, &mut counted, &mut steps);
             let rows = counted.rows;
@@ -280,10 +281,10 @@ impl<'a> Offload<'a> {
         op: &Operator,
         node: usize,
     ) -> Result<Option<Vec<u64>>, Halt> {
-        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
+        let Some(&OffloadShare::All(most, top)) = self.shares.get(node) else {
             return Ok(None);
         };
-        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        let (task, mut steps) = (self.task(exec, op, most, top), Vec::new());
         let numbers = self.executor.counts(&task, &mut steps)?;
         self.did(exec, op, node, &steps, 1);
         Ok(Some(numbers))
@@ -291,7 +292,7 @@ impl<'a> Offload<'a> {
 
     /// Returns true if the executor runs the node with everything below it.
     pub fn runs_all(&self, node: usize) -> bool {
-        matches!(self.shares.get(node), Some(OffloadShare::All(_)))
+        matches!(self.shares.get(node), Some(OffloadShare::All(..)))
     }
 
     /// Gives the rows of a GROUP BY or COUNT that the executor runs with everything below it to `add`, each with the
@@ -304,7 +305,7 @@ impl<'a> Offload<'a> {
         node: usize,
         add: &mut (dyn FnMut(View<'_>, &[u32]) -> Result<()> + Send),
     ) -> Result<bool, Halt> {
-        let Some(&OffloadShare::All(most)) = self.shares.get(node) else {
+        let Some(&OffloadShare::All(most, top)) = self.shares.get(node) else {
             return Ok(false);
         };
         let Some(rows) = GroupedRows::of(op) else {
@@ -317,7 +318,7 @@ impl<'a> Offload<'a> {
             add,
             rows: 0,
         };
-        let (task, mut steps) = (self.task(exec, op, most), Vec::new());
+        let (task, mut steps) = (self.task(exec, op, most, top), Vec::new());
         let ran = self.executor.groups(&task, &mut collector, &mut steps)?;
         if ran {
             self.did(exec, op, node, &steps, collector.rows);
@@ -330,10 +331,12 @@ impl<'a> Offload<'a> {
         exec: &Exec<'t>,
         op: &'t Operator,
         most: Option<u64>,
+        top: Option<Top>,
     ) -> OperatorTask<'t> {
         OperatorTask {
             op,
             most,
+            top,
             snapshot: exec.ctx.snapshot,
             options: self.options,
         }

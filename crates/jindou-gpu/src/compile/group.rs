@@ -5,16 +5,20 @@ use super::hull::hull;
 use super::tree::of_operator;
 use super::{DeviceStep, StepCompiler, StepWork};
 use crate::params::{self, GroupColumnParams, MAX_GROUP, MAX_TESTED};
-use crate::ranks::tail_of;
+use crate::ranks::{RankTable, tail_of};
 use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_TAIL_ID, Result};
 use jindou_plan::{Operator, Slot};
 use std::cell::Cell;
+use std::sync::Arc;
 
 /// The slots of what leaves the device: a combination's number, and the words of its counter.
 pub(crate) const NUMBER: Slot = Slot::MAX;
 pub(crate) const LOW: Slot = Slot::MAX - 1;
 pub(crate) const HIGH: Slot = Slot::MAX - 2;
+/// The slots of a combination's least and greatest values.
+pub(crate) const FIRST: Slot = Slot::MAX - 5;
+pub(crate) const LAST: Slot = Slot::MAX - 6;
 
 /// A GROUP BY as a device runs it.
 pub(crate) struct GroupPlan {
@@ -24,6 +28,10 @@ pub(crate) struct GroupPlan {
     pub tested: Vec<Slot>,
     /// Columns that are always bound, and of which nothing else matters.
     pub sure: Vec<Slot>,
+    /// The column of which only the least and greatest values are wanted, and the ranks of numbers.
+    pub best: Option<(Slot, Arc<RankTable>)>,
+    /// True if that column had a term without a rank in the last attempt.
+    pub unranked: Cell<bool>,
     /// Approximate number of rows.
     pub rows: f64,
     /// Number of slots of a hash table, as a power of two, at the next attempt.
@@ -44,7 +52,8 @@ impl GroupPlan {
     pub fn output(&self) -> Vec<Slot> {
         let ids = self.columns.iter().map(|c| c.0);
         let tested = self.tested.iter().copied();
-        ids.chain(tested).chain([LOW, HIGH]).collect()
+        let ends = self.best.iter().flat_map(|_| [FIRST, LAST]);
+        ids.chain(tested).chain(ends).chain([LOW, HIGH]).collect()
     }
 }
 
@@ -95,12 +104,12 @@ impl<'a> StepCompiler<'a> {
     pub(super) fn groups(
         &mut self,
         op: &Operator,
-        (ids, tested): (&[Slot], &[Slot]),
+        (ids, tested, best): (&[Slot], &[Slot], Option<Slot>),
         rows: &[Slot],
         out: &mut Vec<DeviceStep<'a>>,
     ) -> Result<GroupPlan> {
         let of = |slot: &Slot| (*slot, column(op, *slot, self.snapshot));
-        let there = ids.iter().filter(|s| rows.contains(s));
+        let there = ids.iter().filter(|s| rows.contains(s) && best != Some(**s));
         let columns: Vec<(Slot, GroupColumnParams)> = there.map(of).collect();
         let there = tested.iter().copied().filter(|s| rows.contains(s));
         let (tested, sure): (Vec<Slot>, Vec<Slot>) = there.partition(|s| self.maybe.contains(s));
@@ -109,7 +118,19 @@ impl<'a> StepCompiler<'a> {
                 "this many grouping variables on the GPU".into(),
             ));
         }
-        let slots = columns.iter().map(|c| c.0).collect();
+        let best = match best {
+            None => None,
+            Some(slot) if rows.contains(&slot) => {
+                Some((slot, self.cache.ranks_of(self.device, self.snapshot)?))
+            }
+            Some(_) => {
+                return Err(Error::Unsupported(
+                    "the least of an unbound variable on the GPU".into(),
+                ));
+            }
+        };
+        let mut slots: Vec<Slot> = columns.iter().map(|c| c.0).collect();
+        slots.extend(best.as_ref().map(|b| b.0));
         out.push(of_operator((
             StepWork::Group {
                 ids: slots,
@@ -121,6 +142,8 @@ impl<'a> StepCompiler<'a> {
             columns,
             tested,
             sure,
+            best,
+            unranked: Cell::new(false),
             rows: rows_of(op),
             log_slots: Cell::new(0),
             full: Cell::new(false),

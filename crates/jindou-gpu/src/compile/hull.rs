@@ -1,6 +1,7 @@
 //! Ranges of ids that contain all values of a variable, as far as a plan tells.
 
 use crate::resident::alone;
+use jindou_dictionary::NO_RANK;
 use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
@@ -24,22 +25,43 @@ fn all(snapshot: &dyn Graph) -> Hull {
 /// The range of a slot's ids in the rows of an operator. O(operators and steps), and touched keys.
 pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
     let mut out = all(snapshot);
-    let mut open = vec![op];
-    while let Some(op) = open.pop() {
+    let mut open = vec![(op, false)];
+    while let Some((op, inner)) = open.pop() {
         let steps = match op {
             Operator::Explore(e) => e.steps.as_slice(),
             Operator::Steps(s) => s.steps.as_slice(),
             _ => &[],
         };
         for step in steps {
+            // What an inner part demands of an outer variable does not hold where its rows are missing or unwanted.
+            if inner && matches!(step.kind, StepKind::Restrict { .. }) {
+                continue;
+            }
             if let Some(found) = of_step(step, slot, snapshot) {
                 out = meet(out, found);
             }
         }
         // A variable is bound in one place, or the values of both agree.
-        open.extend(op.inputs());
+        op.each_input(&mut |role, input| open.push((input, inner || role.is_dependent())));
     }
     out
+}
+
+/// Ids that are looked at to see how many of them are numbers.
+const SAMPLE: u32 = 64;
+
+/// The approximate share of numbers among the values of a slot in the rows of an operator.
+pub(crate) fn number_share(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> f64 {
+    let [first, end] = hull(op, slot, snapshot);
+    let Some(dictionary) = snapshot.vocabulary().ranks().filter(|_| first < end) else {
+        return 0.0;
+    };
+    let step = ((end - first) / SAMPLE).max(1);
+    let ids: Vec<u32> = (first..end).step_by(step as usize).collect();
+    let mut ranks = Vec::with_capacity(ids.len());
+    dictionary.numeric_rank_many(&ids, &mut ranks);
+    let numbers = ranks.iter().filter(|&&r| r != NO_RANK).count();
+    numbers as f64 / ids.len().max(1) as f64
 }
 
 /// The range of ids that a step gives to a slot; `None` if it does not bind the slot, or may give it any id.

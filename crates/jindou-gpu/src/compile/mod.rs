@@ -5,6 +5,7 @@ mod clip;
 mod conditions;
 mod group;
 mod hull;
+mod path;
 mod tree;
 
 use crate::buffer::{DeviceBuffer, Packer};
@@ -13,7 +14,7 @@ use crate::device::Device;
 use crate::index::Catalog;
 use crate::pages::{PagedSegment, Pager, Paging};
 use crate::params::{self, MAX_COLUMNS, MAX_LISTS};
-use crate::ranks::DeviceRanks;
+use crate::ranks::{DeviceRanks, RankTable};
 use crate::resident::{ResidentSegment, alone};
 use jindou_graph::Graph;
 use jindou_graph::segment::{GraphScope, KeyFinder, RankBlock};
@@ -27,7 +28,11 @@ use std::sync::Arc;
 
 pub(crate) use clip::{FarShare, far_share};
 pub(crate) use conditions::is_decided_by_ids;
-pub(crate) use group::{GroupPlan, HIGH, LOW, NUMBER, combinations, plain as number_column};
+pub(crate) use group::{
+    FIRST, GroupPlan, HIGH, LAST, LOW, NUMBER, combinations, plain as number_column,
+};
+pub(crate) use hull::number_share;
+pub(crate) use path::{DevicePath, may_follow, step_edges};
 pub(crate) use tree::{WantedRows, compile_tree, may_run};
 
 /// One list of an expansion or check.
@@ -95,6 +100,11 @@ pub(crate) struct DeviceWithin {
 }
 
 impl DeviceWithin {
+    /// Every id.
+    pub fn every(device: &Arc<Device>) -> Result<Self> {
+        Self::new(device, None, false)
+    }
+
     /// An empty list of intervals means "no id", a missing one "every id".
     fn new(device: &Arc<Device>, intervals: Option<&[[u32; 2]]>, start: bool) -> Result<Self> {
         let mut params: crate::params::Within = bytemuck::Zeroable::zeroed();
@@ -200,6 +210,10 @@ pub(crate) enum StepWork<'a> {
     EndApply {
         begin: usize,
     },
+    /// Combines rows with the nodes that a path from one node leads to, or keeps those whose node is one.
+    Path(DevicePath),
+    /// Keeps the rows that may be among the first ones in an order.
+    Top(DeviceTop),
     /// Counts equal rows; always the last step.
     Group {
         ids: Vec<Slot>,
@@ -215,6 +229,7 @@ impl StepWork<'_> {
             Self::Cross { to, .. } | Self::Expand { to, .. } | Self::ExpandAny { to, .. } => {
                 Some(*to)
             }
+            Self::Path(path) => (!path.is_test).then_some(path.slot),
             _ => None,
         }
     }
@@ -233,6 +248,7 @@ impl StepWork<'_> {
             },
             Self::Expand { lists, .. } => lists.iter().map(|l| &l.segment).collect(),
             Self::Check { list, .. } => vec![&list.segment],
+            Self::Path(path) => path.lists.iter().map(|l| &l.segment).collect(),
             _ => Vec::new(),
         }
     }
@@ -252,6 +268,8 @@ impl StepWork<'_> {
             Self::Restrict { slot, .. }
             | Self::Compare { slot, .. }
             | Self::Distinct { slot, .. } => out.push(*slot),
+            Self::Path(path) => out.extend(path.is_test.then_some(path.slot)),
+            Self::Top(top) => out.push(top.slot),
             Self::Group { ids, tested } => out.extend(ids.iter().chain(tested)),
             // The slots that their steps read belong to those steps.
             Self::Apply { .. } | Self::EndApply { .. } => {}
@@ -275,6 +293,17 @@ impl StepWork<'_> {
         }
         out
     }
+}
+
+/// The order whose first rows are wanted.
+pub(crate) struct DeviceTop {
+    pub slot: Slot,
+    pub is_descending: bool,
+    /// Number of wanted rows.
+    pub most: u64,
+    /// The number above all ranks.
+    pub last: u32,
+    pub ranks: Arc<RankTable>,
 }
 
 /// A device step and the slots that it keeps.

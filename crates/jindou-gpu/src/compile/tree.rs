@@ -9,19 +9,21 @@
 //! Steps               steps
 //! Distinct            the first row of each id, by a bitmap over all ids
 //! Reduced             nothing
+//! Path                each row with each node that the path leads to
 //! ```
 //!
 //! The columns that a step keeps are those that later steps and the result read.
 
 use super::{
-    CompiledStep, DeviceStep, DeviceWithin, GroupPlan, StepCompiler, StepProgram, StepWork,
-    conditions, pages_of,
+    CompiledStep, DeviceStep, DeviceTop, DeviceWithin, GroupPlan, StepCompiler, StepProgram,
+    StepWork, conditions, may_follow, pages_of,
 };
 use crate::cache::SegmentCache;
 use crate::device::Device;
 use crate::pages::{Pager, Paging};
 use crate::params::{self, MAX_COLUMNS};
 use crate::ranks::tail_of;
+use jindou_engine::Top;
 use jindou_graph::Graph;
 use jindou_model::{Error, FIRST_TAIL_ID, Result};
 use jindou_plan::operator::Apply;
@@ -58,6 +60,7 @@ pub(crate) fn may_run(op: &Operator) -> bool {
             Operator::Outer(_) if inner => continue,
             Operator::Filter(f) if is_decided(&f.condition) => &f.input,
             Operator::Steps(s) => &s.input,
+            Operator::Path(p) if may_follow(p) => &p.input,
             Operator::Reduced(r) if !inner => &r.input,
             Operator::Distinct(d) if !inner && d.slots.len() == 1 => &d.input,
             Operator::Slice(s) if depth == 0 => &s.input,
@@ -96,6 +99,8 @@ fn asks_for_bound(c: &Condition) -> bool {
 pub(crate) enum WantedRows<'a> {
     /// Columns of the rows.
     Columns(&'a [Slot]),
+    /// Columns of the rows that may be among the first ones in an order.
+    First(&'a [Slot], Top),
     /// The number of rows.
     Number,
     /// The number of rows in which a slot is bound.
@@ -103,7 +108,12 @@ pub(crate) enum WantedRows<'a> {
     /// The number of distinct ids in a slot.
     Different(Slot),
     /// Each combination of ids in some slots, and of others being bound or not, with the number of its rows.
-    Groups { ids: &'a [Slot], tested: &'a [Slot] },
+    Groups {
+        ids: &'a [Slot],
+        tested: &'a [Slot],
+        /// The slot of which only the least and greatest values are wanted, for each combination of the others.
+        best: Option<Slot>,
+    },
 }
 
 impl<'a> StepCompiler<'a> {
@@ -167,14 +177,17 @@ impl<'a> StepCompiler<'a> {
             Operator::Apply(a) => {
                 self.apply(a, outer, level, out)?;
             }
+            Operator::Path(p) => {
+                self.operator(&p.input, outer, level, out)?;
+                self.path(p, out)?;
+            }
             _ => return Err(unsupported("an operator")),
         }
         Ok(op.layout(outer.unwrap_or_default()))
     }
 
-    /// The step of a DISTINCT.
-    fn distinct(&mut self, slot: Slot) -> DeviceStep<'a> {
-        let set = self.sets.len();
+    /// The number of a new set of ids.
+    pub(super) fn set(&mut self) -> usize {
         self.sets.push(params::Bits {
             words: 0,
             dense: self.snapshot.dense_ids().saturating_add(1),
@@ -182,6 +195,12 @@ impl<'a> StepCompiler<'a> {
             tail: tail_of(self.snapshot),
             pad: 0,
         });
+        self.sets.len() - 1
+    }
+
+    /// The step of a DISTINCT.
+    fn distinct(&mut self, slot: Slot) -> DeviceStep<'a> {
+        let set = self.set();
         of_operator((
             StepWork::Distinct { slot, set },
             format!("distinct ?{slot}"),
@@ -281,6 +300,22 @@ impl<'a> StepCompiler<'a> {
         self.condition(c, out)
     }
 
+    /// The order in the form that kernels need.
+    fn top(&self, top: Top) -> Result<DeviceTop> {
+        let ranks = (self.cache).ranks_of(self.device, self.snapshot)?;
+        let last = ranks.last();
+        if last == 0 || last >= 1 << 31 || top.most > u64::from(u32::MAX >> 1) {
+            return Err(unsupported("an order without numbers"));
+        }
+        Ok(DeviceTop {
+            slot: top.slot,
+            is_descending: top.is_descending,
+            most: top.most,
+            last,
+            ranks,
+        })
+    }
+
     fn restrict(&self, slot: Slot, ids: &[[u32; 2]]) -> Result<CompiledStep<'a>> {
         let within = DeviceWithin::new(self.device, Some(ids), false)?;
         Ok((
@@ -298,6 +333,14 @@ impl<'a> StepCompiler<'a> {
     ) -> Result<Vec<Slot>> {
         let slot = match wanted {
             WantedRows::Columns(slots) => return Ok(slots.to_vec()),
+            WantedRows::First(slots, top) => {
+                if !rows.contains(&top.slot) {
+                    return Err(unsupported("the order of an unbound variable"));
+                }
+                let top = self.top(top)?;
+                out.push(of_operator((StepWork::Top(top), "first rows".into())));
+                return Ok(slots.to_vec());
+            }
             WantedRows::Number | WantedRows::Groups { .. } => return Ok(Vec::new()),
             WantedRows::Bound(slot) | WantedRows::Different(slot) => slot,
         };
@@ -399,8 +442,8 @@ pub(crate) fn compile_tree<'a>(
     let made = c
         .operator(op, None, 0, &mut steps)
         .and_then(|rows| match wanted {
-            WantedRows::Groups { ids, tested } => {
-                groups = Some(c.groups(op, (ids, tested), &rows, &mut steps)?);
+            WantedRows::Groups { ids, tested, best } => {
+                groups = Some(c.groups(op, (ids, tested, best), &rows, &mut steps)?);
                 Ok(Vec::new())
             }
             wanted => c.wanted(wanted, &rows, &mut steps),

@@ -25,6 +25,11 @@ pub(crate) type SegmentName = (PredicateId, Direction);
 /// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
+/// The same for a node that a path visits, and the assumed length of the longest path.
+const PATH_NS: f64 = 20.0;
+const LEVELS: f64 = 10.0;
+/// The same for a row that an ORDER BY with LIMIT looks at.
+const SORT_NS: f64 = 4.0;
 /// The same for a row that is grouped.
 const GROUP_NS: f64 = 10.0;
 /// Time of kernels that filter rows over that of copying the bytes that they move.
@@ -154,8 +159,8 @@ impl WorkEstimate {
     /// that it supports.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
-        let mut open = vec![(&plan.root, false)];
-        while let Some((op, is_counted)) = open.pop() {
+        let mut open = vec![(&plan.root, false, None)];
+        while let Some((op, is_counted, top)) = open.pop() {
             let before = work.leaving;
             let is_root = std::ptr::eq(op, &plan.root);
             let there = match (work.tree(op, snapshot), op) {
@@ -170,6 +175,9 @@ impl WorkEstimate {
                 _ => false,
             };
             if there {
+                if let Some(first) = top {
+                    work.first_rows(op, first, work.leaving - before, snapshot);
+                }
                 let ids = (work.leaving - before) / 4.0;
                 if !is_root {
                     work.passed += ids;
@@ -181,7 +189,19 @@ impl WorkEstimate {
             }
             let counts = matches!(op, Operator::Count(c) if c.group.is_empty()
                 && c.counts.iter().all(|c| !c.distinct));
-            open.extend(op.inputs().into_iter().map(|i| (i, counts)));
+            // The first rows in an order are those of what is right below it.
+            let first = match op {
+                Operator::Slice(s) => match (&*s.input, s.limit) {
+                    (Operator::OrderBy(o), Some(limit)) => {
+                        let most = s.offset.saturating_add(limit) as f64;
+                        o.keys.first().map(|key| (key.0, most))
+                    }
+                    _ => None,
+                },
+                Operator::OrderBy(_) => top,
+                _ => None,
+            };
+            open.extend(op.inputs().into_iter().map(|i| (i, counts, first)));
         }
         work
     }
@@ -286,6 +306,23 @@ impl WorkEstimate {
                 let (rows, columns) = self.operator(&s.input, outer, snapshot)?;
                 Some((s.limit.map_or(rows, |l| rows.min(l as f64)), columns))
             }
+            Operator::Path(p) => {
+                let (rows, columns) = self.operator(&p.input, outer, snapshot)?;
+                for (predicate, direction) in compile::step_edges(p) {
+                    let look = self.lookup(predicate, direction, scope_of(&p.graph)?, snapshot)?;
+                    self.sectors
+                        .push((look.bytes, p.visited * (look.sectors + 1.0)));
+                }
+                // Levels are not known; each measures, makes, and keeps what is new.
+                self.ordered += 8.0 * EXPANDING * p.visited;
+                self.launches += 5.0 * LEVELS;
+                self.kernels += 3.0 * LEVELS;
+                self.syncs += 3.0 * LEVELS;
+                self.distinct(p.visited, 1.0, snapshot);
+                self.expansion(rows, rows * p.each, rows * p.each, columns);
+                self.cpu_ns += PATH_NS * p.visited * rows;
+                Some((rows * p.each, columns + p.new_slots().len() as f64))
+            }
             Operator::Apply(a) => {
                 let (rows, columns) = self.operator(&a.input, outer, snapshot)?;
                 // Numbers are written, bits cleared.
@@ -338,6 +375,32 @@ impl WorkEstimate {
         self.leaving += 4.0 * found * (columns + 2.0);
         self.cpu_ns += GROUP_NS * rows;
         Some(())
+    }
+
+    /// Adds the search for the first rows in an order, and takes away the bytes of those that need not leave.
+    fn first_rows(
+        &mut self,
+        op: &Operator,
+        (slot, most): (Slot, f64),
+        leaving: f64,
+        snapshot: &dyn Graph,
+    ) {
+        let slots = op.layout(&[]);
+        let columns = slots.len() as f64;
+        let rows = leaving / 4.0 / columns.max(1.0);
+        let numbers = compile::number_share(op, slot, snapshot);
+        if !slots.contains(&slot) || numbers == 0.0 || rows <= most {
+            return;
+        }
+        self.ordered += FILTERING * rows * (8.0 + 4.0 + 8.0 + 4.0);
+        self.sectors
+            .push((4.0 * f64::from(snapshot.dense_ids()), rows));
+        self.launches += 6.0;
+        self.kernels += 6.0;
+        self.syncs += 1.0;
+        let stays = (rows * (1.0 - numbers) + most).min(rows);
+        self.leaving -= leaving * (1.0 - stays / rows.max(1.0));
+        self.cpu_ns += SORT_NS * rows;
     }
 
     /// Adds a DISTINCT of one column: each row tests its bit.

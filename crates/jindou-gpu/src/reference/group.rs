@@ -4,7 +4,7 @@ use super::{Checker, sorted_rows, wrong};
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
 use crate::params::{
-    self, GroupColumnParams, MAX_GROUP, MAX_TESTED, NO_KEY, OperandParams, TestedParams,
+    self, GroupColumnParams, MAX_GROUP, MAX_TESTED, NO_KEY, OperandParams, RANK_SHIFT, TestedParams,
 };
 use bytemuck::Zeroable;
 use jindou_model::{FIRST_TAIL_ID, Result};
@@ -111,6 +111,7 @@ impl Checker {
 
     pub(super) fn groups(&mut self, rows: u32) -> Result<()> {
         self.group_sums(rows)?;
+        self.group_bests(rows)?;
         self.group_slots(rows)?;
         self.group_rows(rows)?;
         self.group_keys(rows)?;
@@ -165,6 +166,104 @@ impl Checker {
             }
             if missed.read::<u32>(1)? != [outside] {
                 return Err(wrong("jd_group_add: ids without a number are not noted"));
+            }
+        }
+        Ok(())
+    }
+
+    fn group_bests(&mut self, rows: u32) -> Result<()> {
+        for (columns, tests, lists, strings) in [
+            (1, 0, false, false),
+            (2, 1, true, false),
+            (0, 0, true, false),
+            (1, 0, false, true),
+        ] {
+            let input = self.group_input(rows, columns, tests, false)?;
+            let lengths: Vec<u32> = (0..rows).map(|_| self.random.below(3)).collect();
+            let mut prefix = vec![u32::MAX - 9];
+            for &n in &lengths {
+                prefix.push(prefix[prefix.len() - 1].wrapping_add(n));
+            }
+            // One page of ids has numbers, some of them equal.
+            let ranks: Vec<u32> = (0..1 << RANK_SHIFT)
+                .map(|_| self.random.below(400))
+                .collect();
+            let value = |r: &mut super::XorShift| match r.below(60) {
+                0 if strings => r.below(1 << RANK_SHIFT),
+                _ => (1 << RANK_SHIFT) + r.below(1 << RANK_SHIFT),
+            };
+            let values: Vec<u32> = (0..rows).map(|_| value(&mut self.random)).collect();
+            let (prefix_at, values_at) = (self.upload(&prefix)?, self.upload(&values)?);
+            let (pages_at, ranks_at) = (self.upload(&[NO_KEY, 0])?, self.upload(&ranks)?);
+            let size = input.combinations() as usize;
+            let (least, most) = (self.zeros(size * 8)?, self.zeros(size * 8)?);
+            let unranked = self.zeros(4)?;
+            let (mut want, mut without) = (vec![[0u64; 2]; size], 0);
+            let mut bytes = (4 * (columns + tests) as u64 + 4) * u64::from(rows);
+            for (row, &id) in values.iter().enumerate() {
+                let n = input.number(row).unwrap_or(0) as usize;
+                bytes += 8 * u64::from(lists);
+                if lists && lengths[row] == 0 {
+                    continue;
+                }
+                let Some(place) = id.checked_sub(1 << RANK_SHIFT) else {
+                    without = 1;
+                    continue;
+                };
+                bytes += 4;
+                let key = u64::from(ranks[place as usize]) << 32 | u64::from(id);
+                want[n] = [want[n][0].max(!key), want[n][1].max(key)];
+            }
+            let p = params::GroupBestParams {
+                by: input.params(),
+                tested: input.tested,
+                prefix: if lists { prefix_at.at() } else { 0 },
+                ranks: params::RanksParams {
+                    pages: pages_at.at(),
+                    ranks: ranks_at.at(),
+                    page_count: 2,
+                    ..Zeroable::zeroed()
+                },
+                value: OperandParams::column(values_at.at()),
+                least: least.at(),
+                most: most.at(),
+                unranked: unranked.at(),
+                rows,
+                columns: columns as u32,
+            };
+            self.launch(Kernel::GroupBest, u64::from(rows), &p, bytes)?;
+            let found = least.read::<u64>(size)?.into_iter();
+            let found: Vec<[u64; 2]> = found
+                .zip(most.read::<u64>(size)?)
+                .map(|(a, b)| [a, b])
+                .collect();
+            if found != want {
+                return Err(wrong("jd_group_best: wrong numbers"));
+            }
+            if unranked.read::<u32>(1)? != [without] {
+                return Err(wrong("jd_group_best: terms without a rank are not noted"));
+            }
+            let numbers = self.column(rows, size as u32);
+            let numbers_at = self.upload(&numbers)?;
+            let (first, last) = (self.room(u64::from(rows))?, self.room(u64::from(rows))?);
+            let p = params::GroupEndsParams {
+                least: least.at(),
+                most: most.at(),
+                numbers: numbers_at.at(),
+                first: first.at(),
+                last: last.at(),
+                rows,
+                pad: 0,
+            };
+            self.launch(Kernel::GroupEnds, u64::from(rows), &p, 28 * u64::from(rows))?;
+            let ends = |side: usize| -> Vec<u32> {
+                let key = |n: &u32| want[*n as usize][side] as u32;
+                let ids = numbers.iter().map(key);
+                ids.map(|id| if side == 0 { !id } else { id }).collect()
+            };
+            let n = rows as usize;
+            if first.read::<u32>(n)? != ends(0) || last.read::<u32>(n)? != ends(1) {
+                return Err(wrong("jd_group_ends: wrong ids"));
             }
         }
         Ok(())

@@ -9,6 +9,7 @@ mod group;
 mod model;
 mod operators;
 mod rows;
+mod select;
 
 pub use crate::random::XorShift;
 pub use model::Model;
@@ -33,7 +34,7 @@ pub struct Checker {
 }
 
 /// The groups of checks: kernels that belong together.
-pub const GROUPS: [&str; 11] = [
+pub const GROUPS: [&str; 12] = [
     "starts",
     "filters",
     "checks",
@@ -45,6 +46,7 @@ pub const GROUPS: [&str; 11] = [
     "checksums",
     "operators",
     "groups",
+    "first-rows",
 ];
 
 /// The error of a failed check.
@@ -85,6 +87,7 @@ impl Checker {
             "checksums" => self.checksums(rows),
             "operators" => self.operators(rows),
             "groups" => self.groups(rows),
+            "first-rows" => self.first_rows(rows),
             other => Err(wrong(format!("no group of kernels is called '{other}'"))),
         }
     }

@@ -2,7 +2,9 @@
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory};
-use crate::compile::{DeviceStep, GroupPlan, HIGH, LOW, NUMBER, StepWork, number_column as plain};
+use crate::compile::{
+    DeviceStep, FIRST, GroupPlan, HIGH, LAST, LOW, NUMBER, StepWork, number_column as plain,
+};
 use crate::counts::TotalUse;
 use crate::params::{self, GroupColumnParams, OperandParams, TILE, TestedParams};
 use crate::run::{ProgramRun, StepStop};
@@ -27,6 +29,8 @@ pub struct ReduceOptions {
     pub log_slots: u32,
     /// Least rows of a table of which the first ones in an order are looked for.
     pub least_sorted: u32,
+    /// Least share of numbers among a variable's possible values for which MIN and MAX go by their ranks.
+    pub numbers: f64,
 }
 
 impl Default for ReduceOptions {
@@ -36,6 +40,7 @@ impl Default for ReduceOptions {
             dense_a_row: 4,
             log_slots: 0,
             least_sorted: 1 << 14,
+            numbers: 1.0,
         }
     }
 }
@@ -49,7 +54,9 @@ pub(crate) struct GroupState<'a> {
     counts: DeviceBuffer,
     /// Number of counters.
     size: u64,
-    /// Words that are set if an id had no number, and if a table was too full.
+    /// The least and the greatest value of each combination, if they are wanted.
+    best: Option<[DeviceBuffer; 2]>,
+    /// Words that are set if an id had no number, if a table was too full, and if a value had no rank.
     flags: DeviceBuffer,
 }
 
@@ -70,13 +77,14 @@ impl<'a> GroupState<'a> {
         let combinations = plan.combinations();
         let dense_rows = options.dense_a_row.saturating_mul(plan.rows as u64);
         let dense = options.most_dense.saturating_add(dense_rows);
-        let fits = combinations <= 1 << 31 && combinations * 8 <= room;
+        let counter = if plan.best.is_some() { 24 } else { 8 };
+        let fits = combinations <= 1 << 31 && combinations * counter <= room;
         // Hash tables by pairs of what makes up a combination.
         let parts = plan.columns.len() + usize::from(!plan.tested.is_empty());
         let levels = parts.saturating_sub(1).max(1);
         let (mut log_slots, mut tables, mut size) = (0, Vec::new(), combinations);
         if !fits || combinations > dense {
-            let slot_bytes = 8 * (levels as u64 + 1);
+            let slot_bytes = 8 * levels as u64 + counter;
             let most = (room / slot_bytes)
                 .checked_ilog2()
                 .unwrap_or(0)
@@ -103,7 +111,18 @@ impl<'a> GroupState<'a> {
         plan.full.set(false);
         let counts = memory.alloc(size * 8)?.ok_or_else(refused)?;
         counts.clear()?;
-        let flags = memory.alloc(8)?.ok_or_else(refused)?;
+        let best = match &plan.best {
+            None => None,
+            Some(_) => {
+                let both = [
+                    memory.alloc(size * 8)?.ok_or_else(refused)?,
+                    memory.alloc(size * 8)?.ok_or_else(refused)?,
+                ];
+                both.iter().try_for_each(DeviceBuffer::clear)?;
+                Some(both)
+            }
+        };
+        let flags = memory.alloc(12)?.ok_or_else(refused)?;
         flags.clear()?;
         Ok(Self {
             plan,
@@ -111,6 +130,7 @@ impl<'a> GroupState<'a> {
             log_slots,
             counts,
             size,
+            best,
             flags,
         })
     }
@@ -171,6 +191,26 @@ impl ProgramRun<'_, '_, '_> {
                 0.0,
             )?
         };
+        let Some(((slot, ranks), [least, most])) =
+            state.plan.best.as_ref().zip(state.best.as_ref())
+        else {
+            return Ok(());
+        };
+        let p = params::GroupBestParams {
+            by: numbered.by,
+            tested: numbered.tested,
+            prefix,
+            ranks: ranks.params(),
+            value: table.operand(Operand::Slot(*slot))?,
+            least: least.at(),
+            most: most.at(),
+            unranked: state.flags.at() + 8,
+            rows: table.rows,
+            columns: numbered.columns,
+        };
+        let read = f64::from(read + 8) * rows as f64;
+        // SAFETY: as above; there are two values for each counter, and the plan holds the ranks.
+        unsafe { self.queue.launch(Kernel::GroupBest, rows, &p, read, 0.0)? };
         Ok(())
     }
 
@@ -288,10 +328,11 @@ impl ProgramRun<'_, '_, '_> {
         };
         self.queue.at_step(self.steps.len());
         let flags = state.flags.at();
-        // SAFETY: two words lie there.
-        let [missed, full] = unsafe { self.read_words([flags, flags + 4])? };
+        // SAFETY: three words lie there.
+        let [missed, full, unranked] = unsafe { self.read_words([flags, flags + 4, flags + 8])? };
         state.plan.full.set(full != 0);
-        if full != 0 {
+        state.plan.unranked.set(unranked != 0);
+        if full != 0 || unranked != 0 {
             return Ok(());
         }
         if missed != 0 {
@@ -301,7 +342,7 @@ impl ProgramRun<'_, '_, '_> {
         while begin < state.size {
             self.cancel.check()?;
             self.turn.pass()?;
-            let columns = 5 + state.plan.columns.len() + state.plan.tested.len();
+            let columns = 7 + state.plan.columns.len() + state.plan.tested.len();
             let fit = self.memory.left() / 2 / (4 * columns as u64) / TILE * TILE;
             let mut part = fit
                 .clamp(TILE, PART.min(self.most_rows))
@@ -358,6 +399,30 @@ impl ProgramRun<'_, '_, '_> {
         let mut table = new.finish(rows);
         let numbers = table.operand(Operand::Slot(NUMBER))?.column;
         let plan = state.plan;
+        if let Some([least, most]) = &state.best {
+            let new = self.new_table(vec![FIRST, LAST], u64::from(rows))?;
+            let p = params::GroupEndsParams {
+                least: least.at(),
+                most: most.at(),
+                numbers,
+                first: new.at(0),
+                last: new.at(1),
+                rows,
+                pad: 0,
+            };
+            let moved = f64::from(rows);
+            // SAFETY: numbers are of counters, each of which has two values; there is room for as many pairs.
+            unsafe {
+                self.queue.launch(
+                    Kernel::GroupEnds,
+                    u64::from(rows),
+                    &p,
+                    20.0 * moved,
+                    8.0 * moved,
+                )?
+            };
+            table.columns.extend(new.finish(rows).columns);
+        }
         if state.tables.is_empty() {
             let ids: Vec<Slot> = plan.columns.iter().map(|c| c.0).collect();
             let mut by: [GroupColumnParams; params::MAX_GROUP] = bytemuck::Zeroable::zeroed();

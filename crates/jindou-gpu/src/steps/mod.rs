@@ -4,11 +4,15 @@ mod any;
 mod count;
 mod group;
 mod operators;
+mod path;
 mod strips;
+mod top;
 
 pub use group::ReduceOptions;
 pub(crate) use group::{GROUP_GROWTH, GroupState};
 pub(crate) use operators::sets_of;
+pub(crate) use path::{NODE, Reached};
+pub(crate) use top::TopState;
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;

@@ -100,6 +100,37 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
+    /// Makes the outputs of a measured expansion strip by strip and passes each on. Only the new column is made.
+    pub(crate) fn each_strip(
+        &mut self,
+        step: &DeviceStep<'_>,
+        table: &DeviceTable,
+        to: Slot,
+        m: &MeasuredExpansion,
+        mut f: impl FnMut(&mut Self, &DeviceTable) -> Result<(), StepStop>,
+    ) -> Result<(), StepStop> {
+        if m.total > u64::from(u32::MAX) {
+            return Err(StepStop::TooLarge);
+        }
+        debug_assert!(table.count.is_none() && m.count.is_none());
+        let units = u64::from(table.rows) + m.total;
+        let share = self.memory.left() / 3 / 4 / STRIP_TILE * STRIP_TILE;
+        let most = share.clamp(STRIP_TILE, self.most_rows);
+        let all: params::Within = bytemuck::Zeroable::zeroed();
+        let mut begin = 0;
+        while begin < units && m.total > 0 {
+            self.cancel.check()?;
+            let end = (begin + most).min(units);
+            let next = self.expand_strip(step, table, vec![to], m, (begin, end), &all)?;
+            let next = self.settled(next)?;
+            if next.rows > 0 {
+                f(self, &next)?;
+            }
+            begin = end;
+        }
+        Ok(())
+    }
+
     fn expand_strip(
         &mut self,
         step: &DeviceStep<'_>,

@@ -77,7 +77,7 @@ fn answer(
     Ok((lines, rows))
 }
 
-const QUERIES: [&str; 9] = [
+const QUERIES: [&str; 12] = [
     // A whole plan on the device; a sum of its rows on the CPU; the last steps on the CPU; two explorations; a truth
     // value.
     "SELECT ?a ?b ?c { ?a :p ?b . ?b :p ?c . ?a :p ?c }",
@@ -86,6 +86,9 @@ const QUERIES: [&str; 9] = [
     "SELECT ?a ?b { { ?a :p ?b . ?b :p ?c } UNION { ?a :q ?b . ?b :q ?c } }",
     "ASK { ?a :p ?b . ?b :q ?c }",
     // Reduced on the device: a count of distinct ids, a LIMIT, a count of bound values; and a part of a plan.
+    "SELECT ?b (SUM(?v) AS ?n) (COUNT(*) AS ?m) { ?a :p ?b . ?b :q ?c . ?c :v ?v } GROUP BY ?b",
+    "SELECT ?a ?v { ?a :p ?b . ?b :v ?v } ORDER BY DESC(?v) ?a LIMIT 7",
+    "SELECT ?x ?y { :n0 :p+ ?x . ?x :q ?y }",
     "SELECT (COUNT(DISTINCT ?c) AS ?n) { ?a :p ?b . ?b :p ?c . ?c :v ?v FILTER(?v > 11) }",
     "SELECT (COUNT(*) AS ?n) { { SELECT ?a { ?a :p ?b . ?b :q ?c } LIMIT 17 } }",
     "SELECT (COUNT(?c) AS ?n) { ?a :p ?b OPTIONAL { ?b :q ?c FILTER NOT EXISTS { ?c :q ?a } } }",

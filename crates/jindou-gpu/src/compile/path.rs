@@ -1,0 +1,123 @@
+//! Property paths `p+` and `p*` that begin or end at one node.
+
+use super::tree::of_operator;
+use super::{DeviceList, DeviceStep, StepCompiler, StepWork, scope_of};
+use crate::steps::NODE;
+use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, Result};
+use jindou_plan::operator::{FollowPath, Path};
+use jindou_plan::{FarEnd, Operand, Slot};
+
+/// A path from one node.
+pub(crate) struct DevicePath {
+    /// The node.
+    pub from: u32,
+    /// The edges of one step of the path.
+    pub lists: Vec<DeviceList>,
+    /// True if the path of no step counts.
+    pub zero: bool,
+    /// The column that gets the nodes, or has those to test.
+    pub slot: Slot,
+    /// True if the column is there.
+    pub is_test: bool,
+    /// The set of the nodes that were reached.
+    pub set: usize,
+}
+
+/// The node, the variable end, whether that is bound, and whether the path is followed backwards.
+fn ends(p: &FollowPath) -> Option<(u32, Slot, bool, bool)> {
+    let (from, to, back) = match (p.subject, p.object) {
+        (FarEnd::Known(Operand::Const(v)), to) => (v, to, false),
+        (to, FarEnd::Known(Operand::Const(v))) => (v, to, true),
+        _ => return None,
+    };
+    match to {
+        FarEnd::Bind(slot) => Some((from, slot, false, back)),
+        FarEnd::Known(Operand::Slot(slot)) => Some((from, slot, true, back)),
+        FarEnd::Known(Operand::Const(_)) => None,
+    }
+}
+
+/// The edges of one step of a path, each with its direction; `None` if a step is more than one edge.
+fn edges(path: &Path, back: bool, out: &mut Vec<(PredicateId, Direction)>) -> Option<()> {
+    let (mut open, direction) = (vec![(path, back)], [Direction::Out, Direction::In]);
+    while let Some((path, back)) = open.pop() {
+        match path {
+            Path::Predicate(Some(p)) => out.push((*p, direction[usize::from(back)])),
+            // A predicate that the store does not have.
+            Path::Predicate(None) => {}
+            Path::Inverse(p) => open.push((p, !back)),
+            Path::Alternative(all) => open.extend(all.iter().map(|p| (p, back))),
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+/// The step of a path that is repeated, and whether no step counts as well.
+fn repeated(path: &Path) -> Option<(&Path, bool)> {
+    match path {
+        Path::OneOrMore(p) => Some((p, false)),
+        Path::ZeroOrMore(p) => Some((p, true)),
+        _ => None,
+    }
+}
+
+/// True for paths that the device may follow.
+pub(crate) fn may_follow(p: &FollowPath) -> bool {
+    let one = repeated(&p.path).and_then(|(path, _)| edges(path, false, &mut Vec::new()));
+    !p.nodes && ends(p).is_some() && one.is_some()
+}
+
+/// The edges of one step, each with its direction from the known node on.
+pub(crate) fn step_edges(p: &FollowPath) -> Vec<(PredicateId, Direction)> {
+    let mut out = Vec::new();
+    if let (Some((path, _)), Some((.., back))) = (repeated(&p.path), ends(p)) {
+        let _ = edges(path, back, &mut out);
+    }
+    out
+}
+
+impl<'a> StepCompiler<'a> {
+    /// Appends the step that follows a path from each row of its input.
+    pub(super) fn path(&mut self, p: &FollowPath, out: &mut Vec<DeviceStep<'a>>) -> Result<()> {
+        let unsupported = |what: &str| Error::Unsupported(format!("{what} on the GPU"));
+        let found = repeated(&p.path).zip(ends(p)).filter(|_| !p.nodes);
+        let Some(((_, zero), (from, slot, is_test, _))) = found else {
+            return Err(unsupported("this property path"));
+        };
+        if is_test && (!self.bound.contains(&slot) || self.maybe.contains(&slot)) {
+            return Err(unsupported("a path from a variable that may be unbound"));
+        }
+        if from > self.snapshot.dense_ids() && from < FIRST_TAIL_ID {
+            return Err(unsupported("a path from an unknown node"));
+        }
+        let scope = scope_of(&p.graph)?;
+        let mut lists = Vec::new();
+        for (predicate, direction) in step_edges(p) {
+            lists.push(DeviceList {
+                segment: self.segment(predicate, direction, scope)?,
+                anchor: Operand::Slot(NODE),
+                constant: None,
+                most: None,
+                clips: false,
+                cut: false,
+            });
+        }
+        let set = self.set();
+        if !is_test {
+            self.bound.push(slot);
+        }
+        out.push(of_operator((
+            StepWork::Path(DevicePath {
+                from,
+                lists,
+                zero,
+                slot,
+                is_test,
+                set,
+            }),
+            format!("path to ?{slot}"),
+        )));
+        Ok(())
+    }
+}
