@@ -2,7 +2,7 @@
 
 use crate::faulty::Faulty;
 use crate::store::Tiny;
-use crate::world::{World, limits};
+use crate::world::{Server, World, limits};
 use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
 use jindou_replicas_driver::{Bucket, Nobody, Options, Report, Stopped, start};
@@ -234,6 +234,42 @@ async fn a_bucket_that_cannot_be_written() {
         *world.faulty.unwritable.lock().unwrap() = None;
     }
     world.finish(clients, &servers).await;
+}
+
+/// A server that starts again from its own base, or from one in the bucket, gives a repeated request its first answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repeated_requests_after_a_start() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 8, settings());
+    let mut server = world.new_server(0, false).await;
+    let ask = async |server: &Server| {
+        let (running, _) = server.running.as_ref().unwrap();
+        let key = RequestKey(u128::MAX);
+        running.handle.update(key, b"\0".as_slice().into()).await
+    };
+    let first = ask(&server).await;
+    assert!(matches!(first, Outcome::Done(1, _)), "{first:?}");
+    world.update().await;
+    let (running, _) = server.running.as_ref().unwrap();
+    assert_eq!(running.handle.save().await, Some(2));
+    while world.bucket.bases(EPOCH).await.unwrap().last() != Some(&2) {
+        seconds(0.05).await;
+    }
+    world.kill(&mut server).await;
+    world.start(&mut server).await;
+    assert_eq!(ask(&server).await, first);
+    let other = world.new_server(1, true).await;
+    // What waits while the store is downloaded is told as unknown.
+    let mut outcome = Outcome::Unknown;
+    for _ in 0..50 {
+        if outcome == Outcome::Unknown {
+            outcome = ask(&other).await;
+            seconds(0.1).await;
+        }
+    }
+    assert_eq!(outcome, first);
+    assert_eq!(world.groups(), 2);
+    let clients = tokio::task::JoinSet::new();
+    world.finish(clients, &[server, other]).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
