@@ -263,6 +263,7 @@ impl Devices {
     ///
     /// # Errors
     /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn choose(
         &self,
         plan: &Plan,
