@@ -207,6 +207,8 @@ test("a query is cancelled, here and at the server", async () => {
   const { page, faults, close } = await visit(address);
   const long = `SELECT (COUNT(*) AS ?n) { VALUES ?a { ${numbers(3000)} } VALUES ?b { ${numbers(3000)} } VALUES ?c { ${numbers(3000)} } FILTER(STRLEN(CONCAT(STR(?a), STR(?b), STR(?c))) > 2) }`;
   await write(page, long);
+  // The tests before this one may have left one that is just ending.
+  await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 0);
   await page.getByRole("button", { name: "Run", exact: true }).click();
   await page.waitForFunction(async () => (await (await fetch("admin/queries")).json()).queries.length === 1);
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
