@@ -330,8 +330,8 @@ pub trait Executor: Send + Sync {
     ) -> Result<Vec<Slot>>;
 
     /// Returns true if this executor runs the operator with everything below it, by [`Self::groups`] or
-    /// [`Self::counts`] if it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]: then fewer rows come back than the exploration below makes. No operator by
-    /// default.
+    /// [`Self::counts`] if it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]: then fewer rows come back than
+    /// the exploration below makes. No operator by default.
     ///
     /// # Errors
     /// As [`Self::prefix`].

@@ -176,8 +176,8 @@ impl<'a> Streamed<'a> {
     }
 
     /// Runs the executor, unless it has run. Pieces of its blocks go to the queue for other workers; at most `room` are
-    /// left there before it goes on, the rest is taken here. `between` is called for each block: it calls for help, and yields the thread's place where it
-    /// is needed.
+    /// left there before it goes on, the rest is taken here. `between` is called for each block: it calls for help, and
+    /// yields the thread's place where it is needed.
     pub fn drive(
         &self,
         ctx: &QueryContext<'_>,
