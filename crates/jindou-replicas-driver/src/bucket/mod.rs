@@ -156,6 +156,14 @@ impl Bucket {
         Self::of(store, "", Some(folder.to_owned()), limits)
     }
 
+    /// The same place behind an object store of the caller's, such as one that counts or fails.
+    #[must_use]
+    pub fn behind(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
+        let store = wrap(self.0.store.clone());
+        let limits = self.0.limits.clone();
+        Self::of(store, self.0.prefix.as_ref(), self.0.folder.clone(), limits)
+    }
+
     fn of(
         store: Arc<dyn ObjectStore>,
         prefix: &str,

@@ -43,65 +43,73 @@ async fn list(bucket: &Bucket, after: u64) -> Listing {
 async fn objects() {
     let (_folder, buckets) = buckets();
     for bucket in buckets {
-        bucket.probe().await.unwrap();
-        assert_eq!(list(&bucket, 0).await, Listing::default());
-        for name in (1..=5)
-            .map(Name::Group)
-            .chain([Name::Span(1, 4), Name::Base(3)])
-        {
-            put(&bucket, name).await;
-            let again = bucket
-                .create(&name.text(EPOCH), Bytes::from_static(b"y"))
-                .await;
-            assert_eq!(again, Put::Exists);
-        }
-        // Strangers' names, and another epoch's.
-        bucket.replace("log/other", Bytes::new()).await.unwrap();
-        bucket
-            .replace(&Name::Group(9).text(8), Bytes::new())
-            .await
-            .unwrap();
-        let listing = list(&bucket, 2).await;
-        assert_eq!(
-            listing.log,
-            texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
-        );
-        assert_eq!(listing.bases, texts(&[Name::Base(3)]));
-        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
-        assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
-        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
-        assert!(matches!(span, Fetched::Bytes(_)));
-        bucket.trim(EPOCH, 4).await.unwrap();
-        assert_eq!(list(&bucket, 0).await.log, texts(&[Name::Group(5)]));
-        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
-        assert!(matches!(group, Fetched::Missing));
-        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
-        assert!(matches!(span, Fetched::Missing));
-        bucket.trim(EPOCH, 4).await.unwrap();
-        let me = ServerEntry {
-            name: "one".into(),
-            start: 5,
-            addresses: vec!["one:7000".into()],
-            certificate: None,
-        };
-        let other = ServerEntry {
-            name: "two".into(),
-            ..me.clone()
-        };
-        assert_eq!(
-            bucket.servers(&me).await.unwrap(),
-            std::slice::from_ref(&me)
-        );
-        assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
-        assert_eq!(bucket.server("one").await, Some(me));
+        check_objects(bucket).await;
     }
+}
+
+pub async fn check_objects(bucket: Bucket) {
+    bucket.probe().await.unwrap();
+    assert_eq!(list(&bucket, 0).await, Listing::default());
+    for name in (1..=5)
+        .map(Name::Group)
+        .chain([Name::Span(1, 4), Name::Base(3)])
+    {
+        put(&bucket, name).await;
+        let again = bucket
+            .create(&name.text(EPOCH), Bytes::from_static(b"y"))
+            .await;
+        assert_eq!(again, Put::Exists);
+    }
+    // Strangers' names, and another epoch's.
+    bucket.replace("log/other", Bytes::new()).await.unwrap();
+    bucket
+        .replace(&Name::Group(9).text(8), Bytes::new())
+        .await
+        .unwrap();
+    let listing = list(&bucket, 2).await;
+    assert_eq!(
+        listing.log,
+        texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
+    );
+    assert_eq!(listing.bases, texts(&[Name::Base(3)]));
+    let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+    assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
+    let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+    assert!(matches!(span, Fetched::Bytes(_)));
+    bucket.trim(EPOCH, 4).await.unwrap();
+    assert_eq!(list(&bucket, 0).await.log, texts(&[Name::Group(5)]));
+    let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+    assert!(matches!(group, Fetched::Missing));
+    let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+    assert!(matches!(span, Fetched::Missing));
+    bucket.trim(EPOCH, 4).await.unwrap();
+    let me = ServerEntry {
+        name: "one".into(),
+        start: 5,
+        addresses: vec!["one:7000".into()],
+        certificate: None,
+    };
+    let other = ServerEntry {
+        name: "two".into(),
+        ..me.clone()
+    };
+    assert_eq!(
+        bucket.servers(&me).await.unwrap(),
+        std::slice::from_ref(&me)
+    );
+    assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
+    assert_eq!(bucket.server("one").await, Some(me));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn far_behind_spans_are_listed_instead_of_groups() {
-    let bucket = Bucket::new(Arc::new(InMemory::new()), "", limits());
-    for number in 1..=2500 {
-        put(&bucket, Name::Group(number)).await;
+    check_spans(Bucket::new(Arc::new(InMemory::new()), "", limits())).await;
+}
+
+pub async fn check_spans(bucket: Bucket) {
+    for first in (1..=2500).step_by(10) {
+        let puts = (first..first + 10).map(|number| put(&bucket, Name::Group(number)));
+        futures_util::future::join_all(puts).await;
     }
     // The first two join; the third is beyond a gap.
     for (first, last) in [(1, 1000), (990, 1990), (2100, 2200)] {
@@ -259,8 +267,17 @@ impl Incoming<usize> for Taken {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bases() {
-    let faulty = Faulty::new(Arc::new(InMemory::new()), 9);
-    let bucket = Bucket::new(faulty.clone(), "", limits());
+    check_bases(&Bucket::new(Arc::new(InMemory::new()), "", limits())).await;
+}
+
+pub async fn check_bases(bucket: &Bucket) {
+    let mut faulty = None;
+    let bucket = bucket.behind(|store| {
+        let wrapped = Faulty::new(store, 9);
+        faulty = Some(wrapped.clone());
+        wrapped
+    });
+    let faulty = faulty.unwrap();
     assert_eq!(bucket.newest_base(EPOCH).await, Ok(None));
     let large: Vec<u8> = (0..20_000_000_u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use http::header::{CONTENT_LENGTH, HOST, HeaderValue, USER_AGENT};
-use http::{Method, Uri};
+use http::{Method, StatusCode, Uri};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
@@ -45,11 +45,23 @@ const ANSWER: u64 = 16 << 20;
 
 /// Makes clients with these limits.
 #[derive(Debug)]
-pub(super) struct Connector(Limits);
+pub(super) struct Connector {
+    limits: Limits,
+    metadata: Metadata,
+}
+
+/// The service that machines of a cloud ask for their credentials.
+#[derive(Clone, Debug)]
+pub(super) struct Metadata {
+    /// Its address, where it is not the usual one.
+    pub place: Option<String>,
+    /// Whether it is asked in another way after 403.
+    pub fallback: bool,
+}
 
 impl Connector {
-    pub(super) fn new(limits: Limits) -> Self {
-        Self(limits)
+    pub(super) fn new(limits: Limits, metadata: Metadata) -> Self {
+        Self { limits, metadata }
     }
 }
 
@@ -57,7 +69,8 @@ impl HttpConnector for Connector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         let plain = options.get_config_value(&ClientConfigKey::AllowHttp);
         Ok(HttpClient::new(Client {
-            limits: self.0.clone(),
+            limits: self.limits.clone(),
+            metadata: self.metadata.clone(),
             plain: plain.is_some_and(|value| value == "true"),
             tls: OnceLock::new(),
             kept: Mutex::default(),
@@ -69,6 +82,7 @@ type Sender = SendRequest<HttpRequestBody>;
 
 struct Client {
     limits: Limits,
+    metadata: Metadata,
     /// Whether requests may be sent unencrypted.
     plain: bool,
     tls: OnceLock<Result<TlsConnector, String>>,
@@ -82,6 +96,8 @@ struct Place {
     secure: bool,
     host: String,
     port: u16,
+    /// Whether it is the service for credentials.
+    metadata: bool,
 }
 
 impl std::fmt::Debug for Client {
@@ -116,28 +132,26 @@ impl std::fmt::Display for Place {
 }
 
 impl Place {
-    fn of(uri: &Uri) -> Option<Self> {
+    fn of(uri: &Uri, metadata: &Metadata) -> Option<Self> {
         let secure = match uri.scheme_str()? {
             "https" => true,
             "http" => false,
             _ => return None,
         };
         let host = uri.host()?;
+        let address = uri.to_string();
+        let named = (metadata.place.as_ref()).is_some_and(|place| address.starts_with(place));
         Some(Self {
             secure,
+            metadata: named || host.starts_with("169.254."),
             host: host.trim_matches(['[', ']']).to_owned(),
             port: uri.port_u16().unwrap_or(if secure { 443 } else { 80 }),
         })
     }
 
-    /// Whether machines of a cloud ask for their credentials there.
-    fn metadata(&self) -> bool {
-        self.host.starts_with("169.254.") || self.host == "fd00:ec2::254"
-    }
-
     /// The error where nothing answers there.
     fn unreachable(&self, why: &str) -> HttpError {
-        match self.metadata() {
+        match self.metadata {
             true => refused(format!(
                 "there are no credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are not set, \
                  and this machine has none from {self} ({why})"
@@ -153,7 +167,7 @@ impl Place {
 #[async_trait]
 impl HttpService for Client {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let place = Place::of(request.uri())
+        let place = Place::of(request.uri(), &self.metadata)
             .ok_or_else(|| refused(format!("{} has no host", request.uri())))?;
         if !place.secure && !self.plain {
             return Err(refused(format!(
@@ -170,8 +184,10 @@ impl HttpService for Client {
                 return Err(unknown(HttpErrorKind::Timeout, why));
             }
         };
-        if place.metadata() && answer.status() == http::StatusCode::NOT_FOUND {
-            return Err(place.unreachable("no role"));
+        let status = answer.status();
+        let again = self.metadata.fallback && status == StatusCode::FORBIDDEN;
+        if place.metadata && !status.is_success() && !again {
+            return Err(place.unreachable(status.as_str()));
         }
         let (parts, body) = answer.into_parts();
         let length = (parts.headers.get(CONTENT_LENGTH))

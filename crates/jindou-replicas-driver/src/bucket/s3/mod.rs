@@ -8,7 +8,7 @@
 mod client;
 
 use super::{Bucket, Failure, Limits};
-use client::Connector;
+use client::{Connector, Metadata};
 use object_store::RetryConfig;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::client::ClientConfigKey;
@@ -56,16 +56,18 @@ pub(super) fn open(
                 "{name} is \"{value}\", which does not begin with http:// or https://"
             ));
         }
-        let allowed = builder
-            .get_config_value(&AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp))
-            .is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1");
-        if http && !allowed {
+        let allow = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
+        if http && !is_set(&builder, allow) {
             return Err(format!(
                 "{name} is \"{value}\", whose requests are not encrypted: AWS_ALLOW_HTTP=true allows that"
             ));
         }
         builder = builder.with_endpoint(value);
     }
+    let metadata = Metadata {
+        place: builder.get_config_value(&AmazonS3ConfigKey::MetadataEndpoint),
+        fallback: is_set(&builder, AmazonS3ConfigKey::ImdsV1Fallback),
+    };
     let none = RetryConfig {
         max_retries: 0,
         retry_timeout: Duration::ZERO,
@@ -74,10 +76,15 @@ pub(super) fn open(
     let store = builder
         .with_bucket_name(bucket)
         .with_retry(none)
-        .with_http_connector(Connector::new(limits.clone()))
+        .with_http_connector(Connector::new(limits.clone(), metadata))
         .build()
         .map_err(|e| format!("the settings for S3 are not right: {e}"))?;
     Ok(Bucket::new(Arc::new(store), prefix, limits))
+}
+
+fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
+    let value = builder.get_config_value(&key);
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
 /// What a request's client found, in a sentence. It is among the causes of `object_store`'s error.
@@ -113,7 +120,8 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         (Some(404), Some("NoSuchBucket")) => {
             return Some(Failure::Refused("there is no such bucket".into()));
         }
-        (Some(404), _) => return Some(Failure::Missing),
+        // Those of an object that is not there; versitygw has 404 for keys that it does not know, too.
+        (Some(404), None | Some("NoSuchKey" | "NotFound")) => return Some(Failure::Missing),
         (None, None) if text.contains("redirect without LOCATION") => {
             return Some(Failure::Refused(
                 "the bucket is in another region than AWS_REGION says".into(),
@@ -131,8 +139,10 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         (None, _) => format!("status {}", status.unwrap_or_default()),
     };
     // What another attempt would not change. 409 and 412 are not errors here, and 400 may be a body that came too slowly.
-    let final_one = matches!(status, Some(301 | 307 | 308 | 400 | 401 | 403 | 405 | 501))
-        && !matches!(code, Some("RequestTimeout" | "SlowDown"));
+    let final_one = matches!(
+        status,
+        Some(301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 501)
+    ) && !matches!(code, Some("RequestTimeout" | "SlowDown"));
     Some(match final_one {
         true => Failure::Refused(says),
         false => Failure::Unknown(format!("the bucket answers {says}")),
