@@ -7,17 +7,19 @@
 
 mod bases;
 mod identity;
+mod list;
 mod open;
 mod probe;
 #[cfg(feature = "s3")]
 mod s3;
+mod staged;
 
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
 pub use identity::{Identity, ServerEntry};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use jindou_replicas::{Fetch, Fetched, Listing, Name, PutResult};
+use jindou_replicas::{Fetch, Fetched, Name, PutResult};
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{
@@ -27,8 +29,8 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
 
 /// Limits of requests.
 #[derive(Clone, Debug)]
@@ -344,98 +346,6 @@ impl Bucket {
         }
     }
 
-    /// Names of objects of a folder of the bucket, of those after `after` in the order of names. Ends early, with true,
-    /// if there are more than `most`.
-    async fn names(
-        &self,
-        folder: &str,
-        after: Option<&str>,
-        most: usize,
-    ) -> Result<(Vec<ObjectMeta>, bool), Failure> {
-        let limit = self.0.limits.request;
-        let permit = self.permit(Lane::List, Instant::now() + limit).await?;
-        let (store, prefix) = (self.0.store.clone(), self.key(folder));
-        let after = after.map(|name| self.key(name));
-        let (pages, mut page) = mpsc::channel(2);
-        tokio::spawn(async move {
-            let _permit = permit;
-            let listed = match after {
-                Some(after) => store.list_with_offset(Some(&prefix), &after),
-                None => store.list(Some(&prefix)),
-            };
-            let mut chunks = listed.ready_chunks(PAGE);
-            while let Some(chunk) = chunks.next().await {
-                let chunk: object_store::Result<Vec<ObjectMeta>> = chunk.into_iter().collect();
-                let failed = chunk.is_err();
-                if pages.send(Some(chunk)).await.is_err() || failed {
-                    return;
-                }
-            }
-            let _ = pages.send(None).await;
-        });
-        let mut names = Vec::new();
-        loop {
-            match timeout(limit, page.recv()).await {
-                Ok(Some(Some(Ok(chunk)))) => names.extend(chunk),
-                Ok(Some(Some(Err(e)))) => return Err(failure(&e)),
-                Ok(Some(None)) => return Ok((names, false)),
-                Ok(None) => return Err(Failure::Unknown("the listing was dropped".into())),
-                Err(_) => {
-                    return Err(Failure::Unknown(
-                        "the bucket does not answer in time".into(),
-                    ));
-                }
-            }
-            if names.len() > most {
-                return Ok((names, true));
-            }
-        }
-    }
-
-    async fn parsed(
-        &self,
-        epoch: u64,
-        folder: &str,
-        after: Option<Name>,
-        most: usize,
-    ) -> Result<(Vec<Name>, bool), Failure> {
-        let after = after.map(|name| name.text(epoch));
-        let (found, more) = self.names(folder, after.as_deref(), most).await?;
-        let names = found.iter().filter_map(|meta| {
-            let name = self.name(&meta.location)?;
-            Name::parse(epoch, &name)
-        });
-        Ok((names.collect(), more))
-    }
-
-    /// Names in the log after a number, then those of bases. Where there are very many groups, those that spans have are
-    /// left out.
-    pub async fn list(&self, epoch: u64, after: u64) -> Result<Listing, Failure> {
-        let (mut log, more) = (self.parsed(epoch, "log", Some(Name::Group(after)), PAGE)).await?;
-        if more {
-            let behind = Name::Span(u64::MAX, after);
-            let (mut spans, _) = (self.parsed(epoch, "span", Some(behind), usize::MAX)).await?;
-            spans.sort_unstable();
-            let mut reach = after;
-            for span in &spans {
-                if let Name::Span(first, last) = span
-                    && *first <= reach.saturating_add(1)
-                {
-                    reach = reach.max(*last);
-                }
-            }
-            let groups = Some(Name::Group(reach));
-            (log, _) = self.parsed(epoch, "log", groups, usize::MAX).await?;
-            log.extend(spans);
-        }
-        let bases = self.bases(epoch).await?;
-        let text = |names: Vec<Name>| names.into_iter().map(|name| name.text(epoch)).collect();
-        Ok(Listing {
-            log: text(log),
-            bases: text(bases.into_iter().map(Name::Base).collect()),
-        })
-    }
-
     /// Deletes groups and spans that end at this number or before, in ascending order, a thousand at a time.
     pub async fn trim(&self, epoch: u64, number: u64) -> Result<(), Failure> {
         for folder in ["log", "span"] {
@@ -448,7 +358,7 @@ impl Bucket {
             let names: Vec<String> = names.into_iter().map(|name| name.text(epoch)).collect();
             self.delete(&names).await?;
         }
-        Ok(())
+        self.remove_staged().await
     }
 
     /// Deletes objects in this order, a thousand at a time. Missing ones do not fail.

@@ -227,6 +227,118 @@ async fn a_directory_that_cannot_be_written_is_refused() {
     assert!(matches!(put, Put::Failed(_)), "{put:?}");
 }
 
+/// Files that were staged by a process which died are removed a day later, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staged_files_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    put(&bucket, Name::Group(1)).await;
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("parts/x")).unwrap();
+    std::fs::create_dir_all(at("other")).unwrap();
+    let group = Name::Group(1).text(EPOCH);
+    let day = Duration::from_secs(24 * 3600);
+    let files = [
+        (format!("{group}#1"), day * 2, false),
+        (format!("{group}#22"), day / 2, true),
+        ("parts/x/000001-00000000#1".into(), day * 2, false),
+        ("log.json#3".into(), day * 2, false),
+        ("log/x#y".into(), day * 2, true),
+        ("log/x#".into(), day * 2, true),
+        ("log/x".into(), day * 2, true),
+        ("other/x#1".into(), day * 2, true),
+    ];
+    for (name, age, _) in &files {
+        let file = std::fs::File::create(at(name)).unwrap();
+        let then = std::time::SystemTime::now() - *age;
+        file.set_modified(then).unwrap();
+    }
+    bucket.trim(EPOCH, 0).await.unwrap();
+    for (name, _, stays) in &files {
+        assert_eq!(at(name).exists(), *stays, "{name}");
+    }
+    assert_eq!(list(&bucket, 0).await.log, [group]);
+}
+
+/// Few groups behind the own end are found without reading the directory; those behind trimmed ones are found as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tails_of_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let faulty = Faulty::new(Arc::new(local), 1);
+    let bucket = Bucket::over_folder(faulty.clone(), folder.path(), limits());
+    // A bucket without any of its folders.
+    assert_eq!(list(&bucket, 0).await, Listing::default());
+    for number in 1..=100 {
+        put(&bucket, Name::Group(number)).await;
+    }
+    let groups = |first, last| texts(&(first..=last).map(Name::Group).collect::<Vec<_>>());
+    let listed = async |after| {
+        faulty.kinds.lock().unwrap().clear();
+        let log = list(&bucket, after).await.log;
+        let kinds = faulty.kinds.lock().unwrap();
+        (log, kinds.get("LIST").copied(), kinds.get("HEAD").copied())
+    };
+    // The one listing is that of bases.
+    assert_eq!(listed(100).await, (vec![], Some(1), Some(1)));
+    assert_eq!(listed(97).await, (groups(98, 100), Some(1), Some(4)));
+    assert_eq!(listed(37).await, (groups(38, 100), Some(1), Some(64)));
+    assert_eq!(listed(36).await.0, groups(37, 100));
+    assert_eq!(listed(36).await.1, Some(2));
+    assert_eq!(listed(u64::MAX).await, (vec![], Some(2), None));
+    // A base behind the own end: groups behind it may have been trimmed.
+    put(&bucket, Name::Base(50)).await;
+    put(&bucket, Name::Base(60)).await;
+    bucket.trim(EPOCH, 50).await.unwrap();
+    assert_eq!(listed(20).await.0, groups(51, 100));
+    assert_eq!(listed(49).await.0, groups(51, 100));
+    assert_eq!(listed(55).await.0, groups(56, 100));
+    assert_eq!(listed(99).await, (groups(100, 100), Some(1), Some(2)));
+    // A look that fails is a listing that fails.
+    faulty.away.store(true, Ordering::SeqCst);
+    assert!(bucket.list(EPOCH, 100).await.is_err());
+}
+
+/// By hand: times of listings of a directory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures"]
+async fn listings_of_a_directory() {
+    let folder = tempfile::tempdir_in(std::env::var("JINDOU_DISK").unwrap_or(".".into())).unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    let mut there = 0;
+    for count in [1_000, 10_000, 100_000] {
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        for number in there + 1..=count {
+            let path = folder.path().join(Name::Group(number).text(EPOCH));
+            std::fs::write(path, [0; 200]).unwrap();
+        }
+        there = count;
+        for (what, after) in [
+            ("nothing new", count),
+            ("ten new", count - 10),
+            ("a hundred new", count - 100),
+            ("all", 0),
+        ] {
+            let mut times = Vec::new();
+            for _ in 0..5 {
+                let began = Instant::now();
+                let listing = bucket.list(EPOCH, after).await;
+                times.push(began.elapsed());
+                let listed = listing.map(|listing| listing.log.len() as u64);
+                assert!(
+                    listed.as_ref().is_ok_and(|n| *n == count - after),
+                    "{listed:?}"
+                );
+            }
+            times.sort_unstable();
+            println!(
+                "{count} groups, {what}: {:?} (largest {:?})",
+                times[2], times[4]
+            );
+        }
+    }
+}
+
 struct Files(Vec<(String, Vec<u8>)>);
 
 impl BaseFiles for Files {
