@@ -2,6 +2,10 @@
 
 mod bucket;
 mod faulty;
+#[cfg(feature = "s3")]
+mod relay;
+#[cfg(feature = "s3")]
+mod s3;
 mod servers;
 mod store;
 mod world;
