@@ -258,8 +258,14 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
             link::run(table, &theirs.name, joined, stream).await;
         }
         (Ok(theirs), Some(joined)) => table.leave(&theirs.name, joined.number).await,
-        // The dialler closes, so that what was written is not lost with a reset.
-        _ => drop(timeout(times.greeting, stream.read(&mut [0])).await),
+        // What the dialler still sends is read, so that the answer is not lost with a reset.
+        _ => {
+            let end = async {
+                let _ = stream.shutdown().await;
+                while let Ok(1..) = stream.read(&mut [0; 64]).await {}
+            };
+            let _ = timeout(times.greeting, end).await;
+        }
     }
 }
 

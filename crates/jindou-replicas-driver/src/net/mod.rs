@@ -12,6 +12,8 @@ mod link;
 mod queue;
 mod room;
 mod table;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod wire;
 

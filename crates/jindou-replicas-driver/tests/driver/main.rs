@@ -2,6 +2,8 @@
 
 mod bucket;
 mod faulty;
+mod net;
+mod raw;
 mod servers;
 mod store;
 mod world;
