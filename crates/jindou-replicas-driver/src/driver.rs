@@ -169,7 +169,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             cancel: parts.cancel,
             refresh: parts.refresh,
             next_refresh: clock::now().after(parts.refresh),
-            refreshed: clock::now(),
+            // The list was read before others could see this server in it.
+            refreshed: clock::now().before(REFRESH),
             refreshing: false,
             sender,
             done,

@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 /// Connections of one address, and of all, that have not shown who they are.
@@ -21,8 +21,8 @@ const NEW: (usize, usize) = (32, 512);
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 /// Time for which the higher name leaves the first attempt to the lower one.
 const HIGHER: Duration = Duration::from_millis(200);
-/// Attempts in a row that fail before the operator is told.
-const TELL: u32 = 4;
+/// Time for which attempts fail before the operator is told. A server that was started just now is not known yet.
+const TELL: Duration = Duration::from_secs(5);
 /// Bytes that wait unsent in the system, so that what is more urgent is not behind them.
 const UNSENT: u32 = 128 << 10;
 
@@ -40,13 +40,13 @@ fn set_up(table: &Table, stream: &TcpStream) {
 /// Keeps a connection to a server, for as long as it is in the list.
 pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notify>) {
     let lower = *table.me < *name;
-    let (mut seen, mut mean, mut failed) = (0, AGAIN.0, 0);
+    let (mut seen, mut mean, mut well) = (0, AGAIN.0, Instant::now());
     loop {
         let (version, entry) = match table.wanted(&name) {
             Wanted::Gone => return,
             Wanted::Nothing => {
                 changed.notified().await;
-                (mean, failed) = (AGAIN.0, 0);
+                (mean, well) = (AGAIN.0, Instant::now());
                 // Both sides need not begin at once.
                 sleep(mean.mul_f64(rand::random())).await;
                 continue;
@@ -54,7 +54,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
             Wanted::Dial(version, entry) => (version, entry),
         };
         if std::mem::replace(&mut seen, version) != version {
-            (mean, failed) = (AGAIN.0, 0);
+            (mean, well) = (AGAIN.0, Instant::now());
             if !lower {
                 sleep(HIGHER).await;
                 if !matches!(table.wanted(&name), Wanted::Dial(now, _) if now == version) {
@@ -63,13 +63,9 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
             }
         }
         match dial(&table, &name, &entry, lower).await {
-            Ok(()) => (mean, failed) = (AGAIN.0, 0),
-            Err(why) => {
-                failed += 1;
-                if failed == TELL {
-                    table.unreachable(&name, version, why);
-                }
-            }
+            Ok(()) => (mean, well) = (AGAIN.0, Instant::now()),
+            Err(why) if well.elapsed() >= TELL => table.unreachable(&name, version, why),
+            Err(_) => {}
         }
         tokio::select! {
             () = table.another(&name, version, &changed) => {}
@@ -126,7 +122,10 @@ async fn dial_place(
 ) -> Result<(), String> {
     let times = table.limits.times;
     let late = |_| "no answer in time".to_owned();
-    let wrong = |e: std::io::Error| e.to_string();
+    let wrong = |e: std::io::Error| match alert(&e) {
+        true => "it does not know this server's certificate".to_owned(),
+        false => e.to_string(),
+    };
     let stream = timeout(times.greeting, TcpStream::connect(place)).await;
     let stream = stream.map_err(late)?.map_err(wrong)?;
     set_up(table, &stream);
@@ -175,6 +174,13 @@ async fn dial_place(
         Err(Unfit::Stranger | Unfit::Second | Unfit::Ending) => {}
     }
     Ok(())
+}
+
+/// True if the other side says that it does not trust the certificate.
+fn alert(e: &std::io::Error) -> bool {
+    let inner = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
+    let unknown = rustls::AlertDescription::UnknownCA;
+    matches!(inner, Some(rustls::Error::AlertReceived(alert)) if *alert == unknown)
 }
 
 /// Takes connections until this server ends.

@@ -671,7 +671,7 @@ async fn wrong_addresses() {
     let right = std::mem::replace(&mut b.entry.addresses, vec![wrong.clone()]);
     a.entry.addresses.clear();
     introduce(&mut [&mut a, &mut b]);
-    let told = a.all(Duration::from_secs(4)).await;
+    let told = a.all(Duration::from_secs(9)).await;
     let [FromPeer::Problem(PeerProblem::Unreachable(name, why))] = &told[..] else {
         panic!("{told:?}");
     };
