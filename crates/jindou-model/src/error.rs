@@ -242,6 +242,12 @@ pub enum Error {
         /// Description of the failure.
         message: String,
     },
+    /// What is here may be older than the query allows, for this reason.
+    #[error("{0}")]
+    Stale(String),
+    /// An update that may or may not have been made; with the same name it can be asked again.
+    #[error("{0}")]
+    OutcomeUnknown(String),
     /// The caller cancelled.
     #[error("cancelled")]
     Cancelled,
@@ -375,6 +381,8 @@ impl Error {
             Self::Limit(limit) => Self::Limit(limit.clone()),
             Self::Busy(limit) => Self::Busy(limit.clone()),
             Self::Timeout(limit) => Self::Timeout(*limit),
+            Self::Stale(m) => Self::Stale(m.clone()),
+            Self::OutcomeUnknown(m) => Self::OutcomeUnknown(m.clone()),
             Self::Conflict(m) => Self::Conflict(m.clone()),
             Self::Service {
                 endpoint,

@@ -33,6 +33,11 @@ pub struct BadStatement {
 }
 
 impl BadStatement {
+    /// A bad statement that another process reported.
+    pub fn new(at: Location, message: String, text: Option<String>) -> Self {
+        Self { at, message, text }
+    }
+
     /// A bad statement from a line's bytes and a byte position in it.
     pub(crate) fn in_line(
         file: String,

@@ -133,6 +133,12 @@ impl Functions {
         Self::default()
     }
 
+    /// True if no function is registered.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.registered.as_ref().is_none_or(|all| all.is_empty())
+    }
+
     /// Adds a function under an IRI.
     ///
     /// # Errors

@@ -19,11 +19,18 @@ pub trait Application: Send + Sync + 'static {
     /// If it is there and cannot be opened.
     fn open(&self) -> io::Result<Local<Self::Snapshot>>;
 
-    /// The empty store and its id epoch, for an empty folder and a bucket without a log.
+    /// The empty store, for an empty folder. `log` is the log that begins with it, and which the folder follows from now
+    /// on; without one, the store will be received.
     ///
     /// # Errors
     /// If it cannot be made.
-    fn empty(&self) -> io::Result<(u64, Self::Snapshot)>;
+    fn empty(&self, log: Option<u64>) -> io::Result<Self::Snapshot>;
+
+    /// Notes in the folder that its store, which was opened as [`Local::Other`], is that of this log's number 0.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    fn follow(&self, log: u64) -> io::Result<()>;
 
     /// Evaluates an update on a snapshot. Looks at `cancel`: the head may fall meanwhile, and the result is dropped then.
     fn evaluate(
@@ -49,17 +56,24 @@ pub trait Application: Send + Sync + 'static {
     /// If it cannot be written; the local store is then as it was.
     fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
 
+    /// The same state over the files that the last [`Self::save`] wrote, so that memory which it saved is released.
+    /// Cheap where that is so already.
+    ///
+    /// # Errors
+    /// If the files do not fit; the server must stop.
+    fn over_saved(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
+
     /// The files of the local store, if it is of this number.
     ///
     /// # Errors
     /// If they cannot be opened.
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
 
-    /// Begins to receive a store of this epoch.
+    /// Begins to receive the store of a log.
     ///
     /// # Errors
     /// If there is no place for it.
-    fn receive(&self, epoch: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
+    fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
 
     /// Tells the operator. Must not take long.
     fn report(&self, report: Report);
@@ -70,11 +84,20 @@ pub trait Application: Send + Sync + 'static {
 pub enum Local<S> {
     /// Nothing is in it.
     Empty,
-    /// A store.
-    Store {
-        /// Its id epoch.
-        epoch: u64,
-        /// Its number, 0 for one that was loaded, and the requests that it knows.
+    /// A store that follows no log.
+    Other {
+        /// The id epoch of its load; `None` if it has been changed since.
+        loaded: Option<u64>,
+        /// The log that it begins if there is none: the same at each start.
+        begins: u64,
+        /// Its state.
+        snapshot: S,
+    },
+    /// A store that follows a log.
+    Following {
+        /// The log.
+        log: u64,
+        /// The newest group in it, and the requests that it knows.
         base: Base,
         /// Its state.
         snapshot: S,

@@ -65,6 +65,7 @@ pub(crate) enum Done<S> {
         std::io::Result<()>,
         Option<oneshot::Sender<Option<u64>>>,
     ),
+    OverSaved(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
 }
 
@@ -184,6 +185,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     /// Reason why the server must stop.
     pub async fn run(mut self) -> Result<(), Stopped> {
         let result = self.go_on().await;
+        self.inbox.fresh.set(None);
         self.turns.cancel();
         for (_, waiting) in self.updates.drain() {
             for (reply, _) in waiting {
@@ -257,11 +259,21 @@ impl<A: Application, P: Peers> Driver<A, P> {
         while let Some(event) = self.happened.pop_front() {
             let handled = self.machine.handle(clock::now(), event, &mut actions);
             handled.map_err(Stopped::Impossible)?;
+            // Before anybody is told that later queries see a group, none is let by without it.
+            self.say_until_when();
             for action in actions.drain(..) {
                 self.act(action)?;
             }
         }
+        self.say_until_when();
         Ok(())
+    }
+
+    /// Says until when queries need not ask.
+    fn say_until_when(&self) {
+        let all = self.turns.published.0 == self.machine.committed();
+        let until = self.machine.fresh_until().filter(|_| all);
+        self.inbox.fresh.set(until);
     }
 
     /// Begins something whose end the loop hears of.
@@ -329,8 +341,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::Evaluated(ticket, evaluated) => {
                 let event = self.evaluated(ticket, evaluated);
                 self.happened.extend(event);
+                self.take_turns()?;
             }
             Done::Laid(number, laid) => self.laid(number, laid)?,
+            Done::OverSaved(moved) => self.moved(moved)?,
             Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
             Done::Uploaded(number) => {
                 self.uploading = false;
@@ -366,6 +380,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                             self.first = Some(self.machine.base(number));
                         }
                         self.happened.push_back(Event::Merged(number));
+                        self.turn(Turn::OverSaved)?;
                         Some(number)
                     }
                     Err(e) => {

@@ -1,7 +1,9 @@
 //! The side of a driver that requests of clients come from.
 
+use jindou_replicas::Time;
 use jindou_replicas::{Blob, Consistency, Outcome, Refusal, RequestKey};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// A query's snapshot and its number.
@@ -31,11 +33,30 @@ pub struct Status {
     pub ready: bool,
 }
 
+/// The time until which queries without further demands need not ask the driver. Reading it costs an atomic load and a
+/// look at the clock.
+#[derive(Clone, Debug, Default)]
+pub struct Fresh(Arc<AtomicU64>);
+
+impl Fresh {
+    /// True if the published snapshot answers a query that is asked now.
+    #[inline]
+    pub fn is_now(&self) -> bool {
+        crate::clock::now().0 < self.0.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set(&self, until: Option<Time>) {
+        self.0
+            .store(until.map_or(0, |time| time.0), Ordering::SeqCst);
+    }
+}
+
 /// Requests to a driver. When the last one is dropped, the driver ends.
 pub struct Handle<S> {
     commands: mpsc::Sender<Command<S>>,
     bytes: Arc<Semaphore>,
     most: usize,
+    fresh: Fresh,
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -45,6 +66,7 @@ impl<S> Clone for Handle<S> {
             commands: self.commands.clone(),
             bytes: self.bytes.clone(),
             most: self.most,
+            fresh: self.fresh.clone(),
             stop: self.stop.clone(),
         }
     }
@@ -65,6 +87,7 @@ const WAITING: usize = 1024;
 pub(crate) struct Inbox<S> {
     pub commands: mpsc::Receiver<Command<S>>,
     pub stop: watch::Receiver<bool>,
+    pub fresh: Fresh,
 }
 
 impl<S> Handle<S> {
@@ -73,14 +96,26 @@ impl<S> Handle<S> {
         let (sender, commands) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
         let most = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
+        let fresh = Fresh::default();
         let handle = Self {
+            fresh: fresh.clone(),
             commands: sender,
             bytes: Arc::new(Semaphore::new(most)),
             most,
             stop: Arc::new(stop),
         };
         let stop = stopped;
-        (handle, Inbox { commands, stop })
+        let inbox = Inbox {
+            commands,
+            stop,
+            fresh,
+        };
+        (handle, inbox)
+    }
+
+    /// Until when queries need not ask.
+    pub fn fresh(&self) -> &Fresh {
+        &self.fresh
     }
 
     /// Does an update. Waits while others' bodies fill the room. The caller may drop this: the update may be done all the

@@ -1,13 +1,13 @@
 //! The start: what must hold before a server follows a log.
 
 use crate::application::{Application, Local};
-use crate::bucket::{Bucket, ServerEntry};
+use crate::bucket::{Beginning, Bucket, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
 use crate::peers::{FromPeer, Peers};
 use jindou_model::CancelToken;
-use jindou_replicas::{Author, Event, Machine, Settings};
+use jindou_replicas::{Author, Base, Event, Machine, Settings};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -29,6 +29,8 @@ pub struct Options {
     pub refresh: Duration,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
+    /// The log that an empty folder begins if there is none.
+    pub new_log: u64,
 }
 
 impl Options {
@@ -42,6 +44,7 @@ impl Options {
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
+            new_log: rand::random(),
         }
     }
 }
@@ -59,59 +62,66 @@ pub async fn start<A: Application, P: Peers>(
 ) -> Result<(Handle<A::Snapshot>, Driver<A, P>), String> {
     check_name(&options.name)?;
     let store = Arc::new(store);
-    let opening = store.clone();
-    let local = tokio::task::spawn_blocking(move || opening.open()).await;
-    let local = match local {
-        Ok(Ok(local)) => local,
-        Ok(Err(e)) => return Err(format!("the local store cannot be opened: {e}")),
-        Err(e) => return Err(format!("the local store cannot be opened: {e}")),
-    };
+    let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let mut first = None;
-    let (epoch, base, snapshot) = match local {
-        Local::Store {
-            epoch,
-            base,
+    let identity = match (bucket.identity().await?, &local) {
+        (Some(identity), _) => identity,
+        (None, Local::Empty) => bucket.begin(options.new_log, Beginning::Empty).await?,
+        (None, Local::Other { loaded, begins, .. }) => {
+            let beginning = loaded.map_or(Beginning::Changed, Beginning::Loaded);
+            bucket.begin(*begins, beginning).await?
+        }
+        (None, Local::Following { log, .. }) => {
+            return Err(format!(
+                "the store follows the log {log:016x}, and there is no log in the bucket"
+            ));
+        }
+    };
+    let log = identity.epoch;
+    let bases = bucket.bases(log).await;
+    let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    let waits = identity.beginning != Beginning::Empty && bases.is_empty();
+    let (base, snapshot) = match local {
+        Local::Following { log: of, .. } if of != log => {
+            return Err(format!(
+                "the log in the bucket is another store's: it is {log:016x}, and this store follows {of:016x}"
+            ));
+        }
+        Local::Following { base, snapshot, .. } => (Some(base), snapshot),
+        Local::Other {
+            loaded,
+            begins,
             snapshot,
         } => {
-            let identity = match bucket.identity().await? {
-                Some(identity) => identity.of(epoch)?,
-                None => bucket.begin(epoch, false).await?,
-            };
-            let bases = bucket.bases(epoch).await;
-            let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
-            if !identity.empty && bases.is_empty() {
-                first = Some(base.clone());
+            let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
+            if begins != log && !same {
+                return Err(
+                    "the log in the bucket is another store's; start with an empty folder to follow it".into(),
+                );
             }
-            (epoch, Some(base), snapshot)
+            let failed = "the local folder cannot be written";
+            blocking(&store, failed, move |store| store.follow(log)).await?;
+            let base = Base {
+                number: 0,
+                keys: Vec::new(),
+            };
+            (Some(base), snapshot)
+        }
+        Local::Empty if waits => {
+            return Err(
+                "the store of the log in the bucket has not been uploaded yet, \
+                 so a server with an empty folder cannot start"
+                    .into(),
+            );
         }
         Local::Empty => {
-            let making = store.clone();
-            let empty = tokio::task::spawn_blocking(move || making.empty()).await;
-            let (epoch, snapshot) = match empty {
-                Ok(Ok(empty)) => empty,
-                Ok(Err(e)) => return Err(format!("no store can be made: {e}")),
-                Err(e) => return Err(format!("no store can be made: {e}")),
-            };
-            let identity = match bucket.identity().await? {
-                Some(identity) => identity,
-                None => bucket.begin(epoch, true).await?,
-            };
-            let epoch = identity.epoch;
-            if !identity.empty {
-                let bases = bucket.bases(epoch).await;
-                let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
-                if bases.is_empty() {
-                    return Err(
-                        "the store of the log in the bucket has not been uploaded yet, \
-                         so a server with an empty folder cannot start"
-                            .into(),
-                    );
-                }
-            }
-            (epoch, None, snapshot)
+            let begins = (identity.beginning == Beginning::Empty).then_some(log);
+            let failed = "no store can be made";
+            let empty = blocking(&store, failed, move |store| store.empty(begins)).await?;
+            (None, empty)
         }
     };
+    let first = base.clone().filter(|_| waits);
     let start: u64 = rand::random();
     let me = ServerEntry {
         name: options.name.clone(),
@@ -127,13 +137,7 @@ pub async fn start<A: Application, P: Peers>(
         start,
     };
     let settings = options.settings;
-    let machine = Machine::new(
-        settings.clone(),
-        epoch,
-        author,
-        rand::random(),
-        clock::now(),
-    );
+    let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now());
     let (handle, inbox) = Handle::new(options.update_bytes);
     let number = base.as_ref().map_or(0, |base| base.number);
     store.publish(number, &snapshot);
@@ -143,7 +147,7 @@ pub async fn start<A: Application, P: Peers>(
         machine,
         store,
         bucket,
-        epoch,
+        epoch: log,
         me,
         published: (number, snapshot),
         settings,
@@ -156,6 +160,20 @@ pub async fn start<A: Application, P: Peers>(
         events,
     });
     Ok((handle, driver))
+}
+
+/// Calls the store where it may block.
+async fn blocking<A: Application, T: Send + 'static>(
+    store: &Arc<A>,
+    failed: &str,
+    call: impl FnOnce(&A) -> std::io::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    let store = store.clone();
+    match tokio::task::spawn_blocking(move || call(&store)).await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(e)) => Err(format!("{failed}: {e}")),
+        Err(e) => Err(format!("{failed}: {e}")),
+    }
 }
 
 /// Names are those of objects, and stand in every group.

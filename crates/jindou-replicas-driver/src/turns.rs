@@ -20,6 +20,8 @@ pub(crate) enum Turn<S> {
     Serve(u64),
     /// A store that was downloaded.
     Install(Base, S),
+    /// Snapshots move over the files that were saved.
+    OverSaved,
 }
 
 /// Snapshots, and what waits for its turn.
@@ -32,8 +34,10 @@ pub(crate) struct Turns<S> {
     groups: BTreeMap<u64, S>,
     evaluating: Option<(u64, CancelToken)>,
     waiting: VecDeque<Turn<S>>,
-    /// True while a group is being laid.
+    /// True while a group is being laid, or snapshots move.
     laying: bool,
+    /// True if snapshots move once the evaluation is over.
+    moves: bool,
     /// The newest groups on the head, for spans.
     recent: VecDeque<Arc<Group>>,
     recent_bytes: usize,
@@ -49,6 +53,7 @@ impl<S: Clone> Turns<S> {
             evaluating: None,
             waiting: VecDeque::new(),
             laying: false,
+            moves: false,
             recent: VecDeque::new(),
             recent_bytes: 0,
         }
@@ -64,6 +69,24 @@ impl<S: Clone> Turns<S> {
     pub fn cancel(&mut self) {
         if let Some((_, cancel)) = self.evaluating.take() {
             cancel.cancel();
+        }
+    }
+
+    /// All snapshots that are held, in the order in which [`Self::put_back`] takes them.
+    fn all(&self) -> Vec<S> {
+        let [published, head] = [&self.published.1, &self.head];
+        let held = [published, head].into_iter();
+        let held = held.chain(&self.layers).chain(self.groups.values());
+        held.cloned().collect()
+    }
+
+    fn put_back(&mut self, moved: Vec<S>) {
+        let mut moved = moved.into_iter();
+        let [published, head] = [&mut self.published.1, &mut self.head];
+        let held = [published, head].into_iter();
+        let held = held.chain(&mut self.layers).chain(self.groups.values_mut());
+        for (held, moved) in held.zip(&mut moved) {
+            *held = moved;
         }
     }
 
@@ -104,7 +127,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.take_turns()
     }
 
-    fn take_turns(&mut self) -> Result<(), Stopped> {
+    pub(crate) fn take_turns(&mut self) -> Result<(), Stopped> {
         while !self.turns.laying
             && let Some(turn) = self.turns.waiting.pop_front()
         {
@@ -171,11 +194,28 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     return Err(Stopped::impossible("a group to publish that was not laid"));
                 }
             }
-            Turn::Fall => turns.fall(),
+            Turn::Fall => {
+                turns.fall();
+                self.move_now();
+            }
             Turn::Serve(read) => {
                 if let Some(reply) = self.reads.remove(&read) {
                     let _ = reply.send(Ok(turns.published.clone()));
                 }
+            }
+            // The result of an evaluation must lie over the same files as the head.
+            Turn::OverSaved if turns.evaluating.is_some() => turns.moves = true,
+            Turn::OverSaved => {
+                (turns.laying, turns.moves) = (true, false);
+                let (held, store) = (turns.all(), self.store.clone());
+                self.spawn(async move {
+                    let work = move || held.iter().map(|s| store.over_saved(s)).collect();
+                    let moved = match tokio::task::spawn_blocking(work).await {
+                        Ok(moved) => moved,
+                        Err(e) => Err(std::io::Error::other(e)),
+                    };
+                    Some(Done::OverSaved(moved))
+                });
             }
             Turn::Install(base, snapshot) => {
                 turns.published = (base.number, snapshot);
@@ -199,6 +239,26 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.take_turns()
     }
 
+    pub(crate) fn moved(
+        &mut self,
+        moved: std::io::Result<Vec<A::Snapshot>>,
+    ) -> Result<(), Stopped> {
+        let moved = moved.map_err(|e| Stopped::Store(e.to_string()))?;
+        self.turns.put_back(moved);
+        let (number, published) = &self.turns.published;
+        self.store.publish(*number, published);
+        self.turns.laying = false;
+        self.take_turns()
+    }
+
+    /// Lets snapshots move that waited for the end of an evaluation.
+    fn move_now(&mut self) {
+        if self.turns.moves && self.turns.evaluating.is_none() {
+            self.turns.moves = false;
+            self.turns.waiting.push_front(Turn::OverSaved);
+        }
+    }
+
     /// The machine's event for an evaluation that is over, unless the head fell meanwhile.
     pub(crate) fn evaluated(
         &mut self,
@@ -206,6 +266,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         evaluated: Evaluated<A::Snapshot>,
     ) -> Option<Event> {
         self.turns.evaluating.take_if(|(of, _)| *of == ticket)?;
+        self.move_now();
         let evaluation = match evaluated {
             Evaluated::Record {
                 snapshot,

@@ -32,6 +32,8 @@ pub struct GraphPart<'a> {
 pub struct Snapshot {
     base: Arc<Base>,
     number: u32,
+    /// Number of the newest group of a shared log in it; 0 without.
+    group: u64,
     version: u64,
     shape: u64,
     delta: Arc<Delta>,
@@ -67,6 +69,7 @@ impl Snapshot {
         };
         Self {
             number: base.number(),
+            group: 0,
             prefixes: Arc::clone(&base.prefixes),
             base,
             version: 0,
@@ -168,6 +171,19 @@ impl Snapshot {
     #[must_use]
     pub fn number(&self) -> u32 {
         self.number
+    }
+
+    /// The number of the newest group of a shared log that is in it; 0 for a store without such a log.
+    #[must_use]
+    pub fn group(&self) -> u64 {
+        self.group
+    }
+
+    /// The same snapshot with another [`Self::group`].
+    #[must_use]
+    pub fn at_group(mut self, group: u64) -> Self {
+        self.group = group;
+        self
     }
 
     /// The prefixes of the store.
@@ -614,6 +630,7 @@ impl Snapshot {
         Self {
             base,
             number: self.number,
+            group: self.group,
             version,
             shape: version,
             delta: Arc::new(delta),

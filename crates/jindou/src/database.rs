@@ -65,6 +65,9 @@ pub(crate) struct DatabaseState {
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
     hub: Option<Hub>,
+    /// Set for a store with a shared log.
+    #[cfg(feature = "replicas")]
+    replica: Option<crate::replica::Replica>,
     #[cfg(feature = "text")]
     pub(crate) texts: Arc<crate::search::TailTexts>,
 }
@@ -74,7 +77,24 @@ impl DatabaseState {
     /// [`Error::ReadOnly`]; [`Error::Damaged`].
     pub(crate) fn may_write(&self) -> Result<()> {
         self.check_files(&self.writer.published())?;
-        self.writer.is_writable()
+        self.takes_changes()
+    }
+
+    /// # Errors
+    /// [`Error::ReadOnly`].
+    pub(crate) fn takes_changes(&self) -> Result<()> {
+        match self.follows_log() {
+            true => Ok(()),
+            false => self.writer.is_writable(),
+        }
+    }
+
+    /// True for a store with a shared log, whose changes go there.
+    pub(crate) fn follows_log(&self) -> bool {
+        #[cfg(feature = "replicas")]
+        return self.replica.is_some();
+        #[cfg(not(feature = "replicas"))]
+        false
     }
 
     /// Ok unless damage was found in the store's files.
@@ -215,6 +235,10 @@ impl Database {
         let runtime = options.runtime.clone().unwrap_or_default();
         let options = options.clone().with_runtime(runtime.clone());
         let dir = dir.as_ref();
+        #[cfg(feature = "replicas")]
+        if let Some(log) = &options.log {
+            return crate::replica::open(dir, log, &options, &runtime);
+        }
         let opened = match update::open(dir, &options) {
             Err(Error::NoStore { .. } | Error::NotAStore { .. }) if options.creates() => {
                 create::unless_there(dir, &runtime.load_options())?;
@@ -277,19 +301,59 @@ impl Database {
 
     fn over(opened: OpenedStore, runtime: Runtime) -> Self {
         Self {
-            inner: Arc::new(DatabaseState {
-                writer: opened.writer,
-                recovery: opened.recovery,
-                disk: opened.disk,
-                reader: opened.reader,
-                trust: opened.trust,
-                merges: Merges::default(),
-                plans: PlanCache::new(PLANS, PLAN_BYTES),
-                runtime,
-                hub: opened.hub,
-                #[cfg(feature = "text")]
-                texts: Arc::default(),
-            }),
+            inner: Arc::new(Self::state(opened, runtime)),
+        }
+    }
+
+    /// A database over a snapshot of a store with a shared log. `begin` gets its state and the threads of the log.
+    #[cfg(feature = "replicas")]
+    pub(crate) fn over_log(
+        snapshot: Snapshot,
+        mut replica: crate::replica::Replica,
+        threads: tokio::runtime::Runtime,
+        runtime: Runtime,
+        begin: impl FnOnce(&Arc<DatabaseState>, &tokio::runtime::Handle),
+    ) -> Self {
+        let why = "changes go to the shared log";
+        let opened = OpenedStore {
+            hub: None,
+            writer: Writer::new(snapshot, Err(why.into())),
+            recovery: None,
+            disk: None,
+            reader: None,
+            trust: Held(Arc::default()),
+        };
+        let handle = threads.handle().clone();
+        replica.hold(threads);
+        let mut state = Self::state(opened, runtime);
+        state.replica = Some(replica);
+        let inner = Arc::new(state);
+        begin(&inner, &handle);
+        Self { inner }
+    }
+
+    /// The database's place among the servers of a shared log; `None` for a store without one.
+    #[cfg(feature = "replicas")]
+    #[must_use]
+    pub fn replica(&self) -> Option<&crate::replica::Replica> {
+        self.inner.replica.as_ref()
+    }
+
+    fn state(opened: OpenedStore, runtime: Runtime) -> DatabaseState {
+        DatabaseState {
+            writer: opened.writer,
+            recovery: opened.recovery,
+            disk: opened.disk,
+            reader: opened.reader,
+            trust: opened.trust,
+            merges: Merges::default(),
+            plans: PlanCache::new(PLANS, PLAN_BYTES),
+            runtime,
+            hub: opened.hub,
+            #[cfg(feature = "replicas")]
+            replica: None,
+            #[cfg(feature = "text")]
+            texts: Arc::default(),
         }
     }
 
@@ -453,10 +517,17 @@ impl Database {
     }
 
     /// The current snapshot for a query with this token.
-    pub(crate) fn snapshot_for(&self, cancel: &CancelToken) -> Snapshot {
+    ///
+    /// # Errors
+    /// [`Error::Stale`] for a store with a shared log whose state here may be too old.
+    pub(crate) fn snapshot_for(&self, cancel: &CancelToken) -> Result<Snapshot> {
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            replica.wait_for_query()?;
+        }
         let snapshot = self.snapshot();
         snapshot.begin(cancel);
-        snapshot
+        Ok(snapshot)
     }
 
     /// Number of the current snapshot, as [`UpdateReport::snapshot`](crate::UpdateReport::snapshot) gives it for the last update that
@@ -473,8 +544,16 @@ impl Database {
     /// # Ok::<(), jindou::Error>(())
     /// ```
     #[must_use]
-    pub fn snapshot_number(&self) -> u32 {
-        self.snapshot().number()
+    pub fn snapshot_number(&self) -> u64 {
+        self.number_of(&self.snapshot())
+    }
+
+    /// The number of a snapshot for users: with a shared log that of its newest group.
+    pub(crate) fn number_of(&self, snapshot: &Snapshot) -> u64 {
+        match self.inner.follows_log() {
+            true => snapshot.group(),
+            false => u64::from(snapshot.number()),
+        }
     }
 
     /// True if the store is sharded and all of its shards are open here: then it can only be read.

@@ -61,6 +61,8 @@ mod planning;
 mod prefixes;
 mod prepared;
 mod profile;
+#[cfg(feature = "replicas")]
+pub mod replica;
 pub mod results;
 mod row_batch;
 mod runtime;

@@ -80,7 +80,7 @@ impl Database {
         options: &QueryOptions,
     ) -> Result<QuadMatches> {
         let cancel = options.token();
-        let snapshot = self.snapshot_for(&cancel);
+        let snapshot = self.snapshot_for(&cancel)?;
         self.inner.check_for_faults(&snapshot)?;
         let mut charge = Charge::new(Holder::Rest, &self.settle(options).memory);
         let ids = self.inner.made_of(&snapshot, || {

@@ -107,7 +107,7 @@ impl Database {
 
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot_for(&options.token());
+        let snapshot = self.snapshot_for(&options.token())?;
         self.inner.check_for_faults(&snapshot)?;
         let keyed = options.keyed(text);
         let key = CacheKey {
@@ -169,7 +169,7 @@ impl Database {
         options: &QueryOptions,
         prefixes: u64,
     ) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot_for(&options.token());
+        let snapshot = self.snapshot_for(&options.token())?;
         self.inner.check_for_faults(&snapshot)?;
         // A valid query does not contain a zero byte at its beginning or anywhere else, so this key is unique.
         let mut keyed = String::from("\0p");
@@ -229,7 +229,7 @@ impl Database {
 
     /// Parses and plans a query without using the cache.
     pub fn plan_uncached(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot_for(&options.token());
+        let snapshot = self.snapshot_for(&options.token())?;
         let plan_options = Self::plan_options(&snapshot, options);
         let (plan, charge) = self.read_and_plan(text, options, &snapshot, &plan_options)?;
         Ok(PlannedQuery {
@@ -242,7 +242,7 @@ impl Database {
 
     /// Plans a parsed query without using the cache.
     pub fn plan_parsed(&self, query: &Query, options: &QueryOptions) -> Result<PlannedQuery> {
-        let snapshot = self.snapshot_for(&options.token());
+        let snapshot = self.snapshot_for(&options.token())?;
         self.plan_over(query, snapshot, options)
     }
 

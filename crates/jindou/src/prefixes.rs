@@ -1,7 +1,9 @@
 //! The prefixes of a database: those that its data declares, and those that were set by hand.
 
 use crate::database::Database;
-use crate::update::{UpdateOptions, UpdateReport};
+#[cfg(feature = "replicas")]
+use crate::update::Change;
+use crate::update::{Transaction, UpdateOptions, UpdateReport};
 use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixOrigin, PrefixTable};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
@@ -56,16 +58,25 @@ impl Database {
     ) -> Result<UpdateReport> {
         PrefixTable::check(name, iri)?;
         let options = &self.inner.runtime.settle_update(options);
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            let change = Change::SetPrefix(name.to_owned(), iri.to_owned());
+            return replica.change(&change, options, &options.memory);
+        }
         self.one(options, &options.token(), |tx| {
-            tx.change_prefixes([PrefixChange::Set(name.into(), iri.into())])?;
-            if tx.unsettled().prefixes().get(name) == Some(iri) {
-                return Ok(());
-            }
-            Err(Error::limit(
-                Resource::Form,
-                format!("at most {MOST_PREFIXES} prefixes can be set; remove some first"),
-            ))
+            Self::set_prefix_in(tx, name, iri)
         })
+    }
+
+    pub(crate) fn set_prefix_in(tx: &mut Transaction, name: &str, iri: &str) -> Result<()> {
+        tx.change_prefixes([PrefixChange::Set(name.into(), iri.into())])?;
+        if tx.unsettled().prefixes().get(name) == Some(iri) {
+            return Ok(());
+        }
+        Err(Error::limit(
+            Resource::Form,
+            format!("at most {MOST_PREFIXES} prefixes can be set; remove some first"),
+        ))
     }
 
     /// Removes the prefix that was set; or, if none of this name was set, the data's. What the removed one hid is known again, a common
@@ -75,18 +86,27 @@ impl Database {
     /// [`Error::Conflict`] if the store has no such prefix, common ones included; otherwise as [`Self::update`].
     pub fn remove_prefix(&self, name: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            let change = Change::RemovePrefix(name.to_owned());
+            return replica.change(&change, options, &options.memory);
+        }
         self.one(options, &options.token(), |tx| {
-            let before = tx.unsettled().prefixes();
-            if before.get(name).is_none() {
-                let common = jindou_plan::COMMON_PREFIXES.iter().any(|p| p.0 == name);
-                return Err(Error::Conflict(match common {
-                    true => format!(
-                        "the prefix {name}: is a common one, which is known everywhere; set it to give it another meaning"
-                    ),
-                    false => format!("the store has no prefix {name}:"),
-                }));
-            }
-            tx.change_prefixes([PrefixChange::Remove(name.into())])
+            Self::remove_prefix_in(tx, name)
         })
+    }
+
+    pub(crate) fn remove_prefix_in(tx: &mut Transaction, name: &str) -> Result<()> {
+        let before = tx.unsettled().prefixes();
+        if before.get(name).is_none() {
+            let common = jindou_plan::COMMON_PREFIXES.iter().any(|p| p.0 == name);
+            return Err(Error::Conflict(match common {
+                true => format!(
+                    "the prefix {name}: is a common one, which is known everywhere; set it to give it another meaning"
+                ),
+                false => format!("the store has no prefix {name}:"),
+            }));
+        }
+        tx.change_prefixes([PrefixChange::Remove(name.into())])
     }
 }

@@ -96,7 +96,7 @@ impl Database {
     ) -> Result<PreparedQuery> {
         let (settled, cancel) = (self.settle(options), options.token());
         let scope = Scope::for_text(text.len(), &settled.memory, &cancel)?;
-        let snapshot = self.snapshot_for(&cancel);
+        let snapshot = self.snapshot_for(&cancel)?;
         let ((query, depth, names, text), charge) = scope.make(|| {
             let parsed = Self::parse(text, &settled, &snapshot)?;
             let (depth, query) = (parsed.depth(), parsed.into_query());
@@ -373,7 +373,7 @@ impl Session {
                 values.len()
             )));
         }
-        let snapshot = shared.db.snapshot_for(cancel);
+        let snapshot = shared.db.snapshot_for(cancel)?;
         shared.db.inner.check_for_faults(&snapshot)?;
         let known = self.planned.as_ref();
         if !known.is_some_and(|p| p.validity.holds(&snapshot)) {

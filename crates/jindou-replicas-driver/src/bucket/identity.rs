@@ -10,10 +10,22 @@ use std::time::Duration;
 pub struct Identity {
     /// Version of groups, spans, bases and names.
     pub format: u32,
-    /// Id epoch of the store.
+    /// A random number, which every group, base and span of the log has.
     pub epoch: u64,
-    /// True if the log begins with the empty store; otherwise with that of its first base.
-    pub empty: bool,
+    /// The store that the log begins with.
+    pub beginning: Beginning,
+}
+
+/// A state without groups.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Beginning {
+    /// The empty store.
+    Empty,
+    /// A store of this id epoch as it was loaded. Its first base is in the bucket.
+    Loaded(u64),
+    /// A store that was changed before it had the log. Its first base is in the bucket.
+    Changed,
 }
 
 /// The version that this program reads and writes.
@@ -66,21 +78,21 @@ impl Bucket {
             .map(Some)
     }
 
-    /// Begins a log for the store of this epoch, unless there is one.
+    /// Begins a log, unless there is one. Gives that which is there in the end.
     ///
     /// # Errors
-    /// One sentence, also where the log is another store's.
-    pub async fn begin(&self, epoch: u64, empty: bool) -> Result<Identity, String> {
+    /// One sentence.
+    pub async fn begin(&self, epoch: u64, beginning: Beginning) -> Result<Identity, String> {
         let mine = Identity {
             format: FORMAT,
             epoch,
-            empty,
+            beginning,
         };
         let bytes = serde_json::to_vec(&mine).map_err(|e| e.to_string())?;
         let mut last = None;
         for _ in 0..ATTEMPTS {
             if let Some(there) = self.identity().await? {
-                return there.of(epoch);
+                return Ok(there);
             }
             match self.create(IDENTITY, Bytes::from(bytes.clone())).await {
                 Put::Created | Put::Exists => {}
@@ -128,22 +140,6 @@ impl Bucket {
     pub async fn server(&self, name: &str) -> Option<ServerEntry> {
         let bytes = self.get(&format!("{SERVERS}/{name}")).await.ok()?;
         serde_json::from_slice(&bytes).ok()
-    }
-}
-
-impl Identity {
-    /// Itself, if the log is that store's.
-    ///
-    /// # Errors
-    /// One sentence.
-    pub fn of(self, epoch: u64) -> Result<Self, String> {
-        match self.epoch == epoch {
-            true => Ok(self),
-            false => Err(format!(
-                "the log in the bucket is another store's: of id epoch {:016x}, and this store's is {epoch:016x}",
-                self.epoch
-            )),
-        }
     }
 }
 

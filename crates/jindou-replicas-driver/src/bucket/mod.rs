@@ -10,7 +10,7 @@ mod identity;
 mod probe;
 
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
-pub use identity::{Identity, ServerEntry};
+pub use identity::{Beginning, Identity, ServerEntry};
 
 use bytes::Bytes;
 use futures_util::StreamExt;

@@ -1,11 +1,12 @@
 //! Servers over one bucket.
 
 use crate::faulty::Faulty;
+use crate::store::LOADED;
 use crate::store::Tiny;
 use crate::world::{Server, Way, World, limits};
 use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
-use jindou_replicas_driver::{Bucket, Hub, Nobody, Options, Report, Stopped, start};
+use jindou_replicas_driver::{Beginning, Bucket, Hub, Nobody, Options, Report, Stopped, start};
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use std::io::ErrorKind;
@@ -353,7 +354,8 @@ async fn starts_that_are_refused() {
     };
     let why = try_start(Tiny::default(), "a/b").await;
     assert!(why.contains("is not a name of a server"), "{why}");
-    bucket.begin(EPOCH + 1, false).await.unwrap();
+    let other = Beginning::Loaded(LOADED + 1);
+    bucket.begin(EPOCH + 1, other).await.unwrap();
     let tiny = Tiny::default();
     *tiny.folder.0.lock().unwrap() = Some(Default::default());
     let why = try_start(tiny.clone(), "a").await;

@@ -7,6 +7,9 @@ use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local,
 use std::io;
 use std::sync::{Arc, Mutex};
 
+/// Id epoch of the state without groups.
+pub const LOADED: u64 = 77;
+
 #[derive(Clone, Default, Debug)]
 pub struct Folder(pub Arc<Mutex<Option<(Base, State)>>>);
 
@@ -25,16 +28,26 @@ impl Application for Tiny {
     fn open(&self) -> io::Result<Local<State>> {
         Ok(match &*self.folder.0.lock().unwrap() {
             None => Local::Empty,
-            Some((base, state)) => Local::Store {
-                epoch: EPOCH,
+            Some((base, state)) if base.number == 0 => Local::Other {
+                loaded: Some(LOADED),
+                begins: EPOCH,
+                snapshot: *state,
+            },
+            Some((base, state)) => Local::Following {
+                log: EPOCH,
                 base: base.clone(),
                 snapshot: *state,
             },
         })
     }
 
-    fn empty(&self) -> io::Result<(u64, State)> {
-        Ok((EPOCH, State::default()))
+    fn empty(&self, _: Option<u64>) -> io::Result<State> {
+        Ok(State::default())
+    }
+
+    fn follow(&self, log: u64) -> io::Result<()> {
+        assert_eq!(log, EPOCH);
+        Ok(())
     }
 
     fn evaluate(
@@ -80,14 +93,19 @@ impl Application for Tiny {
         Ok(())
     }
 
+    fn over_saved(&self, snapshot: &State) -> io::Result<State> {
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        Ok(*snapshot)
+    }
+
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
         let folder = self.folder.0.lock().unwrap();
         let there = folder.as_ref().filter(|(base, _)| base.number == number);
         Ok(there.map(|(_, state)| Arc::new(OneFile(state.bytes())) as Arc<dyn BaseFiles>))
     }
 
-    fn receive(&self, epoch: u64) -> io::Result<Box<dyn Incoming<State>>> {
-        assert_eq!(epoch, EPOCH);
+    fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<State>>> {
+        assert_eq!(log, EPOCH);
         Ok(Box::new(Received(Vec::new(), self.folder.clone())))
     }
 

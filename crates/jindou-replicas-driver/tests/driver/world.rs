@@ -135,6 +135,7 @@ impl World {
         let name = format!("server-{}", server.index);
         let mut options = Options::new(&name);
         options.settings = self.settings.clone();
+        options.new_log = EPOCH;
         let (handle, task) = loop {
             let (store, options) = (store.clone(), options.clone());
             let bucket = self.bucket.clone();
@@ -261,7 +262,11 @@ impl World {
     pub async fn query(&self, index: usize, consistency: Consistency) -> Option<bool> {
         let running = self.servers.lock().unwrap().get(index)?.clone()?;
         let asked = self.faulty.time();
-        let read = running.handle.read(consistency).await;
+        // As a query of the product does.
+        let read = match consistency == Consistency::Default && running.handle.fresh().is_now() {
+            true => Ok(*running.store.published.lock().unwrap()),
+            false => running.handle.read(consistency).await,
+        };
         let time = self.faulty.time();
         let Ok((number, state)) = read else {
             return Some(false);

@@ -319,6 +319,14 @@ impl Machine {
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
     }
 
+    /// The time until which a query without further demands would be answered at once, if nothing happens meanwhile;
+    /// `None` where it would have to wait now.
+    pub fn fresh_until(&self) -> Option<Time> {
+        let there = self.phase == Phase::Following && self.committed >= self.heard;
+        let settled = self.settled.filter(|_| there)?;
+        Some(settled.after(self.settings.find_out))
+    }
+
     /// The latest time at which [`Event::Wake`] must be handled, if no event comes before.
     pub fn wake(&self) -> Time {
         let writes = !matches!(self.writing, Writing::Idle);

@@ -1,6 +1,7 @@
 //! Changes requested by one transaction, in order, before any of them is looked up.
 
 use jindou_model::term;
+use jindou_model::{Error, Result};
 use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -158,6 +159,80 @@ impl Changes {
         *self = before;
     }
 
+    /// Appends the changes as bytes, for another process.
+    ///
+    /// # Errors
+    /// [`Error::Internal`] if a term is given by its id.
+    pub fn write(&self, out: &mut Vec<u8>) -> Result<()> {
+        let number = |out: &mut Vec<u8>, n: usize| out.extend_from_slice(&(n as u64).to_le_bytes());
+        number(out, self.ends.len());
+        for n in 0..self.term_count() {
+            let term = self.term(n);
+            number(out, term.len());
+            out.extend_from_slice(term);
+        }
+        number(out, self.list.len());
+        for change in &self.list {
+            let by_id = |place| !change.is_local(place);
+            let default = by_id(3) && change.terms[3] == jindou_model::DEFAULT_GRAPH;
+            if (0..3).any(by_id) || (by_id(3) && !default) {
+                return Err(Error::Internal(
+                    "changes by id cannot go to another process".into(),
+                ));
+            }
+            out.push(change.kind);
+            for term in change.terms {
+                out.extend_from_slice(&term.to_le_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    /// The changes in bytes that [`Self::write`] made; `None` for any others.
+    #[must_use]
+    pub fn read(mut bytes: &[u8]) -> Option<Self> {
+        fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+            let (first, rest) = bytes.split_at_checked(count)?;
+            *bytes = rest;
+            Some(first)
+        }
+        fn number(bytes: &mut &[u8]) -> Option<usize> {
+            let number = take(bytes, 8)?.try_into().ok()?;
+            usize::try_from(u64::from_le_bytes(number)).ok()
+        }
+        let count = number(&mut bytes)?;
+        let mut terms = Vec::with_capacity(count.min(bytes.len() / 8));
+        for _ in 0..count {
+            let length = number(&mut bytes)?;
+            let term = take(&mut bytes, length)?;
+            terms.push((term, places_of(term)?));
+        }
+        let mut all = Self::new();
+        for _ in 0..number(&mut bytes)? {
+            let kind = *take(&mut bytes, 1)?.first()?;
+            let mut change = [None; 4];
+            for (place, term) in change.iter_mut().enumerate() {
+                let n = u32::from_le_bytes(take(&mut bytes, 4)?.try_into().ok()?);
+                *term = match kind >> (place + 1) & 1 {
+                    1 => {
+                        let (term, places) = terms.get(n as usize)?;
+                        if places >> place & 1 == 0 {
+                            return None;
+                        }
+                        Some(ChangeTerm::Bytes(term))
+                    }
+                    _ if place == 3 && n == jindou_model::DEFAULT_GRAPH => None,
+                    _ => return None,
+                };
+            }
+            let [Some(s), Some(p), Some(o), g] = change else {
+                return None;
+            };
+            all.push(s, p, o, g, kind & 1);
+        }
+        bytes.is_empty().then_some(all)
+    }
+
     /// Number of changes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -218,9 +293,55 @@ impl Changes {
     }
 }
 
+/// Places that a term may have, a bit each: subject, predicate, object, graph.
+fn places_of(term: &[u8]) -> Option<u8> {
+    Some(match term::decode(term)? {
+        oxrdf::Term::NamedNode(_) => 0b1111,
+        oxrdf::Term::BlankNode(_) => 0b1101,
+        _ => 0b0100,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn changes_are_read_back_and_others_are_not() {
+        let t = ChangeTerm::Bytes;
+        let mut changes = Changes::new();
+        let term = |text: &str| term::encode(&text.parse().unwrap());
+        let [a, p, x, b] = ["<http://e/a>", "<http://e/p>", "\"x\"@en", "_:b"].map(term);
+        changes.insert(t(&a), t(&p), t(&x), None);
+        changes.remove(t(&b), t(&p), t(&a), Some(t(&a)));
+        let mut bytes = Vec::new();
+        changes.write(&mut bytes).unwrap();
+        let read = Changes::read(&bytes).unwrap();
+        let mut again = Vec::new();
+        read.write(&mut again).unwrap();
+        assert_eq!((read.len(), &again), (2, &bytes));
+        for end in 0..bytes.len() {
+            assert!(Changes::read(&bytes[..end]).is_none());
+        }
+        for at in 0..bytes.len() {
+            for bit in 0..8 {
+                let mut other = bytes.clone();
+                other[at] ^= 1 << bit;
+                let _ = Changes::read(&other);
+            }
+        }
+        for terms in [[&x, &p, &a], [&a, &b, &a], [&a, &x, &a]] {
+            let mut wrong = Changes::new();
+            let [s, p, o] = terms.map(|term| t(term));
+            wrong.insert(s, p, o, None);
+            let mut bytes = Vec::new();
+            wrong.write(&mut bytes).unwrap();
+            assert!(Changes::read(&bytes).is_none());
+        }
+        let mut ids = Changes::new();
+        ids.insert(ChangeTerm::Id(1), t(&p), t(&x), None);
+        assert!(ids.write(&mut Vec::new()).is_err());
+    }
 
     #[test]
     fn others_are_put_first() {

@@ -40,6 +40,8 @@ pub(crate) use state::{read_state, write_state};
 pub use statistics::{read_statistics, write_statistics};
 pub use verify::verify;
 
+/// Folder of the notes of a store that follows a shared log, in the store directory.
+pub const REPLICA: &str = "replica";
 /// File of the default graph's edges, key = subject.
 pub const SEGMENTS_OUT: &str = "segments-out.jd";
 /// File of the default graph's edges, key = object.

@@ -3,8 +3,8 @@
 use super::current::is_part;
 use super::manifest::{Manifest, ManifestState};
 use super::{
-    BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, SEGMENTS_IN, SEGMENTS_OUT,
-    STATISTICS,
+    BaseLocation, CHECKSUMS, INDEX, LOG, MANIFEST, NAMED_IN, NAMED_OUT, REPLICA, SEGMENTS_IN,
+    SEGMENTS_OUT, STATISTICS,
 };
 use crate::shard::{CLUSTER, Cluster, shard_folder};
 use jindou_dictionary::{DICTIONARY_FILE, STRINGS_FILE};
@@ -88,9 +88,9 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Names of the files that updates keep next to a store's files: the writer's lock, and the log with its end. They are
-/// removed with the store that is replaced.
-const CHANGES: [&str; 4] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp"];
+/// Names of the files that updates keep next to a store's files: the writer's lock, the log with its end, and the notes of
+/// a store that follows a shared log. They are removed with the store that is replaced.
+const CHANGES: [&str; 5] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp", REPLICA];
 
 /// Checks whether a store may be written at `dir`: an error if something there must not be replaced.
 pub fn may_write(dir: &Path, replace: bool) -> Result<()> {

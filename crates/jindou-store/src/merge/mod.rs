@@ -174,6 +174,12 @@ impl Merging {
         Ok(merging)
     }
 
+    /// The base that the merged snapshot lay over.
+    #[must_use]
+    pub fn before(&self) -> &Arc<Base> {
+        self.then.base()
+    }
+
     /// The new base.
     #[must_use]
     pub fn base(&self) -> &Arc<Base> {

@@ -52,6 +52,11 @@ impl Database {
         cancel: &CancelToken,
         progress: &Progress,
     ) -> Result<BackupReport> {
+        if self.inner.follows_log() {
+            return Err(Error::Unsupported(
+                "backups of a store with a shared log: the log's bucket holds the store's bases and every update; copy the bucket".into(),
+            ));
+        }
         let disk = self.inner.disk.as_deref().ok_or_else(|| {
             Error::Usage(
                 "this database is read-only or has no directory; back it up from the process that can change it".into(),

@@ -212,7 +212,7 @@ impl Database {
                 iris.len()
             )));
         }
-        let snapshot = self.snapshot_for(&options.query.token());
+        let snapshot = self.snapshot_for(&options.query.token())?;
         let cancel = watching(options.query.token(), &snapshot);
         let settled = self.settle(&options.query);
         charge_shards(&snapshot, &settled.memory);
@@ -246,7 +246,7 @@ impl Database {
     pub fn search(&self, asked: &Search<'_>) -> Result<Searched> {
         let begun = Instant::now();
         let options = &asked.labels;
-        let snapshot = self.snapshot_for(&options.query.token());
+        let snapshot = self.snapshot_for(&options.query.token())?;
         let cancel = watching(options.query.token(), &snapshot);
         cancel.check()?;
         let mut end = asked.words.len().min(LONGEST);

@@ -176,6 +176,21 @@ pub(super) struct GatheredQuads {
 }
 
 impl GatheredQuads {
+    /// As a change, for a store with a shared log.
+    #[cfg(feature = "replicas")]
+    pub(super) fn into_change(
+        self,
+        replaced: Option<GraphName>,
+        watched: Option<GraphName>,
+    ) -> super::Change {
+        super::Change::Quads {
+            changes: self.changes,
+            replaced,
+            watched,
+            prefixes: self.prefixes.into_changes().into_iter().collect(),
+        }
+    }
+
     /// Adds them to the changes of a transaction.
     pub(super) fn add_to(self, tx: &mut Transaction) -> Result<()> {
         let Self {

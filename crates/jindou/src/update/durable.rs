@@ -58,6 +58,10 @@ pub struct OpenOptions {
     pub indexes: Indexes,
     /// True to create an empty store if nothing exists there yet. Ignored with [`Access::Read`].
     pub create: bool,
+    /// The log of a store that several servers keep. The directory is then this server's copy, which is filled where it is
+    /// empty; `access`, `durability` and `create` are ignored.
+    #[cfg(feature = "replicas")]
+    pub log: Option<crate::replica::SharedLog>,
 }
 
 impl OpenOptions {
@@ -68,6 +72,14 @@ impl OpenOptions {
         with_verify: verify = Verify;
         with_runtime: runtime = impl Into<Option<Runtime>>;
         with_indexes: indexes = Indexes;
+    }
+
+    /// Sets [`log`](Self::log).
+    #[cfg(feature = "replicas")]
+    #[must_use]
+    pub fn with_log(mut self, log: impl Into<Option<crate::replica::SharedLog>>) -> Self {
+        self.log = log.into();
+        self
     }
 
     /// True if an empty store is to be created when nothing exists yet.
@@ -448,6 +460,13 @@ fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
 pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     // Nothing must be written to a folder that is not a store.
     current(dir)?;
+    if options.access != Access::Read && super::note::follows_log(dir) {
+        let why = "the store follows a shared log, so it is changed there only: open it with that log (`--log`)";
+        return match options.access {
+            Access::Write => Err(Error::ReadOnly(why.into())),
+            _ => read(dir, why.into(), options),
+        };
+    }
     let lock = match options.access {
         Access::Read => Err("the database was opened read-only".to_owned()),
         Access::Any => StoreLock::acquire(dir).map_err(|e| e.to_string()),

@@ -30,6 +30,31 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
+    /// Counts a merge that a store with a shared log makes.
+    #[cfg(feature = "replicas")]
+    pub(crate) fn counted(&self, merge: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.running.store(true, Ordering::Relaxed);
+        let result = crate::database::guarded(merge);
+        self.running.store(false, Ordering::Relaxed);
+        self.ended(result.as_ref().map(|()| 0));
+        result
+    }
+
+    /// Counts the outcome of a merge: the bytes that it wrote.
+    fn ended(&self, outcome: Result<u64, &Error>) {
+        match outcome {
+            Ok(bytes) => {
+                self.done.fetch_add(1, Ordering::Relaxed);
+                self.bytes.fetch_add(bytes, Ordering::Relaxed);
+                *self.failure() = None;
+            }
+            Err(e) => {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+                *self.failure() = Some(e.to_string());
+            }
+        }
+    }
+
     fn failure(&self) -> MutexGuard<'_, Option<String>> {
         sync::lock(&self.last_failure)
     }
@@ -128,6 +153,10 @@ impl Database {
         options: &MergeOptions,
         progress: &Progress,
     ) -> Result<MergeReport> {
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            return self.merge_replica(replica);
+        }
         let disk = self.merge_place()?;
         let _work = disk.begin("a merge")?;
         let merges = &self.inner.merges;
@@ -141,18 +170,31 @@ impl Database {
             }
         });
         merges.running.store(false, Ordering::Relaxed);
-        match &result {
-            Ok(report) => {
-                merges.done.fetch_add(1, Ordering::Relaxed);
-                merges.bytes.fetch_add(report.bytes, Ordering::Relaxed);
-                *merges.failure() = None;
-            }
-            Err(e) => {
-                merges.failed.fetch_add(1, Ordering::Relaxed);
-                *merges.failure() = Some(e.to_string());
-            }
-        }
+        merges.ended(result.as_ref().map(|report| report.bytes));
         result
+    }
+
+    /// Merges as a server of a shared log does: with its own options, and without holding anything up.
+    #[cfg(feature = "replicas")]
+    fn merge_replica(&self, replica: &crate::replica::Replica) -> Result<MergeReport> {
+        self.inner.may_write()?;
+        let begun = Instant::now();
+        let mut report = MergeReport::default();
+        report.edits = self.snapshot().edit_count();
+        if replica.save().is_none() {
+            let why = self.inner.merges.failure().clone();
+            return Err(match why {
+                Some(why) => Error::external(why),
+                None => Error::Conflict(
+                    "another merge is in progress; try again when it is done".into(),
+                ),
+            });
+        }
+        report.time = begun.elapsed();
+        let snapshot = self.snapshot();
+        report.snapshot = snapshot.base().number();
+        report.generations = snapshot.base().generations();
+        Ok(report)
     }
 
     fn merge_place(&self) -> Result<&WritableStore> {
@@ -209,7 +251,9 @@ impl Database {
     /// State of the merges, and counts since the database was opened; `None` for a database that cannot be merged.
     #[must_use]
     pub fn merge_status(&self) -> Option<MergeStatus> {
-        self.inner.disk.as_ref()?;
+        if self.inner.disk.is_none() && !self.inner.follows_log() {
+            return None;
+        }
         let place = &self.inner.merges;
         let snapshot = self.snapshot();
         Some(MergeStatus {
@@ -247,7 +291,9 @@ impl Database {
         policy: MergePolicy,
         each: impl Fn(&Result<MergeReport>) + Send + 'static,
     ) -> Result<BackgroundMerges> {
-        self.merge_place()?;
+        if !self.inner.follows_log() {
+            self.merge_place()?;
+        }
         let cancel = policy.options.cancel.clone();
         let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let (db, told) = (self.clone(), Arc::clone(&stop));

@@ -18,14 +18,18 @@
 //! | `documents` | LOAD, and quads from any source |
 //! | `recluster` | the whole store numbered again, also while it is changed |
 //! | `target` | a request that may change one graph only |
+//! | `change` | changes as values, for a store with a shared log |
 
 mod batch;
+#[cfg(feature = "replicas")]
+mod change;
 mod documents;
 mod durable;
 mod follow;
 mod graphs;
 mod journal;
 mod merge;
+mod note;
 mod open;
 mod operations;
 mod recluster;
@@ -39,6 +43,8 @@ mod trust;
 mod writer;
 
 pub use batch::Batch;
+#[cfg(feature = "replicas")]
+pub(crate) use change::{Change, Changed};
 pub use documents::Documents;
 pub use durable::{Access, OpenOptions};
 pub(crate) use durable::{
@@ -48,6 +54,9 @@ pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
+pub(crate) use note::follows_log;
+#[cfg(feature = "replicas")]
+pub(crate) use note::note_path;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
@@ -68,7 +77,7 @@ use jindou_parse::{DocumentSource, SkipReport};
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use transaction::Transaction;
+pub(crate) use transaction::Transaction;
 
 /// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
 #[derive(Clone, Debug)]
@@ -110,6 +119,9 @@ pub struct UpdateOptions {
     pub store_prefixes: bool,
     /// Prefixes with their IRIs that are known where a request does not declare them; they come before the store's.
     pub prefixes: Vec<(String, String)>,
+    /// The caller's name for the request, for a store with a shared log: a request whose name was used within the last ten
+    /// minutes gets the first one's answer. Other stores ignore it.
+    pub key: Option<String>,
 }
 
 impl Default for UpdateOptions {
@@ -130,6 +142,7 @@ impl Default for UpdateOptions {
             common_prefixes: true,
             store_prefixes: true,
             prefixes: Vec::new(),
+            key: None,
         }
     }
 }
@@ -150,6 +163,7 @@ impl UpdateOptions {
         with_common_prefixes: common_prefixes = bool;
         with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
+        with_key: key = impl Into<Option<String>>;
     }
 
     /// Sets [`base`](Self::base).
@@ -173,8 +187,8 @@ impl UpdateOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// The snapshot that shows the update. An update that changed nothing creates none.
-    pub snapshot: u32,
+    /// The snapshot that shows the update, as [`Database::snapshot_number`] counts. An update that changed nothing creates none.
+    pub snapshot: u64,
     /// Number of operations.
     pub operations: usize,
     /// Quads added, summed over the operations.
@@ -261,6 +275,12 @@ impl Database {
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let prefixes = self.prefixes();
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            // Mistakes are found here.
+            Self::parse_request(text, options, &prefixes, &cancel)?;
+            return replica.change(&Change::Update(text.to_owned()), options, &options.memory);
+        }
         let read = Self::read_request(text, options, &prefixes, &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let skipped = options.lenient.then(|| read.skipped());
@@ -270,14 +290,13 @@ impl Database {
         Ok(report)
     }
 
-    /// Parses a request and reads the documents of its LOADs.
-    fn read_request(
+    /// Parses a request.
+    fn parse_request(
         text: &str,
         options: &Settled<'_, UpdateOptions>,
         prefixes: &Arc<PrefixTable>,
         cancel: &CancelToken,
-    ) -> Result<ReadRequest> {
-        let started = Instant::now();
+    ) -> Result<(ParsedUpdate, Scope)> {
         let syntax = SyntaxOptions {
             common_prefixes: options.common_prefixes,
             calls: Some(Arc::new(options.functions.clone())),
@@ -296,6 +315,18 @@ impl Database {
                 Ok(parsed)
             })
         })?;
+        Ok((parsed, scope))
+    }
+
+    /// Parses a request and reads the documents of its LOADs.
+    fn read_request(
+        text: &str,
+        options: &Settled<'_, UpdateOptions>,
+        prefixes: &Arc<PrefixTable>,
+        cancel: &CancelToken,
+    ) -> Result<ReadRequest> {
+        let started = Instant::now();
+        let (parsed, scope) = Self::parse_request(text, options, prefixes, cancel)?;
         let parse_time = started.elapsed();
         let documents =
             guarded(|| Ok(operations::read_documents(&parsed.request, options, cancel)))?;
@@ -318,10 +349,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.takes_changes()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, options.only.as_ref(), options, &cancel, progress)?;
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            let change = gathered.into_change(None, options.only.clone());
+            return replica.change(&change, options, &options.memory);
+        }
         let mut there = None;
         let mut report = self.one(options, &cancel, |tx| {
             if let Some(only) = &options.only {
@@ -344,10 +380,15 @@ impl Database {
         options: &UpdateOptions,
         progress: &Progress,
     ) -> Result<UpdateReport> {
-        self.inner.writer.is_writable()?;
+        self.inner.takes_changes()?;
         let cancel = options.token();
         let options = &self.inner.runtime.settle_update(options);
         let gathered = self.gathered(source, Some(graph), options, &cancel, progress)?;
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            let change = gathered.into_change(Some(graph.clone()), None);
+            return replica.change(&change, options, &options.memory);
+        }
         let mut there = false;
         let mut report = self.one(options, &cancel, |tx| {
             let target = graph.target()?;
@@ -366,6 +407,11 @@ impl Database {
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
         let mut there = false;
         let options = &self.inner.runtime.settle_update(options);
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            graph.target()?;
+            return replica.change(&Change::Clear(graph.clone()), options, &options.memory);
+        }
         let mut report = self.one(options, &options.token(), |tx| {
             let target = graph.target()?;
             there = graphs::is_there(tx.unsettled(), &target);
@@ -381,6 +427,16 @@ impl Database {
     /// As [`Self::update`].
     pub fn apply(&self, batch: &Batch, options: &UpdateOptions) -> Result<UpdateReport> {
         let options = &self.inner.runtime.settle_update(options);
+        #[cfg(feature = "replicas")]
+        if let Some(replica) = self.replica() {
+            let change = Change::Quads {
+                changes: batch.changes.clone(),
+                replaced: None,
+                watched: None,
+                prefixes: Vec::new(),
+            };
+            return replica.change(&change, options, &options.memory);
+        }
         self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
     }
 
@@ -404,6 +460,9 @@ impl Database {
     /// # Errors
     /// As [`Self::is_writable`]; [`crate::Error::Io`] when the log's disk is full or gone.
     pub fn probe_log(&self) -> Result<()> {
+        if self.inner.follows_log() {
+            return self.inner.may_write();
+        }
         self.inner.writer.journal()?.probe()
     }
 
@@ -460,7 +519,7 @@ impl Database {
             None => turn.nothing()?,
         };
         Ok(UpdateReport {
-            snapshot,
+            snapshot: u64::from(snapshot),
             added: outcome.added,
             removed: outcome.removed,
             wait_time: begun - asked,

@@ -2,11 +2,12 @@
 //! or not at all.
 
 use super::documents;
-use super::transaction::Transaction;
+use super::transaction::{ChangeCounts, Transaction};
 use super::writer::{Writer, WriterTurn};
 use super::{Batch, UpdateOptions, UpdateReport};
 use crate::database::{Database, DatabaseState, guarded, watching};
-use jindou_model::{CancelToken, Progress, QuadSource, Result};
+use jindou_model::{CancelToken, Error, Progress, QuadSource, Result};
+use jindou_store::Snapshot;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +27,8 @@ impl Deref for WriterOf {
 /// [`Self::commit`] makes all of them durable, with one record in the log, and shows them to everyone. Dropped without
 /// a commit, it changes nothing.
 ///
-/// While it is open, other updates, merges and reclusterings of the database wait for it. Queries do not wait, and see
+/// For a store with a shared log, [`Self::commit`] is refused with [`Error::Conflict`](crate::Error::Conflict) if the store was
+/// changed after the transaction had begun. Otherwise, while it is open, other updates, merges and reclusterings of the database wait for it. Queries do not wait, and see
 /// the data before the transaction. A thread with an open transaction that calls [`Database::update`] deadlocks with
 /// itself.
 ///
@@ -53,7 +55,9 @@ impl Deref for WriterOf {
 /// ```
 pub struct OpenTransaction {
     db: Database,
-    turn: WriterTurn<WriterOf>,
+    /// `None` for a store with a shared log, where the changes stand only if no others come in between.
+    turn: Option<WriterTurn<WriterOf>>,
+    before: Snapshot,
     changes: Transaction,
     /// A read-only database over the changes so far, made on demand.
     view: Option<Database>,
@@ -72,12 +76,23 @@ impl Database {
     pub fn begin(&self, options: &UpdateOptions) -> Result<OpenTransaction> {
         self.inner.may_write()?;
         let asked = Instant::now();
-        let turn = Writer::turn_of(WriterOf(Arc::clone(&self.inner)), &options.token())?;
+        let turn = match self.inner.follows_log() {
+            true => None,
+            false => Some(Writer::turn_of(
+                WriterOf(Arc::clone(&self.inner)),
+                &options.token(),
+            )?),
+        };
+        let before = match &turn {
+            Some(turn) => turn.head().clone(),
+            None => self.snapshot(),
+        };
         let settled = self.inner.runtime.settle_update(options);
-        let changes = Transaction::new(turn.head(), &settled, &CancelToken::new());
+        let changes = Transaction::new(&before, &settled, &CancelToken::new());
         Ok(OpenTransaction {
             db: self.clone(),
             turn,
+            before,
             changes,
             view: None,
             operations: 0,
@@ -85,6 +100,34 @@ impl Database {
             parse_time: Duration::ZERO,
             run_time: Duration::ZERO,
         })
+    }
+}
+
+impl Database {
+    /// Commits a transaction over a store with a shared log, unless the store was changed meanwhile.
+    #[cfg(feature = "replicas")]
+    fn commit_record(
+        &self,
+        before: &Snapshot,
+        record: Vec<u8>,
+        counts: ChangeCounts,
+    ) -> Result<u64> {
+        let Some(replica) = self.replica() else {
+            return Err(Error::Internal("a transaction without a turn".into()));
+        };
+        let change = super::Change::Record {
+            after: before.number(),
+            record,
+            added: counts.added,
+            removed: counts.removed,
+        };
+        let report = replica.change(&change, &UpdateOptions::default(), self.runtime().memory())?;
+        Ok(report.snapshot)
+    }
+
+    #[cfg(not(feature = "replicas"))]
+    fn commit_record(&self, _: &Snapshot, _: Vec<u8>, _: ChangeCounts) -> Result<u64> {
+        Err(Error::Internal("a transaction without a turn".into()))
     }
 }
 
@@ -157,17 +200,19 @@ impl OpenTransaction {
         let Self {
             db,
             turn,
+            before,
             mut changes,
             ..
         } = self;
         changes.cancel = CancelToken::new();
-        let before = turn.head().clone();
         // Before anything is written: the record states what was found.
         let (head, outcome) = db.inner.made_of(&before, || changes.finish())?;
         let ran = Instant::now();
-        let snapshot = match head {
-            Some((snapshot, record)) => turn.commit(snapshot, record)?,
-            None => turn.nothing()?,
+        let snapshot = match (turn, head) {
+            (Some(turn), Some((snapshot, record))) => turn.commit(snapshot, record)?.into(),
+            (Some(turn), None) => turn.nothing()?.into(),
+            (None, Some((_, record))) => db.commit_record(&before, record, outcome)?,
+            (None, _) => before.group(),
         };
         Ok(UpdateReport {
             snapshot,

@@ -116,6 +116,11 @@ impl Database {
         options: &ReclusterOptions,
         progress: &Progress,
     ) -> Result<ReclusterReport> {
+        if self.inner.follows_log() {
+            return Err(Error::Unsupported(
+                "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
+            ));
+        }
         self.is_writable()?;
         let disk =
             self.inner.disk.as_deref().ok_or_else(|| {

@@ -212,7 +212,7 @@ impl Database {
         }
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;
-        let snapshot = self.snapshot_for(&options.token());
+        let snapshot = self.snapshot_for(&options.token())?;
         let ((query, recorded), _charge) = scope.make(|| {
             let read = parse_recorded(text, &settled.syntax(&snapshot));
             let (query, recorded) = read.map_err(|failure| match failure {

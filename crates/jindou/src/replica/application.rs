@@ -1,0 +1,154 @@
+//! The store as the driver uses it: evaluates changes over snapshots, lays groups, and shows queries what is committed.
+
+use super::folder::Folder;
+use super::request;
+use crate::database::{Database, DatabaseState};
+use crate::update::{Changed, UpdateOptions, micros};
+use jindou_model::{CancelToken, Error, Result, sync};
+use jindou_replicas::{Base, Blob, Group, RequestKey};
+use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local, Report};
+use jindou_store::Snapshot;
+use jindou_store::delta::stamp;
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::SystemTime;
+
+/// Receiver of what an operator must be told.
+pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// The store of a database that follows a shared log.
+#[derive(Clone)]
+pub(super) struct Store(pub Arc<Inner>);
+
+pub(super) struct Inner {
+    pub folder: Arc<Folder>,
+    /// The database, once there is one.
+    pub database: OnceLock<Weak<DatabaseState>>,
+    /// The snapshot for a database that is not there yet.
+    pub latest: Mutex<Option<Snapshot>>,
+    /// Options of the updates that this server evaluates: their limits, and the clients of SERVICE and LOAD.
+    pub options: UpdateOptions,
+    pub told: Told,
+    /// Time of the last record.
+    pub last: AtomicU64,
+}
+
+impl Store {
+    fn database(&self) -> Option<Database> {
+        let inner = self.0.database.get()?.upgrade()?;
+        Some(Database { inner })
+    }
+
+    /// Evaluates a change.
+    ///
+    /// # Errors
+    /// Those of the change.
+    fn run(&self, head: &Snapshot, body: &[u8], cancel: &CancelToken) -> Result<Changed> {
+        let db = self.database().ok_or(Error::Cancelled)?;
+        let (change, asked) = request::read(body)?;
+        let options = asked.options(&self.0.options).with_cancel(cancel.clone());
+        db.evaluate(head, change, &options)
+    }
+}
+
+impl Application for Store {
+    type Snapshot = Snapshot;
+
+    fn open(&self) -> io::Result<Local<Snapshot>> {
+        self.0.folder.open().map_err(io::Error::other)
+    }
+
+    fn empty(&self, log: Option<u64>) -> io::Result<Snapshot> {
+        self.0.folder.empty(log).map_err(io::Error::other)
+    }
+
+    fn follow(&self, log: u64) -> io::Result<()> {
+        self.0.folder.follow(log).map_err(io::Error::other)
+    }
+
+    fn evaluate(
+        &self,
+        head: &Snapshot,
+        _: RequestKey,
+        body: &Blob,
+        cancel: &CancelToken,
+    ) -> Evaluated<Snapshot> {
+        let nothing = |report| Evaluated::Record {
+            snapshot: head.clone(),
+            bytes: Blob::from([]),
+            report,
+        };
+        match self.run(head, body, cancel) {
+            Ok(Changed { made: None, report }) => {
+                nothing(request::write_answer(&Ok(report)).into())
+            }
+            Ok(Changed {
+                made: Some((snapshot, mut record)),
+                report,
+            }) => {
+                let now = micros(SystemTime::now());
+                let now = self.0.last.fetch_max(now, Ordering::Relaxed).max(now);
+                stamp(&mut record, now);
+                Evaluated::Record {
+                    snapshot,
+                    bytes: record.into(),
+                    report: request::write_answer(&Ok(report)).into(),
+                }
+            }
+            // The data says so, and whoever repeats the request must hear the same.
+            Err(e @ Error::Conflict(_)) => nothing(request::write_answer(&Err(e)).into()),
+            Err(e) => Evaluated::Refused(request::write_answer(&Err(e)).into()),
+        }
+    }
+
+    fn lay(&self, head: &Snapshot, group: &Group) -> io::Result<Snapshot> {
+        let mut next = head.clone();
+        for record in group.records.iter().filter(|r| !r.bytes.is_empty()) {
+            next = next.replay(&record.bytes).map_err(io::Error::other)?;
+        }
+        Ok(next)
+    }
+
+    fn publish(&self, number: u64, snapshot: &Snapshot) {
+        let snapshot = snapshot.clone().at_group(number);
+        match self.database() {
+            Some(db) => db.inner.writer.follow(snapshot),
+            None => *sync::lock(&self.0.latest) = Some(snapshot),
+        }
+    }
+
+    fn save(&self, base: &Base, snapshot: &Snapshot) -> io::Result<()> {
+        let saved = match self.database() {
+            Some(db) => db
+                .inner
+                .merges
+                .counted(|| self.0.folder.save(base, snapshot)),
+            None => self.0.folder.save(base, snapshot),
+        };
+        saved.map_err(io::Error::other)
+    }
+
+    fn over_saved(&self, snapshot: &Snapshot) -> io::Result<Snapshot> {
+        self.0.folder.over_saved(snapshot).map_err(io::Error::other)
+    }
+
+    fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
+        self.0.folder.files(number).map_err(io::Error::other)
+    }
+
+    fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Snapshot>>> {
+        let folder = Arc::clone(&self.0.folder);
+        folder.receive(log).map_err(io::Error::other)
+    }
+
+    fn report(&self, report: Report) {
+        let text = match report {
+            Report::Problem(problem) => format!("the shared log: {problem:?}"),
+            Report::Bucket(what, failure) => format!("the bucket: {what}: {failure}"),
+            Report::Disk(why) => format!("the local store: {why}"),
+            Report::Peer(problem) => problem.to_string(),
+        };
+        (self.0.told)(&text);
+    }
+}

@@ -1,0 +1,342 @@
+//! A store that several servers keep, over one log in a bucket or a shared directory (docs/internals/replicas.md).
+//!
+//! ```text
+//! change ─► bytes (request) ─► the driver: here, or at the server that writes ─► evaluated (application) ─► a group of the log
+//!                                                  every server lays the group ─► published: queries that begin now see it
+//! ```
+//!
+//! | module | job |
+//! |---|---|
+//! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
+//! | `application` | changes and groups, as the driver hands them over |
+//! | `request` | changes and answers as bytes |
+//! | `wait` | blocking calls of the driver |
+
+mod application;
+mod folder;
+mod request;
+mod wait;
+
+pub use application::Told;
+pub use jindou_replicas::{Consistency, Settings as LogSettings};
+pub use jindou_replicas_driver::{Bucket, Limits as BucketLimits, Status as LogState};
+
+use crate::database::Database;
+use crate::runtime::Runtime;
+use crate::update::{Access, Change, OpenOptions, UpdateOptions, UpdateReport, follows_log};
+use application::{Inner, Store};
+use folder::Folder;
+use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
+use jindou_replicas::{Outcome, Refusal, RequestKey};
+use jindou_replicas_driver::{Fresh, Handle, Nobody, Options};
+use jindou_store::{MergeOptions, Snapshot};
+use request::Asked;
+use std::fmt;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+use wait::wait_for;
+use xxhash_rust::xxh3::xxh3_128;
+
+/// The log of a store that several servers keep.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct SharedLog {
+    /// The bucket or directory of the log.
+    pub bucket: Bucket,
+    /// This server's name; no two servers of a log have the same.
+    pub name: String,
+    /// Times and sizes.
+    pub settings: LogSettings,
+    /// Limits of the updates that this server evaluates, for itself and for others, and its clients of SERVICE and LOAD.
+    pub updates: UpdateOptions,
+    /// Receives what an operator must be told.
+    pub told: Told,
+    /// True if queries wait by themselves until the published snapshot is fresh enough ([`Consistency::Default`]). A server
+    /// whose threads must not block waits itself ([`Replica::ready_for`]).
+    pub queries_wait: bool,
+}
+
+impl SharedLog {
+    /// A log in a bucket, for a server of this name, with the usual settings.
+    #[must_use]
+    pub fn new(bucket: Bucket, name: impl Into<String>) -> Self {
+        Self {
+            bucket,
+            name: name.into(),
+            settings: LogSettings {
+                update_limit: Duration::from_secs(3600),
+                ..LogSettings::default()
+            },
+            updates: UpdateOptions::default(),
+            told: Arc::new(|_| {}),
+            queries_wait: true,
+        }
+    }
+}
+
+impl fmt::Debug for SharedLog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLog")
+            .field("bucket", &self.bucket)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Time beyond an update's own limit for which its outcome is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A database's place among the servers of a shared log.
+pub struct Replica {
+    handle: Handle<Snapshot>,
+    fresh: Fresh,
+    queries_wait: bool,
+    runtime: Option<tokio::runtime::Runtime>,
+    /// Reason why the driver has ended.
+    ended: Arc<Mutex<Option<String>>>,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Replica")
+    }
+}
+
+impl Drop for Replica {
+    fn drop(&mut self) {
+        self.handle.stop();
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Replica {
+    /// Keeps the threads of the log for as long as it lives.
+    pub(crate) fn hold(&mut self, threads: tokio::runtime::Runtime) {
+        self.runtime = Some(threads);
+    }
+
+    /// Waits until the published snapshot satisfies a query that is asked now. Costs an atomic load and a look at the clock
+    /// where it does already.
+    ///
+    /// # Errors
+    /// [`Error::Stale`].
+    #[inline]
+    pub async fn ready_for(&self, consistency: Consistency) -> Result<()> {
+        if consistency == Consistency::Default && self.fresh.is_now() {
+            return Ok(());
+        }
+        self.asked(consistency).await
+    }
+
+    #[cold]
+    async fn asked(&self, consistency: Consistency) -> Result<()> {
+        match self.handle.read(consistency).await {
+            Ok(_) => Ok(()),
+            Err(refusal) => Err(self.refused(refusal)),
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        Error::Stale(match (self.ended(), refusal) {
+            (Some(why), _) => why,
+            (None, Refusal::Stale) => {
+                "neither the log nor the other servers can be reached, so the data here may be too old; consistency=any reads it all the same".into()
+            }
+            (None, Refusal::Behind) => {
+                "this server has not caught up with the log; try again, or ask another server".into()
+            }
+        })
+    }
+
+    /// Waits before a query, unless whoever sends it does.
+    pub(crate) fn wait_for_query(&self) -> Result<()> {
+        match self.queries_wait {
+            true => self.wait_for(Consistency::Default),
+            false => Ok(()),
+        }
+    }
+
+    /// [`Self::ready_for`], blocking.
+    ///
+    /// # Errors
+    /// As [`Self::ready_for`].
+    pub fn wait_for(&self, consistency: Consistency) -> Result<()> {
+        if consistency == Consistency::Default && self.fresh.is_now() {
+            return Ok(());
+        }
+        wait_for(self.asked(consistency), None).unwrap_or(Ok(()))
+    }
+
+    /// Reason why the log is no longer followed; the process should end then.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        sync::lock(&self.ended).clone()
+    }
+
+    /// The newest group here, and whether queries are answered; `None` once the log is no longer followed.
+    pub async fn status(&self) -> Option<LogState> {
+        self.handle.status().await
+    }
+
+    /// Tells the other servers that this one is about to stop, so that they write themselves.
+    pub async fn drain(&self) {
+        self.handle.drain().await;
+    }
+
+    /// Writes the published snapshot into the files. Gives its group; `None` if that failed or is under way.
+    pub(crate) fn save(&self) -> Option<u64> {
+        wait_for(self.handle.save(), None).flatten()
+    }
+
+    /// Makes a change, wherever it is evaluated.
+    pub(crate) fn change(
+        &self,
+        change: &Change,
+        options: &UpdateOptions,
+        memory: &MemoryBudget,
+    ) -> Result<UpdateReport> {
+        let body = request::write(change, &Asked::of(options)?)?;
+        memory.charge(body.len() as u64)?;
+        let held = body.len() as u64;
+        let key = match &options.key {
+            Some(key) => RequestKey(xxh3_128(key.as_bytes())),
+            None => RequestKey(random()),
+        };
+        let asked = std::time::Instant::now();
+        let limit = options.timeout.map(|limit| limit + PATIENCE);
+        let outcome = wait_for(self.handle.update(key, body.into()), limit);
+        memory.release(held);
+        let unknown = || {
+            let mut why = "it is not known whether the update was made".to_owned();
+            if let Some(ended) = self.ended() {
+                why = format!("{why}: {ended}");
+            }
+            Error::OutcomeUnknown(why)
+        };
+        match outcome {
+            Some(Outcome::Done(group, report)) => {
+                let mut report = request::read_answer(&report)?;
+                report.snapshot = group;
+                let took = report.parse_time + report.run_time;
+                report.commit_time = asked.elapsed().saturating_sub(took);
+                Ok(report)
+            }
+            Some(Outcome::Refused(report)) => Err(match request::read_answer(&report) {
+                Err(e) => e,
+                Ok(_) => Error::Internal("an update was refused without a reason".into()),
+            }),
+            Some(Outcome::Unknown) | None => Err(unknown()),
+        }
+    }
+}
+
+fn random() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let [a, b] = [0, 1].map(|n| RandomState::new().hash_one(n));
+    u128::from(a) << 64 | u128::from(b)
+}
+
+/// Opens the folder of a store that follows a shared log; it is filled if it is empty.
+///
+/// # Errors
+/// Those of opening a store, and one sentence where the log cannot be followed.
+pub(crate) fn open(
+    dir: &Path,
+    log: &SharedLog,
+    options: &OpenOptions,
+    runtime: &Runtime,
+) -> Result<Database> {
+    fold_own_log(dir, options, runtime)?;
+    let load = runtime.load_options();
+    let merge = MergeOptions::default().with_threads(1);
+    let folder = Arc::new(Folder::take(dir, &options.indexes, load, merge)?);
+    let store = Store(Arc::new(Inner {
+        folder,
+        database: OnceLock::new(),
+        latest: Mutex::new(None),
+        options: log.updates.clone(),
+        told: Arc::clone(&log.told),
+        last: AtomicU64::new(0),
+    }));
+    let tokio = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("jindou-log")
+        .enable_all()
+        .build()
+        .map_err(|e| {
+            Error::limit(
+                jindou_model::Resource::Threads,
+                format!("no threads for the log: {e}"),
+            )
+        })?;
+    let mut settings = Options::new(&log.name);
+    settings.settings = log.settings.clone();
+    let (peers, incoming) = Nobody::connect();
+    let started = {
+        let starting = jindou_replicas_driver::start(
+            store.clone(),
+            log.bucket.clone(),
+            peers,
+            incoming,
+            settings,
+        );
+        // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        tokio.spawn(async move {
+            let _ = sender.send(starting.await);
+        });
+        receiver.recv()
+    };
+    let (handle, driver) = match started {
+        Ok(Ok(started)) => started,
+        Ok(Err(why)) => {
+            tokio.shutdown_background();
+            return Err(Error::Usage(format!("the shared log: {why}")));
+        }
+        Err(_) => {
+            return Err(Error::Internal(
+                "the start of the shared log ended early".into(),
+            ));
+        }
+    };
+    let ended: Arc<Mutex<Option<String>>> = Arc::default();
+    let replica = Replica {
+        fresh: handle.fresh().clone(),
+        handle,
+        queries_wait: log.queries_wait,
+        runtime: None,
+        ended: Arc::clone(&ended),
+    };
+    let snapshot = sync::lock(&store.0.latest).take();
+    let snapshot = snapshot.ok_or_else(|| Error::Internal("no snapshot was published".into()))?;
+    let db = Database::over_log(snapshot, replica, tokio, runtime.clone(), |state, tokio| {
+        let _ = store.0.database.set(Arc::downgrade(state));
+        tokio.spawn(async move {
+            let why = match driver.run().await {
+                Ok(()) => "the server has stopped following the log".to_owned(),
+                Err(stopped) => stopped.to_string(),
+            };
+            *sync::lock(&ended) = Some(why);
+        });
+    });
+    Ok(db)
+}
+
+/// Merges the log of a store that followed no shared log so far into its files.
+fn fold_own_log(dir: &Path, options: &OpenOptions, runtime: &Runtime) -> Result<()> {
+    if !dir.exists() || follows_log(dir) || !folder::has_own_log(dir)? {
+        return Ok(());
+    }
+    let mut own = OpenOptions::default()
+        .with_access(Access::Write)
+        .with_verify(options.verify)
+        .with_runtime(runtime.clone());
+    own.indexes = options.indexes.clone();
+    let db = Database::open_with(dir, &own)?;
+    db.merge(&MergeOptions::default(), &Progress::default())?;
+    Ok(())
+}

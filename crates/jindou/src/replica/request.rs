@@ -1,0 +1,438 @@
+//! Changes and their answers as bytes, so that any server can ask the one that writes.
+//!
+//! ```text
+//! request  length of the header, header (JSON), the update's text or the quads' changes
+//! answer   JSON
+//! ```
+
+use crate::options::DatasetChoice;
+use crate::update::{Change, GraphName, UpdateOptions, UpdateReport};
+use jindou_model::prefixes::PrefixChange;
+use jindou_model::{Error, Limit, Location, Resource, Result};
+use jindou_parse::{BadStatement, SkipReport};
+use jindou_store::Changes;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What of the options goes along with a change.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Asked {
+    pub timeout: Option<Duration>,
+    pub union_default: Option<bool>,
+    pub using: Option<[Vec<String>; 2]>,
+    pub base: Option<String>,
+    pub only: Option<Graph>,
+    pub service: bool,
+    pub documents: bool,
+    pub lenient: bool,
+    pub common_prefixes: bool,
+    pub store_prefixes: bool,
+    pub prefixes: Vec<(String, String)>,
+}
+
+/// [`GraphName`]; `None` is the default graph.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Graph(Option<String>);
+
+impl From<&GraphName> for Graph {
+    fn from(name: &GraphName) -> Self {
+        Self(match name {
+            GraphName::Default => None,
+            GraphName::Named(iri) => Some(iri.clone()),
+        })
+    }
+}
+
+impl From<Graph> for GraphName {
+    fn from(graph: Graph) -> Self {
+        graph.0.map_or(Self::Default, Self::Named)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+enum Kind {
+    Update,
+    Quads {
+        replaced: Option<Graph>,
+        watched: Option<Graph>,
+        prefixes: Vec<PrefixOf>,
+    },
+    Clear(Graph),
+    SetPrefix(String, String),
+    RemovePrefix(String),
+    Record {
+        after: u32,
+        added: u64,
+        removed: u64,
+    },
+}
+
+#[derive(Serialize, Deserialize)]
+enum PrefixOf {
+    Declare(String, String),
+    Set(String, String),
+    Remove(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Header {
+    kind: Kind,
+    asked: Asked,
+}
+
+fn prefix_of(change: &PrefixChange) -> PrefixOf {
+    match change {
+        PrefixChange::Declare(name, iri) => PrefixOf::Declare(name.to_string(), iri.to_string()),
+        PrefixChange::Set(name, iri) => PrefixOf::Set(name.to_string(), iri.to_string()),
+        PrefixChange::Remove(name) => PrefixOf::Remove(name.to_string()),
+    }
+}
+
+fn change_of(prefix: PrefixOf) -> PrefixChange {
+    match prefix {
+        PrefixOf::Declare(name, iri) => PrefixChange::Declare(name.into(), iri.into()),
+        PrefixOf::Set(name, iri) => PrefixChange::Set(name.into(), iri.into()),
+        PrefixOf::Remove(name) => PrefixChange::Remove(name.into()),
+    }
+}
+
+impl Asked {
+    /// # Errors
+    /// [`Error::Unsupported`] for options that cannot go to another process.
+    pub(crate) fn of(options: &UpdateOptions) -> Result<Self> {
+        if !options.functions.is_empty() {
+            return Err(Error::Unsupported(
+                "updates of a replicated store cannot call functions of this program".into(),
+            ));
+        }
+        Ok(Self {
+            timeout: options.timeout,
+            union_default: options.union_default,
+            using: (options.using.as_ref()).map(|u| [u.default.clone(), u.named.clone()]),
+            base: options.base.clone(),
+            only: options.only.as_ref().map(Into::into),
+            service: options.service.is_some(),
+            documents: options.documents.is_some(),
+            lenient: options.lenient,
+            common_prefixes: options.common_prefixes,
+            store_prefixes: options.store_prefixes,
+            prefixes: options.prefixes.clone(),
+        })
+    }
+
+    /// Options with the clients of the server that evaluates.
+    pub(crate) fn options(self, own: &UpdateOptions) -> UpdateOptions {
+        UpdateOptions {
+            timeout: match (self.timeout, own.timeout) {
+                (Some(asked), Some(own)) => Some(asked.min(own)),
+                (asked, own) => asked.or(own),
+            },
+            union_default: self.union_default,
+            using: self
+                .using
+                .map(|[default, named]| DatasetChoice { default, named }),
+            base: self.base,
+            only: self.only.map(Into::into),
+            service: own.service.clone().filter(|_| self.service),
+            documents: own.documents.clone().filter(|_| self.documents),
+            lenient: self.lenient,
+            common_prefixes: self.common_prefixes,
+            store_prefixes: self.store_prefixes,
+            prefixes: self.prefixes,
+            ..own.clone()
+        }
+    }
+}
+
+/// A change as bytes.
+///
+/// # Errors
+/// [`Error::Internal`] for changes that name ids of a snapshot.
+pub(crate) fn write(change: &Change, asked: &Asked) -> Result<Vec<u8>> {
+    let mut payload = Vec::new();
+    let kind = match change {
+        Change::Update(text) => {
+            payload.extend_from_slice(text.as_bytes());
+            Kind::Update
+        }
+        Change::Quads {
+            changes,
+            replaced,
+            watched,
+            prefixes,
+        } => {
+            changes.write(&mut payload)?;
+            Kind::Quads {
+                replaced: replaced.as_ref().map(Into::into),
+                watched: watched.as_ref().map(Into::into),
+                prefixes: prefixes.iter().map(prefix_of).collect(),
+            }
+        }
+        Change::Clear(graph) => Kind::Clear(graph.into()),
+        Change::SetPrefix(name, iri) => Kind::SetPrefix(name.clone(), iri.clone()),
+        Change::RemovePrefix(name) => Kind::RemovePrefix(name.clone()),
+        Change::Record {
+            after,
+            record,
+            added,
+            removed,
+        } => {
+            payload.extend_from_slice(record);
+            Kind::Record {
+                after: *after,
+                added: *added,
+                removed: *removed,
+            }
+        }
+    };
+    let header = Header {
+        kind,
+        asked: asked.clone(),
+    };
+    let header = serde_json::to_vec(&header).map_err(|e| Error::Internal(e.to_string()))?;
+    let mut out = Vec::with_capacity(4 + header.len() + payload.len());
+    let length = u32::try_from(header.len());
+    let length = length.map_err(|_| Error::limit(Resource::Form, "the options are too long"))?;
+    out.extend_from_slice(&length.to_le_bytes());
+    out.extend_from_slice(&header);
+    out.append(&mut payload);
+    Ok(out)
+}
+
+/// A change in bytes that another server sent.
+///
+/// # Errors
+/// [`Error::Internal`] for bytes of another form.
+pub(crate) fn read(bytes: &[u8]) -> Result<(Change, Asked)> {
+    let damaged = || Error::Internal("a change that another server sent cannot be read".into());
+    let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (header, payload) = rest.split_at_checked(length).ok_or_else(damaged)?;
+    let Header { kind, asked } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let change = match kind {
+        Kind::Update => {
+            let text = std::str::from_utf8(payload).map_err(|_| damaged())?;
+            Change::Update(text.to_owned())
+        }
+        Kind::Quads {
+            replaced,
+            watched,
+            prefixes,
+        } => Change::Quads {
+            changes: Changes::read(payload).ok_or_else(damaged)?,
+            replaced: replaced.map(Into::into),
+            watched: watched.map(Into::into),
+            prefixes: prefixes.into_iter().map(change_of).collect(),
+        },
+        Kind::Clear(graph) => Change::Clear(graph.into()),
+        Kind::SetPrefix(name, iri) => Change::SetPrefix(name, iri),
+        Kind::RemovePrefix(name) => Change::RemovePrefix(name),
+        Kind::Record {
+            after,
+            added,
+            removed,
+        } => Change::Record {
+            after,
+            record: payload.to_vec(),
+            added,
+            removed,
+        },
+    };
+    Ok((change, asked))
+}
+
+/// The answer to a change.
+#[derive(Serialize, Deserialize)]
+enum Answer {
+    Done(Done),
+    Failed(Failed),
+}
+
+#[derive(Serialize, Deserialize)]
+struct Done {
+    operations: usize,
+    added: u64,
+    removed: u64,
+    graph_was_there: Option<bool>,
+    skipped: Option<Skipped>,
+    parse_time: Duration,
+    run_time: Duration,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Skipped {
+    statements: u64,
+    first: Vec<(String, u64, u64, String, Option<String>)>,
+    documents: u64,
+    bytes: u64,
+    elements: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum Failed {
+    Syntax(String, u64, u64, String, Option<String>),
+    Query(String),
+    Unsupported(String),
+    Limit(u8, Option<u64>, String),
+    Busy(u8, Option<u64>, String),
+    Timeout(Duration),
+    Conflict(String),
+    Service(String, String, bool),
+    Document(String, String, bool),
+    Cancelled,
+    Other(String),
+}
+
+const RESOURCES: [Resource; 7] = [
+    Resource::Memory,
+    Resource::Disk,
+    Resource::Device,
+    Resource::Numbers,
+    Resource::Threads,
+    Resource::Form,
+    Resource::Answer,
+];
+
+fn limit_of(limit: &Limit) -> (u8, Option<u64>, String) {
+    let at = RESOURCES.iter().position(|r| *r == limit.resource);
+    (at.unwrap_or(0) as u8, limit.limit, limit.to_string())
+}
+
+fn limit(resource: u8, most: Option<u64>, message: String) -> Limit {
+    let resource = RESOURCES.get(usize::from(resource));
+    let limit = Limit::new(resource.copied().unwrap_or(Resource::Memory), message);
+    match most {
+        Some(most) => limit.of(most),
+        None => limit,
+    }
+}
+
+/// An answer as bytes.
+pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
+    let answer = match answer {
+        Ok(report) => Answer::Done(Done {
+            operations: report.operations,
+            added: report.added,
+            removed: report.removed,
+            graph_was_there: report.graph_was_there,
+            skipped: report.skipped.as_ref().map(|skipped| {
+                let first = skipped.first.iter();
+                let first = first.map(|bad| {
+                    let at = bad.at.clone();
+                    (
+                        at.file,
+                        at.line,
+                        at.column,
+                        bad.message.clone(),
+                        bad.text.clone(),
+                    )
+                });
+                Skipped {
+                    statements: skipped.statements,
+                    first: first.collect(),
+                    documents: skipped.rest.documents,
+                    bytes: skipped.rest.bytes,
+                    elements: skipped.rest.elements,
+                }
+            }),
+            parse_time: report.parse_time,
+            run_time: report.run_time,
+        }),
+        Err(error) => Answer::Failed(match error {
+            Error::Syntax { at, message, text } => {
+                let at = at.clone();
+                Failed::Syntax(at.file, at.line, at.column, message.clone(), text.clone())
+            }
+            Error::Query(why) => Failed::Query(why.clone()),
+            Error::Unsupported(why) => Failed::Unsupported(why.clone()),
+            Error::Limit(limit) => {
+                let (resource, most, message) = limit_of(limit);
+                Failed::Limit(resource, most, message)
+            }
+            Error::Busy(limit) => {
+                let (resource, most, message) = limit_of(limit);
+                Failed::Busy(resource, most, message)
+            }
+            Error::Timeout(limit) => Failed::Timeout(*limit),
+            Error::Conflict(why) => Failed::Conflict(why.clone()),
+            Error::Service {
+                endpoint,
+                message,
+                allowed,
+            } => Failed::Service(endpoint.clone(), message.clone(), *allowed),
+            Error::Document {
+                iri,
+                message,
+                allowed,
+            } => Failed::Document(iri.clone(), message.clone(), *allowed),
+            Error::Cancelled => Failed::Cancelled,
+            other => Failed::Other(other.to_string()),
+        }),
+    };
+    serde_json::to_vec(&answer).unwrap_or_default()
+}
+
+/// The answer in bytes that another server sent.
+///
+/// # Errors
+/// The error that the change ended with; [`Error::Internal`] for bytes of another form, with them where they are text.
+pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
+    let answer = match serde_json::from_slice(bytes) {
+        Ok(answer) => answer,
+        Err(_) => return Err(Error::Internal(String::from_utf8_lossy(bytes).into_owned())),
+    };
+    let failed = match answer {
+        Answer::Done(done) => {
+            return Ok(UpdateReport {
+                operations: done.operations,
+                added: done.added,
+                removed: done.removed,
+                graph_was_there: done.graph_was_there,
+                skipped: done.skipped.map(|skipped| {
+                    let mut report = SkipReport::default();
+                    report.statements = skipped.statements;
+                    let first = skipped.first.into_iter();
+                    report.first = first
+                        .map(|(file, line, column, message, text)| {
+                            BadStatement::new(Location { file, line, column }, message, text)
+                        })
+                        .collect();
+                    report.rest.documents = skipped.documents;
+                    report.rest.bytes = skipped.bytes;
+                    report.rest.elements = skipped.elements;
+                    report
+                }),
+                parse_time: done.parse_time,
+                run_time: done.run_time,
+                ..UpdateReport::default()
+            });
+        }
+        Answer::Failed(failed) => failed,
+    };
+    Err(match failed {
+        Failed::Syntax(file, line, column, message, text) => Error::Syntax {
+            at: Location { file, line, column },
+            message,
+            text,
+        },
+        Failed::Query(why) => Error::Query(why),
+        Failed::Unsupported(why) => Error::Unsupported(why),
+        Failed::Limit(resource, most, message) => Error::Limit(limit(resource, most, message)),
+        Failed::Busy(resource, most, message) => Error::Busy(limit(resource, most, message)),
+        Failed::Timeout(limit) => Error::Timeout(limit),
+        Failed::Conflict(why) => Error::Conflict(why),
+        Failed::Service(endpoint, message, allowed) => Error::Service {
+            endpoint,
+            message,
+            allowed,
+        },
+        Failed::Document(iri, message, allowed) => Error::Document {
+            iri,
+            message,
+            allowed,
+        },
+        Failed::Cancelled => Error::Cancelled,
+        Failed::Other(why) => Error::external(why),
+    })
+}

@@ -1,0 +1,22 @@
+//! Notes by which a store directory says that it follows a shared log.
+
+use jindou_store::directory::{BaseLocation, Manifest, ManifestState, REPLICA};
+use std::path::{Path, PathBuf};
+
+/// The note of a snapshot of a base.
+pub(crate) fn note_path(dir: &Path, base: u64, snapshot: u32) -> PathBuf {
+    dir.join(REPLICA).join(format!("{base}-{snapshot}.jd"))
+}
+
+/// True if the store in a directory follows a shared log, so that it must not be changed without it.
+pub(crate) fn follows_log(dir: &Path) -> bool {
+    let Ok(place) = BaseLocation::find(dir) else {
+        return false;
+    };
+    match Manifest::read(&place.folder()) {
+        Ok(ManifestState::Store(manifest)) => {
+            note_path(dir, place.number(), manifest.holds()).exists()
+        }
+        _ => false,
+    }
+}
