@@ -215,13 +215,13 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
             "with --log an update is done when it is in the log: leave --durability out".into(),
         ));
     }
-    let bucket = Bucket::directory(Path::new(place), BucketLimits::default())
-        .map_err(|e| Error::io(place, e))?;
+    let bucket = Bucket::open(place, BucketLimits::default()).map_err(Error::Usage)?;
     let name = match &a.name {
         Some(name) => name.clone(),
         None => host_name()?,
     };
     let mut log = SharedLog::new(bucket, name);
+    log.peer_address.clone_from(&a.peer_address);
     log.settings.max_staleness = a.max_staleness;
     log.settings.keep = a.keep;
     log.queries_wait = false;

@@ -147,6 +147,7 @@ impl Application for Store {
             Report::Problem(problem) => format!("the shared log: {problem:?}"),
             Report::Bucket(what, failure) => format!("the bucket: {what}: {failure}"),
             Report::Disk(why) => format!("the local store: {why}"),
+            Report::Peer(problem) => problem.to_string(),
         };
         (self.0.told)(&text);
     }
