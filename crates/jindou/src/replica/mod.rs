@@ -9,15 +9,18 @@
 //! |---|---|
 //! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
 //! | `application` | changes and groups, as the driver hands them over |
+//! | `inspect` | what is in a log |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
 
 mod application;
 mod folder;
+mod inspect;
 mod request;
 mod wait;
 
 pub use application::Told;
+pub use inspect::{LogContents, inspect};
 pub use jindou_replicas::{Consistency, Settings as LogSettings};
 pub use jindou_replicas_driver::{Bucket, Limits as BucketLimits, Status as LogState};
 
