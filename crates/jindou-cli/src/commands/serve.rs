@@ -104,7 +104,8 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         tracing::info!("{recovery}");
     }
     match (a.verify.verify, db.trust().verified()) {
-        _ if follows => {}
+        // An empty folder was filled with verified files.
+        _ if follows && !was_there => {}
         (Verify::Off, _) => tracing::warn!(
             "the store's files are not verified (--verify off): damage may cause wrong answers"
         ),
