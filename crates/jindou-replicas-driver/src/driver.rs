@@ -250,6 +250,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
                 () = tokio::time::sleep(wait) => {}
             }
+            if !self.early.is_empty() && !self.is_early() {
+                for command in std::mem::take(&mut self.early) {
+                    self.command(command);
+                }
+            }
             let now = clock::now();
             if now >= self.next_refresh && !self.refreshing {
                 self.next_refresh = now.after(self.refresh);
