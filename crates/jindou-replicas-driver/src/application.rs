@@ -1,6 +1,7 @@
 //! The store, as the driver uses it.
 
 use crate::bucket::{BaseFiles, Failure, Incoming};
+use crate::peers::PeerProblem;
 use jindou_model::CancelToken;
 use jindou_replicas::{Base, Blob, Group, Problem, RequestKey};
 use std::io;
@@ -128,4 +129,8 @@ pub enum Report {
     Bucket(&'static str, Failure),
     /// The local store cannot be written.
     Disk(String),
+    /// The start waits for the first upload of the store.
+    Waiting,
+    /// Something about other servers.
+    Peer(PeerProblem),
 }

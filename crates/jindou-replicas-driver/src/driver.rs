@@ -100,6 +100,8 @@ pub struct Driver<A: Application, P: Peers> {
     cancel: CancelToken,
     refresh: Duration,
     next_refresh: jindou_replicas::Time,
+    refreshed: jindou_replicas::Time,
+    refreshing: bool,
     sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     tasks: JoinSet<()>,
@@ -127,6 +129,8 @@ pub(crate) struct Parts<A: Application, P: Peers> {
 
 /// Time after an upload that others wait for and that failed.
 const UPLOAD_AGAIN: Duration = Duration::from_secs(5);
+/// Shortest time between two listings of the servers.
+const REFRESH: Duration = Duration::from_secs(1);
 /// Most queries that wait.
 const READS: usize = 100_000;
 /// Time between looks at the cancel token.
@@ -166,6 +170,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             cancel: parts.cancel,
             refresh: parts.refresh,
             next_refresh: clock::now().after(parts.refresh),
+            // The list was read before others could see this server in it.
+            refreshed: clock::now().before(REFRESH),
+            refreshing: false,
             sender,
             done,
             tasks: JoinSet::new(),
@@ -211,10 +218,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
             tokio::select! {
                 Some(done) = self.done.recv() => self.over(done)?,
                 from = incoming => match from {
-                    Some(FromPeer::Message(from, message)) => {
+                    Some(FromPeer::Message(from, message, _)) => {
                         self.happened.push_back(Event::Received(from, message));
                     }
                     Some(FromPeer::Gone(name)) => self.happened.push_back(Event::Disconnected(name)),
+                    Some(FromPeer::Unknown) => {
+                        self.next_refresh = self.next_refresh.min(self.refreshed.after(REFRESH));
+                    }
+                    Some(FromPeer::Problem(problem)) => self.store.report(Report::Peer(problem)),
                     None => self.incoming = None,
                 },
                 command = self.inbox.commands.recv() => match command {
@@ -229,8 +240,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 () = tokio::time::sleep(wait) => {}
             }
             let now = clock::now();
-            if now >= self.next_refresh {
+            if now >= self.next_refresh && !self.refreshing {
                 self.next_refresh = now.after(self.refresh);
+                self.refreshed = now;
+                self.refreshing = true;
                 self.list_servers();
             }
             if self.happened.is_empty() && now >= self.machine.wake() {
@@ -380,6 +393,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
             }
             Done::Servers(Ok(servers)) => {
+                self.refreshing = false;
                 if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
                     return Err(Stopped::Replaced);
                 }
@@ -388,6 +402,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.happened.push_back(Event::Peers(names.collect()));
             }
             Done::Servers(Err(failure)) => {
+                self.refreshing = false;
                 self.store.report(Report::Bucket("servers", failure));
             }
         }

@@ -2,7 +2,8 @@
 //!
 //! [`Bucket`] is an object store or a directory, with time limits and the distinctions that the machine needs.
 //! [`Driver`] is one task that owns the machine: it turns what ends into events and actions into requests. The store is
-//! behind [`Application`], other servers behind [`Peers`]. docs/internals/replicas.md has the rules.
+//! behind [`Application`], other servers behind [`Peers`]; the feature `net` has connections over TCP.
+//! docs/internals/replicas.md has the rules.
 //!
 //! Start reading at `driver.rs`; then `turns.rs` (the order of what touches the store) and `bucket/mod.rs`.
 
@@ -11,6 +12,8 @@ mod bucket;
 mod clock;
 mod driver;
 mod handle;
+#[cfg(feature = "net")]
+pub mod net;
 mod peers;
 mod requests;
 mod start;
@@ -24,5 +27,5 @@ pub use bucket::{
 pub use clock::now;
 pub use driver::{Driver, Stopped};
 pub use handle::{Fresh, Handle, Status};
-pub use peers::{FromPeer, Hub, Member, Nobody, Peers};
+pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
 pub use start::{Options, start};

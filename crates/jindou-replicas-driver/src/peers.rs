@@ -4,7 +4,7 @@ use crate::bucket::ServerEntry;
 use jindou_replicas::{Message, ServerName};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Connections to other servers.
 pub trait Peers: Send + 'static {
@@ -14,13 +14,61 @@ pub trait Peers: Send + 'static {
     fn know(&mut self, servers: &[ServerEntry]);
 }
 
-/// Something that came from another server.
+/// Something that came from other servers, or is to be known of them.
 #[derive(Debug)]
 pub enum FromPeer {
-    /// A message.
-    Message(ServerName, Message),
+    /// A message, and the room that it takes until the driver has it.
+    Message(ServerName, Message, Held),
     /// The end of the connection.
     Gone(ServerName),
+    /// A server that is not in the list as it was last read: it should be read again.
+    Unknown,
+    /// Something that an operator must be told.
+    Problem(PeerProblem),
+}
+
+/// Room for a message's bytes, given back when it is dropped.
+#[derive(Clone, Debug, Default)]
+pub struct Held(#[allow(dead_code, reason = "only dropped")] Option<Arc<OwnedSemaphorePermit>>);
+
+impl Held {
+    /// The room that a permit stands for.
+    #[cfg(feature = "net")]
+    pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
+        Self(Some(Arc::new(permit)))
+    }
+}
+
+/// Something about other servers that an operator must be told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PeerProblem {
+    /// A server that speaks another version, this one.
+    Version(ServerName, u32),
+    /// A server that cannot be connected with, and why.
+    Unreachable(ServerName, String),
+    /// A message of this size that is not sent, since the other takes less.
+    TooLarge(ServerName, usize),
+}
+
+impl std::fmt::Display for PeerProblem {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Version(name, version) => write!(
+                f,
+                "server {name} speaks version {version} of the connections between servers, which this one does not: \
+                 they follow each other by the bucket alone"
+            ),
+            Self::Unreachable(name, why) => {
+                write!(f, "server {name} cannot be connected with: {why}")
+            }
+            Self::TooLarge(name, size) => {
+                write!(
+                    f,
+                    "a message of {size} bytes is more than server {name} takes"
+                )
+            }
+        }
+    }
 }
 
 /// Messages that wait for a server, at most.
@@ -75,7 +123,11 @@ impl Peers for Member {
         // A run that was replaced is heard no longer.
         let mine = (members.get(&self.name)).is_some_and(|own| own.same_channel(&self.own));
         if let Some(to) = members.get(to).filter(|_| mine) {
-            let _ = to.try_send(FromPeer::Message(self.name.clone(), message));
+            let _ = to.try_send(FromPeer::Message(
+                self.name.clone(),
+                message,
+                Held::default(),
+            ));
         }
     }
 

@@ -2,6 +2,8 @@
 
 mod bucket;
 mod faulty;
+mod net;
+mod raw;
 #[cfg(feature = "s3")]
 mod relay;
 #[cfg(feature = "s3")]

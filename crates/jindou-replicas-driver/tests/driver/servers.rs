@@ -3,10 +3,10 @@
 use crate::faulty::Faulty;
 use crate::store::LOADED;
 use crate::store::Tiny;
-use crate::world::{Server, World, limits};
+use crate::world::{Server, Way, World, limits};
 use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
-use jindou_replicas_driver::{Beginning, Bucket, Nobody, Options, Report, Stopped, start};
+use jindou_replicas_driver::{Beginning, Bucket, Hub, Nobody, Options, Report, Stopped, start};
 use object_store::local::LocalFileSystem;
 use object_store::memory::InMemory;
 use std::io::ErrorKind;
@@ -54,6 +54,32 @@ async fn three_servers_over_a_directory() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_servers_over_tcp() {
+    let (folder, store) = directory();
+    let world = World::with(store, Some(folder.path()), Way::Net, 1, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, index == 2).await);
+    }
+    let clients = world.clients(8, 3);
+    seconds(6.0).await;
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{sums:?}");
+    assert!(
+        sums.groups > 50 && sums.acknowledged > 100 && sums.calm > 20 && sums.answered > 100,
+        "{sums:?}"
+    );
+    for server in &servers {
+        let (running, _) = server.running.as_ref().unwrap();
+        let reports = running.store.reports.lock().unwrap();
+        assert!(
+            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
+            "{reports:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_that_only_know_the_bucket() {
     let world = World::new(Arc::new(InMemory::new()), None, false, 2, settings());
     let mut servers = Vec::new();
@@ -67,11 +93,11 @@ async fn servers_that_only_know_the_bucket() {
 }
 
 /// One request of eight goes wrong, and servers die in the middle.
-async fn bad_weather(seed: u64, connected: bool, over_folder: bool) {
+async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
     let (folder, local) = directory();
     let world = match over_folder {
-        true => World::new(local, Some(folder.path()), connected, seed, settings()),
-        false => World::new(Arc::new(InMemory::new()), None, connected, seed, settings()),
+        true => World::with(local, Some(folder.path()), way, seed, settings()),
+        false => World::with(Arc::new(InMemory::new()), None, way, seed, settings()),
     };
     world.faulty.bad.store(125, Ordering::SeqCst);
     let mut servers = Vec::new();
@@ -94,23 +120,28 @@ async fn bad_weather(seed: u64, connected: bool, over_folder: bool) {
     // Long enough for what is acknowledged to have reached all of them, over the same bucket.
     seconds(4.0).await;
     let sums = world.finish(clients, &servers).await;
-    eprintln!("{seed}, {connected}, {over_folder}: {sums:?}");
+    eprintln!("{seed}, {over_folder}: {sums:?}");
     assert!(sums.acknowledged > 5 && sums.answered > 5, "{sums:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_over_a_directory() {
-    bad_weather(11, true, true).await;
+    bad_weather(11, Way::Hub(Hub::default()), true).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_in_memory() {
-    bad_weather(14, true, false).await;
+    bad_weather(14, Way::Hub(Hub::default()), false).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_without_connections() {
-    bad_weather(17, false, false).await;
+    bad_weather(17, Way::Nobody, false).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_weather_over_tcp() {
+    bad_weather(18, Way::Net, false).await;
 }
 
 /// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
@@ -120,7 +151,12 @@ async fn bad_weather_in_many_seeds() {
     let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
     let first = number("JINDOU_SEED", 100);
     for seed in first..first + number("JINDOU_RUNS", 12) {
-        bad_weather(seed, seed % 3 != 0, seed % 2 == 0).await;
+        let way = match seed % 4 {
+            0 => Way::Nobody,
+            1 => Way::Hub(Hub::default()),
+            _ => Way::Net,
+        };
+        bad_weather(seed, way, seed % 3 == 0).await;
     }
 }
 
@@ -313,7 +349,9 @@ async fn starts_that_are_refused() {
     let bucket = Bucket::new(store.clone(), "", limits());
     let try_start = async |tiny: Tiny, name: &str| {
         let (peers, incoming) = Nobody::connect();
-        let started = start(tiny, bucket.clone(), peers, incoming, Options::new(name)).await;
+        let mut options = Options::new(name);
+        options.upload_wait = Duration::ZERO;
+        let started = start(tiny, bucket.clone(), peers, incoming, options).await;
         started.map(|_| ()).unwrap_err()
     };
     let why = try_start(Tiny::default(), "a/b").await;

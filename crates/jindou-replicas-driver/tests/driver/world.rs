@@ -5,7 +5,7 @@ use crate::store::{Folder, Tiny};
 use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, judge};
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
 use jindou_replicas_driver::{
-    Bucket, Failure, Handle, Hub, Limits, Nobody, Options, Stopped, start,
+    Bucket, Failure, Handle, Hub, Limits, Nobody, Options, Stopped, net, start,
 };
 use object_store::ObjectStore;
 use std::collections::BTreeMap;
@@ -15,10 +15,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::{JoinHandle, JoinSet};
 
+/// The way from server to server.
+pub enum Way {
+    Nobody,
+    Hub(Hub),
+    /// TCP, over this machine's loopback.
+    Net,
+}
+
 pub struct World {
     pub faulty: Arc<Faulty>,
     pub bucket: Bucket,
-    hub: Option<Hub>,
+    way: Way,
     pub settings: Settings,
     history: Mutex<History>,
     keys: AtomicU64,
@@ -65,6 +73,20 @@ impl World {
         seed: u64,
         settings: Settings,
     ) -> Arc<Self> {
+        let way = match connected {
+            true => Way::Hub(Hub::default()),
+            false => Way::Nobody,
+        };
+        Self::with(store, folder, way, seed, settings)
+    }
+
+    pub fn with(
+        store: Arc<dyn ObjectStore>,
+        folder: Option<&Path>,
+        way: Way,
+        seed: u64,
+        settings: Settings,
+    ) -> Arc<Self> {
         let faulty = Faulty::new(store, seed);
         let bucket = match folder {
             Some(folder) => Bucket::over_folder(faulty.clone(), folder, limits()),
@@ -95,7 +117,7 @@ impl World {
         let world = Arc::new(Self {
             faulty,
             bucket,
-            hub: connected.then(Hub::default),
+            way,
             settings,
             history: Mutex::default(),
             keys: AtomicU64::new(0),
@@ -148,14 +170,24 @@ impl World {
         let (handle, task) = loop {
             let (store, options) = (store.clone(), options.clone());
             let bucket = self.bucket.clone();
-            let started = match &self.hub {
-                Some(hub) => {
+            let started = match &self.way {
+                Way::Hub(hub) => {
                     let (peers, incoming) = hub.connect(&name);
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
-                None => {
+                Way::Nobody => {
                     let (peers, incoming) = Nobody::connect();
+                    let started = start(store, bucket, peers, incoming, options).await;
+                    started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
+                }
+                Way::Net => {
+                    let limits = net::Limits::for_updates(options.update_bytes);
+                    let listener = net::listen("127.0.0.1:0", limits).await.unwrap();
+                    let mut options = options;
+                    options.addresses = vec![listener.address().to_owned()];
+                    options.certificate = Some(listener.certificate());
+                    let (peers, incoming) = listener.connect(&name).unwrap();
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
@@ -234,7 +266,7 @@ impl World {
             let asked = server.handle.update(key, body.clone().into());
             let outcome = tokio::time::timeout(Duration::from_secs(12), asked).await;
             let now = self.faulty.time();
-            let calm = self.hub.is_some()
+            let calm = !matches!(self.way, Way::Nobody)
                 && now.saturating_sub(self.disturbed.load(Ordering::SeqCst)) >= 3_000_000;
             let done = match outcome {
                 Ok(Outcome::Done(number, report)) => {

@@ -1,0 +1,258 @@
+//! Certificates that are made at the start of a process, and trusted because their hash stands in the bucket.
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig,
+    SignatureScheme,
+};
+use sha2::{Digest, Sha256};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Notify;
+
+/// SHA-256 of a certificate.
+pub(super) type Fingerprint = [u8; 32];
+
+pub(super) fn fingerprint(certificate: &[u8]) -> Fingerprint {
+    Sha256::digest(certificate).into()
+}
+
+/// The fingerprint as it stands in the bucket.
+pub(super) fn text(fingerprint: &Fingerprint) -> String {
+    fingerprint
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// The fingerprint that this text is of, if it is one.
+pub(super) fn parse(text: &str) -> Option<Fingerprint> {
+    let digits: Option<Vec<u8>> = (text.chars())
+        .map(|c| c.to_digit(16).map(|digit| digit as u8))
+        .collect();
+    let bytes: Vec<u8> = (digits?.chunks(2))
+        .map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit))
+        .collect();
+    match text.len() == 64 {
+        true => bytes.try_into().ok(),
+        false => None,
+    }
+}
+
+/// A certificate of this process, and its key.
+pub(super) struct Certificate {
+    der: CertificateDer<'static>,
+    key: PrivateKeyDer<'static>,
+    pub fingerprint: Fingerprint,
+}
+
+impl Certificate {
+    pub fn new() -> Result<Self, String> {
+        let cannot = |e| format!("no certificate can be made: {e}");
+        let made = rcgen::generate_simple_self_signed(vec![NAME.to_owned()]).map_err(cannot)?;
+        let der = made.cert.der().clone();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der())?;
+        let fingerprint = fingerprint(&der);
+        Ok(Self {
+            der,
+            key,
+            fingerprint,
+        })
+    }
+}
+
+/// Name that stands in all certificates, and means nothing.
+const NAME: &str = "jindou";
+
+pub(super) fn server_name() -> ServerName<'static> {
+    ServerName::try_from(NAME).expect("a name of a host")
+}
+
+/// Certificates of the servers in the bucket's list.
+#[derive(Debug, Default)]
+pub(super) struct Pinned {
+    of: Mutex<HashSet<Fingerprint>>,
+    /// Told when another one is shown.
+    pub stranger: Notify,
+}
+
+impl Pinned {
+    pub fn replace(&self, with: HashSet<Fingerprint>) {
+        *self.of.lock().unwrap_or_else(PoisonError::into_inner) = with;
+    }
+
+    fn check(&self, certificate: &CertificateDer<'_>) -> Result<(), Error> {
+        let of = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        match of.contains(&fingerprint(certificate)) {
+            true => Ok(()),
+            false => {
+                self.stranger.notify_one();
+                Err(CertificateError::UnknownIssuer.into())
+            }
+        }
+    }
+}
+
+/// Trusts pinned certificates, whatever stands in them.
+#[derive(Debug)]
+struct Verifier {
+    pinned: Arc<Pinned>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl Verifier {
+    fn signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
+
+/// Error of a version that is not negotiated.
+fn old() -> Error {
+    Error::General("TLS 1.2 is not spoken".to_owned())
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        self.pinned.check(certificate)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(old())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
+
+impl ClientCertVerifier for Verifier {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        self.pinned.check(certificate)?;
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Err(old())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.schemes()
+    }
+}
+
+/// Configurations for dialling others and for being dialled. Nothing is resumed: each handshake shows certificates.
+pub(super) fn configurations(
+    certificate: &Certificate,
+    pinned: &Arc<Pinned>,
+) -> Result<(Arc<ClientConfig>, Arc<ServerConfig>), String> {
+    let unfit = |e: Error| format!("the certificate cannot be used: {e}");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let verifier = Arc::new(Verifier {
+        pinned: pinned.clone(),
+        provider: provider.clone(),
+    });
+    let chain = vec![certificate.der.clone()];
+    let mut client = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(unfit)?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier.clone())
+        .with_client_auth_cert(chain.clone(), certificate.key.clone_key())
+        .map_err(unfit)?;
+    client.resumption = Resumption::disabled();
+    client.enable_sni = false;
+    let mut server = ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(unfit)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, certificate.key.clone_key())
+        .map_err(unfit)?;
+    server.session_storage = Arc::new(NoServerSessionStorage {});
+    server.send_tls13_tickets = 0;
+    Ok((Arc::new(client), Arc::new(server)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fingerprints_are_texts() {
+        let of = fingerprint(b"abc");
+        // FIPS 180-4's example.
+        let there = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(text(&of), there);
+        assert_eq!(parse(there), Some(of));
+        assert_eq!(parse(&there.to_uppercase()), Some(of));
+        for wrong in [
+            "",
+            &there[1..],
+            &there.replace('b', "g"),
+            &format!("{there}00"),
+        ] {
+            assert_eq!(parse(wrong), None);
+        }
+        assert_eq!(parse(&"é".repeat(32)), None);
+    }
+}
