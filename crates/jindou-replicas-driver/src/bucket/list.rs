@@ -4,12 +4,13 @@ use super::{Bucket, Failure, Lane, PAGE, failure, generic};
 use futures_util::StreamExt;
 use jindou_replicas::{Listing, Name};
 use object_store::{ObjectMeta, ObjectStoreExt};
-use std::path::Path;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-/// Groups behind the own end up to which a directory is asked for names instead of read.
-const NEAR: u64 = 64;
+/// Groups behind the own end that are looked for by their names: one takes less time than a listing.
+const NEAR: usize = 1;
+/// The same in a directory.
+const NEAR_IN_DIRECTORY: usize = 64;
 
 impl Bucket {
     /// Names of objects of a folder of the bucket, of those after `after` in the order of names. Ends early, with true,
@@ -80,9 +81,7 @@ impl Bucket {
     /// left out.
     pub async fn list(&self, epoch: u64, after: u64) -> Result<Listing, Failure> {
         let mut found = None;
-        if let Some(folder) = &self.0.folder
-            && let Some(log) = self.near(&folder.join("log"), epoch, after).await?
-        {
+        if let Some(log) = self.near(epoch, after).await? {
             let bases = self.bases(epoch).await?;
             // Trimming goes up to the second newest base. So where none is behind `after`, no group behind it was ever
             // trimmed.
@@ -101,24 +100,26 @@ impl Bucket {
         })
     }
 
-    /// Groups after a number, looked for one by one: a directory is read as a whole, which takes 100 ms where it has a day
-    /// of one update a second. A group is created when the one before it is there, so behind a missing one there is none,
-    /// unless it was trimmed. `None` where there are many.
-    async fn near(
-        &self,
-        folder: &Path,
-        epoch: u64,
-        after: u64,
-    ) -> Result<Option<Vec<Name>>, Failure> {
+    /// Groups after a number, looked for one by one: `None` where there are many. A directory is read as a whole, which
+    /// takes 150 ms where it has a day of one update a second; a bucket's listing costs what twelve looks do.
+    ///
+    /// A group is created when the one before it is there, so behind a missing one there is none, unless it was trimmed.
+    async fn near(&self, epoch: u64, after: u64) -> Result<Option<Vec<Name>>, Failure> {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;
-        let (bucket, folder) = (self.clone(), folder.to_owned());
+        let bucket = self.clone();
+        let folder = self.0.folder.as_ref().map(|folder| folder.join("log"));
+        let most = match folder {
+            Some(_) => NEAR_IN_DIRECTORY,
+            None => NEAR,
+        };
         let request = async move {
             // A client of a network's file system remembers for a while that a name is missing. Opening a folder makes it
             // ask the server whether the folder has changed.
-            let open = move || match std::fs::File::open(folder) {
-                Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
-                opened => Ok(opened.ok()),
+            let open = move || match folder.map(std::fs::File::open) {
+                Some(Err(e)) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
+                Some(opened) => Ok(opened.ok()),
+                None => Ok(None),
             };
             let _opened = match tokio::task::spawn_blocking(open).await {
                 Ok(Ok(opened)) => opened,
@@ -126,7 +127,7 @@ impl Bucket {
                 Err(e) => return Err(generic(e)),
             };
             let mut found = Vec::new();
-            for number in (after..u64::MAX).take(NEAR as usize) {
+            for number in (after..u64::MAX).take(most) {
                 let name = Name::Group(number + 1);
                 match bucket.0.store.head(&bucket.key(&name.text(epoch))).await {
                     Ok(_) => found.push(name),

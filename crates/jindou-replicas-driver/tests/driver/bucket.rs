@@ -299,6 +299,28 @@ async fn tails_of_a_directory() {
     assert!(bucket.list(EPOCH, 100).await.is_err());
 }
 
+/// An object store is asked for the next group before it is asked for a listing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tails_of_a_bucket() {
+    let faulty = Faulty::new(Arc::new(InMemory::new()), 1);
+    let bucket = Bucket::new(faulty.clone(), "x", limits());
+    for number in 1..=9 {
+        put(&bucket, Name::Group(number)).await;
+    }
+    let listed = async |after| {
+        faulty.kinds.lock().unwrap().clear();
+        let log = list(&bucket, after).await.log.len();
+        let kinds = faulty.kinds.lock().unwrap();
+        (log, kinds.get("LIST").copied(), kinds.get("HEAD").copied())
+    };
+    assert_eq!(listed(9).await, (0, Some(1), Some(1)));
+    assert_eq!(listed(8).await, (1, Some(2), Some(1)));
+    put(&bucket, Name::Base(7)).await;
+    bucket.trim(EPOCH, 7).await.unwrap();
+    assert_eq!(listed(4).await, (2, Some(3), Some(1)));
+    assert_eq!(listed(9).await, (0, Some(1), Some(1)));
+}
+
 /// By hand: times of listings of a directory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]

@@ -14,6 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+/// Bytes and times.
+type Attempts = Vec<(Vec<u8>, u64)>;
+
 #[derive(Debug)]
 pub struct Faulty {
     inner: Arc<dyn ObjectStore>,
@@ -30,7 +33,7 @@ pub struct Faulty {
     /// The first object of each name, and when its creation was asked for.
     pub first: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
     /// All that were asked for, created or not: behind a network it is not known here.
-    pub asked: Mutex<BTreeMap<String, Vec<(Vec<u8>, u64)>>>,
+    pub asked: Mutex<BTreeMap<String, Attempts>>,
     pub requests: AtomicU64,
     /// Requests by kind.
     pub kinds: Mutex<BTreeMap<&'static str, u64>>,
