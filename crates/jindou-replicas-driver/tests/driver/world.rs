@@ -151,12 +151,9 @@ impl World {
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
                 Way::Net => {
-                    let limits = net::Limits::for_updates(options.update_bytes);
-                    let listener = net::listen("127.0.0.1:0", limits).await.unwrap();
                     let mut options = options;
-                    options.addresses = vec![listener.address().to_owned()];
-                    options.certificate = Some(listener.certificate());
-                    let (peers, incoming) = listener.connect(&name).unwrap();
+                    let connected = net::connect("127.0.0.1:0", &mut options).await;
+                    let (peers, incoming) = connected.unwrap();
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
