@@ -54,7 +54,7 @@ impl Node {
         self.connections.send(&to.into(), message);
     }
 
-    /// What comes next, problems apart.
+    /// The next thing that comes, problems apart.
     async fn next(&mut self) -> FromPeer {
         loop {
             match timeout(SOON, self.incoming.recv()).await {
@@ -215,8 +215,15 @@ async fn round_trips() {
         assert_eq!(message, Message::Committed(number, None));
         times.push(begun.elapsed());
     }
-    answering.abort();
     times.sort();
+    let begun = Instant::now();
+    let large = body(64 << 20);
+    a.send("b", Message::Forward(RequestKey(1), large.clone(), None));
+    let (_, message) = a.message().await;
+    let time = begun.elapsed();
+    assert!(matches!(message, Message::Forward(_, body, _) if body == large));
+    eprintln!("64 MiB there and back: {time:?}");
+    answering.abort();
     let [half, most] = [1000, 1980].map(|at| times[at]);
     eprintln!("a round trip over loopback: {half:?}, 99 %: {most:?}");
     assert!(half < Duration::from_millis(20));
@@ -382,7 +389,7 @@ async fn strangers_are_refused() {
     assert_eq!(greeted(&mut right).await.unwrap(), (1, 0));
     a.send("known", beat(1));
     assert!(!closes(&mut right, Duration::from_millis(300)).await);
-    // With another's certificate, with one that nobody has, with none; another's name, an unknown one, for another.
+    // With another's certificate, with an unknown one, with none; another's name, an unknown one, for another server.
     for (as_whom, name, to) in [
         (Some(&other), "known", "a"),
         (Some(&stranger), "known", "a"),

@@ -170,7 +170,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to this address; bytes a second, each way.
+    /// A relay to this address, with its rate each way in bytes per second.
     pub async fn new(to: &str, rate: u64) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         // Little is on its way between the ends.
