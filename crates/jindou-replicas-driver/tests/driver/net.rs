@@ -363,6 +363,47 @@ async fn both_dial() {
     }
 }
 
+/// Of two connections between the same processes the one that the lower name dialled stays, and of equal ones the later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_connections_of_a_pair() {
+    let mut a = Node::new("a", limits()).await;
+    let mut z = Node::new("z", limits()).await;
+    let known = Identity::new();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = socket.local_addr().unwrap().to_string();
+    a.connections
+        .know(&[a.entry.clone(), known.entry("known", &[&place])]);
+    let mut first = accept(&socket, &known).await.unwrap();
+    assert_eq!(greeted(&mut first).await.unwrap(), (1, 0));
+    first.write_all(&greeting(1, "known", "a")).await.unwrap();
+    first.flush().await.unwrap();
+    sleep(Duration::from_millis(200)).await;
+    let mut second = dial(a.address(), Some(&known)).await.unwrap();
+    second.write_all(&greeting(1, "known", "a")).await.unwrap();
+    assert_eq!(greeted(&mut second).await.unwrap(), (1, 1));
+    assert!(closes(&mut second, SOON).await);
+    a.send("known", Message::Heard(258));
+    let mut frame = [0; 13];
+    first.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(a.all(Duration::from_millis(100)).await.len(), 0);
+    // The lower name dials again.
+    z.connections
+        .know(&[z.entry.clone(), known.entry("known", &[])]);
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = dial(z.address(), Some(&known)).await.unwrap();
+        stream.write_all(&greeting(1, "known", "z")).await.unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
+        streams.push(stream);
+    }
+    assert!(closes(&mut streams[0], Duration::from_secs(1)).await);
+    z.send("known", Message::Heard(258));
+    streams[1].read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(z.all(Duration::from_millis(100)).await.len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_refused() {
     let mut a = Node::new("a", limits()).await;
