@@ -43,7 +43,7 @@ client() { # address, file
 
 for round in $(seq "$rounds"); do
   for binary in "$@"; do
-    "$binary" serve --store "$work/store" --port 0 --log error >"$work/address" 2>"$work/log" &
+    "$binary" serve --store "$work/store" --port 0 --log-level error >"$work/address" 2>"$work/log" &
     server=$!
     for _ in $(seq 100); do
       grep -q http "$work/address" && break

@@ -49,7 +49,7 @@ export async function serve({ files = [], turtle, empty = false, options = ["--w
     files = [...files, file];
   }
   if (!empty) execFileSync(program(), ["load", "--store", join(store, "s"), ...files], { stdio: "pipe" });
-  const child = spawn(program(), ["serve", "--store", join(store, "s"), "--port", "0", "--log", "error", ...options], { stdio: ["ignore", "pipe", "inherit"] });
+  const child = spawn(program(), ["serve", "--store", join(store, "s"), "--port", "0", "--log-level", "error", ...options], { stdio: ["ignore", "pipe", "inherit"] });
   running.push(child);
   const address = await new Promise((resolve, reject) => {
     let said = "";

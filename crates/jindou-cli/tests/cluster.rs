@@ -207,7 +207,7 @@ fn serve(folder: &Path, store: &str, file: &str, url: &str) -> Running {
             "--server",
             "server-1",
         ])
-        .args(["--port", port, "--log", "error"])
+        .args(["--port", port, "--log-level", "error"])
         .stdout(Stdio::null())
         .stderr(written)
         .spawn()

@@ -14,7 +14,7 @@ struct Served {
 impl Served {
     fn start(store: &Path) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
-            .args(["serve", "--port", "0", "--log", "error", "--writable"])
+            .args(["serve", "--port", "0", "--log-level", "error", "--writable"])
             .args(["--verify", "off", "--store"])
             .arg(store)
             .stdout(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use crate::auth::{Caller, Credentials, Keyring, TokenRights, Writing};
 use crate::codings;
+use crate::consistency;
 use crate::problem::Problem;
 use crate::routes;
 use crate::run::Connection;
@@ -22,6 +23,19 @@ use std::sync::Arc;
 /// Header in which browsers say what kind of site a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// Routes, as metrics name them, whose answers depend on the data.
+const READING: [&str; 9] = [
+    "/sparql",
+    "/query",
+    "/prepared",
+    "/batch",
+    "/complete",
+    "/search",
+    "/labels",
+    "/prefixes",
+    "/store",
+];
+
 /// Passes a request on, or answers it here.
 pub(crate) async fn guard(
     State(shared): State<Arc<AppState>>,
@@ -35,6 +49,7 @@ pub(crate) async fn guard(
         .then(|| allowed_origin(&shared, request.headers()))
         .flatten();
     let headers = request.headers().clone();
+    let follows = shared.upkeep.replica().is_some();
     let answer = match sized(&request).and_then(|()| hosted(&request)) {
         Err(problem) => Err(problem),
         Ok(()) if request.method() == Method::OPTIONS => {
@@ -46,6 +61,17 @@ pub(crate) async fn guard(
     };
     let mut response = match answer {
         Ok(Some(response)) => response,
+        Ok(None) if follows && READING.contains(&route) => {
+            let uri = request.uri().clone();
+            match consistency::wait(&shared, &uri, &headers).await {
+                Ok(()) => {
+                    let mut response = next.run(request).await;
+                    consistency::number(&shared, &mut response);
+                    response
+                }
+                Err(problem) => problem.response(&headers),
+            }
+        }
         Ok(None) => next.run(request).await,
         Err(problem) => problem.response(&headers),
     };

@@ -114,6 +114,7 @@ fn answer(
         }
         planned => planned.map_err(AnswerFailure::running)?,
     };
+    run::note_snapshot(admitted, &planned);
     if planned.is_light() {
         let _ = query.light.set(true);
         query.set_state(QueryState::Running);

@@ -8,6 +8,7 @@
 //! | `auth` | tokens, and what those who carry them may do |
 //! | `guard` | the checks that every request passes |
 //! | `bodies` | bodies of requests, within the memory of all queries |
+//! | `consistency` | what queries over a store with a shared log must see |
 //! | `codings` | bodies that come compressed |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
@@ -36,6 +37,7 @@ mod base;
 mod batch;
 mod bodies;
 mod codings;
+mod consistency;
 #[doc(hidden)]
 pub mod documents;
 mod guard;

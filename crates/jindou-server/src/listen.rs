@@ -45,6 +45,8 @@ pub(crate) const MAX_HEAD: usize = 128 << 10;
 /// Size of the system's send buffer of a connection: bounds the cost of a stalled reader outside this process's own
 /// limits.
 const SEND_BUFFER: usize = 512 << 10;
+/// Time between looks whether the shared log is followed.
+const LOOK: Duration = Duration::from_millis(200);
 /// Time that a shutdown waits after cancelling, so that threads can notice.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
@@ -225,16 +227,37 @@ impl Server {
                     tracing::info!(
                         "shutting down: waiting for running queries; signal again to cancel them"
                     );
+                    if let Some(replica) = self.shared.upkeep.replica() {
+                        // Updates go to the others from now on.
+                        replica.drain().await;
+                    }
                     self.shut_down();
                 }
             };
             tokio::select! {
                 () = signals => {}
+                () = self.end_with_log() => {}
                 () = self.reload_on_hangup() => {}
                 _ = finished.wait_for(|done| *done) => {}
             }
         });
         runtime.shutdown_timeout(LAST_WAIT);
+    }
+
+    /// Shuts down once the shared log is no longer followed; never returns.
+    async fn end_with_log(&self) {
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            looks.tick().await;
+            let Some(replica) = self.shared.upkeep.replica() else {
+                return std::future::pending().await;
+            };
+            if let Some(why) = replica.ended() {
+                tracing::error!("shutting down: {why}");
+                self.shut_down();
+                return std::future::pending().await;
+            }
+        }
     }
 
     /// Reloads at each SIGHUP; never returns.

@@ -70,6 +70,8 @@ pub(crate) struct LiveQuery {
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) light: OnceLock<bool>,
+    /// Number of the snapshot that is read, for a store with a shared log.
+    pub(crate) snapshot: OnceLock<u64>,
     /// Steps so far of a query that is profiled or watched.
     pub(crate) watch: OnceLock<QueryWatch>,
     /// The tag that the client gave the query.
@@ -100,6 +102,7 @@ impl LiveQuery {
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
             light: OnceLock::new(),
+            snapshot: OnceLock::new(),
             watch: OnceLock::new(),
             tag: OnceLock::new(),
             state: AtomicU8::new(QueryState::Queued as u8),

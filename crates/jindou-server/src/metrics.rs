@@ -273,7 +273,8 @@ impl Metrics {
         self.sending.set(states[2]);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let numbers = shared.upkeep.numbers();
-        self.snapshot.set(i64::from(numbers.snapshot));
+        self.snapshot
+            .set(i64::try_from(numbers.snapshot).unwrap_or(i64::MAX));
         self.delta_edits.set(signed(numbers.edits));
         self.delta_bytes.set(signed(numbers.bytes));
         if let Some(log) = shared.upkeep.log_status() {

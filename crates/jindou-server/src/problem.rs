@@ -134,6 +134,13 @@ impl Problem {
                 p.headers.push((RETRY_AFTER, "1".into()));
                 return p;
             }
+            // Another server, or the same one in a moment, can answer.
+            Error::Stale(_) => {
+                let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "stale", detail);
+                p.headers.push((RETRY_AFTER, "1".into()));
+                return p;
+            }
+            Error::OutcomeUnknown(_) => (StatusCode::SERVICE_UNAVAILABLE, "outcome-unknown"),
             // Only another text would help, however much memory there is.
             Error::Limit(limit) if limit.resource == Resource::Form => {
                 (StatusCode::BAD_REQUEST, "query-limit")
@@ -166,7 +173,8 @@ impl Problem {
             e if e.is_of_store() => (StatusCode::INTERNAL_SERVER_ERROR, "disk"),
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "internal"),
         };
-        if status.is_server_error() && !matches!(kind, "timeout" | "cancelled") {
+        if status.is_server_error() && !matches!(kind, "timeout" | "cancelled" | "outcome-unknown")
+        {
             let (whole, told) = (error.to_string(), &*detail);
             if !told.starts_with(&whole) {
                 // The client must not learn where this machine keeps its files.

@@ -5,6 +5,7 @@ use crate::admission::limits::{Refusal, WorkClass};
 use crate::admission::{self, AdmissionRequest, Admitted};
 use crate::auth::Caller;
 use crate::base;
+use crate::consistency;
 use crate::inline::{self, Attempt};
 use crate::live::{CancelCause, LiveQuery, QueryState, shown};
 use crate::negotiate::{Coding, Offer};
@@ -208,7 +209,7 @@ pub(crate) async fn answer(
         let _ = query.watch.set(QueryWatch::default());
     }
     let planned = match inline::attempt(shared, &admitted, &request) {
-        Attempt::Done(done) => return done,
+        Attempt::Done(done) => return done.map(|response| numbered(response, &query)),
         Attempt::Later(planned) => planned,
     };
     let (writer, response) = response::pair(shared, &query, request.coding).map_err(|e| {
@@ -229,7 +230,16 @@ pub(crate) async fn answer(
             }
         });
     };
-    Ok(respond(&head, Body::new(body)))
+    Ok(numbered(respond(&head, Body::new(body)), &query))
+}
+
+/// The response with the number of the snapshot that its query reads, if that is noted.
+fn numbered(mut response: Response<Body>, query: &LiveQuery) -> Response<Body> {
+    if let Some(number) = query.snapshot.get() {
+        let headers = response.headers_mut();
+        headers.insert(consistency::SNAPSHOT, consistency::value(*number));
+    }
+    response
 }
 
 /// A response with status 200.
@@ -362,6 +372,13 @@ pub(crate) fn limited(shared: &AppState, query: &LiveQuery) -> QueryOptions {
     options
 }
 
+/// Notes which snapshot of a store with a shared log the query reads.
+pub(crate) fn note_snapshot(admitted: &Admitted, planned: &PlannedQuery) {
+    if admitted.db().replica().is_some() {
+        let _ = admitted.query.snapshot.set(planned.snapshot().group());
+    }
+}
+
 fn carry_out(
     shared: &AppState,
     admitted: &Admitted,
@@ -379,6 +396,7 @@ fn carry_out(
             plan(shared, admitted, request, options)
         })?,
     };
+    note_snapshot(admitted, &planned);
     let plan_time = planning.elapsed();
     // A graph is read completely, whatever its plan looks like.
     let light = planned.is_light() && !matches!(request.work, QueryTask::Graph(..));

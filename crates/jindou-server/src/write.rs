@@ -3,6 +3,7 @@
 
 use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
 use crate::codings::{self, Content};
+use crate::consistency;
 use crate::live::{CancelCause, LiveQuery, QueryState, shown};
 use crate::paths;
 use crate::problem::Problem;
@@ -24,6 +25,8 @@ pub(crate) struct LiveUpdate {
     shared: Arc<AppState>,
     admitted: Admitted,
     begun: Instant,
+    /// The name that the client gave it.
+    key: Option<String>,
 }
 
 /// The reason why nothing may be written here, if there is one.
@@ -61,7 +64,17 @@ impl LiveUpdate {
             shared: Arc::clone(shared),
             admitted,
             begun: Instant::now(),
+            key: None,
         })
+    }
+
+    /// Takes the name that the request's headers give the update.
+    ///
+    /// # Errors
+    /// 400 for a name that is none.
+    pub(crate) fn named(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
+        self.key = consistency::key(headers, self.admitted.query.owner)?;
+        Ok(self)
     }
 
     /// Sets the text that lists and logs show from now on.
@@ -163,6 +176,7 @@ impl LiveUpdate {
                 shared,
                 admitted,
                 begun,
+                key,
             } = self;
             let query = &admitted.query;
             query.set_state(QueryState::Running);
@@ -175,6 +189,7 @@ impl LiveUpdate {
                 .with_common_prefixes(shared.options.common_prefixes)
                 .with_store_prefixes(shared.options.store_prefixes)
                 .with_functions(shared.options.functions.clone());
+            options.key = key;
             options.service.clone_from(&shared.options.service);
             options.documents.clone_from(&shared.options.documents);
             let done = query.check().and_then(|()| job(admitted.db(), options));
@@ -239,6 +254,7 @@ fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, too
             },
             Error::Limit(_) => "limit",
             Error::Busy(_) => "refused",
+            Error::OutcomeUnknown(_) => "unknown",
             Error::Conflict(_) => "conflict",
             Error::Unsupported(_) => "unsupported",
             Error::Document { .. } | Error::Service { .. } => "document",

@@ -146,7 +146,7 @@ impl Server {
                 "off",
                 "--timeout",
                 "1h",
-                "--log",
+                "--log-level",
                 "warn",
                 "--store",
             ])

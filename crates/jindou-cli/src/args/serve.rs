@@ -22,6 +22,27 @@ pub struct Serve {
     /// This server's name in the cluster file.
     #[arg(long, value_name = "NAME", requires = "cluster")]
     pub server: Option<String>,
+    /// Log of a store that several servers keep: s3://BUCKET/PREFIX or a shared directory (docs/replicas.md). Each server has a
+    /// copy of the store, which is filled if it is empty.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        env = "JINDOU_LOG",
+        conflicts_with_all = ["cluster", "backup_to"],
+    )]
+    pub log: Option<String>,
+    /// This server's name among those of --log; by default the machine's.
+    #[arg(long, value_name = "NAME", requires = "log")]
+    pub name: Option<String>,
+    /// Address at which the other servers of --log reach this one: HOST:PORT.
+    #[arg(long, value_name = "HOST:PORT", requires = "log")]
+    pub peer_address: Option<String>,
+    /// With --log: longest time for which queries are answered without contact to the log or the other servers.
+    #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
+    pub max_staleness: Duration,
+    /// With --log: shortest time for which updates stay in the log.
+    #[arg(long, default_value = "1d", value_name = "TIME", value_parser = parse_duration)]
+    pub keep: Duration,
     /// Address to listen on; other than loopback it needs --token-file.
     #[arg(
         long,
@@ -156,8 +177,13 @@ pub struct Serve {
     #[arg(long, default_value = "text", value_parser = ["text", "json"], env = "JINDOU_LOG_FORMAT")]
     pub log_format: String,
     /// Events to log: error, warn, info, debug, trace, or directives such as `info,jindou_server=debug`.
-    #[arg(long, default_value = "info", value_name = "LEVEL", env = "JINDOU_LOG")]
-    pub log: String,
+    #[arg(
+        long,
+        default_value = "info",
+        value_name = "LEVEL",
+        env = "JINDOU_LOG_LEVEL"
+    )]
+    pub log_level: String,
 }
 
 /// Parses an address, or a name for one, preferring IPv4 addresses.

@@ -6,14 +6,18 @@ use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
+use jindou::replica::{Bucket, BucketLimits, SharedLog, Told};
 use jindou::{
-    Access, BackupTarget, Database, Error, MergePolicy, OpenOptions, QueryOptions, Result, Verify,
+    Access, BackupTarget, Database, Durability, Error, MergePolicy, OpenOptions, QueryOptions,
+    Result, UpdateOptions, Verify,
 };
 use jindou_server::{Server, ServerOptions, TlsFiles};
+use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tracing_subscriber::EnvFilter;
 
 /// Delay in milliseconds after which mimalloc returns free pages: `mi_option_purge_delay` of version 3's `mimalloc.h`.
@@ -25,10 +29,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     // thread that freed them, and an idle server keeps them. SAFETY: sets one of the allocator's numbers, which any
     // thread may do at any time.
     unsafe { libmimalloc_sys::mi_option_set(PURGE_DELAY, 0) };
-    let filter = EnvFilter::try_new(&a.log).map_err(|e| {
+    let filter = EnvFilter::try_new(&a.log_level).map_err(|e| {
         Error::Unsupported(format!(
-            "--log {}: {e}; write a level such as info or debug",
-            a.log
+            "--log-level {}: {e}; write a level such as info or debug",
+            a.log_level
         ))
     })?;
     let json = a.log_format == "json";
@@ -56,7 +60,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let store = a.place.path().ok_or_else(|| {
         Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
     })?;
-    let writes = !a.read_only && (a.writable || a.token_file.is_some());
+    let follows = a.log.is_some();
+    let accepts = !a.read_only && (a.writable || a.token_file.is_some());
+    // A server that only follows writes its own files.
+    let writes = accepts || follows;
     let begun = Instant::now();
     let runtime = runtime_with_gpu(a.threads, a.memory, a.gpu_memory);
     let options = OpenOptions::default()
@@ -68,6 +75,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_runtime(runtime.clone());
     check_port(a)?;
     let was_there = store.exists();
+    let options = match &a.log {
+        Some(place) => options.with_log(shared_log(a, place)?),
+        None => options,
+    };
     let db = match (&a.cluster, &a.server) {
         (Some(file), Some(name)) => {
             Database::open_server(store, &ClusterFile::read(file)?, name, &options)?
@@ -183,12 +194,69 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         std::io::stdout(),
         "serving {}{} at {scheme}://{}/query",
         store.display(),
-        if writes { "" } else { " read-only" },
+        if accepts { "" } else { " read-only" },
         server.address()
     );
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)
+}
+
+/// The log that this server follows, and its place among the others.
+fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
+    // What was the level of messages before.
+    if ["error", "warn", "info", "debug", "trace", "off"].contains(&place) {
+        return Err(Error::Usage(format!(
+            "--log is the place of a shared log; for messages write --log-level {place} (and ./{place} for a directory of this name)"
+        )));
+    }
+    if a.durability.durability != Durability::default() {
+        return Err(Error::Usage(
+            "with --log an update is done when it is in the log: leave --durability out".into(),
+        ));
+    }
+    let bucket = Bucket::open(place, BucketLimits::default()).map_err(Error::Usage)?;
+    let name = match &a.name {
+        Some(name) => name.clone(),
+        None => host_name()?,
+    };
+    let mut log = SharedLog::new(bucket, name);
+    log.peer_address.clone_from(&a.peer_address);
+    log.settings.max_staleness = a.max_staleness;
+    log.settings.keep = a.keep;
+    log.queries_wait = false;
+    log.told = told();
+    log.updates = UpdateOptions::default().with_timeout(a.max_timeout);
+    log.updates.documents = documents(&a.documents)?;
+    log.updates.service = service(&a.service_allow);
+    Ok(log)
+}
+
+/// Logs what the shared log reports, the same sentence at most every ten seconds.
+fn told() -> Told {
+    let last: Mutex<HashMap<String, Instant>> = Mutex::default();
+    Arc::new(move |text: &str| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        last.retain(|_, at| now.duration_since(*at) < REPEATED);
+        if !last.contains_key(text) {
+            last.insert(text.to_owned(), now);
+            tracing::warn!("{text}");
+        }
+    })
+}
+
+/// Shortest time between two equal messages of the shared log.
+const REPEATED: Duration = Duration::from_secs(10);
+
+fn host_name() -> Result<String> {
+    let mut name = [0u8; 256];
+    // SAFETY: the pointer and the length are those of this function's own array.
+    let failed = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len()) } != 0;
+    let end = name.iter().position(|b| *b == 0).filter(|_| !failed);
+    let name = end.and_then(|end| std::str::from_utf8(&name[..end]).ok());
+    name.map(str::to_owned)
+        .ok_or_else(|| Error::Usage("the machine has no name: pass --name NAME".into()))
 }
 
 /// The error for a store that does not exist, with advice on creating an empty one.

@@ -107,7 +107,15 @@ impl Server {
         private(&at("tokens"));
         let errors = std::fs::File::create(at("errors")).expect("a file for messages");
         let mut child = Command::new(program())
-            .args(["serve", "--port", "0", "--log", "error", "--merge", "off"])
+            .args([
+                "serve",
+                "--port",
+                "0",
+                "--log-level",
+                "error",
+                "--merge",
+                "off",
+            ])
             .args(["--service-allow", "127.0.0.1:9"])
             .args(["--memory", &setting.memory.to_string()])
             .args(["--query-memory", &setting.query_memory.to_string()])

@@ -35,7 +35,7 @@ impl Drop for Serving {
 /// A server and the address of its endpoint.
 fn serve(folder: &Path, args: &[&str]) -> (Serving, String) {
     let mut child = jindou(folder)
-        .args(["serve", "--port", "0", "--log", "error"])
+        .args(["serve", "--port", "0", "--log-level", "error"])
         .args(args)
         .stdout(Stdio::piped())
         .spawn()

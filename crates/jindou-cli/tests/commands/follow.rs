@@ -25,7 +25,7 @@ struct Served {
 impl Served {
     fn start(store: &Path, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
-            .args(["serve", "--port", "0", "--log", "error", "--store"])
+            .args(["serve", "--port", "0", "--log-level", "error", "--store"])
             .arg(store)
             .args(more)
             .stdout(Stdio::piped())

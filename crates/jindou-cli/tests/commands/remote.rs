@@ -49,7 +49,15 @@ impl Drop for Serving {
 
 fn serve(folder: &Path, more: &[&str]) -> Serving {
     let mut child = jindou(folder)
-        .args(["serve", "--store", "s", "--port", "0", "--log", "error"])
+        .args([
+            "serve",
+            "--store",
+            "s",
+            "--port",
+            "0",
+            "--log-level",
+            "error",
+        ])
         .args(more)
         .stdout(Stdio::piped())
         .spawn()

@@ -89,7 +89,7 @@ impl World {
         let durability = ["batch", "interval=20", "none"][self.rng.below(3) as usize];
         let mut child = jindou()
             .args(["serve", "--writable", "--port", "0", "--threads", "2"])
-            .args(["--memory", "512M", "--log", "error"])
+            .args(["--memory", "512M", "--log-level", "error"])
             .args(["--durability", durability, "--store"])
             .arg(&self.store)
             .arg("--backup-to")

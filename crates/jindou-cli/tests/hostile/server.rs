@@ -54,7 +54,7 @@ impl Server {
                 "--port",
                 "0",
                 "--writable",
-                "--log",
+                "--log-level",
                 "error",
                 "--store",
             ])

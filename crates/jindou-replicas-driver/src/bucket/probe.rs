@@ -2,14 +2,32 @@
 
 use super::{Bucket, Failure, Put};
 use bytes::Bytes;
+use std::time::Duration;
 use tokio::task::JoinSet;
 
 /// Puts of one name at once.
 const AT_ONCE: u8 = 16;
 /// Attempts of each, until its outcome is known.
 const ATTEMPTS: usize = 8;
+/// Time between two attempts to reach the bucket.
+const BETWEEN: Duration = Duration::from_millis(50);
 
 impl Bucket {
+    /// Looks for an object that is not there: one request says what many would say later, such as that there are no
+    /// credentials.
+    async fn reachable(&self, name: &str) -> Result<(), String> {
+        for attempt in 1.. {
+            match self.get(name).await {
+                Ok(_) | Err(Failure::Missing) => break,
+                Err(Failure::Unknown(_)) if attempt < ATTEMPTS => {
+                    tokio::time::sleep(BETWEEN).await;
+                }
+                Err(failure) => return Err(format!("the bucket cannot be read: {failure}")),
+            }
+        }
+        Ok(())
+    }
+
     /// Creates one name from 16 sides at once. Exactly one may win; a bucket that checks before it creates passes when
     /// asked by one after the other.
     ///
@@ -17,6 +35,9 @@ impl Bucket {
     /// One sentence: why the bucket is not one for a log.
     pub async fn probe(&self) -> Result<(), String> {
         let name = format!("probe/{:032x}", rand::random::<u128>());
+        if self.0.folder.is_none() {
+            self.reachable(&name).await?;
+        }
         let mut puts = JoinSet::new();
         for number in 0..AT_ONCE {
             let (bucket, name) = (self.clone(), name.clone());

@@ -43,65 +43,73 @@ async fn list(bucket: &Bucket, after: u64) -> Listing {
 async fn objects() {
     let (_folder, buckets) = buckets();
     for bucket in buckets {
-        bucket.probe().await.unwrap();
-        assert_eq!(list(&bucket, 0).await, Listing::default());
-        for name in (1..=5)
-            .map(Name::Group)
-            .chain([Name::Span(1, 4), Name::Base(3)])
-        {
-            put(&bucket, name).await;
-            let again = bucket
-                .create(&name.text(EPOCH), Bytes::from_static(b"y"))
-                .await;
-            assert_eq!(again, Put::Exists);
-        }
-        // Strangers' names, and another epoch's.
-        bucket.replace("log/other", Bytes::new()).await.unwrap();
-        bucket
-            .replace(&Name::Group(9).text(8), Bytes::new())
-            .await
-            .unwrap();
-        let listing = list(&bucket, 2).await;
-        assert_eq!(
-            listing.log,
-            texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
-        );
-        assert_eq!(listing.bases, texts(&[Name::Base(3)]));
-        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
-        assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
-        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
-        assert!(matches!(span, Fetched::Bytes(_)));
-        bucket.trim(EPOCH, 4).await.unwrap();
-        assert_eq!(list(&bucket, 0).await.log, texts(&[Name::Group(5)]));
-        let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
-        assert!(matches!(group, Fetched::Missing));
-        let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
-        assert!(matches!(span, Fetched::Missing));
-        bucket.trim(EPOCH, 4).await.unwrap();
-        let me = ServerEntry {
-            name: "one".into(),
-            start: 5,
-            addresses: vec!["one:7000".into()],
-            certificate: None,
-        };
-        let other = ServerEntry {
-            name: "two".into(),
-            ..me.clone()
-        };
-        assert_eq!(
-            bucket.servers(&me).await.unwrap(),
-            std::slice::from_ref(&me)
-        );
-        assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
-        assert_eq!(bucket.server("one").await, Some(me));
+        check_objects(bucket).await;
     }
+}
+
+pub async fn check_objects(bucket: Bucket) {
+    bucket.probe().await.unwrap();
+    assert_eq!(list(&bucket, 0).await, Listing::default());
+    for name in (1..=5)
+        .map(Name::Group)
+        .chain([Name::Span(1, 4), Name::Base(3)])
+    {
+        put(&bucket, name).await;
+        let again = bucket
+            .create(&name.text(EPOCH), Bytes::from_static(b"y"))
+            .await;
+        assert_eq!(again, Put::Exists);
+    }
+    // Strangers' names, and another epoch's.
+    bucket.replace("log/other", Bytes::new()).await.unwrap();
+    bucket
+        .replace(&Name::Group(9).text(8), Bytes::new())
+        .await
+        .unwrap();
+    let listing = list(&bucket, 2).await;
+    assert_eq!(
+        listing.log,
+        texts(&[Name::Group(3), Name::Group(4), Name::Group(5)])
+    );
+    assert_eq!(listing.bases, texts(&[Name::Base(3)]));
+    let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+    assert!(matches!(group, Fetched::Bytes(bytes) if *bytes == *b"x"));
+    let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+    assert!(matches!(span, Fetched::Bytes(_)));
+    bucket.trim(EPOCH, 4).await.unwrap();
+    assert_eq!(list(&bucket, 0).await.log, texts(&[Name::Group(5)]));
+    let group = bucket.fetch(EPOCH, Fetch::Group(2)).await.unwrap();
+    assert!(matches!(group, Fetched::Missing));
+    let span = bucket.fetch(EPOCH, Fetch::Span(1, 4)).await.unwrap();
+    assert!(matches!(span, Fetched::Missing));
+    bucket.trim(EPOCH, 4).await.unwrap();
+    let me = ServerEntry {
+        name: "one".into(),
+        start: 5,
+        addresses: vec!["one:7000".into()],
+        certificate: None,
+    };
+    let other = ServerEntry {
+        name: "two".into(),
+        ..me.clone()
+    };
+    assert_eq!(
+        bucket.servers(&me).await.unwrap(),
+        std::slice::from_ref(&me)
+    );
+    assert_eq!(bucket.servers(&other).await.unwrap().len(), 2);
+    assert_eq!(bucket.server("one").await, Some(me));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn far_behind_spans_are_listed_instead_of_groups() {
-    let bucket = Bucket::new(Arc::new(InMemory::new()), "", limits());
-    for number in 1..=2500 {
-        put(&bucket, Name::Group(number)).await;
+    check_spans(Bucket::new(Arc::new(InMemory::new()), "", limits())).await;
+}
+
+pub async fn check_spans(bucket: Bucket) {
+    for first in (1..=2500).step_by(10) {
+        let puts = (first..first + 10).map(|number| put(&bucket, Name::Group(number)));
+        futures_util::future::join_all(puts).await;
     }
     // The first two join; the third is beyond a gap.
     for (first, last) in [(1, 1000), (990, 1990), (2100, 2200)] {
@@ -219,6 +227,118 @@ async fn a_directory_that_cannot_be_written_is_refused() {
     assert!(matches!(put, Put::Failed(_)), "{put:?}");
 }
 
+/// Files that were staged by a process which died are removed a day later, and no others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn staged_files_are_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    put(&bucket, Name::Group(1)).await;
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir_all(at("parts/x")).unwrap();
+    std::fs::create_dir_all(at("other")).unwrap();
+    let group = Name::Group(1).text(EPOCH);
+    let day = Duration::from_secs(24 * 3600);
+    let files = [
+        (format!("{group}#1"), day * 2, false),
+        (format!("{group}#22"), day / 2, true),
+        ("parts/x/000001-00000000#1".into(), day * 2, false),
+        ("log.json#3".into(), day * 2, false),
+        ("log/x#y".into(), day * 2, true),
+        ("log/x#".into(), day * 2, true),
+        ("log/x".into(), day * 2, true),
+        ("other/x#1".into(), day * 2, true),
+    ];
+    for (name, age, _) in &files {
+        let file = std::fs::File::create(at(name)).unwrap();
+        let then = std::time::SystemTime::now() - *age;
+        file.set_modified(then).unwrap();
+    }
+    bucket.trim(EPOCH, 0).await.unwrap();
+    for (name, _, stays) in &files {
+        assert_eq!(at(name).exists(), *stays, "{name}");
+    }
+    assert_eq!(list(&bucket, 0).await.log, [group]);
+}
+
+/// Few groups behind the own end are found without reading the directory; those behind trimmed ones are found as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tails_of_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let local = object_store::local::LocalFileSystem::new_with_prefix(folder.path()).unwrap();
+    let faulty = Faulty::new(Arc::new(local), 1);
+    let bucket = Bucket::over_folder(faulty.clone(), folder.path(), limits());
+    // A bucket without any of its folders.
+    assert_eq!(list(&bucket, 0).await, Listing::default());
+    for number in 1..=100 {
+        put(&bucket, Name::Group(number)).await;
+    }
+    let groups = |first, last| texts(&(first..=last).map(Name::Group).collect::<Vec<_>>());
+    let listed = async |after| {
+        faulty.kinds.lock().unwrap().clear();
+        let log = list(&bucket, after).await.log;
+        let kinds = faulty.kinds.lock().unwrap();
+        (log, kinds.get("LIST").copied(), kinds.get("HEAD").copied())
+    };
+    // The one listing is that of bases.
+    assert_eq!(listed(100).await, (vec![], Some(1), Some(1)));
+    assert_eq!(listed(97).await, (groups(98, 100), Some(1), Some(4)));
+    assert_eq!(listed(37).await, (groups(38, 100), Some(1), Some(64)));
+    assert_eq!(listed(36).await.0, groups(37, 100));
+    assert_eq!(listed(36).await.1, Some(2));
+    assert_eq!(listed(u64::MAX).await, (vec![], Some(2), None));
+    // A base behind the own end: groups behind it may have been trimmed.
+    put(&bucket, Name::Base(50)).await;
+    put(&bucket, Name::Base(60)).await;
+    bucket.trim(EPOCH, 50).await.unwrap();
+    assert_eq!(listed(20).await.0, groups(51, 100));
+    assert_eq!(listed(49).await.0, groups(51, 100));
+    assert_eq!(listed(55).await.0, groups(56, 100));
+    assert_eq!(listed(99).await, (groups(100, 100), Some(1), Some(2)));
+    // A look that fails is a listing that fails.
+    faulty.away.store(true, Ordering::SeqCst);
+    assert!(bucket.list(EPOCH, 100).await.is_err());
+}
+
+/// By hand: times of listings of a directory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "measures"]
+async fn listings_of_a_directory() {
+    let folder = tempfile::tempdir_in(std::env::var("JINDOU_DISK").unwrap_or(".".into())).unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    let mut there = 0;
+    for count in [1_000, 10_000, 100_000] {
+        std::fs::create_dir_all(folder.path().join("log")).unwrap();
+        for number in there + 1..=count {
+            let path = folder.path().join(Name::Group(number).text(EPOCH));
+            std::fs::write(path, [0; 200]).unwrap();
+        }
+        there = count;
+        for (what, after) in [
+            ("nothing new", count),
+            ("ten new", count - 10),
+            ("a hundred new", count - 100),
+            ("all", 0),
+        ] {
+            let mut times = Vec::new();
+            for _ in 0..5 {
+                let began = Instant::now();
+                let listing = bucket.list(EPOCH, after).await;
+                times.push(began.elapsed());
+                let listed = listing.map(|listing| listing.log.len() as u64);
+                assert!(
+                    listed.as_ref().is_ok_and(|n| *n == count - after),
+                    "{listed:?}"
+                );
+            }
+            times.sort_unstable();
+            println!(
+                "{count} groups, {what}: {:?} (largest {:?})",
+                times[2], times[4]
+            );
+        }
+    }
+}
+
 struct Files(Vec<(String, Vec<u8>)>);
 
 impl BaseFiles for Files {
@@ -259,8 +379,17 @@ impl Incoming<usize> for Taken {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bases() {
-    let faulty = Faulty::new(Arc::new(InMemory::new()), 9);
-    let bucket = Bucket::new(faulty.clone(), "", limits());
+    check_bases(&Bucket::new(Arc::new(InMemory::new()), "", limits())).await;
+}
+
+pub async fn check_bases(bucket: &Bucket) {
+    let mut faulty = None;
+    let bucket = bucket.behind(|store| {
+        let wrapped = Faulty::new(store, 9);
+        faulty = Some(wrapped.clone());
+        wrapped
+    });
+    let faulty = faulty.unwrap();
     assert_eq!(bucket.newest_base(EPOCH).await, Ok(None));
     let large: Vec<u8> = (0..20_000_000_u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)

@@ -29,7 +29,11 @@ pub struct Faulty {
     pub began: Instant,
     /// The first object of each name, and when its creation was asked for.
     pub first: Mutex<BTreeMap<String, (Vec<u8>, u64)>>,
+    /// All that were asked for, created or not: behind a network it is not known here.
+    pub asked: Mutex<BTreeMap<String, Vec<(Vec<u8>, u64)>>>,
     pub requests: AtomicU64,
+    /// Requests by kind.
+    pub kinds: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 fn error(kind: io::ErrorKind) -> Error {
@@ -64,8 +68,20 @@ impl Faulty {
             unwritable: Mutex::new(None),
             began: Instant::now(),
             first: Mutex::default(),
+            asked: Mutex::default(),
+            kinds: Mutex::default(),
             requests: AtomicU64::new(0),
         })
+    }
+
+    fn ask(&self, path: &Path, bytes: &[u8], time: u64) {
+        let mut asked = self.asked.lock().unwrap();
+        let attempts = asked.entry(path.to_string()).or_default();
+        attempts.push((bytes.to_vec(), time));
+    }
+
+    fn count(&self, kind: &'static str) {
+        *self.kinds.lock().unwrap().entry(kind).or_default() += 1;
     }
 
     pub fn time(&self) -> u64 {
@@ -131,6 +147,7 @@ impl ObjectStore for Faulty {
         payload: PutPayload,
         mut options: PutOptions,
     ) -> Result<PutResult> {
+        self.count("PUT");
         let fate = self.fate()?;
         if let Some(kind) = *self.unwritable.lock().unwrap() {
             return Err(error(kind));
@@ -146,6 +163,7 @@ impl ObjectStore for Faulty {
         if self.careless.load(Ordering::SeqCst) {
             options = PutOptions::default();
         }
+        self.ask(path, &bytes, time);
         let result = self.inner.put_opts(path, payload, options).await?;
         let mut first = self.first.lock().unwrap();
         first.entry(path.to_string()).or_insert((bytes, time));
@@ -165,6 +183,7 @@ impl ObjectStore for Faulty {
     }
 
     async fn get_opts(&self, path: &Path, options: GetOptions) -> Result<GetResult> {
+        self.count(if options.head { "HEAD" } else { "GET" });
         self.read_fate().await?;
         self.inner.get_opts(path, options).await
     }
@@ -173,6 +192,7 @@ impl ObjectStore for Faulty {
         &self,
         paths: BoxStream<'static, Result<Path>>,
     ) -> BoxStream<'static, Result<Path>> {
+        self.count("DELETE");
         match self.fate() {
             Ok(Fate::Well) => self.inner.delete_stream(paths),
             // Ends in the middle.
@@ -214,6 +234,7 @@ impl Faulty {
         &self,
         listed: BoxStream<'static, Result<ObjectMeta>>,
     ) -> BoxStream<'static, Result<ObjectMeta>> {
+        self.count("LIST");
         let late = match self.fate() {
             Ok(Fate::Well | Fate::Repeated) => return listed,
             Ok(Fate::Late(time)) => Some(time),

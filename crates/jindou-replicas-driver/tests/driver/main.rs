@@ -4,6 +4,10 @@ mod bucket;
 mod faulty;
 mod net;
 mod raw;
+#[cfg(feature = "s3")]
+mod relay;
+#[cfg(feature = "s3")]
+mod s3;
 mod servers;
 mod store;
 mod world;

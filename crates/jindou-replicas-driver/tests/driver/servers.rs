@@ -14,14 +14,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-fn settings() -> Settings {
+pub fn settings() -> Settings {
     Settings {
         span_groups: 8,
         ..Settings::default()
     }
 }
 
-async fn seconds(seconds: f64) {
+pub async fn seconds(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 

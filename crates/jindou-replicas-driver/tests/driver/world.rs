@@ -4,8 +4,11 @@ use crate::faulty::Faulty;
 use crate::store::{Folder, Tiny};
 use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, judge};
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
-use jindou_replicas_driver::{Bucket, Handle, Hub, Limits, Nobody, Options, Stopped, net, start};
+use jindou_replicas_driver::{
+    Bucket, Failure, Handle, Hub, Limits, Nobody, Options, Stopped, net, start,
+};
 use object_store::ObjectStore;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -33,6 +36,10 @@ pub struct World {
     disturbed: AtomicU64,
     /// The same for the bucket.
     cut_off: AtomicU64,
+    /// The bucket as it is, where `faulty` does not see what becomes of requests.
+    truth: Option<Bucket>,
+    /// Whether the way to the bucket fails until the end.
+    pub always_bad: AtomicBool,
     over: AtomicBool,
     servers: Mutex<Vec<Option<Running>>>,
 }
@@ -85,6 +92,28 @@ impl World {
             Some(folder) => Bucket::over_folder(faulty.clone(), folder, limits()),
             None => Bucket::new(faulty.clone(), "prefix/of it", limits()),
         };
+        Self::of(faulty, bucket, None, connected, settings)
+    }
+
+    /// Over a bucket that is reached in a way which fails by itself; `truth` is another way to it.
+    #[cfg(feature = "s3")]
+    pub fn far(bucket: &Bucket, truth: Bucket, seed: u64, settings: Settings) -> Arc<Self> {
+        let mut faulty = None;
+        let bucket = bucket.behind(|store| {
+            let wrapped = Faulty::new(store, seed);
+            faulty = Some(wrapped.clone());
+            wrapped
+        });
+        Self::of(faulty.unwrap(), bucket, Some(truth), true, settings)
+    }
+
+    fn of(
+        faulty: Arc<Faulty>,
+        bucket: Bucket,
+        truth: Option<Bucket>,
+        connected: bool,
+        settings: Settings,
+    ) -> Arc<Self> {
         let world = Arc::new(Self {
             faulty,
             bucket,
@@ -96,6 +125,8 @@ impl World {
             newest: AtomicU64::new(0),
             disturbed: AtomicU64::new(0),
             cut_off: AtomicU64::new(0),
+            truth,
+            always_bad: AtomicBool::new(false),
             over: AtomicBool::new(false),
             servers: Mutex::default(),
         });
@@ -163,7 +194,8 @@ impl World {
                 // The first server has not uploaded its store yet, or the bucket failed: reasons to be started again.
                 Err(why) => {
                     let early = why.contains("has not been uploaded yet");
-                    assert!(early || self.faulty.bad.load(Ordering::SeqCst) > 0, "{why}");
+                    let bad = self.faulty.bad.load(Ordering::SeqCst) > 0 || self.truth.is_some();
+                    assert!(early || bad, "{why}");
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
@@ -276,6 +308,7 @@ impl World {
         };
         let well = self.faulty.bad.load(Ordering::SeqCst) == 0
             && !self.faulty.away.load(Ordering::SeqCst)
+            && !self.always_bad.load(Ordering::SeqCst)
             && asked.saturating_sub(self.cut_off.load(Ordering::SeqCst)) >= 5_000_000;
         self.history.lock().unwrap().reads.push(ReadAnswer {
             server: index,
@@ -329,7 +362,7 @@ impl World {
             .map_or(0, |(number, _)| *number)
     }
 
-    fn first_groups(&self) -> std::collections::BTreeMap<u64, (jindou_replicas::Blob, u64)> {
+    fn first_groups(&self) -> BTreeMap<u64, (jindou_replicas::Blob, u64)> {
         let first = self.faulty.first.lock().unwrap();
         let groups = first.iter().filter_map(|(path, (bytes, time))| {
             let log = path.find("log/")?;
@@ -341,6 +374,28 @@ impl World {
         groups.collect()
     }
 
+    /// Groups as they are in the bucket, with the first time at which each was asked for.
+    async fn true_groups(&self, truth: &Bucket) -> BTreeMap<u64, (jindou_replicas::Blob, u64)> {
+        let mut groups = BTreeMap::new();
+        for number in 1.. {
+            let name = Name::Group(number).text(EPOCH);
+            let bytes = match truth.get(&name).await {
+                Ok(bytes) => bytes,
+                Err(Failure::Missing) => break,
+                Err(failure) => panic!("{failure}"),
+            };
+            let asked = self.faulty.asked.lock().unwrap();
+            let attempts = (asked.iter().find(|(path, _)| path.ends_with(&name))).unwrap();
+            let first = attempts.1.iter().find(|(asked, _)| *asked == bytes);
+            groups.insert(number, (bytes.as_ref().into(), first.unwrap().1));
+        }
+        // What is known to have been created is there.
+        for (number, (bytes, _)) in self.first_groups() {
+            assert_eq!(groups[&number].0, bytes);
+        }
+        groups
+    }
+
     /// Ends all trouble and all clients, waits until every server is at the end of the log, and judges.
     pub async fn finish(self: &Arc<Self>, mut clients: JoinSet<()>, servers: &[Server]) -> Sums {
         self.faulty.bad.store(0, Ordering::SeqCst);
@@ -349,7 +404,11 @@ impl World {
             client.unwrap();
         }
         self.update().await;
-        let head = self.groups();
+        let log = match &self.truth {
+            Some(truth) => self.true_groups(truth).await,
+            None => self.first_groups(),
+        };
+        let head = log.last_key_value().map_or(0, |(number, _)| *number);
         for server in servers {
             let Some((running, task)) = &server.running else {
                 continue;
@@ -376,7 +435,7 @@ impl World {
             );
         }
         let mut history = self.history.lock().unwrap();
-        history.log = self.first_groups();
+        history.log = log;
         history.acks.sort_by_key(|ack| ack.time);
         history.reads.sort_by_key(|read| read.time);
         let judged = judge(&history);

@@ -238,7 +238,7 @@ pub(crate) struct Upkeep {
 
 /// Figures about the data that queries read.
 pub(crate) struct DataFigures {
-    pub(crate) snapshot: u32,
+    pub(crate) snapshot: u64,
     pub(crate) edits: u64,
     pub(crate) bytes: u64,
     pub(crate) plans: u64,
@@ -249,10 +249,20 @@ impl Upkeep {
         Self { db }
     }
 
+    /// The place among the servers of a shared log, if there is one.
+    pub(crate) fn replica(&self) -> Option<&jindou::replica::Replica> {
+        self.db.replica()
+    }
+
+    /// The number of the published snapshot.
+    pub(crate) fn snapshot_number(&self) -> u64 {
+        self.db.snapshot_number()
+    }
+
     pub(crate) fn numbers(&self) -> DataFigures {
         let snapshot = self.db.snapshot();
         DataFigures {
-            snapshot: snapshot.number(),
+            snapshot: self.db.snapshot_number(),
             edits: snapshot.edit_count(),
             bytes: snapshot.delta_bytes() as u64,
             plans: self.db.cached_plans() as u64,

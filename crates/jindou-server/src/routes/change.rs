@@ -60,7 +60,9 @@ pub(super) async fn answer(
     }
     let (parts, content) = request.into_parts();
     let shown = format!("{} {}", parts.method, parts.uri);
-    let admit = || LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?);
+    let admit = || -> Result<LiveUpdate, Problem> {
+        LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?)?.named(&parts.headers)
+    };
     if parts.method == Method::DELETE {
         let graph = graph.ok_or_else(nameless)?;
         let update = admit()?;

@@ -19,6 +19,7 @@ mod sparql;
 mod store;
 mod update;
 
+use crate::consistency;
 use crate::guard;
 use crate::listen::Phase;
 use crate::paths;
@@ -178,11 +179,14 @@ async fn ready(
     method: Method,
     headers: HeaderMap,
 ) -> Response<Body> {
+    let behind = consistency::behind(&shared).await;
     let answer = reading(&method).and_then(|()| {
         let not = if *shared.phase.borrow() != Phase::Serving {
             "the server is shutting down".to_owned()
         } else if let Some(unread) = shared.unread() {
             unread
+        } else if let Some(behind) = behind {
+            behind
         } else {
             // A server that takes no updates needs no log.
             let log = match refusal(&shared) {

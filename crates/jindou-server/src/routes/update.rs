@@ -3,6 +3,7 @@
 use super::input::{Parameters, address, media_type, utf8};
 use super::{answered, text};
 use crate::base::unmarked;
+use crate::consistency;
 use crate::guard;
 use crate::problem::Problem;
 use crate::run::Connection;
@@ -58,7 +59,8 @@ pub(super) async fn answer(
             )));
         }
     };
-    let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?;
+    let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?
+        .named(&parts.headers)?;
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;
@@ -109,7 +111,10 @@ pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
     if let Some(skipped) = &report.skipped {
         document["skipped"] = skips(skipped);
     }
-    text("application/json", document.to_string() + "\n")
+    let mut response = text("application/json", document.to_string() + "\n");
+    let number = consistency::value(report.snapshot);
+    response.headers_mut().insert(consistency::SNAPSHOT, number);
+    response
 }
 
 /// Statements that were skipped: their number, and the first ones with their places.

@@ -27,8 +27,8 @@ use crate::update::{Access, Change, OpenOptions, UpdateOptions, UpdateReport, fo
 use application::{Inner, Store};
 use folder::Folder;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
-use jindou_replicas::{Outcome, Refusal, RequestKey};
-use jindou_replicas_driver::{Fresh, Handle, Nobody, Options};
+use jindou_replicas::{Message, Outcome, Refusal, RequestKey, ServerName};
+use jindou_replicas_driver::{Fresh, Handle, Nobody, Options, Peers, ServerEntry, net};
 use jindou_store::{MergeOptions, Snapshot};
 use request::Asked;
 use std::fmt;
@@ -53,6 +53,8 @@ pub struct SharedLog {
     pub updates: UpdateOptions,
     /// Receives what an operator must be told.
     pub told: Told,
+    /// Where other servers reach this one, HOST:PORT; without it this one learns from the log alone what they do.
+    pub peer_address: Option<String>,
     /// True if queries wait by themselves until the published snapshot is fresh enough ([`Consistency::Default`]). A server
     /// whose threads must not block waits itself ([`Replica::ready_for`]).
     pub queries_wait: bool,
@@ -71,6 +73,7 @@ impl SharedLog {
             },
             updates: UpdateOptions::default(),
             told: Arc::new(|_| {}),
+            peer_address: None,
             queries_wait: true,
         }
     }
@@ -240,6 +243,28 @@ fn random() -> u128 {
     u128::from(a) << 64 | u128::from(b)
 }
 
+/// The way to other servers.
+enum Wire {
+    Alone(Nobody),
+    Connected(net::Connections),
+}
+
+impl Peers for Wire {
+    fn send(&mut self, to: &ServerName, message: Message) {
+        match self {
+            Self::Alone(peers) => peers.send(to, message),
+            Self::Connected(peers) => peers.send(to, message),
+        }
+    }
+
+    fn know(&mut self, servers: &[ServerEntry]) {
+        match self {
+            Self::Alone(peers) => peers.know(servers),
+            Self::Connected(peers) => peers.know(servers),
+        }
+    }
+}
+
 /// Opens the folder of a store that follows a shared log; it is filled if it is empty.
 ///
 /// # Errors
@@ -275,15 +300,26 @@ pub(crate) fn open(
         })?;
     let mut settings = Options::new(&log.name);
     settings.settings = log.settings.clone();
-    let (peers, incoming) = Nobody::connect();
     let started = {
-        let starting = jindou_replicas_driver::start(
-            store.clone(),
-            log.bucket.clone(),
-            peers,
-            incoming,
-            settings,
-        );
+        let (store, bucket) = (store.clone(), log.bucket.clone());
+        let (address, name) = (log.peer_address.clone(), log.name.clone());
+        let starting = async move {
+            let (peers, incoming) = match address {
+                None => {
+                    let (peers, incoming) = Nobody::connect();
+                    (Wire::Alone(peers), incoming)
+                }
+                Some(address) => {
+                    let limits = net::Limits::for_updates(settings.update_bytes);
+                    let listener = net::listen(&address, limits).await?;
+                    settings.addresses = vec![listener.address().to_owned()];
+                    settings.certificate = Some(listener.certificate());
+                    let (peers, incoming) = listener.connect(&name)?;
+                    (Wire::Connected(peers), incoming)
+                }
+            };
+            jindou_replicas_driver::start(store, bucket, peers, incoming, settings).await
+        };
         // The call may come from a task of another runtime, whose threads must not be blocked by this one's way to block.
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         tokio.spawn(async move {

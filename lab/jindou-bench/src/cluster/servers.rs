@@ -63,7 +63,7 @@ pub fn alone(store: &Path) -> Result<(Process, String)> {
     let child = Command::new(&program)
         .args([
             "serve",
-            "--log",
+            "--log-level",
             "error",
             "--port",
             &port.to_string(),
@@ -211,7 +211,7 @@ impl Servers {
             .arg(&self.store)
             .arg("--cluster")
             .arg(file)
-            .args(["--server", name, "--port", port, "--log", "error"])
+            .args(["--server", name, "--port", port, "--log-level", "error"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()

@@ -1,0 +1,65 @@
+//! The place of a log, as people write it.
+
+use super::{Bucket, Limits};
+use std::path::Path;
+
+impl Bucket {
+    /// The log at `s3://BUCKET/PREFIX`, with the settings that the variables `AWS_*` of this process give, or in a
+    /// directory. Asks nothing of an S3 server yet.
+    ///
+    /// # Errors
+    /// One sentence: why there can be no log at this place.
+    pub fn open(place: &str, limits: Limits) -> Result<Self, String> {
+        let variables = std::env::vars_os().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self::open_with(place, variables, limits)
+    }
+
+    /// The same with these variables in place of the process'.
+    ///
+    /// # Errors
+    /// One sentence: why there can be no log at this place.
+    pub fn open_with(
+        place: &str,
+        variables: impl IntoIterator<Item = (String, String)>,
+        limits: Limits,
+    ) -> Result<Self, String> {
+        if let Some(rest) = place.strip_prefix("s3://") {
+            let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+            check_bucket(place, bucket)?;
+            return s3(bucket, prefix, variables, limits);
+        }
+        if place.is_empty() || place.contains("://") {
+            return Err(format!(
+                "\"{place}\" is not a place of a log: that is s3://BUCKET/PREFIX or a directory \
+                 (servers other than Amazon's are named by AWS_ENDPOINT_URL)"
+            ));
+        }
+        Self::directory(Path::new(place), limits)
+            .map_err(|e| format!("the log's directory {place} cannot be opened: {e}"))
+    }
+}
+
+fn check_bucket(place: &str, bucket: &str) -> Result<(), String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    match (3..=255).contains(&bucket.len()) && bucket.chars().all(allowed) {
+        true => Ok(()),
+        false => Err(format!(
+            "\"{place}\" is not a place of a log: \"{bucket}\" cannot be the name of a bucket"
+        )),
+    }
+}
+
+#[cfg(feature = "s3")]
+use super::s3::open as s3;
+
+#[cfg(not(feature = "s3"))]
+fn s3(
+    _: &str,
+    _: &str,
+    _: impl IntoIterator<Item = (String, String)>,
+    _: Limits,
+) -> Result<Bucket, String> {
+    Err("this program was built without S3, so a log can only be in a directory".into())
+}

@@ -1,0 +1,157 @@
+//! S3: `object_store`'s requests and signatures, over a client of this crate's.
+//!
+//! The client does not repeat requests: the machine repeats puts under the same name, and has to know which of its attempts
+//! created it. (A put that a client repeats by itself after a lost answer finds its own object and says "exists". The
+//! machine would read it back and go on, so that is slower, not wrong.) One exception: where a kept connection turns out
+//! to be closed before anything of a request was sent, it is sent over another one.
+
+mod client;
+
+use super::{Bucket, Failure, Limits};
+use client::{Connector, Metadata};
+use object_store::RetryConfig;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::client::ClientConfigKey;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Names that `object_store` has other names for, or none. The first that is set counts.
+const ENDPOINT: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
+
+/// The bucket of this name, by the settings in these variables.
+pub(super) fn open(
+    bucket: &str,
+    prefix: &str,
+    variables: impl IntoIterator<Item = (String, String)>,
+    limits: Limits,
+) -> Result<Bucket, String> {
+    let mut builder = AmazonS3Builder::new();
+    let mut endpoint = None;
+    let mut default_region = None;
+    let mut region = false;
+    for (name, value) in variables {
+        if value.is_empty() || !name.starts_with("AWS_") {
+            continue;
+        }
+        if let Some(rank) = ENDPOINT.iter().position(|known| *known == name) {
+            endpoint = endpoint.max(Some((ENDPOINT.len() - rank, name, value)));
+            continue;
+        }
+        if name == "AWS_DEFAULT_REGION" {
+            default_region = Some(value);
+            continue;
+        }
+        region |= name == "AWS_REGION";
+        if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    if let Some(value) = default_region.filter(|_| !region) {
+        builder = builder.with_region(value);
+    }
+    if let Some((_, name, value)) = endpoint {
+        let http = value.starts_with("http://");
+        if !http && !value.starts_with("https://") {
+            return Err(format!(
+                "{name} is \"{value}\", which does not begin with http:// or https://"
+            ));
+        }
+        let allow = AmazonS3ConfigKey::Client(ClientConfigKey::AllowHttp);
+        if http && !is_set(&builder, allow) {
+            return Err(format!(
+                "{name} is \"{value}\", whose requests are not encrypted: AWS_ALLOW_HTTP=true allows that"
+            ));
+        }
+        builder = builder.with_endpoint(value);
+    }
+    let metadata = Metadata {
+        place: builder.get_config_value(&AmazonS3ConfigKey::MetadataEndpoint),
+        fallback: is_set(&builder, AmazonS3ConfigKey::ImdsV1Fallback),
+    };
+    let none = RetryConfig {
+        max_retries: 0,
+        retry_timeout: Duration::ZERO,
+        ..RetryConfig::default()
+    };
+    let store = builder
+        .with_bucket_name(bucket)
+        .with_retry(none)
+        .with_http_connector(Connector::new(limits.clone(), metadata))
+        .build()
+        .map_err(|e| format!("the settings for S3 are not right: {e}"))?;
+    Ok(Bucket::new(Arc::new(store), prefix, limits))
+}
+
+fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
+    let value = builder.get_config_value(&key);
+    value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
+}
+
+/// What a request's client found, in a sentence. It is among the causes of `object_store`'s error.
+#[derive(Debug)]
+pub(super) struct Fault(Failure);
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match &self.0 {
+            Failure::Missing => f.write_str("the object is missing"),
+            Failure::Refused(why) | Failure::Unknown(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// What an error of `object_store`'s says, if it is of S3.
+pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(e) = cause {
+        if let Some(Fault(failure)) = e.downcast_ref::<Fault>() {
+            return Some(failure.clone());
+        }
+        cause = e.source();
+    }
+    // The type that has status and answer is private to `object_store`.
+    let text = error.to_string();
+    let status = (text.split_once("non-2xx status code: "))
+        .and_then(|(_, rest)| rest.get(..3)?.parse::<u16>().ok());
+    let code = element(&text, "Code");
+    match (status, code) {
+        (Some(404), Some("NoSuchBucket")) => {
+            return Some(Failure::Refused("there is no such bucket".into()));
+        }
+        // Those of an object that is not there; versitygw has 404 for keys that it does not know, too.
+        (Some(404), None | Some("NoSuchKey" | "NotFound")) => return Some(Failure::Missing),
+        (None, None) if text.contains("redirect without LOCATION") => {
+            return Some(Failure::Refused(
+                "the bucket is in another region than AWS_REGION says".into(),
+            ));
+        }
+        (None, None) => return None,
+        _ => {}
+    }
+    let says = match (code, element(&text, "Message")) {
+        (Some(code), Some(message)) => {
+            let message = message.trim_end_matches('.');
+            format!("{code} ({message})")
+        }
+        (Some(code), None) => code.to_owned(),
+        (None, _) => format!("status {}", status.unwrap_or_default()),
+    };
+    // What another attempt would not change. 409 and 412 are not errors here, and 400 may be a body that came too slowly.
+    let final_one = matches!(
+        status,
+        Some(301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 501)
+    ) && !matches!(code, Some("RequestTimeout" | "SlowDown"));
+    Some(match final_one {
+        true => Failure::Refused(says),
+        false => Failure::Unknown(format!("the bucket answers {says}")),
+    })
+}
+
+/// The text of the first element of this name.
+fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(&format!("<{name}>"))?;
+    let (content, _) = rest.split_once("</")?;
+    Some(content.trim()).filter(|content| !content.is_empty())
+}

@@ -1,0 +1,118 @@
+//! A relay of connections that delays requests, cuts connections in the middle of answers, and swallows requests and
+//! answers, by a seed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[derive(Debug)]
+pub struct Relay {
+    /// Where it listens.
+    pub port: u16,
+    target: u16,
+    seed: AtomicU64,
+    /// Milliseconds by which each request is late.
+    pub delay: AtomicU64,
+    /// Requests of 1000 that go wrong.
+    pub bad: AtomicU64,
+    /// How many did.
+    pub wrong: AtomicU64,
+}
+
+enum Fate {
+    Well,
+    /// The request does not arrive, and the connection is cut.
+    CutBefore,
+    /// It arrives, and the connection is cut before its answer.
+    CutAfter,
+    /// It arrives, and the connection is cut in the middle of its answer.
+    CutIn,
+    /// It arrives, and nothing ever comes back.
+    Swallowed,
+}
+
+impl Relay {
+    pub async fn start(target: u16, seed: u64) -> Arc<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let relay = Arc::new(Self {
+            port: listener.local_addr().unwrap().port(),
+            target,
+            seed: AtomicU64::new(seed),
+            delay: AtomicU64::new(0),
+            bad: AtomicU64::new(0),
+            wrong: AtomicU64::new(0),
+        });
+        let accepting = relay.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let relay = accepting.clone();
+                // Both ends are closed when it returns.
+                tokio::spawn(async move { relay.connection(client).await });
+            }
+        });
+        relay
+    }
+
+    fn random(&self) -> u64 {
+        let step = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.seed.fetch_add(step, Ordering::SeqCst);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn fate(&self) -> Fate {
+        if self.random() % 1000 >= self.bad.load(Ordering::SeqCst) {
+            return Fate::Well;
+        }
+        self.wrong.fetch_add(1, Ordering::SeqCst);
+        match self.random() % 5 {
+            0 => Fate::CutBefore,
+            1 => Fate::CutAfter,
+            2 | 3 => Fate::CutIn,
+            _ => Fate::Swallowed,
+        }
+    }
+
+    async fn connection(&self, mut client: TcpStream) -> Option<()> {
+        let mut server = TcpStream::connect(("127.0.0.1", self.target)).await.ok()?;
+        let _ = (client.set_nodelay(true), server.set_nodelay(true));
+        let (mut up, mut down) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+        let mut answering = true;
+        let mut fate = Fate::Well;
+        loop {
+            tokio::select! {
+                read = client.read(&mut up) => {
+                    let bytes = &up[..read.ok().filter(|read| *read > 0)?];
+                    // The first bytes after an answer are a request's.
+                    if std::mem::take(&mut answering) {
+                        fate = self.fate();
+                        tokio::time::sleep(Duration::from_millis(self.delay.load(Ordering::SeqCst))).await;
+                    }
+                    if matches!(fate, Fate::CutBefore) {
+                        return None;
+                    }
+                    server.write_all(bytes).await.ok()?;
+                }
+                read = server.read(&mut down) => {
+                    let bytes = &down[..read.ok().filter(|read| *read > 0)?];
+                    answering = true;
+                    match fate {
+                        Fate::Well => client.write_all(bytes).await.ok()?,
+                        Fate::CutIn => {
+                            let some = self.random() as usize % bytes.len();
+                            client.write_all(&bytes[..some]).await.ok()?;
+                            return None;
+                        }
+                        Fate::Swallowed => {
+                            answering = false;
+                        }
+                        Fate::CutBefore | Fate::CutAfter => return None,
+                    }
+                }
+            }
+        }
+    }
+}
