@@ -129,6 +129,8 @@ pub enum Report {
     Bucket(&'static str, Failure),
     /// The local store cannot be written.
     Disk(String),
+    /// The start waits for the first upload of the store.
+    Waiting,
     /// Something about other servers.
     Peer(PeerProblem),
 }

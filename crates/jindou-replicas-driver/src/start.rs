@@ -1,6 +1,6 @@
 //! The start: what must hold before a server follows a log.
 
-use crate::application::{Application, Local};
+use crate::application::{Application, Local, Report};
 use crate::bucket::{Beginning, Bucket, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
@@ -29,6 +29,8 @@ pub struct Options {
     pub refresh: Duration,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
+    /// Longest wait of a server with an empty folder for the first upload of the store.
+    pub upload_wait: Duration,
     /// The log that an empty folder begins if there is none.
     pub new_log: u64,
 }
@@ -44,6 +46,7 @@ impl Options {
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
+            upload_wait: Duration::from_secs(3600),
             new_log: rand::random(),
         }
     }
@@ -78,8 +81,22 @@ pub async fn start<A: Application, P: Peers>(
         }
     };
     let log = identity.epoch;
-    let bases = bucket.bases(log).await;
-    let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    let list = async || {
+        let bases = bucket.bases(log).await;
+        bases.map_err(|e| format!("the bucket cannot be listed: {e}"))
+    };
+    let mut bases = list().await?;
+    if matches!(local, Local::Empty) && identity.beginning != Beginning::Empty && bases.is_empty() {
+        store.report(Report::Waiting);
+        let end = tokio::time::Instant::now() + options.upload_wait;
+        while bases.is_empty()
+            && tokio::time::Instant::now() < end
+            && !options.cancel.is_cancelled()
+        {
+            tokio::time::sleep(UPLOAD_LOOK).await;
+            bases = list().await?;
+        }
+    }
     let waits = identity.beginning != Beginning::Empty && bases.is_empty();
     let (base, snapshot) = match local {
         Local::Following { log: of, .. } if of != log => {
@@ -161,6 +178,9 @@ pub async fn start<A: Application, P: Peers>(
     });
     Ok((handle, driver))
 }
+
+/// Time between looks for the first upload.
+const UPLOAD_LOOK: Duration = Duration::from_millis(500);
 
 /// Calls the store where it may block.
 async fn blocking<A: Application, T: Send + 'static>(

@@ -5,6 +5,7 @@ use crate::problem::Problem;
 use crate::shared::AppState;
 use axum::body::Body;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
+use jindou::Database;
 use jindou::replica::Consistency;
 
 /// Header of a request, with the value of the parameter of the same name.
@@ -77,15 +78,40 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
     }
 }
 
-/// The name of an update among those of this caller.
-pub(crate) fn key(headers: &HeaderMap, owner: Option<u64>) -> Result<Option<String>, Problem> {
+/// An update's name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct UpdateKey {
+    /// As the client gave it, or may give it when it sends the update again.
+    own: String,
+    owner: Option<u64>,
+}
+
+impl UpdateKey {
+    /// The name among those of all callers.
+    pub(crate) fn of_all(&self) -> String {
+        format!("{:x}/{}", self.owner.unwrap_or_default(), self.own)
+    }
+
+    /// Advice for a client that does not hear whether its update was made.
+    pub(crate) fn advice(&self) -> String {
+        format!(
+            "send it again with the header Idempotency-Key: {}, and it is made once",
+            self.own
+        )
+    }
+}
+
+/// The name that an update's headers give it, or a new one.
+pub(crate) fn key(headers: &HeaderMap, owner: Option<u64>) -> Result<UpdateKey, Problem> {
     let Some(value) = headers.get(KEY) else {
-        return Ok(None);
+        let own = format!("{:016x}", Database::document_number());
+        return Ok(UpdateKey { own, owner });
     };
     match value.to_str() {
-        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => {
-            Ok(Some(format!("{:x}/{key}", owner.unwrap_or_default())))
-        }
+        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(UpdateKey {
+            own: key.to_owned(),
+            owner,
+        }),
         _ => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "bad-request",
@@ -134,12 +160,11 @@ mod tests {
     #[test]
     fn names_of_updates_are_those_of_a_caller() {
         let mut headers = HeaderMap::new();
-        assert_eq!(key(&headers, Some(1)).unwrap(), None);
-        headers.insert(KEY, "a".parse().unwrap());
-        assert_ne!(
-            key(&headers, Some(1)).unwrap(),
-            key(&headers, None).unwrap()
-        );
+        let [one, two] = [(); 2].map(|()| key(&headers, None).unwrap());
+        assert_ne!(one, two);
+        headers.insert(KEY, one.own.parse().unwrap());
+        assert_eq!(key(&headers, None).unwrap().of_all(), one.of_all());
+        assert_ne!(key(&headers, Some(1)).unwrap().of_all(), one.of_all());
         headers.insert(KEY, "x".repeat(256).parse().unwrap());
         assert!(key(&headers, None).is_err());
     }

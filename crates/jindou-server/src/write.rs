@@ -3,7 +3,7 @@
 
 use crate::admission::{self, AdmissionRequest, Admitted, ClientWatch};
 use crate::codings::{self, Content};
-use crate::consistency;
+use crate::consistency::{self, UpdateKey};
 use crate::live::{CancelCause, LiveQuery, QueryState, shown};
 use crate::paths;
 use crate::problem::Problem;
@@ -26,7 +26,7 @@ pub(crate) struct LiveUpdate {
     admitted: Admitted,
     begun: Instant,
     /// The name that the client gave it.
-    key: Option<String>,
+    key: Option<UpdateKey>,
 }
 
 /// The reason why nothing may be written here, if there is one.
@@ -73,7 +73,7 @@ impl LiveUpdate {
     /// # Errors
     /// 400 for a name that is none.
     pub(crate) fn named(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
-        self.key = consistency::key(headers, self.admitted.query.owner)?;
+        self.key = Some(consistency::key(headers, self.admitted.query.owner)?);
         Ok(self)
     }
 
@@ -171,6 +171,7 @@ impl LiveUpdate {
     ) -> Result<UpdateReport, Problem> {
         let query = Arc::clone(&self.admitted.query);
         let watch = ClientWatch::new(&query);
+        let named = self.key.clone();
         let done = tokio::task::spawn_blocking(move || {
             let Self {
                 shared,
@@ -189,7 +190,7 @@ impl LiveUpdate {
                 .with_common_prefixes(shared.options.common_prefixes)
                 .with_store_prefixes(shared.options.store_prefixes)
                 .with_functions(shared.options.functions.clone());
-            options.key = key;
+            options.key = key.as_ref().map(UpdateKey::of_all);
             options.service.clone_from(&shared.options.service);
             options.documents.clone_from(&shared.options.documents);
             let done = query.check().and_then(|()| job(admitted.db(), options));
@@ -206,6 +207,9 @@ impl LiveUpdate {
             Ok(Ok(report)) => Ok(report),
             Ok(Err(e)) => {
                 let mut problem = Problem::from_error(&e);
+                if let (Error::OutcomeUnknown(_), Some(key)) = (&e, &named) {
+                    problem.detail = format!("{}: {}", problem.detail, key.advice());
+                }
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(CancelCause::Admin)) => {
                         problem.detail = "the update was cancelled at /admin/queries".into();

@@ -309,6 +309,7 @@ impl Database {
     #[cfg(feature = "replicas")]
     pub(crate) fn over_log(
         snapshot: Snapshot,
+        trust: Held,
         mut replica: crate::replica::Replica,
         threads: tokio::runtime::Runtime,
         runtime: Runtime,
@@ -321,7 +322,7 @@ impl Database {
             recovery: None,
             disk: None,
             reader: None,
-            trust: Held(Arc::default()),
+            trust,
         };
         let handle = threads.handle().clone();
         replica.hold(threads);

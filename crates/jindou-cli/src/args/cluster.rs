@@ -5,25 +5,35 @@ use std::path::PathBuf;
 
 #[derive(Subcommand, Debug)]
 pub enum ClusterCommand {
-    /// Run all servers on this machine, for testing: write the cluster file and certificates, start the servers, and stop them
-    /// together on Ctrl-C.
+    /// Run all servers on this machine, for testing, and stop them together on Ctrl-C: over the shards of a store, with a cluster
+    /// file and certificates that are written; or over one log (--log).
     Start(StartCluster),
-    /// Ask each server of a cluster file whether it is alive, and which shards it holds.
+    /// Ask each server of a cluster file whether it is alive, and which shards it holds; or show what is in a log.
     Status {
         /// The cluster file, with the certificate and key of one of its servers.
-        #[arg(value_name = "FILE")]
-        file: PathBuf,
+        #[arg(
+            value_name = "FILE",
+            required_unless_present = "log",
+            conflicts_with = "log"
+        )]
+        file: Option<PathBuf>,
+        /// The log of servers that keep one store: s3://BUCKET/PREFIX or a directory.
+        #[arg(long, value_name = "PLACE")]
+        log: Option<String>,
     },
 }
 
 #[derive(ClapArgs, Debug)]
 pub struct StartCluster {
-    /// The store, loaded with --shards.
+    /// The store, loaded with --shards; with --log the folder for the servers' copies, one or two or three and so on in it.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: PathBuf,
     /// Servers, at most as many as there are shards.
     #[arg(long, value_name = "N")]
     pub servers: usize,
+    /// Log of a store that all servers keep: s3://BUCKET/PREFIX or a directory. They take updates from this machine.
+    #[arg(long, value_name = "PLACE", conflicts_with_all = ["files", "fabric"])]
+    pub log: Option<String>,
     /// Folder for cluster.toml and the certificates (default: `cluster` in the store). Existing ones are reused.
     #[arg(long, value_name = "DIR")]
     pub files: Option<PathBuf>,

@@ -25,8 +25,17 @@ const GRACE: Duration = Duration::from_secs(10);
 
 pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
     match a {
-        ClusterCommand::Start(a) => start(a),
-        ClusterCommand::Status { file } => status(file),
+        ClusterCommand::Start(a) => match &a.log {
+            Some(log) => start_over_log(a, log),
+            None => start(a),
+        },
+        ClusterCommand::Status {
+            log: Some(place), ..
+        } => log_status(place),
+        ClusterCommand::Status {
+            file: Some(file), ..
+        } => status(file),
+        ClusterCommand::Status { .. } => Err(wrong("name a cluster file, or a log with --log")),
     }
 }
 
@@ -242,10 +251,7 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
             file.servers.len()
         )));
     }
-    let stop = Arc::new(AtomicBool::new(false));
-    let told = Arc::clone(&stop);
-    ctrlc::set_handler(move || told.store(true, Ordering::SeqCst))
-        .map_err(|e| wrong(format!("cannot handle Ctrl-C: {e}")))?;
+    let stop = stop_on_signal()?;
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
     let mut running = ServerProcesses(Vec::new());
     for server in &file.servers {
@@ -271,6 +277,81 @@ fn start(a: &StartCluster) -> Result<ExitCode> {
             server.shards
         );
     }
+    watch(running, &stop)
+}
+
+/// Starts servers that keep one store over a log.
+fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
+    if !(1..=NAMES.len()).contains(&a.servers) {
+        return Err(wrong(format!("use 1 to {} servers", NAMES.len())));
+    }
+    let ports = ports(a.port, a.servers)?;
+    let (http, peers) = ports.split_at(a.servers);
+    let stop = stop_on_signal()?;
+    let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
+    fs::create_dir_all(&a.store).map_err(|e| Error::io(&a.store, e))?;
+    let mut running = ServerProcesses(Vec::new());
+    for ((name, http), peer) in NAMES.iter().zip(http).zip(peers) {
+        let child = Command::new(&program)
+            .arg("serve")
+            .arg("--store")
+            .arg(a.store.join(name))
+            .args(["--log", log, "--name", name, "--writable"])
+            .args(["--peer-address", &format!("127.0.0.1:{peer}")])
+            .args(["--port", &http.to_string()])
+            .spawn()
+            .map_err(|e| Error::io(&program, e))?;
+        say!(
+            "{name}: http://127.0.0.1:{http}/query, process {}, store {}",
+            child.id(),
+            a.store.join(name).display()
+        );
+        running.0.push(((*name).to_owned(), child));
+    }
+    watch(running, &stop)
+}
+
+/// Names of servers over a log.
+const NAMES: [&str; 9] = [
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine",
+];
+
+/// Shows the servers and the state of a log, as its bucket has them.
+fn log_status(place: &str) -> Result<ExitCode> {
+    let state = jindou::replica::inspect(place).map_err(wrong)?;
+    say!(
+        "log {:016x}: {} groups, the newest {}",
+        state.log,
+        state.groups,
+        state.newest
+    );
+    match state.bases.last() {
+        Some(newest) => say!(
+            "bases: {}, the newest with group {newest}",
+            state.bases.len()
+        ),
+        None => say!("bases: none; the log begins with the empty store"),
+    }
+    for (name, addresses) in &state.servers {
+        match addresses.first() {
+            Some(address) => say!("{name}: at {address}"),
+            None => say!("{name}: follows the log alone"),
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Set at Ctrl-C or SIGTERM.
+fn stop_on_signal() -> Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let told = Arc::clone(&stop);
+    ctrlc::set_handler(move || told.store(true, Ordering::SeqCst))
+        .map_err(|e| wrong(format!("cannot handle Ctrl-C: {e}")))?;
+    Ok(stop)
+}
+
+/// Waits for the end of all servers, or of this command.
+fn watch(mut running: ServerProcesses, stop: &AtomicBool) -> Result<ExitCode> {
     while !stop.load(Ordering::SeqCst) && !running.0.is_empty() {
         running
             .0

@@ -91,13 +91,21 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ));
         }
     };
-    if !was_there {
+    if let Some(place) = &a.log {
+        tracing::info!(
+            "following {place}: {} quads at snapshot {}",
+            db.quads(),
+            db.snapshot_number()
+        );
+    } else if !was_there {
         tracing::info!("made the empty store {}", store.display());
     }
     if let Some(recovery) = db.recovery() {
         tracing::info!("{recovery}");
     }
     match (a.verify.verify, db.trust().verified()) {
+        // An empty folder was filled with verified files.
+        _ if follows && !was_there => {}
         (Verify::Off, _) => tracing::warn!(
             "the store's files are not verified (--verify off): damage may cause wrong answers"
         ),

@@ -10,6 +10,7 @@ mod mistakes;
 mod prefixes;
 mod rdf;
 mod remote;
+mod replicas;
 mod run;
 mod settings;
 mod shell;

@@ -112,10 +112,17 @@ impl Bucket {
         let bytes = serde_json::to_vec(me).map_err(unwritable)?;
         let own = format!("{SERVERS}/{}", me.name);
         self.replace(&own, bytes.into()).await?;
+        self.list_servers(Some(&own)).await
+    }
+
+    /// The entries that are not much older than the one at this key, or than the youngest.
+    pub async fn list_servers(&self, than: Option<&str>) -> Result<Vec<ServerEntry>, Failure> {
         let (found, _) = self.names(SERVERS, None, usize::MAX).await?;
-        let own = self.key(&own);
-        let at = found.iter().find(|meta| meta.location == own);
-        let newest = at.map(|meta| meta.last_modified);
+        let own = than.map(|own| self.key(own));
+        let at = found
+            .iter()
+            .filter(|meta| own.as_ref().is_none_or(|own| meta.location == *own));
+        let newest = at.map(|meta| meta.last_modified).max();
         let mut servers = Vec::new();
         for meta in &found {
             let age = newest.map(|newest| newest.signed_duration_since(meta.last_modified));

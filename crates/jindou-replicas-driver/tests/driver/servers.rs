@@ -402,7 +402,9 @@ async fn starts_that_are_refused() {
     let bucket = Bucket::new(store.clone(), "", limits());
     let try_start = async |tiny: Tiny, name: &str| {
         let (peers, incoming) = Nobody::connect();
-        let started = start(tiny, bucket.clone(), peers, incoming, Options::new(name)).await;
+        let mut options = Options::new(name);
+        options.upload_wait = Duration::ZERO;
+        let started = start(tiny, bucket.clone(), peers, incoming, options).await;
         started.map(|_| ()).unwrap_err()
     };
     let why = try_start(Tiny::default(), "a/b").await;

@@ -146,6 +146,9 @@ impl Application for Store {
         let text = match report {
             Report::Problem(problem) => format!("the shared log: {problem:?}"),
             Report::Bucket(what, failure) => format!("the bucket: {what}: {failure}"),
+            Report::Waiting => {
+                "waiting until the first server has uploaded the store to the log".to_owned()
+            }
             Report::Disk(why) => format!("the local store: {why}"),
             Report::Peer(problem) => problem.to_string(),
         };

@@ -108,6 +108,12 @@ impl Folder {
         Ok(notes)
     }
 
+    /// The folder of the base in use, if there is one.
+    pub(super) fn base_folder(&self) -> Option<PathBuf> {
+        let state = sync::lock(&self.state);
+        state.open.as_ref().map(|(place, _)| place.folder())
+    }
+
     /// Opens what is there.
     ///
     /// # Errors

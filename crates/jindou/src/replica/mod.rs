@@ -9,21 +9,26 @@
 //! |---|---|
 //! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
 //! | `application` | changes and groups, as the driver hands them over |
+//! | `inspect` | what is in a log |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
 
 mod application;
 mod folder;
+mod inspect;
 mod request;
 mod wait;
 
 pub use application::Told;
+pub use inspect::{LogContents, inspect};
 pub use jindou_replicas::{Consistency, Settings as LogSettings};
 pub use jindou_replicas_driver::{Bucket, Limits as BucketLimits, Status as LogState};
 
 use crate::database::Database;
 use crate::runtime::Runtime;
-use crate::update::{Access, Change, OpenOptions, UpdateOptions, UpdateReport, follows_log};
+use crate::update::{
+    self, Access, Change, Held, OpenOptions, UpdateOptions, UpdateReport, follows_log,
+};
 use application::{Inner, Store};
 use folder::Folder;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
@@ -280,7 +285,7 @@ pub(crate) fn open(
     let merge = MergeOptions::default().with_threads(1);
     let folder = Arc::new(Folder::take(dir, &options.indexes, load, merge)?);
     let store = Store(Arc::new(Inner {
-        folder,
+        folder: Arc::clone(&folder),
         database: OnceLock::new(),
         latest: Mutex::new(None),
         options: log.updates.clone(),
@@ -349,16 +354,28 @@ pub(crate) fn open(
     };
     let snapshot = sync::lock(&store.0.latest).take();
     let snapshot = snapshot.ok_or_else(|| Error::Internal("no snapshot was published".into()))?;
-    let db = Database::over_log(snapshot, replica, tokio, runtime.clone(), |state, tokio| {
-        let _ = store.0.database.set(Arc::downgrade(state));
-        tokio.spawn(async move {
-            let why = match driver.run().await {
-                Ok(()) => "the server has stopped following the log".to_owned(),
-                Err(stopped) => stopped.to_string(),
-            };
-            *sync::lock(&ended) = Some(why);
-        });
-    });
+    // What an empty folder was filled with was verified as it came.
+    let trust = match folder.base_folder() {
+        Some(folder) => update::trust(options.verify, &folder, snapshot.base())?,
+        None => Held(Arc::default()),
+    };
+    let db = Database::over_log(
+        snapshot,
+        trust,
+        replica,
+        tokio,
+        runtime.clone(),
+        |state, tokio| {
+            let _ = store.0.database.set(Arc::downgrade(state));
+            tokio.spawn(async move {
+                let why = match driver.run().await {
+                    Ok(()) => "the server has stopped following the log".to_owned(),
+                    Err(stopped) => stopped.to_string(),
+                };
+                *sync::lock(&ended) = Some(why);
+            });
+        },
+    );
     Ok(db)
 }
 

@@ -444,7 +444,7 @@ pub(crate) struct ReadOnlyStore {
 }
 
 /// Verifies a base as requested: now, later or not at all.
-fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
+pub(crate) fn trust(verify: Verify, folder: &Path, base: &Arc<Base>) -> Result<Held> {
     Ok(Held(match verify {
         Verify::Off => Arc::default(),
         Verify::Background => Trust::begin(folder.to_owned(), Arc::clone(base)),

@@ -46,6 +46,8 @@ pub use batch::Batch;
 #[cfg(feature = "replicas")]
 pub(crate) use change::{Change, Changed};
 pub use documents::Documents;
+#[cfg(feature = "replicas")]
+pub(crate) use durable::trust;
 pub use durable::{Access, OpenOptions};
 pub(crate) use durable::{
     OpenedStore, ReadOnlyStore, WritableStore, alone, check_log, log_in, log_size, micros,

@@ -1,0 +1,239 @@
+//! Servers that keep one store over one log: processes that are killed, lose their disks, and come back.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+struct Server {
+    child: Child,
+    address: String,
+}
+
+/// Status, headers and body of an answer.
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn snapshot(&self) -> u64 {
+        let line = self
+            .head
+            .lines()
+            .find_map(|l| l.strip_prefix("jindou-snapshot: "));
+        line.unwrap_or_else(|| panic!("{}", self.head))
+            .trim()
+            .parse()
+            .unwrap()
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+impl Server {
+    fn start(folder: &Path, name: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
+            .args(["serve", "--port", "0", "--log-level", "error", "--writable"])
+            .args(["--name", name, "--peer-address"])
+            .arg(format!("127.0.0.1:{}", free_port()))
+            .arg("--log")
+            .arg(folder.join("log"))
+            .arg("--store")
+            .arg(folder.join(name))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        let out = child.stdout.take().unwrap();
+        BufReader::new(out).read_line(&mut line).unwrap();
+        let address = line
+            .split("http://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
+        let address = address
+            .unwrap_or_else(|| panic!("no address in: {line}"))
+            .to_owned();
+        Self { child, address }
+    }
+
+    fn try_send(&self, method: &str, path: &str, more: &str, body: &str) -> Option<Response> {
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream
+            .set_read_timeout(Some(Duration::from_secs(30)))
+            .ok()?;
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}\r\n{more}\r\n{body}"
+        )
+        .ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        let (head, body) = answer.split_once("\r\n\r\n")?;
+        Some(Response {
+            status: head.split(' ').nth(1)?.parse().ok()?,
+            head: head.to_ascii_lowercase(),
+            body: body.to_owned(),
+        })
+    }
+
+    fn send(&self, method: &str, path: &str, more: &str, body: &str) -> Response {
+        let sent = self.try_send(method, path, more, body);
+        sent.unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    fn update(&self, text: &str, more: &str) -> Response {
+        let more = format!("content-type: application/sparql-update\r\n{more}");
+        self.send("POST", "/update", &more, text)
+    }
+
+    fn insert(&self, n: usize) -> Response {
+        let done = self.update(
+            &format!("INSERT DATA {{ <http://e/s> <http://e/p> {n} }}"),
+            "",
+        );
+        assert_eq!(done.status, 200, "{}", done.body);
+        done
+    }
+
+    /// Objects of `http://e/s`, ascending.
+    fn objects(&self, consistency: &str) -> (Vec<usize>, u64) {
+        let path = format!(
+            "/query?consistency={consistency}&query=SELECT%20%3Fo%20%7B%3Chttp%3A%2F%2Fe%2Fs%3E%20%3Chttp%3A%2F%2Fe%2Fp%3E%20%3Fo%7D"
+        );
+        let answer = self.send("GET", &path, "accept: text/csv\r\n", "");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        let mut all: Vec<usize> = answer
+            .body
+            .lines()
+            .filter_map(|l| l.trim().parse().ok())
+            .collect();
+        all.sort_unstable();
+        // The length of a chunk may look like an object.
+        all.dedup();
+        (all, answer.snapshot())
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn servers_may_die() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let start = |name: &str| Server::start(folder, name);
+    let mut servers = [start("one"), start("two"), start("three")];
+    let names = ["one", "two", "three"];
+    let mut done: Vec<usize> = Vec::new();
+    let mut insert = |server: &Server, n: usize, done: &mut Vec<usize>| {
+        let number = server.insert(n).snapshot();
+        done.push(n);
+        number
+    };
+    for n in 1000..1006 {
+        let number = insert(&servers[n % 3], n, &mut done);
+        // What was acknowledged is seen by every later query, wherever it is asked.
+        for server in &servers {
+            let (seen, at) = server.objects("default");
+            assert_eq!(seen, done);
+            assert!(at >= number, "{at} {number}");
+        }
+    }
+    let (_, number) = servers[0].objects("strict");
+    assert!(servers[1].objects(&format!("at-least={number}")).1 >= number);
+    let wrong = servers[0].send("GET", "/query?consistency=often&query=ASK%20%7B%7D", "", "");
+    assert_eq!(wrong.status, 400);
+    let ready = servers[1].send("GET", "/ready", "", "");
+    assert_eq!(ready.status, 200, "{}", ready.body);
+
+    // The writer is the author of the newest group: that of the last update's server or the one that it went to. All die in turn.
+    for victim in 0..3 {
+        servers[victim].kill();
+        let other = &servers[(victim + 1) % 3];
+        let begun = Instant::now();
+        insert(other, 2000 + victim, &mut done);
+        let away = begun.elapsed();
+        assert!(
+            away < Duration::from_secs(8),
+            "updates were away for {away:?}"
+        );
+        assert_eq!(other.objects("default").0, done);
+        if victim == 1 {
+            std::fs::remove_dir_all(folder.join(names[victim])).unwrap();
+        }
+        servers[victim] = start(names[victim]);
+        assert_eq!(servers[victim].objects("strict").0, done);
+        insert(&servers[victim], 3000 + victim, &mut done);
+    }
+
+    // The same name, made once.
+    let text = "INSERT DATA { <http://e/s> <http://e/p> 4000 }";
+    let named = |server: &Server| server.update(text, "idempotency-key: four\r\n");
+    let first = named(&servers[0]);
+    assert_eq!(named(&servers[2]).snapshot(), first.snapshot());
+    done.push(4000);
+    let put = servers[1].send(
+        "PUT",
+        "/store?graph=http%3A%2F%2Fe%2Fg",
+        "content-type: text/turtle\r\n",
+        "<http://e/a> <http://e/b> <http://e/c> .",
+    );
+    assert_eq!(put.status, 201, "{}", put.body);
+    let conflict = servers[2].update("CREATE GRAPH <http://e/g>", "");
+    assert_eq!(conflict.status, 409, "{}", conflict.body);
+    let merged = servers[0].send("POST", "/admin/merge", "", "");
+    assert_eq!(merged.status, 200, "{}", merged.body);
+
+    // One is asked to end.
+    // SAFETY: sends a signal to a process that this one started.
+    unsafe { libc::kill(servers[0].child.id() as i32, libc::SIGTERM) };
+    insert(&servers[1], 5000, &mut done);
+    assert!(servers[0].child.wait().unwrap().success());
+    servers[0] = start("one");
+    for server in &servers {
+        assert_eq!(server.objects("strict").0, done);
+    }
+
+    let status = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .args(["cluster", "status", "--log"])
+        .arg(folder.join("log"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&status.stdout);
+    assert!(
+        names
+            .iter()
+            .all(|name| text.contains(&format!("{name}: at 127.0.0.1:"))),
+        "{text}"
+    );
+    // Without the log the copy cannot be changed.
+    servers[2].kill();
+    let refused = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .arg("update")
+        .arg("--store")
+        .arg(folder.join("three"))
+        .arg("CLEAR ALL")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        !refused.status.success() && text.contains("follows a shared log"),
+        "{text}"
+    );
+}
