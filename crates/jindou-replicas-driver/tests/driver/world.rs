@@ -92,7 +92,7 @@ impl World {
             Some(folder) => Bucket::over_folder(faulty.clone(), folder, limits()),
             None => Bucket::new(faulty.clone(), "prefix/of it", limits()),
         };
-        Self::of(faulty, bucket, None, connected, settings)
+        Self::of(faulty, bucket, None, way, settings)
     }
 
     /// Over a bucket that is reached in a way which fails by itself; `truth` is another way to it.
@@ -104,14 +104,15 @@ impl World {
             faulty = Some(wrapped.clone());
             wrapped
         });
-        Self::of(faulty.unwrap(), bucket, Some(truth), true, settings)
+        let way = Way::Hub(Hub::default());
+        Self::of(faulty.unwrap(), bucket, Some(truth), way, settings)
     }
 
     fn of(
         faulty: Arc<Faulty>,
         bucket: Bucket,
         truth: Option<Bucket>,
-        connected: bool,
+        way: Way,
         settings: Settings,
     ) -> Arc<Self> {
         let world = Arc::new(Self {
