@@ -14,16 +14,6 @@ pub trait Peers: Send + 'static {
     fn know(&mut self, servers: &[ServerEntry]);
 }
 
-impl Peers for Box<dyn Peers> {
-    fn send(&mut self, to: &ServerName, message: Message) {
-        (**self).send(to, message);
-    }
-
-    fn know(&mut self, servers: &[ServerEntry]) {
-        (**self).know(servers);
-    }
-}
-
 /// Something that came from other servers, or is to be known of them.
 #[derive(Debug)]
 pub enum FromPeer {
