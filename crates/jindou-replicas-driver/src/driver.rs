@@ -436,6 +436,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
+                // The others take it for gone when its entry gets old.
+                self.next_refresh = self.next_refresh.min(clock::now().after(REFRESH));
                 self.store.report(Report::Bucket("servers", failure));
             }
         }
