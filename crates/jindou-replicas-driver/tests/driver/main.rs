@@ -3,6 +3,7 @@
 mod bucket;
 mod faulty;
 mod net;
+mod node;
 mod raw;
 #[cfg(feature = "s3")]
 mod relay;
@@ -10,4 +11,5 @@ mod relay;
 mod s3;
 mod servers;
 mod store;
+mod strangers;
 mod world;

@@ -69,7 +69,7 @@ fn insert(db: &Database, n: u32) -> u32 {
     );
     db.update(&text, &UpdateOptions::default())
         .unwrap()
-        .snapshot
+        .snapshot as u32
 }
 
 fn lines(db: &Database) -> Vec<String> {

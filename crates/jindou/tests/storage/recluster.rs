@@ -43,7 +43,7 @@ fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
 
 fn update(db: &Database, text: &str) -> u32 {
     let options = UpdateOptions::default().with_threads(1);
-    db.update(text, &options).expect(text).snapshot
+    db.update(text, &options).expect(text).snapshot as u32
 }
 
 fn sound(dir: &Path) {
