@@ -13,6 +13,7 @@ use jindou_replicas::{
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -96,10 +97,14 @@ pub struct Driver<A: Application, P: Peers> {
     updates: HashMap<RequestKey, Vec<Waiting>>,
     peers: P,
     incoming: Option<mpsc::Receiver<FromPeer>>,
-    inbox: Inbox<A::Snapshot>,
+    pub(crate) inbox: Inbox<A::Snapshot>,
     cancel: CancelToken,
     refresh: Duration,
     next_refresh: jindou_replicas::Time,
+    /// Time until which requests wait for connections to the servers in the list.
+    join_until: jindou_replicas::Time,
+    /// Requests that wait for them.
+    early: VecDeque<Command<A::Snapshot>>,
     refreshed: jindou_replicas::Time,
     refreshing: bool,
     sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
@@ -131,6 +136,9 @@ pub(crate) struct Parts<A: Application, P: Peers> {
 const UPLOAD_AGAIN: Duration = Duration::from_secs(5);
 /// Shortest time between two listings of the servers.
 const REFRESH: Duration = Duration::from_secs(1);
+/// Longest time after the start for which requests wait for connections. What is acknowledged before would not be known to
+/// the others, nor theirs here.
+const JOIN: Duration = Duration::from_secs(2);
 /// Most queries that wait.
 const READS: usize = 100_000;
 /// Time between looks at the cancel token.
@@ -170,6 +178,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             cancel: parts.cancel,
             refresh: parts.refresh,
             next_refresh: clock::now().after(parts.refresh),
+            join_until: clock::now().after(JOIN),
+            early: VecDeque::new(),
             // The list was read before others could see this server in it.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
@@ -229,6 +239,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     None => self.incoming = None,
                 },
                 command = self.inbox.commands.recv() => match command {
+                    Some(command) if self.is_early() => self.early.push_back(command),
                     Some(command) => self.command(command),
                     None => return Ok(()),
                 },
@@ -238,6 +249,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     }
                 }
                 () = tokio::time::sleep(wait) => {}
+            }
+            if !self.early.is_empty() && !self.is_early() {
+                for command in std::mem::take(&mut self.early) {
+                    self.command(command);
+                }
             }
             let now = clock::now();
             if now >= self.next_refresh && !self.refreshing {
@@ -269,11 +285,23 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
+    /// True while connections to the servers in the list are still to come.
+    fn is_early(&self) -> bool {
+        self.peers.connects() && !self.machine.counts_all() && clock::now() < self.join_until
+    }
+
     /// Says until when queries need not ask.
     fn say_until_when(&self) {
         let all = self.turns.published.0 == self.machine.committed();
-        let until = self.machine.fresh_until().filter(|_| all);
+        let until = self.machine.fresh_until();
+        let until = until.filter(|_| all && !self.is_early());
         self.inbox.fresh.set(until);
+        let figures = &self.inbox.figures;
+        figures.committed.store(self.turns.published.0, Relaxed);
+        figures.heard.store(self.machine.heard(), Relaxed);
+        figures.settled.store(self.machine.settled().0, Relaxed);
+        let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
+        figures.writes.store(writes.into(), Relaxed);
     }
 
     /// Begins something whose end the loop hears of.
@@ -306,7 +334,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Action::Lay(group) => self.turn(Turn::Lay(group))?,
             Action::Publish(number) => self.turn(Turn::Publish(number))?,
-            Action::Fall => self.turn(Turn::Fall)?,
+            Action::Fall => {
+                self.inbox.figures.lost.fetch_add(1, Relaxed);
+                self.turn(Turn::Fall)?;
+            }
             Action::Serve(read) => self.turn(Turn::Serve(read))?,
             Action::Refuse(read, refusal) => {
                 if let Some(reply) = self.reads.remove(&read) {
@@ -334,6 +365,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         match done {
             Done::Event(event) => self.happened.push_back(event),
             Done::Failed(event, what, failure) => {
+                self.inbox.figures.failed.fetch_add(1, Relaxed);
                 self.store.report(Report::Bucket(what, failure));
                 self.happened.push_back(event);
             }
@@ -398,11 +430,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     return Err(Stopped::Replaced);
                 }
                 self.peers.know(&servers);
+                (self.inbox.figures.peers).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));
             }
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
+                // The others take it for gone when its entry gets old.
+                self.next_refresh = self.next_refresh.min(clock::now().after(REFRESH));
                 self.store.report(Report::Bucket("servers", failure));
             }
         }
@@ -434,7 +469,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Command::Status(reply) => {
                 let _ = reply.send(Status {
                     committed: self.machine.committed(),
-                    ready: self.machine.is_ready(clock::now()),
+                    ready: !self.is_early() && self.machine.is_ready(clock::now()),
                 });
             }
         }

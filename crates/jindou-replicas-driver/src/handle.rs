@@ -1,5 +1,6 @@
 //! The side of a driver that requests of clients come from.
 
+use crate::figures::{Figures, FiguresNow};
 use jindou_replicas::Time;
 use jindou_replicas::{Blob, Consistency, Outcome, Refusal, RequestKey};
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub struct Handle<S> {
     bytes: Arc<Semaphore>,
     most: usize,
     fresh: Fresh,
+    figures: Arc<Figures>,
     stop: Arc<watch::Sender<bool>>,
 }
 
@@ -67,6 +69,7 @@ impl<S> Clone for Handle<S> {
             bytes: self.bytes.clone(),
             most: self.most,
             fresh: self.fresh.clone(),
+            figures: self.figures.clone(),
             stop: self.stop.clone(),
         }
     }
@@ -88,6 +91,7 @@ pub(crate) struct Inbox<S> {
     pub commands: mpsc::Receiver<Command<S>>,
     pub stop: watch::Receiver<bool>,
     pub fresh: Fresh,
+    pub figures: Arc<Figures>,
 }
 
 impl<S> Handle<S> {
@@ -97,8 +101,10 @@ impl<S> Handle<S> {
         let (stop, stopped) = watch::channel(false);
         let most = bytes.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         let fresh = Fresh::default();
+        let figures = Arc::<Figures>::default();
         let handle = Self {
             fresh: fresh.clone(),
+            figures: figures.clone(),
             commands: sender,
             bytes: Arc::new(Semaphore::new(most)),
             most,
@@ -109,8 +115,14 @@ impl<S> Handle<S> {
             commands,
             stop,
             fresh,
+            figures,
         };
         (handle, inbox)
+    }
+
+    /// Figures for the operator.
+    pub fn figures(&self) -> FiguresNow {
+        self.figures.now()
     }
 
     /// Until when queries need not ask.

@@ -11,6 +11,7 @@ mod application;
 mod bucket;
 mod clock;
 mod driver;
+mod figures;
 mod handle;
 #[cfg(feature = "net")]
 pub mod net;
@@ -26,6 +27,7 @@ pub use bucket::{
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};
+pub use figures::FiguresNow;
 pub use handle::{Fresh, Handle, Status};
 pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
 pub use start::{Options, start};

@@ -12,6 +12,10 @@ pub trait Peers: Send + 'static {
     fn send(&mut self, to: &ServerName, message: Message);
     /// Takes the servers in the bucket's list.
     fn know(&mut self, servers: &[ServerEntry]);
+    /// True if connections to them will come about.
+    fn connects(&self) -> bool {
+        true
+    }
 }
 
 /// Something that came from other servers, or is to be known of them.
@@ -81,6 +85,9 @@ pub struct Nobody;
 impl Peers for Nobody {
     fn send(&mut self, _: &ServerName, _: Message) {}
     fn know(&mut self, _: &[ServerEntry]) {}
+    fn connects(&self) -> bool {
+        false
+    }
 }
 
 impl Nobody {

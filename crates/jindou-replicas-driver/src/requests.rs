@@ -7,6 +7,7 @@ use crate::peers::Peers;
 use bytes::Bytes;
 use jindou_replicas::{Base, Blob, Event, Fetch, Fetched, write_span};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// Time after a download that failed.
@@ -15,9 +16,14 @@ const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
 impl<A: Application, P: Peers> Driver<A, P> {
     pub(crate) fn put(&mut self, number: u64, attempt: u32, bytes: Blob) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let figures = self.inbox.figures.clone();
         self.spawn(async move {
             let name = jindou_replicas::Name::Group(number).text(epoch);
+            let begun = tokio::time::Instant::now();
             let put = bucket.create(&name, Bytes::from_owner(bytes)).await;
+            figures.puts.fetch_add(1, Relaxed);
+            let micros = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+            figures.put_micros.fetch_add(micros, Relaxed);
             let event = Event::Put(number, attempt, put.result());
             Some(match put {
                 Put::Failed(failure) => Done::Failed(event, "putting a group", failure),
@@ -28,6 +34,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     pub(crate) fn list(&mut self, look: u64, after: u64) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.inbox.figures.listings.fetch_add(1, Relaxed);
         self.spawn(async move {
             Some(match bucket.list(epoch, after).await {
                 Ok(listing) => Done::Event(Event::Listed(look, Some(listing))),

@@ -6,6 +6,7 @@ use prometheus::{
     Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts,
     Registry, TextEncoder, exponential_buckets,
 };
+use std::time::Duration;
 
 /// Counters that are kept while requests run, and gauges that are set when they are read.
 pub(crate) struct Metrics {
@@ -41,6 +42,8 @@ pub(crate) struct Metrics {
     memory_limit: IntGauge,
     resident: IntGauge,
     warm: [IntGauge; 2],
+    /// In the order of [`REPLICA`].
+    replica: Vec<IntGauge>,
 }
 
 /// Gauges of the log's status, set when they are read.
@@ -76,6 +79,41 @@ impl MergeGauges {
         self.generations.set(signed(s.generations as u64));
     }
 }
+
+/// Names and meanings of the figures of a shared log.
+const REPLICA: [(&str, &str); 10] = [
+    (
+        "jindou_replica_group",
+        "Newest group of the shared log that queries read",
+    ),
+    (
+        "jindou_replica_groups_behind",
+        "Groups that were heard of and are not read yet",
+    ),
+    (
+        "jindou_replica_proof_age_microseconds",
+        "Age of the last proof that no later group existed; -1 before the first",
+    ),
+    (
+        "jindou_replica_writes",
+        "1 if this server made the newest group",
+    ),
+    ("jindou_replica_puts", "Puts of groups since the start"),
+    ("jindou_replica_put_microseconds", "Their time together"),
+    (
+        "jindou_replica_failed_requests",
+        "Requests to the bucket that failed or whose outcome is unknown",
+    ),
+    (
+        "jindou_replica_lost_numbers",
+        "Numbers that another server's group took",
+    ),
+    (
+        "jindou_replica_listings",
+        "Listings of the bucket since the start",
+    ),
+    ("jindou_replica_servers", "Servers in the bucket's list"),
+];
 
 impl Metrics {
     /// # Errors
@@ -241,6 +279,10 @@ impl Metrics {
                 "process_resident_memory_bytes",
                 "Resident memory, including the mapped store",
             )?,
+            replica: REPLICA
+                .iter()
+                .map(|(name, help)| gauge(name, help))
+                .collect::<prometheus::Result<_>>()?,
             warm: [
                 gauge(
                     "jindou_warm_read_bytes",
@@ -277,6 +319,24 @@ impl Metrics {
             .set(i64::try_from(numbers.snapshot).unwrap_or(i64::MAX));
         self.delta_edits.set(signed(numbers.edits));
         self.delta_bytes.set(signed(numbers.bytes));
+        if let Some(replica) = shared.upkeep.replica() {
+            let figures = replica.figures();
+            let micros = |time: Duration| i64::try_from(time.as_micros()).unwrap_or(i64::MAX);
+            for (gauge, figure) in self.replica.iter().zip([
+                signed(figures.committed),
+                signed(figures.heard.saturating_sub(figures.committed)),
+                figures.age.map_or(-1, micros),
+                i64::from(figures.writes),
+                signed(figures.puts),
+                micros(figures.put_time),
+                signed(figures.failed),
+                signed(figures.lost),
+                signed(figures.listings),
+                signed(figures.servers),
+            ]) {
+                gauge.set(figure);
+            }
+        }
         if let Some(log) = shared.upkeep.log_status() {
             let g = &self.log;
             g.acknowledged.set(i64::from(log.acknowledged));

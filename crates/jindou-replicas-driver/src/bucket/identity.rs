@@ -132,9 +132,14 @@ impl Bucket {
             let Some(name) = self.name(&meta.location) else {
                 continue;
             };
-            // One that is removed meanwhile, or that a later version wrote, is left out.
-            if let Ok((bytes, _)) = self.get_in(Lane::Get, &name).await
-                && let Ok(entry) = serde_json::from_slice::<ServerEntry>(&bytes)
+            let bytes = match self.get_in(Lane::Get, &name).await {
+                Ok((bytes, _)) => bytes,
+                Err(Failure::Missing) => continue,
+                // A list without it would say that it is gone.
+                Err(failure) => return Err(failure),
+            };
+            // One that a later version wrote is left out.
+            if let Ok(entry) = serde_json::from_slice::<ServerEntry>(&bytes)
                 && self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location
             {
                 servers.push(entry);

@@ -23,7 +23,7 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const HIGHER: Duration = Duration::from_millis(200);
 /// Time for which attempts fail before the operator is told. A server that was started just now is not known yet.
 const TELL: Duration = Duration::from_secs(5);
-/// Bytes that wait unsent in the system, so that what is more urgent is not behind them.
+/// Bytes that wait unsent in the system, so that what is more urgent does not wait for long.
 const UNSENT: u32 = 128 << 10;
 
 /// Sets what all of these connections have. The system may refuse; then they are slower, or end later.

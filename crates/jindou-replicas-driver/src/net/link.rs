@@ -221,6 +221,7 @@ impl Incoming<'_> {
 
     async fn deliver(&self, message: Message, held: Held) {
         let table = self.table;
+        self.queue.answered(&message);
         table.deliver(self.name, self.number, message, held).await;
     }
 
@@ -284,6 +285,7 @@ impl Incoming<'_> {
             return Ok(());
         };
         let (table, name, number) = (self.table.clone(), self.name.clone(), self.number);
+        let queue = self.queue.clone();
         // Later messages pass it meanwhile.
         self.table.spawn(async move {
             let read = move || {
@@ -296,6 +298,7 @@ impl Incoming<'_> {
                 false => Some(read()),
             };
             if let Some(Ok(message)) = message {
+                queue.answered(&message);
                 table.deliver(&name, number, message, held).await;
             }
         });

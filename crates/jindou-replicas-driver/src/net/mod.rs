@@ -19,6 +19,7 @@ mod wire;
 
 use crate::bucket::ServerEntry;
 use crate::peers::{FromPeer, Peers};
+use crate::start::Options;
 use jindou_replicas::{Message, ServerName};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -114,6 +115,21 @@ pub async fn listen(address: &str, limits: Limits) -> Result<Listener, String> {
     })
 }
 
+/// Listens at `HOST:PORT` and writes where that is, and the certificate, into a server's settings. Gives what
+/// [`crate::start`] takes; both belong into one runtime.
+///
+/// # Errors
+/// One sentence.
+pub async fn connect(
+    address: &str,
+    options: &mut Options,
+) -> Result<(Connections, mpsc::Receiver<FromPeer>), String> {
+    let listener = listen(address, Limits::for_updates(options.update_bytes)).await?;
+    options.addresses = vec![listener.address().to_owned()];
+    options.certificate = Some(listener.certificate());
+    listener.connect(&options.name)
+}
+
 impl Listener {
     /// Where others dial, for [`crate::Options::addresses`]. A port 0 was replaced by that of the socket.
     pub fn address(&self) -> &str {
@@ -133,7 +149,7 @@ impl Listener {
         tls::text(&self.certificate.fingerprint)
     }
 
-    /// Begins to take connections and to dial, as the server of this name, in the runtime of the caller. Nobody is known
+    /// Begins to take connections and to dial, as the server of this name, in the runtime of the caller. No server is known
     /// before [`Peers::know`].
     ///
     /// # Errors

@@ -3,8 +3,9 @@
 
 use super::wire::{FRAME, Outgoing, PIECE, begin_frame, end_frame, kind};
 use jindou_replicas::{Group, Message, RequestKey};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
 /// Bytes of messages without bodies, and of outcomes, that wait at most.
@@ -15,6 +16,9 @@ const PROPOSED: usize = 64 << 20;
 const FORWARDED: usize = 512 << 20;
 /// Large messages of which one may be an outcome that is added, at most.
 const LARGE: usize = 1024;
+/// Time for which a large update that was sent is not sent again, unless it was answered: the machine repeats updates every
+/// few seconds, also while the writer evaluates them.
+const SENT: Duration = Duration::from_secs(30);
 /// Bytes that a message counts for at least.
 const LEAST: usize = 128;
 /// Large messages of each kind that are on their way at once.
@@ -54,6 +58,8 @@ struct Waiting {
     /// Larger ones on their way, with their numbers; the next piece is of the first.
     going: VecDeque<(u32, Outgoing)>,
     next: u32,
+    /// Large updates that were sent over this connection and not answered, and when.
+    sent: HashMap<RequestKey, Instant>,
     /// Numbers of the other side's that there is no room for.
     refused: Vec<u32>,
     /// Bytes of small bodies since the last piece.
@@ -162,6 +168,13 @@ impl Queue {
     pub fn stop(&self, number: u32) {
         self.lock().going.retain(|(of, _)| *of != number);
     }
+
+    /// Notes an answer to an update.
+    pub fn answered(&self, message: &Message) {
+        if let Message::Outcome(key, _) | Message::NotHere(key, ..) = message {
+            self.lock().sent.remove(key);
+        }
+    }
 }
 
 impl Waiting {
@@ -217,7 +230,10 @@ impl Waiting {
     /// Adds an update, once: one that waits is replaced by the same with a later time, and one that is on its way goes on.
     fn forward(&mut self, message: Outgoing) -> Result<(), Lost> {
         let key = forward(&message);
-        if self.going.iter().any(|(_, there)| forward(there) == key) {
+        let sent = key.and_then(|key| self.sent.get(&key));
+        if sent.is_some_and(|at| at.elapsed() < SENT)
+            || self.going.iter().any(|(_, there)| forward(there) == key)
+        {
             return Ok(());
         }
         let mut there = self.small.iter_mut().chain(&mut self.large);
@@ -287,6 +303,11 @@ impl Waiting {
         end_frame(out, at);
         if message.left() > 0 {
             self.going.push_back((number, message));
+        } else if let Some(key) = forward(&message) {
+            if self.sent.len() >= LARGE {
+                self.sent.retain(|_, at| at.elapsed() < SENT);
+            }
+            self.sent.insert(key, Instant::now());
         }
     }
 }

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Time after which the machine has given up an update that was forwarded to it.
-const FORWARDED: Duration = Duration::from_secs(20);
+/// Time after which the machine has given up an update that was forwarded to it, if it never says so.
+const FORWARDED: Duration = Duration::from_secs(2 * 3600);
 /// Bytes of a permit.
 const UNIT: usize = 1024;
 

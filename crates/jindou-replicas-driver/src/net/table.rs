@@ -78,7 +78,7 @@ pub(super) struct Joined {
 pub(super) enum Unfit {
     /// The name's entry has another certificate, or there is none.
     Stranger,
-    /// There is a connection which both sides keep.
+    /// Another connection, which both sides keep.
     Second,
     /// This server ends.
     Ending,
@@ -211,7 +211,7 @@ impl Table {
         of.map(|(name, _)| name.clone())
     }
 
-    /// What the task that dials this server should do.
+    /// Work of the task that dials this server.
     pub fn wanted(&self, name: &ServerName) -> Wanted {
         let mut peers = self.lock();
         let Some(peer) = peers.of.get(name) else {

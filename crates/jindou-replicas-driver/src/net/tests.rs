@@ -320,6 +320,15 @@ fn updates_are_sent_once() {
         }
     }
     assert_eq!(sent, 300_000_usize.div_ceil(PIECE));
+    // Not again while the receiver is at it; at once when it does not take it.
+    queue.push(forward(1, 300_000)).unwrap();
+    assert_eq!(batch(&queue), []);
+    queue.answered(&Message::NotHere(RequestKey(1), 0, false));
+    queue.push(forward(1, 300_000)).unwrap();
+    while !batch(&queue).is_empty() {
+        sent += 1;
+    }
+    assert_eq!(sent, 2 * 300_000_usize.div_ceil(PIECE));
     // One that waits gets the later time.
     for clock in [5, 6] {
         let echo = Echo {

@@ -54,7 +54,7 @@ impl Node {
         self.connections.send(&to.into(), message);
     }
 
-    /// What comes next, problems apart.
+    /// The next thing that comes, problems apart.
     async fn next(&mut self) -> FromPeer {
         loop {
             match timeout(SOON, self.incoming.recv()).await {
@@ -215,8 +215,15 @@ async fn round_trips() {
         assert_eq!(message, Message::Committed(number, None));
         times.push(begun.elapsed());
     }
-    answering.abort();
     times.sort();
+    let begun = Instant::now();
+    let large = body(64 << 20);
+    a.send("b", Message::Forward(RequestKey(1), large.clone(), None));
+    let (_, message) = a.message().await;
+    let time = begun.elapsed();
+    assert!(matches!(message, Message::Forward(_, body, _) if body == large));
+    eprintln!("64 MiB there and back: {time:?}");
+    answering.abort();
     let [half, most] = [1000, 1980].map(|at| times[at]);
     eprintln!("a round trip over loopback: {half:?}, 99 %: {most:?}");
     assert!(half < Duration::from_millis(20));
@@ -356,6 +363,47 @@ async fn both_dial() {
     }
 }
 
+/// Of two connections between the same processes the one that the lower name dialled stays, and of equal ones the later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_connections_of_a_pair() {
+    let mut a = Node::new("a", limits()).await;
+    let mut z = Node::new("z", limits()).await;
+    let known = Identity::new();
+    let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let place = socket.local_addr().unwrap().to_string();
+    a.connections
+        .know(&[a.entry.clone(), known.entry("known", &[&place])]);
+    let mut first = accept(&socket, &known).await.unwrap();
+    assert_eq!(greeted(&mut first).await.unwrap(), (1, 0));
+    first.write_all(&greeting(1, "known", "a")).await.unwrap();
+    first.flush().await.unwrap();
+    sleep(Duration::from_millis(200)).await;
+    let mut second = dial(a.address(), Some(&known)).await.unwrap();
+    second.write_all(&greeting(1, "known", "a")).await.unwrap();
+    assert_eq!(greeted(&mut second).await.unwrap(), (1, 1));
+    assert!(closes(&mut second, SOON).await);
+    a.send("known", Message::Heard(258));
+    let mut frame = [0; 13];
+    first.read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(a.all(Duration::from_millis(100)).await.len(), 0);
+    // The lower name dials again.
+    z.connections
+        .know(&[z.entry.clone(), known.entry("known", &[])]);
+    let mut streams = Vec::new();
+    for _ in 0..2 {
+        let mut stream = dial(z.address(), Some(&known)).await.unwrap();
+        stream.write_all(&greeting(1, "known", "z")).await.unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
+        streams.push(stream);
+    }
+    assert!(closes(&mut streams[0], Duration::from_secs(1)).await);
+    z.send("known", Message::Heard(258));
+    streams[1].read_exact(&mut frame).await.unwrap();
+    assert_eq!(frame, [9, 0, 0, 0, 3, 2, 1, 0, 0, 0, 0, 0, 0]);
+    assert_eq!(z.all(Duration::from_millis(100)).await.len(), 0);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_are_refused() {
     let mut a = Node::new("a", limits()).await;
@@ -382,7 +430,7 @@ async fn strangers_are_refused() {
     assert_eq!(greeted(&mut right).await.unwrap(), (1, 0));
     a.send("known", beat(1));
     assert!(!closes(&mut right, Duration::from_millis(300)).await);
-    // With another's certificate, with one that nobody has, with none; another's name, an unknown one, for another.
+    // With another's certificate, with an unknown one, with none; another's name, an unknown one, for another server.
     for (as_whom, name, to) in [
         (Some(&other), "known", "a"),
         (Some(&stranger), "known", "a"),

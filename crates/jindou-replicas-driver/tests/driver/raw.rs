@@ -140,7 +140,7 @@ pub fn greeting(version: u32, name: &str, to: &str) -> Vec<u8> {
 }
 
 /// Reads a greeting; gives its version and its answer.
-pub async fn greeted(stream: &mut Dialled) -> io::Result<(u32, u8)> {
+pub async fn greeted(stream: &mut (impl AsyncReadExt + Unpin)) -> io::Result<(u32, u8)> {
     let mut head = [0; 14];
     stream.read_exact(&mut head).await?;
     assert_eq!(head[..8], *b"JDPEERS\n");
@@ -170,7 +170,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay to this address; bytes a second, each way.
+    /// A relay to this address, with its rate each way in bytes per second.
     pub async fn new(to: &str, rate: u64) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         // Little is on its way between the ends.

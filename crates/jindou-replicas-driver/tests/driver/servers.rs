@@ -92,14 +92,50 @@ async fn servers_that_only_know_the_bucket() {
     assert!(sums.acknowledged > 20 && sums.answered > 100, "{sums:?}");
 }
 
+/// Updates of 32 MiB, at each server, while others go on: forwarded ones have outcomes, and all servers hear of each other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_updates_over_tcp() {
+    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 9, settings());
+    let mut servers = Vec::new();
+    for index in 0..3 {
+        servers.push(world.new_server(index, true).await);
+    }
+    let clients = world.clients(3, 3);
+    seconds(3.5).await;
+    for (number, server) in servers.iter().enumerate() {
+        let (running, _) = server.running.as_ref().unwrap();
+        let key = RequestKey(u128::MAX - number as u128);
+        let body: Vec<u8> = vec![number as u8; 32 << 20];
+        let asked = running.handle.update(key, body.into());
+        let outcome = tokio::time::timeout(Duration::from_secs(10), asked).await;
+        assert!(matches!(outcome, Ok(Outcome::Done(..))), "{outcome:?}");
+    }
+    let sums = world.finish(clients, &servers).await;
+    eprintln!("{sums:?}");
+    assert!(sums.calm > 20, "{sums:?}");
+    for server in &servers {
+        let (running, _) = server.running.as_ref().unwrap();
+        let reports = running.store.reports.lock().unwrap();
+        assert!(
+            !reports.iter().any(|r| matches!(r, Report::Peer(_))),
+            "{reports:?}"
+        );
+    }
+}
+
 /// One request of eight goes wrong, and servers die in the middle.
 async fn bad_weather(seed: u64, way: Way, over_folder: bool) {
+    weather(125, seed, way, over_folder).await;
+}
+
+/// This number of 1000 requests goes wrong, and servers die in the middle.
+async fn weather(bad: u64, seed: u64, way: Way, over_folder: bool) {
     let (folder, local) = directory();
     let world = match over_folder {
         true => World::with(local, Some(folder.path()), way, seed, settings()),
         false => World::with(Arc::new(InMemory::new()), None, way, seed, settings()),
     };
-    world.faulty.bad.store(125, Ordering::SeqCst);
+    world.faulty.bad.store(bad, Ordering::SeqCst);
     let mut servers = Vec::new();
     for index in 0..3 {
         servers.push(world.new_server(index, (seed >> index) & 1 == 0).await);
@@ -142,6 +178,23 @@ async fn bad_weather_without_connections() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_weather_over_tcp() {
     bad_weather(18, Way::Net, false).await;
+}
+
+/// Servers die and come back, and are connected again soon after.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn deaths_over_tcp() {
+    weather(0, 19, Way::Net, true).await;
+}
+
+/// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "long"]
+async fn deaths_over_tcp_in_many_seeds() {
+    let number = |name, default| std::env::var(name).map_or(default, |text| text.parse().unwrap());
+    let first = number("JINDOU_SEED", 100);
+    for seed in first..first + number("JINDOU_RUNS", 12) {
+        weather(0, seed, Way::Net, seed % 2 == 0).await;
+    }
 }
 
 /// By hand: `JINDOU_RUNS` seeds from `JINDOU_SEED` on.

@@ -183,12 +183,9 @@ impl World {
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
                 Way::Net => {
-                    let limits = net::Limits::for_updates(options.update_bytes);
-                    let listener = net::listen("127.0.0.1:0", limits).await.unwrap();
                     let mut options = options;
-                    options.addresses = vec![listener.address().to_owned()];
-                    options.certificate = Some(listener.certificate());
-                    let (peers, incoming) = listener.connect(&name).unwrap();
+                    let connected = net::connect("127.0.0.1:0", &mut options).await;
+                    let (peers, incoming) = connected.unwrap();
                     let started = start(store, bucket, peers, incoming, options).await;
                     started.map(|(handle, driver)| (handle, tokio::spawn(driver.run())))
                 }
@@ -267,8 +264,14 @@ impl World {
             let asked = server.handle.update(key, body.clone().into());
             let outcome = tokio::time::timeout(Duration::from_secs(12), asked).await;
             let now = self.faulty.time();
-            let calm = !matches!(self.way, Way::Nobody)
-                && now.saturating_sub(self.disturbed.load(Ordering::SeqCst)) >= 3_000_000;
+            // Over TCP a server that was started is connected once the others have read the list.
+            let connected = match self.way {
+                Way::Nobody => false,
+                Way::Hub(_) => true,
+                Way::Net => self.faulty.bad.load(Ordering::SeqCst) == 0,
+            };
+            let calm =
+                connected && now.saturating_sub(self.disturbed.load(Ordering::SeqCst)) >= 3_000_000;
             let done = match outcome {
                 Ok(Outcome::Done(number, report)) => {
                     self.newest.fetch_max(number, Ordering::SeqCst);

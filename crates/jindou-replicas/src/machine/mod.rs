@@ -312,6 +312,26 @@ impl Machine {
         self.committed
     }
 
+    /// True if acknowledgements wait for every server that it knows of.
+    pub fn counts_all(&self) -> bool {
+        self.peers.values().all(|peer| self.counted(peer))
+    }
+
+    /// The newest group that was heard of.
+    pub fn heard(&self) -> u64 {
+        self.heard
+    }
+
+    /// The last moment at which no group after the newest one existed; zero before the first.
+    pub fn settled(&self) -> Time {
+        self.settled.unwrap_or_default()
+    }
+
+    /// The author of the newest group, who writes by habit.
+    pub fn writer(&self) -> Option<&ServerName> {
+        self.author.as_ref().map(|author| &author.server)
+    }
+
     /// True if a query without further demands would be answered at once.
     pub fn is_ready(&self, now: Time) -> bool {
         self.phase == Phase::Following

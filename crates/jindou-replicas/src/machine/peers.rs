@@ -11,7 +11,7 @@ impl Machine {
     }
 
     /// True if acknowledgements wait for the server: it speaks, and hears.
-    fn counted(&self, peer: &Peer) -> bool {
+    pub(super) fn counted(&self, peer: &Peer) -> bool {
         (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.counted)
             && (peer.round).is_some_and(|at| self.now.since(at) <= self.settings.round)
     }

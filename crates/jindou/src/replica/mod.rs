@@ -22,7 +22,9 @@ mod wait;
 pub use application::Told;
 pub use inspect::{LogContents, inspect};
 pub use jindou_replicas::{Consistency, Settings as LogSettings};
-pub use jindou_replicas_driver::{Bucket, Limits as BucketLimits, Status as LogState};
+pub use jindou_replicas_driver::{
+    Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState,
+};
 
 use crate::database::Database;
 use crate::runtime::Runtime;
@@ -190,6 +192,12 @@ impl Replica {
         self.handle.status().await
     }
 
+    /// Figures for the operator.
+    #[must_use]
+    pub fn figures(&self) -> LogFigures {
+        self.handle.figures()
+    }
+
     /// Tells the other servers that this one is about to stop, so that they write themselves.
     pub async fn drain(&self) {
         self.handle.drain().await;
@@ -267,6 +275,10 @@ impl Peers for Wire {
             Self::Alone(peers) => peers.know(servers),
             Self::Connected(peers) => peers.know(servers),
         }
+    }
+
+    fn connects(&self) -> bool {
+        matches!(self, Self::Connected(_))
     }
 }
 

@@ -1,0 +1,65 @@
+//! Figures of a driver for its operator, which any thread may read.
+
+use jindou_replicas::Time;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Figures that the driver keeps up to date.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    pub committed: AtomicU64,
+    pub heard: AtomicU64,
+    /// Microseconds of the last evidence; 0 before the first.
+    pub settled: AtomicU64,
+    pub writes: AtomicU64,
+    pub puts: AtomicU64,
+    pub put_micros: AtomicU64,
+    pub failed: AtomicU64,
+    pub lost: AtomicU64,
+    pub listings: AtomicU64,
+    pub peers: AtomicU64,
+}
+
+/// A driver's figures at one moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct FiguresNow {
+    /// The newest published group.
+    pub committed: u64,
+    /// The newest group that it has heard of.
+    pub heard: u64,
+    /// Age of the last evidence that no later group existed; `None` before the first.
+    pub age: Option<Duration>,
+    /// True if it made the newest group.
+    pub writes: bool,
+    /// Puts of groups that ended.
+    pub puts: u64,
+    /// Their time together.
+    pub put_time: Duration,
+    /// Requests to the bucket that failed or whose outcome is unknown.
+    pub failed: u64,
+    /// Numbers that another server's group took.
+    pub lost: u64,
+    /// Listings that ended.
+    pub listings: u64,
+    /// Servers that the list in the bucket has, this one included.
+    pub servers: u64,
+}
+
+impl Figures {
+    pub fn now(&self) -> FiguresNow {
+        let settled = self.settled.load(Relaxed);
+        FiguresNow {
+            committed: self.committed.load(Relaxed),
+            heard: self.heard.load(Relaxed),
+            age: (settled > 0).then(|| crate::clock::now().since(Time(settled))),
+            writes: self.writes.load(Relaxed) == 1,
+            puts: self.puts.load(Relaxed),
+            put_time: Duration::from_micros(self.put_micros.load(Relaxed)),
+            failed: self.failed.load(Relaxed),
+            lost: self.lost.load(Relaxed),
+            listings: self.listings.load(Relaxed),
+            servers: self.peers.load(Relaxed),
+        }
+    }
+}
