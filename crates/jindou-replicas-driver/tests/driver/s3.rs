@@ -275,7 +275,7 @@ async fn refused_by_the_server() {
     assert!(why.contains("create the same name"), "{why}");
 }
 
-/// What needs no server.
+/// Places and settings that are refused without a server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_before() {
     let refused = |place: &str, changed: &[(&str, &str)]| {
@@ -310,7 +310,7 @@ async fn refused_before() {
         why.starts_with("the settings for S3 are not right: "),
         "{why}"
     );
-    // Nobody listens at port 9.
+    // There is no server at port 9.
     let closed = Bucket::open_with("s3://bucket", variables(9, &[]), limits()).unwrap();
     let why = closed.probe().await.unwrap_err();
     assert!(
@@ -452,7 +452,7 @@ async fn commits() {
     }
 }
 
-/// By hand: requests of servers that nobody asks, by kind, in a minute.
+/// By hand: requests of idle servers, by kind, in a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn idle_requests() {

@@ -55,7 +55,7 @@ pub(super) struct Connector {
 pub(super) struct Metadata {
     /// Its address, where it is not the usual one.
     pub place: Option<String>,
-    /// Whether it is asked in another way after 403.
+    /// True if it is asked in another way after 403.
     pub fallback: bool,
 }
 
@@ -83,7 +83,7 @@ type Sender = SendRequest<HttpRequestBody>;
 struct Client {
     limits: Limits,
     metadata: Metadata,
-    /// Whether requests may be sent unencrypted.
+    /// True if requests may be sent unencrypted.
     plain: bool,
     tls: OnceLock<Result<TlsConnector, String>>,
     /// Connections to be used again, with their place and when they were last used.
@@ -96,7 +96,7 @@ struct Place {
     secure: bool,
     host: String,
     port: u16,
-    /// Whether it is the service for credentials.
+    /// True if it is the service for credentials.
     metadata: bool,
 }
 

@@ -87,7 +87,7 @@ fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// What a request's client found, in a sentence. It is among the causes of `object_store`'s error.
+/// A finding of the client, in a sentence. It is among the causes of `object_store`'s error.
 #[derive(Debug)]
 pub(super) struct Fault(Failure);
 
@@ -102,7 +102,7 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What an error of `object_store`'s says, if it is of S3.
+/// The meaning of an error of `object_store`'s, if it is of S3.
 pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {
