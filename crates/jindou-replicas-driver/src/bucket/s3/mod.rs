@@ -29,6 +29,7 @@ pub(super) fn open(
     let mut endpoint = None;
     let mut default_region = None;
     let mut region = false;
+    let mut roots = None;
     for (name, value) in variables {
         if value.is_empty() || !name.starts_with("AWS_") {
             continue;
@@ -39,6 +40,10 @@ pub(super) fn open(
         }
         if name == "AWS_DEFAULT_REGION" {
             default_region = Some(value);
+            continue;
+        }
+        if name == "AWS_CA_BUNDLE" {
+            roots = Some(value);
             continue;
         }
         region |= name == "AWS_REGION";
@@ -76,7 +81,7 @@ pub(super) fn open(
     let store = builder
         .with_bucket_name(bucket)
         .with_retry(none)
-        .with_http_connector(Connector::new(limits.clone(), metadata))
+        .with_http_connector(Connector::new(limits.clone(), metadata, roots))
         .build()
         .map_err(|e| format!("the settings for S3 are not right: {e}"))?;
     Ok(Bucket::new(Arc::new(store), prefix, limits))
