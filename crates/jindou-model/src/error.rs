@@ -242,7 +242,7 @@ pub enum Error {
         /// Description of the failure.
         message: String,
     },
-    /// What is here may be older than the query allows, for this reason.
+    /// A snapshot that may be older than the query allows, for this reason.
     #[error("{0}")]
     Stale(String),
     /// An update that may or may not have been made; with the same name it can be asked again.

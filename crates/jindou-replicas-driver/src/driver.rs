@@ -275,7 +275,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         while let Some(event) = self.happened.pop_front() {
             let handled = self.machine.handle(clock::now(), event, &mut actions);
             handled.map_err(Stopped::Impossible)?;
-            // Before anybody is told that later queries see a group, none is let by without it.
+            // Before another server hears that later queries see a group, none is let by without it.
             self.say_until_when();
             for action in actions.drain(..) {
                 self.act(action)?;

@@ -1,4 +1,4 @@
-//! What a query over a store with a shared log must see: the parameter `consistency` or the header `Jindou-Consistency`, and
+//! Demands of queries over a store with a shared log: the parameter `consistency` or the header `Jindou-Consistency`, and
 //! the header `Jindou-Snapshot` of answers.
 
 use crate::problem::Problem;

@@ -71,7 +71,7 @@ impl LiveUpdate {
     /// Takes the name that the request's headers give the update.
     ///
     /// # Errors
-    /// 400 for a name that is none.
+    /// 400 for an empty name, or one that is too long.
     pub(crate) fn named(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
         self.key = Some(consistency::key(headers, self.admitted.query.owner)?);
         Ok(self)

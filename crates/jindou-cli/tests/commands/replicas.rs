@@ -141,9 +141,10 @@ fn servers_may_die() {
     let mut servers = [start("one"), start("two"), start("three")];
     let names = ["one", "two", "three"];
     let mut done: Vec<usize> = Vec::new();
-    let mut insert = |server: &Server, n: usize, done: &mut Vec<usize>| {
+    let insert = |server: &Server, n: usize, done: &mut Vec<usize>| {
         let number = server.insert(n).snapshot();
         done.push(n);
+        done.sort_unstable();
         number
     };
     for n in 1000..1006 {
@@ -188,6 +189,7 @@ fn servers_may_die() {
     let first = named(&servers[0]);
     assert_eq!(named(&servers[2]).snapshot(), first.snapshot());
     done.push(4000);
+    done.sort_unstable();
     let put = servers[1].send(
         "PUT",
         "/store?graph=http%3A%2F%2Fe%2Fg",

@@ -96,7 +96,7 @@ impl Application for Store {
                     report: request::write_answer(&Ok(report)).into(),
                 }
             }
-            // The data says so, and whoever repeats the request must hear the same.
+            // The data says so, and a repeated request must hear the same.
             Err(e @ Error::Conflict(_)) => nothing(request::write_answer(&Err(e)).into()),
             Err(e) => Evaluated::Refused(request::write_answer(&Err(e)).into()),
         }

@@ -1,4 +1,4 @@
-//! What is in a log, without following it.
+//! Contents of a log, without following it.
 
 use jindou_replicas::Name;
 use jindou_replicas_driver::{Bucket, Limits};

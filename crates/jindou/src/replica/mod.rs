@@ -162,7 +162,7 @@ impl Replica {
         })
     }
 
-    /// Waits before a query, unless whoever sends it does.
+    /// Waits before a query, unless the caller does.
     pub(crate) fn wait_for_query(&self) -> Result<()> {
         match self.queries_wait {
             true => self.wait_for(Consistency::Default),

@@ -14,7 +14,7 @@ use jindou_store::Changes;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What of the options goes along with a change.
+/// Options that go along with a change.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
