@@ -83,7 +83,7 @@ impl Bucket {
         let mut found = None;
         if let Some(log) = self.near(epoch, after).await? {
             let bases = self.bases(epoch).await?;
-            // Trimming goes up to the second newest base. So where none is behind `after`, no group behind it was ever
+            // Trimming goes up to the second newest base. So where none is after `after`, no later group was ever
             // trimmed.
             if bases.iter().all(|base| *base <= after) {
                 found = Some((log, bases));
@@ -103,7 +103,7 @@ impl Bucket {
     /// Groups after a number, looked for one by one: `None` where there are many. A directory is read as a whole, which
     /// takes 150 ms where it has a day of one update a second; a bucket's listing costs what twelve looks do.
     ///
-    /// A group is created when the one before it is there, so behind a missing one there is none, unless it was trimmed.
+    /// A group is created when the one before it is there, so after a missing one there is none, unless it was trimmed.
     async fn near(&self, epoch: u64, after: u64) -> Result<Option<Vec<Name>>, Failure> {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;

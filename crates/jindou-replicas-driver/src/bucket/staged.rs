@@ -1,4 +1,4 @@
-//! What processes that died left in a directory.
+//! Leftovers of processes that died in a directory.
 
 use super::{Bucket, Failure, Lane};
 use std::io;
@@ -62,7 +62,7 @@ fn remove_in(folder: &Path, levels: usize, before: SystemTime) -> io::Result<()>
     Ok(())
 }
 
-/// Whether a file's name ends with `#` and a number, which no object's does.
+/// True if a file's name ends with `#` and a number, which no object's does.
 fn staged(name: &str) -> bool {
     let number = name.rsplit_once('#').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

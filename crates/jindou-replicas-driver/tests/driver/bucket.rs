@@ -286,7 +286,7 @@ async fn tails_of_a_directory() {
     assert_eq!(listed(36).await.0, groups(37, 100));
     assert_eq!(listed(36).await.1, Some(2));
     assert_eq!(listed(u64::MAX).await, (vec![], Some(2), None));
-    // A base behind the own end: groups behind it may have been trimmed.
+    // A base behind the own end: later groups may have been trimmed.
     put(&bucket, Name::Base(50)).await;
     put(&bucket, Name::Base(60)).await;
     bucket.trim(EPOCH, 50).await.unwrap();

@@ -23,13 +23,13 @@ pub struct Relay {
 
 enum Fate {
     Well,
-    /// The request does not arrive, and the connection is cut.
+    /// Nothing arrives, and the connection is cut.
     CutBefore,
-    /// It arrives, and the connection is cut before its answer.
+    /// Only the request arrives, and the connection is cut before its answer.
     CutAfter,
-    /// It arrives, and the connection is cut in the middle of its answer.
+    /// The request arrives, and the connection is cut in the middle of its answer.
     CutIn,
-    /// It arrives, and nothing ever comes back.
+    /// The request arrives, and nothing ever comes back.
     Swallowed,
 }
 

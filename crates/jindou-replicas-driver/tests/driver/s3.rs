@@ -20,6 +20,7 @@ pub struct Gateway {
     folder: tempfile::TempDir,
     pub port: u16,
     child: Option<Child>,
+    encrypted: bool,
 }
 
 const BUCKET: &str = "store.log";
@@ -44,6 +45,7 @@ impl Gateway {
             folder,
             port,
             child: None,
+            encrypted: false,
         };
         gateway.begin().await;
         Some(gateway)
@@ -53,6 +55,15 @@ impl Gateway {
         let child = Command::new(&self.binary)
             .args(["--port", &format!("127.0.0.1:{}", self.port)])
             .args(["--access", "key", "--secret", "secret"])
+            .args(match self.encrypted {
+                true => vec![
+                    "--cert".into(),
+                    self.folder.path().join("cert.pem"),
+                    "--key".into(),
+                    self.folder.path().join("key.pem"),
+                ],
+                false => Vec::new(),
+            })
             // With attributes of files, not `--sidecar`: killed in the middle of a put, that leaves an object's attributes
             // without it, so that the name is taken and nothing is there, for ever.
             .args(["--keep-alive", "--quiet", "posix"])
@@ -121,6 +132,55 @@ async fn objects() {
         return;
     };
     check_objects(gateway.bucket()).await;
+}
+
+/// HTTPS, with a certificate that is known by `AWS_CA_BUNDLE` only.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn encrypted() {
+    let Some(mut gateway) = Gateway::start().await else {
+        return;
+    };
+    gateway.kill();
+    let folder = gateway.folder.path().to_owned();
+    let at = |name: &str| folder.join(name);
+    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    std::fs::write(at("cert.pem"), made.cert.pem()).unwrap();
+    std::fs::write(at("key.pem"), made.signing_key.serialize_pem()).unwrap();
+    let roots = at("cert.pem").to_string_lossy().into_owned();
+    gateway.encrypted = true;
+    gateway.begin().await;
+    let endpoint = format!("https://localhost:{}", gateway.port);
+    let open = |endpoint: &str, roots: &str| {
+        let changed = [
+            ("AWS_ENDPOINT_URL", endpoint),
+            ("AWS_ALLOW_HTTP", "false"),
+            ("AWS_CA_BUNDLE", roots),
+        ];
+        let variables = variables(gateway.port, &changed);
+        Bucket::open_with(&format!("s3://{BUCKET}"), variables, limits()).unwrap()
+    };
+    check_objects(open(&endpoint, &roots)).await;
+    // A certificate that is not known, one of another name, and a file without any.
+    let why = open(&endpoint, "").probe().await.unwrap_err();
+    assert!(
+        why.contains("cannot be reached: invalid peer certificate: "),
+        "{why}"
+    );
+    let other = endpoint.replace("localhost", "127.0.0.1");
+    let why = open(&other, &roots).probe().await.unwrap_err();
+    assert!(
+        why.contains("cannot be reached: invalid peer certificate: "),
+        "{why}"
+    );
+    let key = at("key.pem");
+    let why = open(&endpoint, &key.to_string_lossy())
+        .probe()
+        .await
+        .unwrap_err();
+    assert!(
+        why.ends_with("has no certificates to check servers against"),
+        "{why}"
+    );
 }
 
 /// More names than a page of a listing has.
@@ -275,7 +335,7 @@ async fn refused_by_the_server() {
     assert!(why.contains("create the same name"), "{why}");
 }
 
-/// What needs no server.
+/// Places and settings that are refused without a server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_before() {
     let refused = |place: &str, changed: &[(&str, &str)]| {
@@ -310,7 +370,7 @@ async fn refused_before() {
         why.starts_with("the settings for S3 are not right: "),
         "{why}"
     );
-    // Nobody listens at port 9.
+    // There is no server at port 9.
     let closed = Bucket::open_with("s3://bucket", variables(9, &[]), limits()).unwrap();
     let why = closed.probe().await.unwrap_err();
     assert!(
@@ -452,7 +512,7 @@ async fn commits() {
     }
 }
 
-/// By hand: requests of servers that nobody asks, by kind, in a minute.
+/// By hand: requests of idle servers, by kind, in a minute.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "measures"]
 async fn idle_requests() {

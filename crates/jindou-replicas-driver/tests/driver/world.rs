@@ -38,7 +38,7 @@ pub struct World {
     cut_off: AtomicU64,
     /// The bucket as it is, where `faulty` does not see what becomes of requests.
     truth: Option<Bucket>,
-    /// Whether the way to the bucket fails until the end.
+    /// True if the way to the bucket fails until the end.
     pub always_bad: AtomicBool,
     over: AtomicBool,
     servers: Mutex<Vec<Option<Running>>>,

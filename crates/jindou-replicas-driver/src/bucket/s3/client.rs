@@ -29,7 +29,8 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep, timeout_at};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 /// Longest time until there is a connection, encryption included.
@@ -48,6 +49,8 @@ const ANSWER: u64 = 16 << 20;
 pub(super) struct Connector {
     limits: Limits,
     metadata: Metadata,
+    /// File of the certificates that servers are checked against, in place of this machine's.
+    roots: Option<String>,
 }
 
 /// The service that machines of a cloud ask for their credentials.
@@ -55,13 +58,17 @@ pub(super) struct Connector {
 pub(super) struct Metadata {
     /// Its address, where it is not the usual one.
     pub place: Option<String>,
-    /// Whether it is asked in another way after 403.
+    /// True if it is asked in another way after 403.
     pub fallback: bool,
 }
 
 impl Connector {
-    pub(super) fn new(limits: Limits, metadata: Metadata) -> Self {
-        Self { limits, metadata }
+    pub(super) fn new(limits: Limits, metadata: Metadata, roots: Option<String>) -> Self {
+        Self {
+            limits,
+            metadata,
+            roots,
+        }
     }
 }
 
@@ -71,6 +78,7 @@ impl HttpConnector for Connector {
         Ok(HttpClient::new(Client {
             limits: self.limits.clone(),
             metadata: self.metadata.clone(),
+            roots: self.roots.clone(),
             plain: plain.is_some_and(|value| value == "true"),
             tls: OnceLock::new(),
             kept: Mutex::default(),
@@ -83,7 +91,8 @@ type Sender = SendRequest<HttpRequestBody>;
 struct Client {
     limits: Limits,
     metadata: Metadata,
-    /// Whether requests may be sent unencrypted.
+    roots: Option<String>,
+    /// True if requests may be sent unencrypted.
     plain: bool,
     tls: OnceLock<Result<TlsConnector, String>>,
     /// Connections to be used again, with their place and when they were last used.
@@ -96,7 +105,7 @@ struct Place {
     secure: bool,
     host: String,
     port: u16,
-    /// Whether it is the service for credentials.
+    /// True if it is the service for credentials.
     metadata: bool,
 }
 
@@ -277,7 +286,11 @@ impl Client {
         if !place.secure {
             return timeout_at(end, begin(place, stream)).await.map_err(late)?;
         }
-        let tls = self.tls.get_or_init(tls).clone().map_err(refused)?;
+        let tls = self
+            .tls
+            .get_or_init(|| tls(self.roots.as_deref()))
+            .clone()
+            .map_err(refused)?;
         let name = ServerName::try_from(place.host.clone())
             .map_err(|_| refused(format!("{} is not a name of a host", place.host)))?;
         let secured = timeout_at(end, tls.connect(name, stream)).await;
@@ -324,12 +337,22 @@ async fn begin(
     Ok(sender)
 }
 
-fn tls() -> Result<TlsConnector, String> {
-    let found = rustls_native_certs::load_native_certs();
+fn tls(file: Option<&str>) -> Result<TlsConnector, String> {
+    let found = match file {
+        Some(file) => CertificateDer::pem_file_iter(file)
+            .and_then(Iterator::collect)
+            .map_err(|e| {
+                format!("the certificates in {file} (AWS_CA_BUNDLE) cannot be read: {e}")
+            })?,
+        None => rustls_native_certs::load_native_certs().certs,
+    };
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(found.certs);
+    roots.add_parsable_certificates(found);
     if roots.is_empty() {
-        return Err("this machine has no root certificates to check servers against".into());
+        let place = file.unwrap_or("this machine");
+        return Err(format!(
+            "{place} has no certificates to check servers against"
+        ));
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let settings = ClientConfig::builder_with_provider(provider)

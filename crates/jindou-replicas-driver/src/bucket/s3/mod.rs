@@ -29,6 +29,7 @@ pub(super) fn open(
     let mut endpoint = None;
     let mut default_region = None;
     let mut region = false;
+    let mut roots = None;
     for (name, value) in variables {
         if value.is_empty() || !name.starts_with("AWS_") {
             continue;
@@ -39,6 +40,10 @@ pub(super) fn open(
         }
         if name == "AWS_DEFAULT_REGION" {
             default_region = Some(value);
+            continue;
+        }
+        if name == "AWS_CA_BUNDLE" {
+            roots = Some(value);
             continue;
         }
         region |= name == "AWS_REGION";
@@ -76,7 +81,7 @@ pub(super) fn open(
     let store = builder
         .with_bucket_name(bucket)
         .with_retry(none)
-        .with_http_connector(Connector::new(limits.clone(), metadata))
+        .with_http_connector(Connector::new(limits.clone(), metadata, roots))
         .build()
         .map_err(|e| format!("the settings for S3 are not right: {e}"))?;
     Ok(Bucket::new(Arc::new(store), prefix, limits))
@@ -87,7 +92,7 @@ fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// What a request's client found, in a sentence. It is among the causes of `object_store`'s error.
+/// A finding of the client, in a sentence. It is among the causes of `object_store`'s error.
 #[derive(Debug)]
 pub(super) struct Fault(Failure);
 
@@ -102,7 +107,7 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// What an error of `object_store`'s says, if it is of S3.
+/// The meaning of an error of `object_store`'s, if it is of S3.
 pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {
