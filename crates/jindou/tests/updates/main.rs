@@ -292,7 +292,7 @@ fn random_steps(seed: u64, steps: usize) {
         if got.len() != model.0.len() || (step % 4 == 0 && !quads::same(&got, &model.0)) {
             fail("another set of quads", &db);
         }
-        if report.snapshot != db.snapshot().number() {
+        if report.snapshot != db.snapshot_number() {
             fail("another snapshot was reported", &db);
         }
         match rng.below(20) {
