@@ -150,6 +150,19 @@ fn three_servers_are_one() {
             assert_eq!(quads(&servers[index]), quads(&oracle), "reopened after {n}");
         }
     }
+    // The default graph is one as well.
+    let whole = turtle("<http://e/default> <http://e/p> 1 . <http://e/a> <http://e/p> <http://e/b> .");
+    let options = UpdateOptions::default();
+    let mut reports = Vec::new();
+    for db in servers.iter().chain([&oracle]) {
+        let graph = GraphName::Default;
+        let report = db.replace_graph(&graph, &whole, &options, &Progress::default());
+        let report = report.unwrap();
+        reports.push((report.added, report.removed, report.graph_was_there));
+    }
+    assert_eq!(reports[0], reports[3]);
+    assert_eq!(reports[1], (0, 0, Some(true)));
+    assert_eq!(quads(&servers[0]), quads(&oracle));
     let refused = servers[0].update("CREATE GRAPH <http://e/g1>", &UpdateOptions::default());
     assert!(matches!(refused, Err(Error::Conflict(_))), "{refused:?}");
     let wrong = servers[0].update("INSERT DATA { this is wrong }", &UpdateOptions::default());

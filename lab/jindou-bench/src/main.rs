@@ -21,6 +21,8 @@ mod operators;
 mod papers;
 mod parallel;
 mod peers;
+mod process;
+mod replicas;
 mod set;
 mod stream;
 mod svg;
@@ -73,6 +75,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Parallel(a) => parallel::run(&a),
         Bench::Cluster(a) => cluster::run(&a),
         Bench::Gpu(a) => gpu::run(&a),
+        Bench::Replicas(a) => replicas::run(&a),
         Bench::ParallelWorker(a) => parallel::worker::run(&a),
         Bench::Updates(a) => updates::run(&a),
     }

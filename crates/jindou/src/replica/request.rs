@@ -31,22 +31,28 @@ pub(crate) struct Asked {
     pub prefixes: Vec<(String, String)>,
 }
 
-/// [`GraphName`]; `None` is the default graph.
+/// [`GraphName`]. Never null as JSON: an optional one would be none.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Graph(Option<String>);
+pub(crate) enum Graph {
+    Default,
+    Named(String),
+}
 
 impl From<&GraphName> for Graph {
     fn from(name: &GraphName) -> Self {
-        Self(match name {
-            GraphName::Default => None,
-            GraphName::Named(iri) => Some(iri.clone()),
-        })
+        match name {
+            GraphName::Default => Self::Default,
+            GraphName::Named(iri) => Self::Named(iri.clone()),
+        }
     }
 }
 
 impl From<Graph> for GraphName {
     fn from(graph: Graph) -> Self {
-        graph.0.map_or(Self::Default, Self::Named)
+        match graph {
+            Graph::Default => Self::Default,
+            Graph::Named(iri) => Self::Named(iri),
+        }
     }
 }
 

@@ -96,7 +96,7 @@ impl Database {
                     }
                 }
                 Change::Quads {
-                    changes,
+                    mut changes,
                     replaced,
                     watched,
                     prefixes,
@@ -111,6 +111,8 @@ impl Database {
                     if !prefixes.is_empty() {
                         tx.change_prefixes(prefixes)?;
                     }
+                    // With what goes, so that a quad that is there before and after counts as neither.
+                    changes.put_first(std::mem::take(&mut tx.changes));
                     tx.apply(&changes)?;
                 }
                 Change::Clear(graph) => {

@@ -5,6 +5,7 @@ pub mod gpu;
 pub mod mixed;
 pub mod parallel;
 pub mod peers;
+pub mod replicas;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use cluster::BenchCluster;
@@ -14,6 +15,7 @@ use jindou_model::units::{parse_duration, parse_size};
 use mixed::BenchMixed;
 use parallel::{BenchParallel, ParallelWorker};
 use peers::{BenchFiles, Peers, PeersArgs};
+use replicas::BenchReplicas;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -92,6 +94,9 @@ pub enum Bench {
     /// Several servers over the shards of one store: faults and light queries. See docs/cluster.md.
     #[command(subcommand)]
     Cluster(BenchCluster),
+    /// Several servers of one store over a shared log: random changes, faults, throughput. See docs/replicas.md.
+    #[command(subcommand)]
+    Replicas(BenchReplicas),
     /// Decisions of `--gpu auto`, judged by runs that were recorded on a card.
     #[command(subcommand)]
     Gpu(BenchGpu),

@@ -2,13 +2,14 @@
 
 use super::relay::Relay;
 use crate::jindou_program;
+use crate::process::Process;
 use jindou::cluster::servers::ClusterFile;
 use jindou::{Error, Result};
 use jindou_peers::http::Endpoint;
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Patience with a server that starts.
@@ -18,41 +19,6 @@ fn wrong(what: impl Into<String>) -> Error {
     Error::external(what.into())
 }
 
-/// A signal to a child that was not waited for.
-fn signal(child: &Child, signal: i32) {
-    // SAFETY: the call takes no memory, and a child that was not waited for keeps its number.
-    unsafe {
-        libc::kill(child.id() as libc::pid_t, signal);
-    }
-}
-
-/// A process that is killed when it is dropped.
-pub struct Process(Child);
-
-impl Process {
-    /// Stops it until [`Self::go_on`].
-    pub fn stop(&self) {
-        signal(&self.0, libc::SIGSTOP);
-    }
-
-    /// Lets it go on.
-    pub fn go_on(&self) {
-        signal(&self.0, libc::SIGCONT);
-    }
-
-    /// Kills it.
-    pub fn kill(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// `jindou serve` over a whole store, and its URL.
 pub fn alone(store: &Path) -> Result<(Process, String)> {
     let port = TcpListener::bind("127.0.0.1:0")
@@ -60,20 +26,19 @@ pub fn alone(store: &Path) -> Result<(Process, String)> {
         .map_err(|e| wrong(format!("no free port: {e}")))?
         .port();
     let program = jindou_program()?;
-    let child = Command::new(&program)
-        .args([
-            "serve",
-            "--log-level",
-            "error",
-            "--port",
-            &port.to_string(),
-            "--store",
-        ])
-        .arg(store)
-        .stdout(Stdio::null())
-        .spawn()
-        .map_err(|e| Error::io(&program, e))?;
-    let process = Process(child);
+    let process = Process::start(
+        Command::new(&program)
+            .args([
+                "serve",
+                "--log-level",
+                "error",
+                "--port",
+                &port.to_string(),
+                "--store",
+            ])
+            .arg(store)
+            .stdout(Stdio::null()),
+    )?;
     let url = format!("http://127.0.0.1:{port}/query");
     ready(&url)?;
     Ok((process, url))
@@ -126,7 +91,8 @@ impl Servers {
         let program = jindou_program()?;
         let files = folder.join(format!("files-{fabric}"));
         // The command makes the files and starts servers of its own, which end with it.
-        let mut made = Command::new(&program)
+        let mut starting = Command::new(&program);
+        starting
             .args([
                 "cluster",
                 "start",
@@ -142,16 +108,15 @@ impl Servers {
             .arg("--files")
             .arg(&files)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| Error::io(&program, e))?;
-        if let Some(out) = made.stdout.take() {
+            .stderr(Stdio::null());
+        let mut made = Process::start(&mut starting)?;
+        if let Some(out) = made.output() {
             let mut lines = BufReader::new(out).lines().map_while(std::io::Result::ok);
             lines.by_ref().find(|l| l.contains(": http"));
-            signal(&made, libc::SIGTERM);
+            made.terminate();
             lines.for_each(drop);
         }
-        made.wait().map_err(|e| Error::io(&program, e))?;
+        made.wait()?;
         let path = files.join("cluster.toml");
         let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
         let file = ClusterFile::read(&path)?;
@@ -205,7 +170,8 @@ impl Servers {
             .rsplit(':')
             .next()
             .unwrap_or_default();
-        let child = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .arg("serve")
             .arg("--store")
             .arg(&self.store)
@@ -213,15 +179,13 @@ impl Servers {
             .arg(file)
             .args(["--server", name, "--port", port, "--log-level", "error"])
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| Error::io(&self.program, e))?;
-        Ok(Process(child))
+            .stderr(Stdio::null());
+        Process::start(&mut command)
     }
 
     /// The number of a server's process.
     pub fn process_id(&self, i: usize) -> u32 {
-        self.running[i].0.id()
+        self.running[i].id()
     }
 
     /// Kills a server and starts it again after a while.

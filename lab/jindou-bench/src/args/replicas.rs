@@ -1,0 +1,108 @@
+//! The command line of `jindou bench replicas`.
+
+use clap::{Args as ClapArgs, Subcommand};
+use jindou_model::units::parse_duration;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Several servers of one store over a shared log, each a process of its own on this machine.
+#[derive(Subcommand, Debug)]
+pub enum BenchReplicas {
+    /// Random changes and queries sent to the servers in turn, each answer compared with that of one server without a log.
+    Check(ReplicasCheck),
+    /// Kill, stop and end servers and take their log away while clients change the store: nothing lost, nothing twice, no answer too
+    /// old.
+    Faults(ReplicasFaults),
+    /// Small transactions of many clients, on one server without a log, and on one and several with it.
+    Commits(ReplicasCommits),
+    /// Processor time of a light query, on a server without a log and on one of one to three with it.
+    Reads(ReplicasReads),
+    /// Servers ended and started again in turn under a load of queries and updates.
+    Roll(ReplicasRoll),
+}
+
+/// The servers and their log.
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasSetup {
+    /// Servers.
+    #[arg(long, default_value_t = 3)]
+    pub servers: usize,
+    /// The log: a directory that is made, or s3://BUCKET/PREFIX; in the temporary folder without it.
+    #[arg(long, value_name = "PLACE")]
+    pub log: Option<String>,
+    /// Folder for the servers' copies; a temporary one without it.
+    #[arg(long)]
+    pub dir: Option<PathBuf>,
+    /// The command `jindou`, if not the one next to this program.
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasCheck {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Changes that are sent.
+    #[arg(long, default_value_t = 100_000)]
+    pub steps: u64,
+    /// Chooses them.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasFaults {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Faults, of all kinds in turn.
+    #[arg(long, default_value_t = 60)]
+    pub rounds: u32,
+    /// Clients of each server.
+    #[arg(long, default_value_t = 2)]
+    pub clients: usize,
+    /// Chooses servers and times.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Pause between faults.
+    #[arg(long, value_parser = parse_duration, default_value = "2s")]
+    pub pause: Duration,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasCommits {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Numbers of clients, each of which waits for an answer before it sends the next transaction.
+    #[arg(long, value_delimiter = ',', default_value = "64,16")]
+    pub clients: Vec<usize>,
+    /// Time of each run.
+    #[arg(long, value_parser = parse_duration, default_value = "10s")]
+    pub time: Duration,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasReads {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Queries of one round.
+    #[arg(long, default_value_t = 50_000)]
+    pub queries: u64,
+    /// Rounds of each server, in turn.
+    #[arg(long, default_value_t = 7)]
+    pub rounds: usize,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasRoll {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Queries a second.
+    #[arg(long, default_value_t = 200)]
+    pub queries: u32,
+    /// Updates a second.
+    #[arg(long, default_value_t = 50)]
+    pub updates: u32,
+    /// Times that each server is ended and started again.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: u32,
+}

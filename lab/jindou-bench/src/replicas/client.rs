@@ -1,0 +1,198 @@
+//! A client over one kept connection that sees status, headers and body of each answer.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub status: u16,
+    headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(n, _)| n == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The snapshot that it was read from, or that shows the change.
+    pub fn snapshot(&self) -> Option<u64> {
+        self.header("jindou-snapshot")?.parse().ok()
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Request {
+    pub method: &'static str,
+    pub path: String,
+    pub headers: Vec<(&'static str, String)>,
+    pub body: String,
+}
+
+impl Request {
+    pub fn new(method: &'static str, path: impl Into<String>) -> Self {
+        Self {
+            method,
+            path: path.into(),
+            ..Self::default()
+        }
+    }
+
+    #[must_use]
+    pub fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((header, value.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn body(self, media_type: &str, text: impl Into<String>) -> Self {
+        let mut with = self.with("Content-Type", media_type);
+        with.body = text.into();
+        with
+    }
+
+    /// A SPARQL update.
+    pub fn update(text: impl Into<String>) -> Self {
+        Self::new("POST", "/update").body("application/sparql-update", text)
+    }
+
+    /// A SPARQL query that is answered as TSV, with this consistency if any is named.
+    pub fn query(text: impl Into<String>, consistency: Option<&str>) -> Self {
+        let asked = Self::new("POST", "/query")
+            .body("application/sparql-query", text)
+            .with("Accept", "text/tab-separated-values");
+        match consistency {
+            Some(wanted) => asked.with("Jindou-Consistency", wanted),
+            None => asked,
+        }
+    }
+}
+
+/// Bytes of an answer that is taken for a mistake.
+const LONGEST: u64 = 1 << 30;
+
+/// A client of one server at a time.
+#[derive(Debug)]
+pub struct Client {
+    address: SocketAddr,
+    limit: Duration,
+    kept: Option<BufReader<TcpStream>>,
+}
+
+fn wrong(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
+}
+
+impl Client {
+    /// A client that waits for each read of an answer for at most so long.
+    pub fn new(port: u16, limit: Duration) -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            limit,
+            kept: None,
+        }
+    }
+
+    /// Sends a request. A connection that failed is not used again.
+    pub fn send(&mut self, request: &Request) -> io::Result<Answer> {
+        let mut connection = match self.kept.take() {
+            Some(kept) => kept,
+            None => {
+                let stream = TcpStream::connect_timeout(&self.address, self.limit)?;
+                stream.set_nodelay(true)?;
+                stream.set_read_timeout(Some(self.limit))?;
+                stream.set_write_timeout(Some(self.limit))?;
+                BufReader::new(stream)
+            }
+        };
+        let mut message = format!(
+            "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n",
+            request.method,
+            request.path,
+            request.body.len()
+        );
+        for (name, value) in &request.headers {
+            message += &format!("{name}: {value}\r\n");
+        }
+        message += "\r\n";
+        message += &request.body;
+        connection.get_mut().write_all(message.as_bytes())?;
+        let (answer, stays) = read(&mut connection)?;
+        if stays {
+            self.kept = Some(connection);
+        }
+        Ok(answer)
+    }
+}
+
+fn line(from: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    if from.take(1 << 16).read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(line.trim_end().to_owned())
+}
+
+fn exactly(from: &mut impl Read, bytes: u64, to: &mut Vec<u8>) -> io::Result<()> {
+    if bytes > LONGEST {
+        return Err(wrong("an answer is too long"));
+    }
+    match from.take(bytes).read_to_end(to)? as u64 == bytes {
+        true => Ok(()),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+/// An answer, and whether the connection can be used again.
+fn read(from: &mut impl BufRead) -> io::Result<(Answer, bool)> {
+    let status = line(from)?;
+    let status = status.split(' ').nth(1).and_then(|s| s.parse().ok());
+    let mut answer = Answer {
+        status: status.ok_or_else(|| wrong("no status"))?,
+        headers: Vec::new(),
+        body: Vec::new(),
+    };
+    loop {
+        let header = line(from)?;
+        if header.is_empty() {
+            break;
+        }
+        if let Some((name, value)) = header.split_once(':') {
+            let pair = (name.to_ascii_lowercase(), value.trim().to_owned());
+            answer.headers.push(pair);
+        }
+    }
+    if answer.header("transfer-encoding") == Some("chunked") {
+        loop {
+            let size = line(from)?;
+            let size = u64::from_str_radix(size.trim(), 16).map_err(|_| wrong("no chunk"))?;
+            exactly(from, size, &mut answer.body)?;
+            line(from)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else if let Some(length) = answer.header("content-length") {
+        let length = length.parse().map_err(|_| wrong("no length"))?;
+        exactly(from, length, &mut answer.body)?;
+    } else if answer.status != 204 {
+        from.take(LONGEST).read_to_end(&mut answer.body)?;
+        return Ok((answer, false));
+    }
+    let stays = answer.header("connection") != Some("close");
+    Ok((answer, stays))
+}

@@ -1,0 +1,130 @@
+//! `jindou bench replicas commits`: small transactions of many clients, on one server without a shared log, which syncs its own on the
+//! same disk, and on one and several servers with it. Clients and servers share the machine's cores.
+
+use super::client::{Client, Request};
+use super::servers::{Place, Server, wrong};
+use crate::args::replicas::ReplicasCommits;
+use crate::measure::Times;
+use jindou::Result;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// One client: sends, waits for the answer, sends the next.
+fn send(port: u16, name: &str, end: Instant) -> Result<Vec<Duration>> {
+    let mut client = Client::new(port, LIMIT);
+    let mut times = Vec::new();
+    for i in 0.. {
+        let begun = Instant::now();
+        if begun >= end {
+            break;
+        }
+        let text = format!(
+            "INSERT DATA {{ <http://e/{name}/{i}> <http://e/number> {i} ; <http://e/by> <http://e/{name}> }}"
+        );
+        let answer = client.send(&Request::update(text));
+        let answer = answer.map_err(|e| wrong(format!("an update: {e}")))?;
+        if !answer.is_success() {
+            return Err(wrong(format!("an update: {}", answer.text())));
+        }
+        times.push(begun.elapsed());
+    }
+    Ok(times)
+}
+
+/// The sum of a figure over servers.
+fn figure(servers: &[Server], name: &str) -> f64 {
+    let of = |server: &Server| -> Option<f64> {
+        let answer = server.client(LIMIT).send(&Request::new("GET", "/metrics"));
+        let text = answer.ok()?.text();
+        text.lines()
+            .find_map(|l| l.strip_prefix(name)?.trim().parse().ok())
+    };
+    servers.iter().filter_map(of).sum()
+}
+
+fn quads(server: &Server) -> Result<u64> {
+    let request = Request::query("SELECT (COUNT(*) AS ?n) { ?s ?p ?o }", None);
+    let answer = server.client(LIMIT).send(&request);
+    let text = answer
+        .map_err(|e| wrong(format!("{}: {e}", server.name)))?
+        .text();
+    let number = text.lines().nth(1).and_then(|l| l.parse().ok());
+    number.ok_or_else(|| wrong(format!("{}: {text}", server.name)))
+}
+
+/// One run, as a line of the table. Gives transactions a second.
+fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Result<f64> {
+    let before = quads(&servers[0])?;
+    let counts = ["jindou_replica_lost_numbers", "jindou_replica_puts", "jindou_replica_put_microseconds"];
+    let earlier = counts.map(|name| figure(servers, name));
+    let begun = Instant::now();
+    let end = begun + time;
+    let run = begun.elapsed().as_nanos() + u128::from(before);
+    let times = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..clients)
+            .map(|c| {
+                let port = servers[c % servers.len()].port;
+                scope.spawn(move || send(port, &format!("r{run}c{c}"), end))
+            })
+            .collect();
+        let mut times = Vec::new();
+        for client in all {
+            let one = client.join().map_err(|_| wrong("a client ended"))?;
+            times.extend(one?);
+        }
+        Ok(times)
+    })?;
+    let seconds = begun.elapsed().as_secs_f64();
+    let acknowledged = times.len() as u64;
+    for server in servers {
+        let came = quads(server)? - before;
+        if came != 2 * acknowledged {
+            return Err(wrong(format!(
+                "{acknowledged} transactions of two quads were acknowledged, and {} has {came} quads more",
+                server.name
+            )));
+        }
+    }
+    let now = counts.map(|name| figure(servers, name));
+    let [lost, puts, micros] = [0, 1, 2].map(|i| now[i] - earlier[i]);
+    let times = Times::new(times);
+    let a_second = acknowledged as f64 / seconds;
+    println!(
+        "{what:<22} {clients:>7} {a_second:>14.0} {:>11.2} {:>9.2} {puts:>8.0} {:>8.2} {lost:>6.0}",
+        times.median(),
+        times.quantile(0.99),
+        micros / 1e3 / puts.max(1.0),
+    );
+    Ok(a_second)
+}
+
+pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
+    println!("server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost");
+    let nothing = "<http://e/s> <http://e/p> <http://e/o> .";
+    let mut own = Vec::new();
+    {
+        let place = Place::new(&a.setup)?;
+        place.load("alone", nothing)?;
+        let alone = [place.alone("alone", &[])?];
+        for &clients in &a.clients {
+            own.push(measure("without --log", &alone, clients, a.time)?);
+        }
+    }
+    let mut numbers = vec![1, a.setup.servers];
+    numbers.dedup();
+    for servers in numbers {
+        let place = Place::new(&a.setup)?;
+        let replicas = place.replicas(servers, &[])?;
+        for (&clients, own) in a.clients.iter().zip(&own) {
+            let what = format!("{servers} with --log");
+            let had = measure(&what, &replicas, clients, a.time)?;
+            println!("{:>45.0} % of those without --log", 100.0 * had / own);
+        }
+        if place.log_folder().is_none() {
+            break;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

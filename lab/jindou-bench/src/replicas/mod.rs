@@ -1,0 +1,24 @@
+//! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine.
+
+mod check;
+mod client;
+mod commits;
+mod faults;
+mod reads;
+mod roll;
+mod servers;
+mod steps;
+
+use crate::args::replicas::BenchReplicas;
+use jindou::Result;
+use std::process::ExitCode;
+
+pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
+    match a {
+        BenchReplicas::Check(a) => check::run(a),
+        BenchReplicas::Faults(a) => faults::run(a),
+        BenchReplicas::Commits(a) => commits::run(a),
+        BenchReplicas::Reads(a) => reads::run(a),
+        BenchReplicas::Roll(a) => roll::run(a),
+    }
+}

@@ -1,0 +1,138 @@
+//! `jindou bench replicas roll`: every server is ended by SIGTERM and started again in turn, under queries and updates at a steady rate.
+//! A client whose server is away tries another one once.
+
+use super::client::{Client, Request};
+use super::servers::{PATIENCE, Place};
+use crate::args::replicas::ReplicasRoll;
+use crate::measure::Times;
+use jindou::Result;
+use jindou_model::sync::lock;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// A request that takes longer has failed.
+const LIMIT: Duration = Duration::from_secs(10);
+/// Clients for queries, and as many for updates.
+const CLIENTS: u32 = 10;
+/// Time between two servers.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// What clients saw.
+#[derive(Default)]
+struct Seen {
+    times: Mutex<Vec<Duration>>,
+    second: AtomicU64,
+    failed: Mutex<Vec<String>>,
+}
+
+/// Sends requests at a rate, each to the next server in turn.
+fn send(ports: &[u16], first: usize, every: Duration, end: &AtomicBool, seen: &Seen, make: impl Fn(u64) -> Request) {
+    let mut servers: Vec<Client> = ports.iter().map(|&p| Client::new(p, LIMIT)).collect();
+    let begun = Instant::now();
+    for n in 0.. {
+        let due = begun + every * n;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        if end.load(Ordering::SeqCst) {
+            break;
+        }
+        let (request, sent) = (make(u64::from(n)), Instant::now());
+        let mut said = String::new();
+        let done = (0..2).any(|attempt| {
+            if attempt == 1 {
+                seen.second.fetch_add(1, Ordering::Relaxed);
+            }
+            let i = (first + n as usize + attempt) % servers.len();
+            match servers[i].send(&request) {
+                Ok(answer) if answer.is_success() => true,
+                Ok(answer) => {
+                    said += &format!("server {i}: {} ", answer.text().trim_end());
+                    false
+                }
+                Err(e) => {
+                    said += &format!("server {i}: {e} ");
+                    false
+                }
+            }
+        });
+        match done {
+            true => lock(&seen.times).push(sent.elapsed()),
+            false => lock(&seen.failed).push(said),
+        }
+    }
+}
+
+/// Status 3 if a request failed.
+pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
+    let place = Place::new(&a.setup)?;
+    let mut servers = place.replicas(a.setup.servers, &[])?;
+    let ports: Vec<u16> = servers.iter().map(|s| s.port).collect();
+    let end = AtomicBool::new(false);
+    let (queries, updates) = (Seen::default(), Seen::default());
+    let every = |a_second: u32| Duration::from_secs_f64(f64::from(CLIENTS) / f64::from(a_second.max(1)));
+    let done = std::thread::scope(|scope| {
+        for c in 0..CLIENTS {
+            let (ports, end, queries, updates) = (&ports, &end, &queries, &updates);
+            let first = c as usize;
+            scope.spawn(move || {
+                send(ports, first, every(a.queries), end, queries, |_| {
+                    Request::query(format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }} LIMIT 10"), None)
+                });
+            });
+            scope.spawn(move || {
+                send(ports, first, every(a.updates), end, updates, |n| {
+                    Request::update(format!("INSERT DATA {{ <http://e/c{c}> <http://e/n> {n} }}"))
+                        .with("Idempotency-Key", format!("c{c}-{n}"))
+                });
+            });
+        }
+        let mut roll = || -> Result<()> {
+            std::thread::sleep(PAUSE);
+            for _ in 0..a.rounds {
+                for server in &mut servers {
+                    let begun = Instant::now();
+                    if let Some(process) = &mut server.process {
+                        process.terminate();
+                        if !process.ends_within(PATIENCE) {
+                            println!("server {} does not end", server.name);
+                        }
+                    }
+                    let ended = begun.elapsed();
+                    server.start()?;
+                    server.ready(PATIENCE)?;
+                    println!(
+                        "server {} ended after {:.2} s and was ready after {:.2} s",
+                        server.name,
+                        ended.as_secs_f64(),
+                        begun.elapsed().as_secs_f64()
+                    );
+                    std::thread::sleep(PAUSE);
+                }
+            }
+            Ok(())
+        };
+        let done = roll();
+        end.store(true, Ordering::SeqCst);
+        done
+    });
+    done?;
+    let mut failed = 0;
+    for (name, seen) in [("queries", &queries), ("updates", &updates)] {
+        let times = Times::new(std::mem::take(&mut *lock(&seen.times)));
+        let wrong = lock(&seen.failed);
+        println!(
+            "{name}: {} failed, {} sent to a second server; median {:.2} ms, 99 % {:.2} ms, longest {:.2} ms",
+            wrong.len(),
+            seen.second.load(Ordering::Relaxed),
+            times.median(),
+            times.quantile(0.99),
+            times.max()
+        );
+        for what in wrong.iter().take(3) {
+            println!("  {what}");
+        }
+        failed += wrong.len();
+    }
+    Ok(ExitCode::from(if failed > 0 { 3 } else { 0 }))
+}
