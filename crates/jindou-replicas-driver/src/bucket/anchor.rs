@@ -55,10 +55,9 @@ impl Anchor {
             Ok(_) => Err(io::Error::other(
                 "another directory is in the place of the log's; put the log's back, or restart the server",
             )),
-            Err(e) => Err(io::Error::new(
-                io::ErrorKind::Other,
-                format!("the log's directory is away: {e}"),
-            )),
+            Err(e) => Err(io::Error::other(format!(
+                "the log's directory is away: {e}"
+            ))),
         }
     }
 
