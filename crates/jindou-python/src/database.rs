@@ -517,7 +517,7 @@ impl PyDatabase {
 
     /// Number of the current snapshot: each update that changes something makes one.
     #[getter]
-    fn snapshot(&self, py: Python<'_>) -> PyResult<u32> {
+    fn snapshot(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.get(py)?.snapshot_number())
     }
 

@@ -21,7 +21,7 @@ pub struct Report(pub UpdateReport);
 impl Report {
     /// Number of the snapshot that shows it.
     #[getter]
-    fn snapshot(&self) -> u32 {
+    fn snapshot(&self) -> u64 {
         self.0.snapshot
     }
 

@@ -5,6 +5,7 @@ use super::client::{Client, Request};
 use super::servers::{Place, Server, wrong};
 use crate::args::replicas::ReplicasCommits;
 use crate::measure::Times;
+use jindou::Error;
 use jindou::Result;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -78,7 +79,7 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
             let one = client.join().map_err(|_| wrong("a client ended"))?;
             times.extend(one?);
         }
-        Ok(times)
+        Ok::<_, Error>(times)
     })?;
     let seconds = begun.elapsed().as_secs_f64();
     let acknowledged = times.len() as u64;

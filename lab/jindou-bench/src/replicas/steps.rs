@@ -140,9 +140,10 @@ impl Steps {
                     "INSERT {{ ?s {p} [ <http://e/in> ?g ] }} WHERE {{ GRAPH ?g {{ ?s {p} <http://e/s1> }} }}"
                 )
             }
-            18 => format!(
-                "DELETE {{ ?s ?p ?b . ?b <http://e/in> ?g }} WHERE {{ ?s ?p ?b . ?b <http://e/in> ?g }}"
-            ),
+            18 => {
+                "DELETE { ?s ?p ?b . ?b <http://e/in> ?g } WHERE { ?s ?p ?b . ?b <http://e/in> ?g }"
+                    .to_owned()
+            }
             19 => {
                 let (s, p) = (self.subject(), self.predicate());
                 format!(
