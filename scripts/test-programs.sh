@@ -53,7 +53,7 @@ host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
 env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
 
 # The longest first, so that none is left over at the end.
-long=" servers http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
+long=" driver servers http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
 for note in "$JINDOU_NOTES"/*@*; do
   name=${note##*/}
   name=${name%@*}

@@ -81,6 +81,8 @@ pub async fn start<A: Application, P: Peers>(
         }
     };
     let log = identity.epoch;
+    let held = bucket.hold().await;
+    held.map_err(|e| format!("the log's directory is not there: {e}"))?;
     let list = async || {
         let bases = bucket.bases(log).await;
         bases.map_err(|e| format!("the bucket cannot be listed: {e}"))

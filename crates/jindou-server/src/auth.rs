@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, StatusCode};
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,16 @@ impl Keyring {
             }
         }
         found
+    }
+
+    /// A number that stands for this token in every process. Lists do not show it.
+    pub(crate) fn principal(token: &[u8]) -> u64 {
+        let hash = Sha256::new()
+            .chain_update(b"jindou principal\n")
+            .chain_update(token)
+            .finalize();
+        hash.first_chunk()
+            .map_or(0, |first| u64::from_le_bytes(*first))
     }
 
     /// A number that stands for this token as long as the process runs.
@@ -185,6 +196,8 @@ impl<'r> Credentials<'r> {
 pub(crate) struct Caller {
     /// Number that stands for the sender's token; `None` on a server without tokens.
     pub(crate) owner: Option<u64>,
+    /// The same number in every process; 0 without a token.
+    pub(crate) principal: u64,
     pub(crate) writing: Writing,
 }
 
@@ -202,6 +215,7 @@ impl Caller {
     /// A caller that may do everything.
     pub(crate) const ANYBODY: Self = Self {
         owner: None,
+        principal: 0,
         writing: Writing::Allowed,
     };
 
@@ -235,10 +249,20 @@ mod tests {
     use http::HeaderValue;
     use std::io::Write;
 
+    const PRINCIPAL: [u8; 8] = [0x85, 0x3e, 0xb4, 0xe3, 0x70, 0xd0, 0x9a, 0xaa];
+
     fn file(text: &str) -> tempfile::NamedTempFile {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(text.as_bytes()).unwrap();
         file
+    }
+
+    #[test]
+    fn principals_are_the_same_in_every_process() {
+        // The SHA-256 of the text before it and the token; by `sha256sum`.
+        let name = Keyring::principal(b"0123456789abcdef");
+        assert_eq!(name.to_le_bytes(), PRINCIPAL);
+        assert_ne!(name, Keyring::principal(b"0123456789abcdeg"));
     }
 
     fn tokens(text: &str) -> Result<Keyring, String> {

@@ -83,13 +83,14 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
 pub(crate) struct UpdateKey {
     /// As the client gave it, or may give it when it sends the update again.
     own: String,
-    owner: Option<u64>,
+    /// The caller, as all servers know it.
+    principal: u64,
 }
 
 impl UpdateKey {
     /// The name among those of all callers.
     pub(crate) fn of_all(&self) -> String {
-        format!("{:x}/{}", self.owner.unwrap_or_default(), self.own)
+        format!("{:x}/{}", self.principal, self.own)
     }
 
     /// Advice for a client that does not hear whether its update was made.
@@ -102,15 +103,15 @@ impl UpdateKey {
 }
 
 /// The name that an update's headers give it, or a new one.
-pub(crate) fn key(headers: &HeaderMap, owner: Option<u64>) -> Result<UpdateKey, Problem> {
+pub(crate) fn key(headers: &HeaderMap, principal: u64) -> Result<UpdateKey, Problem> {
     let Some(value) = headers.get(KEY) else {
         let own = format!("{:016x}", Database::document_number());
-        return Ok(UpdateKey { own, owner });
+        return Ok(UpdateKey { own, principal });
     };
     match value.to_str() {
         Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(UpdateKey {
             own: key.to_owned(),
-            owner,
+            principal,
         }),
         _ => Err(Problem::new(
             StatusCode::BAD_REQUEST,
@@ -160,12 +161,12 @@ mod tests {
     #[test]
     fn names_of_updates_are_those_of_a_caller() {
         let mut headers = HeaderMap::new();
-        let [one, two] = [(); 2].map(|()| key(&headers, None).unwrap());
+        let [one, two] = [(); 2].map(|()| key(&headers, 0).unwrap());
         assert_ne!(one, two);
         headers.insert(KEY, one.own.parse().unwrap());
-        assert_eq!(key(&headers, None).unwrap().of_all(), one.of_all());
-        assert_ne!(key(&headers, Some(1)).unwrap().of_all(), one.of_all());
+        assert_eq!(key(&headers, 0).unwrap().of_all(), one.of_all());
+        assert_ne!(key(&headers, 1).unwrap().of_all(), one.of_all());
         headers.insert(KEY, "x".repeat(256).parse().unwrap());
-        assert!(key(&headers, None).is_err());
+        assert!(key(&headers, 0).is_err());
     }
 }

@@ -312,6 +312,7 @@ fn bearer(shared: &AppState, tokens: &Keyring, request: &Request) -> Result<Call
     };
     Ok(Caller {
         owner: Some(tokens.name(&credentials.token)),
+        principal: Keyring::principal(&credentials.token),
         writing,
     })
 }

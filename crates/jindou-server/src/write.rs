@@ -72,8 +72,12 @@ impl LiveUpdate {
     ///
     /// # Errors
     /// 400 for an empty name, or one that is too long.
-    pub(crate) fn named(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
-        self.key = Some(consistency::key(headers, self.admitted.query.owner)?);
+    pub(crate) fn named(
+        mut self,
+        connection: &Connection,
+        headers: &HeaderMap,
+    ) -> Result<Self, Problem> {
+        self.key = Some(consistency::key(headers, connection.caller.principal)?);
         Ok(self)
     }
 

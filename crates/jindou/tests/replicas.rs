@@ -151,7 +151,8 @@ fn three_servers_are_one() {
         }
     }
     // The default graph is one as well.
-    let whole = turtle("<http://e/default> <http://e/p> 1 . <http://e/a> <http://e/p> <http://e/b> .");
+    let whole =
+        turtle("<http://e/default> <http://e/p> 1 . <http://e/a> <http://e/p> <http://e/b> .");
     let options = UpdateOptions::default();
     let mut reports = Vec::new();
     for db in servers.iter().chain([&oracle]) {

@@ -21,7 +21,7 @@ impl Process {
         self.0.id()
     }
 
-    /// What it writes, if that was piped.
+    /// Its standard output, if that was piped.
     pub fn output(&mut self) -> Option<ChildStdout> {
         self.0.stdout.take()
     }

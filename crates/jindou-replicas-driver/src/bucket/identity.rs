@@ -30,7 +30,7 @@ pub enum Beginning {
 
 /// The version that this program reads and writes.
 const FORMAT: u32 = 1;
-const IDENTITY: &str = "log.json";
+pub(super) const IDENTITY: &str = "log.json";
 const SERVERS: &str = "servers";
 
 /// A server of the list in the bucket.

@@ -25,9 +25,19 @@ impl Bucket {
         let permit = self.permit(Lane::List, Instant::now() + limit).await?;
         let (store, prefix) = (self.0.store.clone(), self.key(folder));
         let after = after.map(|name| self.key(name));
+        let anchor = self.0.anchor.clone();
         let (pages, mut page) = mpsc::channel(2);
         tokio::spawn(async move {
             let _permit = permit;
+            // A missing folder would be listed as an empty one.
+            let is_there = async || match anchor.clone() {
+                Some(anchor) => anchor.is_there().await,
+                None => Ok(()),
+            };
+            if let Err(e) = is_there().await {
+                let _ = pages.send(Some(Err(e))).await;
+                return;
+            }
             let listed = match after {
                 Some(after) => store.list_with_offset(Some(&prefix), &after),
                 None => store.list(Some(&prefix)),
@@ -40,7 +50,7 @@ impl Bucket {
                     return;
                 }
             }
-            let _ = pages.send(None).await;
+            let _ = pages.send(is_there().await.err().map(Err)).await;
         });
         let mut names = Vec::new();
         loop {
@@ -108,7 +118,7 @@ impl Bucket {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;
         let bucket = self.clone();
-        let folder = self.0.folder.as_ref().map(|folder| folder.join("log"));
+        let folder = self.folder().map(|folder| folder.join("log"));
         let most = match folder {
             Some(_) => NEAR_IN_DIRECTORY,
             None => NEAR,
@@ -137,7 +147,7 @@ impl Bucket {
             }
             Ok(None)
         };
-        Ok(Self::within(end, permit, request).await?.0)
+        Ok(self.within(end, permit, request).await?.0)
     }
 
     /// Groups and spans after a number.

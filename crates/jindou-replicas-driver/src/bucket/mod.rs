@@ -5,6 +5,7 @@
 //! So a bucket that hangs holds a bounded number of requests, however often they are repeated. The object store must end
 //! each request some day; the client for S3 does after about twice that time (`s3/client.rs`).
 
+mod anchor;
 mod bases;
 mod identity;
 mod list;
@@ -14,7 +15,9 @@ mod probe;
 mod s3;
 mod staged;
 
+use anchor::Anchor;
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
+use identity::IDENTITY;
 pub use identity::{Beginning, Identity, ServerEntry};
 
 use bytes::Bytes;
@@ -109,7 +112,7 @@ struct Inner {
     store: Arc<dyn ObjectStore>,
     prefix: Key,
     /// The folder, if it is a directory.
-    folder: Option<PathBuf>,
+    anchor: Option<Arc<Anchor>>,
     limits: Limits,
     lanes: [Arc<Semaphore>; 4],
     bytes: Arc<Semaphore>,
@@ -163,7 +166,12 @@ impl Bucket {
     pub fn behind(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         let store = wrap(self.0.store.clone());
         let limits = self.0.limits.clone();
-        Self::of(store, self.0.prefix.as_ref(), self.0.folder.clone(), limits)
+        Self::of(
+            store,
+            self.0.prefix.as_ref(),
+            self.folder().map(Path::to_owned),
+            limits,
+        )
     }
 
     fn of(
@@ -176,12 +184,17 @@ impl Bucket {
         Self(Arc::new(Inner {
             store,
             prefix: Key::from(prefix),
-            folder,
+            anchor: folder.as_deref().map(Anchor::new),
             bytes: lane(limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)),
             limits,
             // What the machine has at once, and what hangs from before.
             lanes: [lane(8), lane(4), lane(16), lane(8)],
         }))
+    }
+
+    /// The folder, if it is a directory.
+    fn folder(&self) -> Option<&Path> {
+        self.0.anchor.as_ref().map(|anchor| anchor.folder())
     }
 
     fn key(&self, name: &str) -> Key {
@@ -213,10 +226,22 @@ impl Bucket {
 
     /// Runs a request with its permit, and gives the permit back where the request ended in time.
     async fn within<T: Send + 'static, P: Send + 'static>(
+        &self,
         end: Instant,
         permit: P,
         request: impl Future<Output = object_store::Result<T>> + Send + 'static,
     ) -> Result<(T, P), Failure> {
+        let anchor = self.0.anchor.clone();
+        let request = async move {
+            let Some(anchor) = anchor else {
+                return request.await;
+            };
+            // Afterwards as well: what was done elsewhere is not known to be done.
+            anchor.clone().is_there().await?;
+            let done = request.await;
+            anchor.is_there().await?;
+            done
+        };
         let task = tokio::spawn(async move { (request.await, permit) });
         match timeout_at(end, task).await {
             Ok(Ok((result, permit))) => Ok((result.map_err(|e| failure(&e))?, permit)),
@@ -251,7 +276,7 @@ impl Bucket {
                 Err(e) => Err(e),
             }
         };
-        match Self::within(end, permit, request).await {
+        match self.within(end, permit, request).await {
             Ok((true, _)) => Put::Created,
             // An earlier attempt may have failed after the name was there and before it was synced.
             Ok((false, permit)) => match self.sync(name, end, permit).await {
@@ -270,12 +295,12 @@ impl Bucket {
         end: Instant,
         permit: OwnedSemaphorePermit,
     ) -> Result<(), Failure> {
-        let Some(folder) = &self.0.folder else {
+        let Some(folder) = self.folder() else {
             return Ok(());
         };
         let path = match name.rsplit_once('/') {
             Some((parent, _)) => folder.join(parent),
-            None => folder.clone(),
+            None => folder.to_owned(),
         };
         let sync = async move {
             let work = move || std::fs::File::open(path)?.sync_all();
@@ -285,7 +310,7 @@ impl Bucket {
                 Err(e) => Err(generic(e)),
             }
         };
-        Self::within(end, permit, sync).await.map(|_| ())
+        self.within(end, permit, sync).await.map(|_| ())
     }
 
     /// Puts an object, whether or not there is one.
@@ -294,7 +319,7 @@ impl Bucket {
         let permit = self.permit(Lane::Put, end).await?;
         let (store, key) = (self.0.store.clone(), self.key(name));
         let request = async move { store.put(&key, PutPayload::from(bytes)).await.map(|_| ()) };
-        Self::within(end, permit, request).await.map(|_| ())
+        self.within(end, permit, request).await.map(|_| ())
     }
 
     /// Reads an object.
@@ -307,7 +332,7 @@ impl Bucket {
         let permit = self.permit(lane, end).await?;
         let (store, key) = (self.0.store.clone(), self.key(name));
         let head = async move { store.get(&key).await };
-        let (got, permit): (GetResult, _) = Self::within(end, permit, head).await?;
+        let (got, permit): (GetResult, _) = self.within(end, permit, head).await?;
         let meta = got.meta.clone();
         if meta.size > self.0.limits.largest {
             return Err(Failure::Refused(format!(
@@ -328,7 +353,7 @@ impl Bucket {
             return Err(Failure::Unknown("too many bytes are being read".into()));
         };
         let body = async move { got.bytes().await };
-        let (bytes, (permit, _)) = Self::within(end, (permit, share), body).await?;
+        let (bytes, (permit, _)) = self.within(end, (permit, share), body).await?;
         self.sync(name, end, permit).await?;
         Ok((bytes, meta))
     }
@@ -373,12 +398,14 @@ impl Bucket {
                 while let Some(result) = deleted.next().await {
                     match result {
                         Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
+                        // Of several that are deleted at once, S3 servers say so in a text.
+                        Err(e) if e.to_string().contains("NoSuchKey") => {}
                         Err(e) => return Err(e),
                     }
                 }
                 Ok(())
             };
-            Self::within(end, permit, request).await.map(|_| ())?;
+            self.within(end, permit, request).await.map(|_| ())?;
         }
         Ok(())
     }

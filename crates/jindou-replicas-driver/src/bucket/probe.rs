@@ -35,7 +35,7 @@ impl Bucket {
     /// One sentence: why the bucket is not one for a log.
     pub async fn probe(&self) -> Result<(), String> {
         let name = format!("probe/{:032x}", rand::random::<u128>());
-        if self.0.folder.is_none() {
+        if self.folder().is_none() {
             self.reachable(&name).await?;
         }
         let mut puts = JoinSet::new();

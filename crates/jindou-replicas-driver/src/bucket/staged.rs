@@ -22,7 +22,7 @@ const FOLDERS: [(&str, usize); 7] = [
 impl Bucket {
     /// Removes files that `object_store` wrote in a directory to be renamed, and that were not, a day ago or earlier.
     pub(super) async fn remove_staged(&self) -> Result<(), Failure> {
-        let Some(root) = self.0.folder.clone() else {
+        let Some(root) = self.folder().map(Path::to_owned) else {
             return Ok(());
         };
         let end = Instant::now() + self.0.limits.request * 10;
@@ -42,7 +42,7 @@ impl Bucket {
             let _ = tokio::task::spawn_blocking(remove).await;
             Ok(())
         };
-        Self::within(end, permit, request).await.map(|_| ())
+        self.within(end, permit, request).await.map(|_| ())
     }
 }
 

@@ -4,7 +4,9 @@ use crate::faulty::Faulty;
 use crate::world::limits;
 use bytes::Bytes;
 use jindou_replicas::{Base, Fetch, Fetched, KnownKey, Listing, Name, RequestKey};
-use jindou_replicas_driver::{BaseFiles, Bucket, Failure, Incoming, Put, ServerEntry};
+use jindou_replicas_driver::{
+    BaseFiles, Beginning, Bucket, Failure, Incoming, Limits, Put, ServerEntry,
+};
 use object_store::memory::InMemory;
 use std::io;
 use std::sync::atomic::Ordering;
@@ -480,4 +482,47 @@ pub async fn check_bases(bucket: &Bucket) {
         .unwrap();
     let damaged = bucket.newest_base(EPOCH).await;
     assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+}
+
+#[tokio::test]
+async fn a_directory_that_is_away_takes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let (log, aside) = (folder.path().join("log"), folder.path().join("aside"));
+    let bucket = Bucket::directory(&log, Limits::default()).unwrap();
+    bucket.begin(EPOCH, Beginning::Empty).await.unwrap();
+    bucket.hold().await.unwrap();
+    let name = |number: u64| Name::Group(number).text(EPOCH);
+    let put = async |number: u64| bucket.create(&name(number), Bytes::from_static(b"x")).await;
+    assert_eq!(put(1).await, Put::Created);
+    std::fs::rename(&log, &aside).unwrap();
+    // Away; then an empty folder, as an unmounted one; then one with another log's beginning.
+    for step in 0..3 {
+        if step == 1 {
+            std::fs::create_dir(&log).unwrap();
+        }
+        if step == 2 {
+            std::fs::copy(aside.join("log.json"), log.join("log.json")).unwrap();
+        }
+        assert!(
+            matches!(put(2).await, Put::Failed(Failure::Unknown(_))),
+            "{step}"
+        );
+        let listed = bucket.list(EPOCH, 1).await;
+        assert!(
+            matches!(listed, Err(Failure::Unknown(_))),
+            "{step}: {listed:?}"
+        );
+        let read = bucket.fetch(EPOCH, Fetch::Group(1)).await;
+        assert!(matches!(read, Err(Failure::Unknown(_))), "{step}: {read:?}");
+        let bases = bucket.bases(EPOCH).await;
+        assert!(
+            matches!(bases, Err(Failure::Unknown(_))),
+            "{step}: {bases:?}"
+        );
+        assert!(!log.join("log").exists(), "{step}");
+    }
+    std::fs::remove_dir_all(&log).unwrap();
+    std::fs::rename(&aside, &log).unwrap();
+    assert_eq!(put(2).await, Put::Created);
+    assert_eq!(bucket.list(EPOCH, 1).await.unwrap().log, [name(2)]);
 }

@@ -68,6 +68,8 @@ pub struct Machine {
     out: Vec<Action>,
     next_beat: Time,
     next_scan: Time,
+    /// Time until which the next put waits for further updates.
+    gather: Time,
     draining: bool,
 
     phase: Phase,
@@ -261,6 +263,7 @@ impl Machine {
             out: Vec::new(),
             next_beat: now,
             next_scan: now,
+            gather: now,
             draining: false,
             phase: Phase::Closed,
             committed: 0,
@@ -355,7 +358,9 @@ impl Machine {
             || writes
             || matches!(self.phase, Phase::Again)
             || self.committed < self.heard;
+        let gathers = matches!(self.writing, Writing::Idle) && !self.pending.is_empty();
         match busy {
+            true if gathers => self.next_beat.min(self.next_scan).min(self.gather),
             true => self.next_beat.min(self.next_scan),
             false => self.next_beat,
         }

@@ -240,7 +240,10 @@ impl Machine {
 
     /// Puts all that waits, if nothing is on its way.
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
-        if !matches!(self.writing, Writing::Idle) || self.pending.is_empty() {
+        if !matches!(self.writing, Writing::Idle)
+            || self.pending.is_empty()
+            || self.now < self.gather
+        {
             return Ok(());
         }
         if self.head != Head::Own {
@@ -321,6 +324,12 @@ impl Machine {
             PutResult::Created => {
                 put.state = PutState::Unproven(answer);
                 let begun = put.begun;
+                // Clients that are answered now send their next updates at once. A put that began before would have those of
+                // the other half only, and each would wait for two.
+                let took = self.now.since(begun);
+                if put.group.records.len() >= MANY && took >= LONG {
+                    self.gather = self.now.after((took / 8).min(GATHER));
+                }
                 self.prove(begun, number, answer);
             }
             PutResult::Exists if planted!(self, ExistsIsOurs) => {
@@ -372,5 +381,9 @@ impl Machine {
     }
 }
 
+/// Records of a group, and time of its put, after which the next put waits for a moment; and that moment at most.
+const MANY: usize = 8;
+const LONG: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(3);
 /// Report of an update that no group can hold.
 const TOO_LARGE: &str = "the changes are too large for one group";

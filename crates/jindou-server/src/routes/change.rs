@@ -61,7 +61,8 @@ pub(super) async fn answer(
     let (parts, content) = request.into_parts();
     let shown = format!("{} {}", parts.method, parts.uri);
     let admit = || -> Result<LiveUpdate, Problem> {
-        LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?)?.named(&parts.headers)
+        LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?)?
+            .named(connection, &parts.headers)
     };
     if parts.method == Method::DELETE {
         let graph = graph.ok_or_else(nameless)?;

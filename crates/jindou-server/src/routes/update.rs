@@ -60,7 +60,7 @@ pub(super) async fn answer(
         }
     };
     let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?
-        .named(&parts.headers)?;
+        .named(connection, &parts.headers)?;
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;

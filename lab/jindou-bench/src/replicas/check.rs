@@ -34,7 +34,7 @@ struct Check {
 /// A difference found; the run ends with it.
 type Difference = String;
 
-/// What must be equal of an answer to a change.
+/// Parts of an answer to a change that must be equal.
 fn essence(answer: &Answer) -> (u16, Vec<Value>) {
     let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
     let members = ["added", "removed", "operations", "type"];
@@ -71,7 +71,11 @@ fn anonymous(lines: &[String]) -> Vec<String> {
 fn first_difference(a: &[String], b: &[String]) -> String {
     let missing = |of: &[String], other: &[String]| -> Vec<String> {
         let there: std::collections::HashSet<&String> = other.iter().collect();
-        of.iter().filter(|l| !there.contains(l)).take(3).cloned().collect()
+        of.iter()
+            .filter(|l| !there.contains(l))
+            .take(3)
+            .cloned()
+            .collect()
     };
     format!(
         "{} and {} lines; only the first: {:?}; only the second: {:?}",
@@ -87,7 +91,10 @@ impl Check {
         let answer = self.clients[i].send(request);
         answer.map_err(|e| {
             let said = std::fs::read_to_string(&self.servers[i].said).unwrap_or_default();
-            wrong(format!("{}: {e}: {request:?}: {said}", self.servers[i].name))
+            wrong(format!(
+                "{}: {e}: {request:?}: {said}",
+                self.servers[i].name
+            ))
         })
     }
 
@@ -261,7 +268,11 @@ pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
             return Ok(ExitCode::from(3));
         }
         if step % 10_000 == 9_999 {
-            println!("{} changes after {:.0} s", step + 1, begun.elapsed().as_secs_f64());
+            println!(
+                "{} changes after {:.0} s",
+                step + 1,
+                begun.elapsed().as_secs_f64()
+            );
         }
     }
     println!(

@@ -34,7 +34,7 @@ impl Answer {
     }
 }
 
-/// What is asked.
+/// The request.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Request {
     pub method: &'static str,

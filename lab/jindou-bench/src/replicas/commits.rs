@@ -57,7 +57,11 @@ fn quads(server: &Server) -> Result<u64> {
 /// One run, as a line of the table. Gives transactions a second.
 fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Result<f64> {
     let before = quads(&servers[0])?;
-    let counts = ["jindou_replica_lost_numbers", "jindou_replica_puts", "jindou_replica_put_microseconds"];
+    let counts = [
+        "jindou_replica_lost_numbers",
+        "jindou_replica_puts",
+        "jindou_replica_put_microseconds",
+    ];
     let earlier = counts.map(|name| figure(servers, name));
     let begun = Instant::now();
     let end = begun + time;
@@ -101,7 +105,9 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
 }
 
 pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
-    println!("server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost");
+    println!(
+        "server                 clients transactions/s  median, ms  99 %, ms     puts   ms/put   lost"
+    );
     let nothing = "<http://e/s> <http://e/p> <http://e/o> .";
     let mut own = Vec::new();
     {

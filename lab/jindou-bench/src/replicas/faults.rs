@@ -47,7 +47,7 @@ const KINDS: [(Kind, &str); 8] = [
     (Kind::KillAll, "all killed"),
 ];
 
-/// What all threads share.
+/// State of all threads.
 struct Shared {
     ports: Vec<u16>,
     end: AtomicBool,
@@ -140,7 +140,9 @@ fn count(shared: &Shared, client: usize, home: usize, mut state: u64) -> u64 {
             }
             if begun.elapsed() > HOPELESS {
                 said.dedup();
-                shared.bad(format!("client {client}, update {n} was not made: {said:?}"));
+                shared.bad(format!(
+                    "client {client}, update {n} was not made: {said:?}"
+                ));
                 return n - 1;
             }
             at = (at + 1) % servers.len();
@@ -156,7 +158,9 @@ fn count(shared: &Shared, client: usize, home: usize, mut state: u64) -> u64 {
             acknowledged.0 = now;
         }
         if snapshot < newest {
-            shared.bad(format!("client {client}, update {n}: snapshot {snapshot} after {newest}"));
+            shared.bad(format!(
+                "client {client}, update {n}: snapshot {snapshot} after {newest}"
+            ));
         }
         newest = newest.max(snapshot);
         let i = splitmix64(&mut state) as usize % readers.len();
@@ -289,7 +293,9 @@ fn one_fault(
             std::thread::sleep(long.mul_f64(8.0 / 20.0));
             if log.exists() {
                 let names = std::fs::read_dir(log).map(|d| d.flatten().count());
-                shared.bad(format!("a log that is away was made again: {names:?} entries"));
+                shared.bad(format!(
+                    "a log that is away was made again: {names:?} entries"
+                ));
                 std::fs::remove_dir_all(log).map_err(|e| Error::io(log, e))?;
             }
             std::fs::rename(&away, log).map_err(|e| Error::io(log, e))?;
@@ -314,7 +320,7 @@ fn one_fault(
     Ok(begun.elapsed())
 }
 
-/// What rounds of one kind showed at worst.
+/// The worst of all rounds of one kind.
 #[derive(Default)]
 struct Worst {
     rounds: u32,

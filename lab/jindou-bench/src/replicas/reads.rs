@@ -18,7 +18,7 @@ fn used(server: &Server) -> Result<Duration> {
     let id = server.process.as_ref().map(crate::process::Process::id);
     let path = format!("/proc/{}/stat", id.unwrap_or_default());
     let text = std::fs::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
-    // Behind the name, which may have spaces: fields 14 and 15 of all.
+    // After the name, which may have spaces: fields 14 and 15 of all.
     let fields = text.rsplit(')').next().unwrap_or_default();
     let ticks: u64 = fields
         .split_whitespace()
@@ -35,7 +35,10 @@ fn data() -> String {
     let mut text = String::new();
     for n in 0..SUBJECTS {
         let next = (n * 7 + 1) % SUBJECTS;
-        let _ = writeln!(text, "<http://e/s{n}> <http://e/p> <http://e/s{next}> ; <http://e/q> {n} .");
+        let _ = writeln!(
+            text,
+            "<http://e/s{n}> <http://e/p> <http://e/s{next}> ; <http://e/q> {n} ."
+        );
     }
     text
 }
@@ -45,7 +48,8 @@ fn ask(server: &Server, client: &mut Client, queries: u64) -> Result<Duration> {
     let before = used(server)?;
     for n in 0..queries {
         let s = n * 31 % SUBJECTS;
-        let text = format!("SELECT ?o ?n {{ <http://e/s{s}> <http://e/p> ?o . ?o <http://e/q> ?n }}");
+        let text =
+            format!("SELECT ?o ?n {{ <http://e/s{s}> <http://e/p> ?o . ?o <http://e/q> ?n }}");
         let answer = client.send(&Request::query(text, None));
         let answer = answer.map_err(|e| wrong(format!("{}: {e}", server.name)))?;
         if !answer.is_success() || answer.body.iter().filter(|&&b| b == b'\n').count() != 2 {
@@ -82,17 +86,26 @@ pub fn run(a: &ReplicasReads) -> Result<ExitCode> {
             }
         }
     }
-    let medians: Vec<f64> = times.into_iter().map(|t| Times::new(t).median() * 1e3).collect();
+    let medians: Vec<f64> = times
+        .into_iter()
+        .map(|t| Times::new(t).median() * 1e3)
+        .collect();
     println!("servers          microseconds of processor time a query   ratio");
     for ((_, _, name), median) in groups.iter().zip(&medians) {
         println!("{name:<16} {median:>40.2} {:>7.3}", median / medians[0]);
     }
-    // Nobody asks: what beats and listings take.
-    let before: Vec<Duration> = groups.iter().map(|g| used(&g.1[0])).collect::<Result<_>>()?;
+    // Without requests: the time of beats and listings.
+    let before: Vec<Duration> = groups
+        .iter()
+        .map(|g| used(&g.1[0]))
+        .collect::<Result<_>>()?;
     std::thread::sleep(Duration::from_secs(10));
     for ((_, servers, name), before) in groups.iter().zip(before) {
         let idle = used(&servers[0])?.saturating_sub(before);
-        println!("{name:<16} {:.1} ms of processor time a second without queries", idle.as_secs_f64() * 100.0);
+        println!(
+            "{name:<16} {:.1} ms of processor time a second without queries",
+            idle.as_secs_f64() * 100.0
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -19,7 +19,7 @@ const CLIENTS: u32 = 10;
 /// Time between two servers.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What clients saw.
+/// Observations of the clients.
 #[derive(Default)]
 struct Seen {
     times: Mutex<Vec<Duration>>,
@@ -28,7 +28,14 @@ struct Seen {
 }
 
 /// Sends requests at a rate, each to the next server in turn.
-fn send(ports: &[u16], first: usize, every: Duration, end: &AtomicBool, seen: &Seen, make: impl Fn(u64) -> Request) {
+fn send(
+    ports: &[u16],
+    first: usize,
+    every: Duration,
+    end: &AtomicBool,
+    seen: &Seen,
+    make: impl Fn(u64) -> Request,
+) {
     let mut servers: Vec<Client> = ports.iter().map(|&p| Client::new(p, LIMIT)).collect();
     let begun = Instant::now();
     for n in 0.. {
@@ -70,20 +77,26 @@ pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
     let ports: Vec<u16> = servers.iter().map(|s| s.port).collect();
     let end = AtomicBool::new(false);
     let (queries, updates) = (Seen::default(), Seen::default());
-    let every = |a_second: u32| Duration::from_secs_f64(f64::from(CLIENTS) / f64::from(a_second.max(1)));
+    let every =
+        |a_second: u32| Duration::from_secs_f64(f64::from(CLIENTS) / f64::from(a_second.max(1)));
     let done = std::thread::scope(|scope| {
         for c in 0..CLIENTS {
             let (ports, end, queries, updates) = (&ports, &end, &queries, &updates);
             let first = c as usize;
             scope.spawn(move || {
                 send(ports, first, every(a.queries), end, queries, |_| {
-                    Request::query(format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }} LIMIT 10"), None)
+                    Request::query(
+                        format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }} LIMIT 10"),
+                        None,
+                    )
                 });
             });
             scope.spawn(move || {
                 send(ports, first, every(a.updates), end, updates, |n| {
-                    Request::update(format!("INSERT DATA {{ <http://e/c{c}> <http://e/n> {n} }}"))
-                        .with("Idempotency-Key", format!("c{c}-{n}"))
+                    Request::update(format!(
+                        "INSERT DATA {{ <http://e/c{c}> <http://e/n> {n} }}"
+                    ))
+                    .with("Idempotency-Key", format!("c{c}-{n}"))
                 });
             });
         }

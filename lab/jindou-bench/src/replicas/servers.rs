@@ -43,7 +43,7 @@ pub struct Server {
     pub store: PathBuf,
     pub port: u16,
     pub process: Option<Process>,
-    /// What it writes to standard error.
+    /// Its standard error.
     pub said: PathBuf,
     program: PathBuf,
     arguments: Vec<String>,

@@ -11,7 +11,7 @@ pub struct Steps {
     documents: PathBuf,
 }
 
-/// What LOAD reads.
+/// The document that LOAD reads.
 pub fn document(n: usize) -> String {
     format!("@prefix e: <http://e/> . e:s{n} e:p0 e:loaded , {n} ; e:p1 \"document {n}\"@en .\n")
 }
@@ -113,15 +113,21 @@ impl Steps {
             }
             12 | 13 => {
                 let [p, q] = [self.predicate(), self.predicate()];
-                format!("DELETE {{ ?s {p} ?o }} INSERT {{ ?o {q} ?s }} WHERE {{ ?s {p} ?o FILTER(isIRI(?o)) }}")
+                format!(
+                    "DELETE {{ ?s {p} ?o }} INSERT {{ ?o {q} ?s }} WHERE {{ ?s {p} ?o FILTER(isIRI(?o)) }}"
+                )
             }
             14 => {
                 let (s, p) = (self.subject(), self.predicate());
-                format!("DELETE {{ {s} <http://e/count> ?old }} INSERT {{ {s} <http://e/count> ?n }} WHERE {{ {{ SELECT (COUNT(*) AS ?n) {{ ?x {p} ?y }} }} OPTIONAL {{ {s} <http://e/count> ?old }} }}")
+                format!(
+                    "DELETE {{ {s} <http://e/count> ?old }} INSERT {{ {s} <http://e/count> ?n }} WHERE {{ {{ SELECT (COUNT(*) AS ?n) {{ ?x {p} ?y }} }} OPTIONAL {{ {s} <http://e/count> ?old }} }}"
+                )
             }
             15 => {
                 let (g, p) = (iri(self.graph()), self.predicate());
-                format!("WITH {g} DELETE {{ ?s {p} ?o }} INSERT {{ ?s {p} ?n }} WHERE {{ ?s {p} ?o FILTER(isNumeric(?o)) BIND(?o + 1 AS ?n) }}")
+                format!(
+                    "WITH {g} DELETE {{ ?s {p} ?o }} INSERT {{ ?s {p} ?n }} WHERE {{ ?s {p} ?o FILTER(isNumeric(?o)) BIND(?o + 1 AS ?n) }}"
+                )
             }
             16 => {
                 let [g, h] = [iri(self.graph()), iri(self.graph())];
@@ -130,12 +136,18 @@ impl Steps {
             }
             17 => {
                 let p = self.predicate();
-                format!("INSERT {{ ?s {p} [ <http://e/in> ?g ] }} WHERE {{ GRAPH ?g {{ ?s {p} <http://e/s1> }} }}")
+                format!(
+                    "INSERT {{ ?s {p} [ <http://e/in> ?g ] }} WHERE {{ GRAPH ?g {{ ?s {p} <http://e/s1> }} }}"
+                )
             }
-            18 => format!("DELETE {{ ?s ?p ?b . ?b <http://e/in> ?g }} WHERE {{ ?s ?p ?b . ?b <http://e/in> ?g }}"),
+            18 => format!(
+                "DELETE {{ ?s ?p ?b . ?b <http://e/in> ?g }} WHERE {{ ?s ?p ?b . ?b <http://e/in> ?g }}"
+            ),
             19 => {
                 let (s, p) = (self.subject(), self.predicate());
-                format!("INSERT {{ {s} <http://e/unique> ?u }} WHERE {{ {{ SELECT * {{ {s} {p} ?o }} LIMIT 1 }} BIND(STRUUID() AS ?u) }}")
+                format!(
+                    "INSERT {{ {s} <http://e/unique> ?u }} WHERE {{ {{ SELECT * {{ {s} {p} ?o }} LIMIT 1 }} BIND(STRUUID() AS ?u) }}"
+                )
             }
             20 => {
                 let place = match self.below(8) {
@@ -210,10 +222,20 @@ impl Steps {
     pub fn query(&mut self) -> String {
         match self.below(6) {
             0 => "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }".into(),
-            1 => format!("SELECT ?o {{ {} ?p ?o FILTER(!isBlank(?o) && ?p != <http://e/unique>) }}", self.subject()),
-            2 => format!("SELECT ?s ?o {{ GRAPH {} {{ ?s {} ?o FILTER(!isBlank(?o) && !isBlank(?s)) }} }}", iri(self.graph()), self.predicate()),
+            1 => format!(
+                "SELECT ?o {{ {} ?p ?o FILTER(!isBlank(?o) && ?p != <http://e/unique>) }}",
+                self.subject()
+            ),
+            2 => format!(
+                "SELECT ?s ?o {{ GRAPH {} {{ ?s {} ?o FILTER(!isBlank(?o) && !isBlank(?s)) }} }}",
+                iri(self.graph()),
+                self.predicate()
+            ),
             3 => "SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g".into(),
-            4 => format!("SELECT ?p (COUNT(DISTINCT ?o) AS ?n) {{ ?s ?p ?o ; {} ?x }} GROUP BY ?p", self.predicate()),
+            4 => format!(
+                "SELECT ?p (COUNT(DISTINCT ?o) AS ?n) {{ ?s ?p ?o ; {} ?x }} GROUP BY ?p",
+                self.predicate()
+            ),
             _ => format!("ASK {{ {} {} ?o }}", self.subject(), self.predicate()),
         }
     }

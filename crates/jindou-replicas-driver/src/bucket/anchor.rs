@@ -1,0 +1,96 @@
+//! The directory of a log, as it was when a server began to follow it. A path may lead elsewhere later: to an empty mount
+//! point, or to a folder that was made in the place of one that was renamed. Writing there would lose what is acknowledged, and
+//! an empty listing would prove what is not so.
+
+use super::{Bucket, Failure, IDENTITY, Limits, generic};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use tokio::time::{Instant, timeout_at};
+
+/// Device and inode of the folder and of the file that a log begins with.
+type Identity = [(u64, u64); 2];
+
+/// A folder, once it is known what must be there.
+#[derive(Debug)]
+pub(super) struct Anchor {
+    folder: PathBuf,
+    was: OnceLock<Identity>,
+}
+
+impl Anchor {
+    pub fn new(folder: &Path) -> Arc<Self> {
+        Arc::new(Self {
+            folder: folder.to_owned(),
+            was: OnceLock::new(),
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn look(&self) -> io::Result<Identity> {
+        let identity = |path: &Path| std::fs::metadata(path).map(|meta| (meta.dev(), meta.ino()));
+        Ok([
+            identity(&self.folder)?,
+            identity(&self.folder.join(IDENTITY))?,
+        ])
+    }
+
+    fn hold(&self) -> io::Result<()> {
+        let _ = self.was.set(self.look()?);
+        Ok(())
+    }
+
+    /// # Errors
+    /// If the path leads elsewhere now.
+    fn check(&self) -> io::Result<()> {
+        let Some(was) = self.was.get() else {
+            return Ok(());
+        };
+        match self.look() {
+            Ok(now) if now == *was => Ok(()),
+            Ok(_) => Err(io::Error::other(
+                "another directory is in the place of the log's; put the log's back, or restart the server",
+            )),
+            Err(e) => Err(io::Error::other(format!(
+                "the log's directory is away: {e}"
+            ))),
+        }
+    }
+
+    /// [`Self::check`] where it may block.
+    pub async fn is_there(self: Arc<Self>) -> object_store::Result<()> {
+        if self.was.get().is_none() {
+            return Ok(());
+        }
+        match tokio::task::spawn_blocking(move || self.check()).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(e)) => Err(generic(e)),
+            Err(e) => Err(generic(e)),
+        }
+    }
+}
+
+impl Bucket {
+    /// From now on a directory must be the one that it is now, or requests fail. Does nothing for an object store.
+    ///
+    /// # Errors
+    /// If the log is not there.
+    pub async fn hold(&self) -> Result<(), Failure> {
+        let Some(anchor) = self.0.anchor.clone() else {
+            return Ok(());
+        };
+        let end = Instant::now() + Limits::default().request;
+        match timeout_at(end, tokio::task::spawn_blocking(move || anchor.hold())).await {
+            Ok(Ok(Ok(()))) => Ok(()),
+            Ok(Ok(Err(e))) => Err(Failure::Unknown(e.to_string())),
+            Ok(Err(e)) => Err(Failure::Unknown(e.to_string())),
+            Err(_) => Err(Failure::Unknown(
+                "the directory does not answer in time".into(),
+            )),
+        }
+    }
+}
