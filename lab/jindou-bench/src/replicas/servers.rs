@@ -190,6 +190,10 @@ impl Place {
             arguments.extend(["--peer-address".into(), peers]);
             let mut server = self.server(name, arguments)?;
             server.start()?;
+            if all.is_empty() {
+                // Its store is the log's.
+                server.ready(PATIENCE)?;
+            }
             all.push(server);
         }
         for server in &mut all {
