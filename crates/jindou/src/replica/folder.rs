@@ -255,6 +255,8 @@ impl Folder {
         base: &LogBase,
         before: Option<&Base>,
     ) -> Result<Snapshot> {
+        // A merge that ends meanwhile must not remove the new note.
+        let mut state = sync::lock(&self.state);
         let manifest = Manifest::of_store(&place.folder())?;
         self.write_note(place.number(), manifest.holds(), log, base)?;
         let uncertain = place.make_current()?;
@@ -264,7 +266,6 @@ impl Folder {
         let (opened, place) = open_after(&self.dir, &self.indexes, before)?;
         let _ = place.remove_others();
         self.remove_other_notes(place.number(), manifest.holds());
-        let mut state = sync::lock(&self.state);
         state.log = Some((log, base.number));
         state.open = Some((place, Arc::clone(&opened)));
         state.merges.clear();

@@ -241,10 +241,7 @@ impl Replica {
                 report.commit_time = asked.elapsed().saturating_sub(took);
                 Ok(report)
             }
-            Some(Outcome::Refused(report)) => Err(match request::read_answer(&report) {
-                Err(e) => e,
-                Ok(_) => Error::Internal("an update was refused without a reason".into()),
-            }),
+            Some(Outcome::Refused(report)) => Err(request::read_refusal(&report)),
             Some(Outcome::Unknown) | None => Err(unknown()),
         }
     }

@@ -379,6 +379,16 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
     serde_json::to_vec(&answer).unwrap_or_default()
 }
 
+/// The error in the answer to a change that was refused.
+pub(crate) fn read_refusal(bytes: &[u8]) -> Error {
+    match serde_json::from_slice::<Answer>(bytes) {
+        Ok(_) => (read_answer(bytes).err())
+            .unwrap_or_else(|| Error::Internal("an update was refused without a reason".into())),
+        // The driver's own reasons.
+        Err(_) => Error::limit(Resource::Form, String::from_utf8_lossy(bytes)),
+    }
+}
+
 /// The answer in bytes that another server sent.
 ///
 /// # Errors
