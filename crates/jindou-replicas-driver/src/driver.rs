@@ -239,7 +239,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     None => self.incoming = None,
                 },
                 command = self.inbox.commands.recv() => match command {
-                    Some(command) if self.is_early() => self.early.push_back(command),
+                    Some(command @ (Command::Update(..) | Command::Read(..))) if self.is_early() => {
+                        self.early.push_back(command);
+                    }
                     Some(command) => self.command(command),
                     None => return Ok(()),
                 },

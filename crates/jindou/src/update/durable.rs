@@ -12,7 +12,7 @@ use jindou_model::sync;
 use jindou_model::{Error, Resource, Result, setters};
 use jindou_store::delta::{committed_at, stamp};
 use jindou_store::directory::{
-    BaseLocation, CURRENT, LOG, Manifest, ManifestState, current, open_after, open_at,
+    BaseLocation, CURRENT, LOG, Manifest, ManifestState, REPLICA, current, open_after, open_at,
     remove_leftovers,
 };
 use jindou_store::{Base, CheckReport, Damage, Snapshot};
@@ -406,12 +406,12 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     }
 }
 
-/// Keeps others from changing a store directory with a log. `None` if it is not a store.
+/// Keeps others from changing a store directory with a log, its own or a shared one. `None` if it is not a store.
 ///
 /// # Errors
 /// [`Error::InUse`] when another process may be changing it.
 pub(crate) fn alone(dir: &Path) -> Result<Option<StoreLock>> {
-    if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() {
+    if dir.join(LOG).is_dir() || dir.join(CURRENT).exists() || dir.join(REPLICA).is_dir() {
         StoreLock::acquire(dir).map(Some)
     } else {
         Ok(None)

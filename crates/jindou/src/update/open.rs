@@ -85,7 +85,7 @@ impl Database {
         };
         let before = match &turn {
             Some(turn) => turn.head().clone(),
-            None => self.snapshot(),
+            None => self.snapshot_for(&options.token())?,
         };
         let settled = self.inner.runtime.settle_update(options);
         let changes = Transaction::new(&before, &settled, &CancelToken::new());
