@@ -388,6 +388,13 @@ impl Database {
         Self::over(opened, runtime)
     }
 
+    /// True if the store in a directory is a server's copy of one that several servers keep over a shared log. Its files have
+    /// the updates up to the copy's last merge; opened without the log it is read-only.
+    #[must_use]
+    pub fn is_copy_of_log(dir: impl AsRef<Path>) -> bool {
+        update::follows_log(dir.as_ref())
+    }
+
     /// The state of the verification of the store's files.
     #[must_use]
     pub fn trust(&self) -> &Trust {

@@ -19,6 +19,7 @@ pub fn run(a: &Dump) -> Result<ExitCode> {
             .with_verify(a.verify.verify)
             .with_runtime(runtime(Some(1), None)),
     )?;
+    super::tell_copy(&a.store);
     show_recovery(&db);
     let only = match (&a.graph, a.default_graph) {
         (Some(iri), _) => Some(GraphName::Named(iri.clone())),

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 pub fn run(a: &Info) -> Result<ExitCode> {
     let report = Database::info_with(&a.store, &indexes()?)?;
+    super::tell_copy(&a.store);
     if a.json {
         say!("{:#}", json(&report, a.top));
     } else {

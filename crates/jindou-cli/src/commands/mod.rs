@@ -143,6 +143,16 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
 }
 
 /// The error that neither a store nor an endpoint was named.
+/// Says on standard error where the newest updates are, if the store is a server's copy of one with a shared log.
+pub fn tell_copy(store: &std::path::Path) {
+    if jindou::Database::is_copy_of_log(store) {
+        eprintln!(
+            "jindou: note: {} is a server's copy of a store with a shared log, as of its last merge; ask a server for later updates (docs/replicas.md)",
+            store.display()
+        );
+    }
+}
+
 pub fn no_store() -> Error {
     Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), RDF files with --data FILE, or an endpoint with --endpoint URL".into())
 }

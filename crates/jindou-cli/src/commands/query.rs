@@ -47,7 +47,9 @@ pub fn run(a: &QueryArgs) -> Result<ExitCode> {
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
             .with_runtime(runtime_with_gpu(a.threads, a.memory, a.gpu_memory));
-        Database::open_with(store, &options)?
+        let db = Database::open_with(store, &options)?;
+        super::tell_copy(store);
+        db
     } else {
         data::read(a, &cancel)?
     };

@@ -16,6 +16,7 @@ pub fn run(a: &SearchArgs) -> Result<ExitCode> {
         .with_indexes(indexes()?)
         .with_runtime(runtime(None, a.memory));
     let db = Database::open_with(&a.store, &options)?;
+    super::tell_copy(&a.store);
     let query = QueryOptions::default().with_union_default(a.graphs.union_default());
     let mut labels = LabelOptions::default()
         .with_languages(a.languages.clone())

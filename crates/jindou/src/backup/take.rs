@@ -53,9 +53,7 @@ impl Database {
         progress: &Progress,
     ) -> Result<BackupReport> {
         if self.inner.follows_log() {
-            return Err(Error::Unsupported(
-                "backups of a store with a shared log: the log's bucket holds the store's bases and every update; copy the bucket".into(),
-            ));
+            return Err(in_the_log());
         }
         let disk = self.inner.disk.as_deref().ok_or_else(|| {
             Error::Usage(
@@ -86,6 +84,9 @@ impl Database {
         cancel: &CancelToken,
         progress: &Progress,
     ) -> Result<BackupReport> {
+        if Self::is_copy_of_log(&dir) {
+            return Err(in_the_log());
+        }
         let copy = Copy {
             dir: dir.as_ref(),
             target,
@@ -95,6 +96,13 @@ impl Database {
         };
         guarded(|| copy.run())
     }
+}
+
+/// The error for a store with a shared log, whose files lack the newest updates.
+fn in_the_log() -> Error {
+    Error::Unsupported(
+        "backups of a store with a shared log: the log's bucket holds the store's bases and every update; copy the bucket".into(),
+    )
 }
 
 struct Copy<'a> {

@@ -56,8 +56,9 @@ pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;
 pub use merge::{BackgroundMerges, MergePolicy, MergeStatus};
+pub(crate) use note::follows_log;
 #[cfg(feature = "replicas")]
-pub(crate) use note::{follows_log, note_path};
+pub(crate) use note::note_path;
 pub use open::OpenTransaction;
 pub use recluster::{RECLUSTER_PHASES, ReclusterOptions, ReclusterReport};
 #[cfg(feature = "cluster")]
