@@ -142,7 +142,6 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
     Ok(Some(Arc::new(all)))
 }
 
-/// The error that neither a store nor an endpoint was named.
 /// Says on standard error where the newest updates are, if the store is a server's copy of one with a shared log.
 pub fn tell_copy(store: &std::path::Path) {
     if jindou::Database::is_copy_of_log(store) {
@@ -153,6 +152,7 @@ pub fn tell_copy(store: &std::path::Path) {
     }
 }
 
+/// The error that neither a store nor an endpoint was named.
 pub fn no_store() -> Error {
     Error::Usage("nothing to query: pass a store with --store DIR (or JINDOU_STORE), RDF files with --data FILE, or an endpoint with --endpoint URL".into())
 }
