@@ -63,6 +63,10 @@ pub struct ReplicasFaults {
     /// Chooses servers and times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Servers in network namespaces, and on small disks, of their own: links between them are cut, too, and disks become full. Needs
+    /// root and `ip`.
+    #[arg(long)]
+    pub isolated: bool,
     /// Pause between faults.
     #[arg(long, value_parser = parse_duration, default_value = "2s")]
     pub pause: Duration,
