@@ -60,11 +60,9 @@ built: needs-test
 unit: built $(TOOLS)
 	PROPTEST_CASES=128 scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
 
-# What the documentation says, and whether the library builds with its own features alone.
+# What the documentation says.
 documents: built $(AFTER)
-	cargo test --workspace --doc --locked $(PROFILE)
-	cargo check -p jindou --locked $(PROFILE)
-	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)
+	RUSTDOC=$(CURDIR)/scripts/doc-lint-and-test.sh cargo test --workspace --doc --locked $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
 page: $(TOOLS)
@@ -88,6 +86,7 @@ demo-check: built $(AFTER)
 test-long: build
 	PROPTEST_CASES=1024 cargo test --workspace --release --locked -- --include-ignored
 	cargo check --manifest-path lab/fuzz/Cargo.toml
+	cargo check -p jindou --locked
 	@JINDOU_LONG=1 scripts/page-test.sh browser --release
 
 # The figures of docs/performance.md: LUBM at the scale in UNIVERSITIES (default 160).

@@ -6,8 +6,9 @@
 # - Tests, examples, and what is only checked or not optimised anyway are linted and compiled by Clippy's driver in one pass. Tests
 #   and examples are not optimised: what they use is. The parser's unit tests are: its limits on nesting are for the stack frames of
 #   optimised code.
-# - Libraries are compiled by rustc and linted next to it, since the driver switches off the optimisation of MIR, and LLVM would then
-#   have far more to do.
+# - Libraries that are optimised are compiled by rustc, since the driver switches off the optimisation of MIR, and LLVM would then have
+#   far more to do. Their unit tests hold all of their source, and are linted. A library without unit tests is linted next to its
+#   compilation.
 set -euo pipefail
 
 rustc=$1
@@ -36,6 +37,11 @@ if [ -n "$test" ] && [ "$crate" != jindou_syntax ]; then
 elif [ -z "$optimised" ] || [ -z "$linked" ]; then
   exec "$driver" "$rustc" "$@"
 fi
+
+# A warning of the compiler's is an error here, too: code that only unit tests use is dead only without them.
+case " $* " in
+*" --crate-type lib "*) ! grep -q '^test = false' "$CARGO_MANIFEST_DIR/Cargo.toml" && exec "$rustc" "$@" -D warnings ;;
+esac
 
 folder=$(mktemp -d)
 lint=()
