@@ -134,7 +134,7 @@ pub struct Isolated {
 }
 
 /// The token of isolated servers, whose addresses are not this machine's own.
-const TOKEN: &str = "isolated";
+const TOKEN: &str = "isolated-servers";
 
 impl Place {
     pub fn new(setup: &ReplicasSetup) -> Result<Self> {
