@@ -67,6 +67,9 @@ pub struct ReplicasFaults {
     /// root and `ip`.
     #[arg(long)]
     pub isolated: bool,
+    /// Only faults whose names in the table hold one of these texts.
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Pause between faults.
     #[arg(long, value_parser = parse_duration, default_value = "2s")]
     pub pause: Duration,

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Size of a disk.
-const DISK: &str = "size=256m";
+/// Size of a disk: a group of a log takes 4 KiB at least.
+const DISK: &str = "size=1g";
 /// An address of no interface: what is sent there is lost.
 const NOWHERE: &str = "02:00:00:00:00:01";
 /// The interface of each namespace.

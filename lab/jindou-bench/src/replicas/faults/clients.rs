@@ -1,6 +1,6 @@
 //! Clients that count in the store, and what must be there in the end.
 
-use super::{READ, Shared};
+use super::{FOUND_OUT, READ, Shared};
 use crate::replicas::client::Request;
 use crate::replicas::servers::{PATIENCE, Server, wrong};
 use jindou::Result;
@@ -37,6 +37,8 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
     let mut servers = shared.clients(NEXT);
     let mut readers = shared.clients(READ);
     let (mut n, mut at, mut newest) = (0, home, 0);
+    // When each update was acknowledged.
+    let mut acknowledged = Vec::new();
     while !shared.ended() {
         n += 1;
         let request = Request::update(update(client, n))
@@ -72,6 +74,7 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
             ));
         }
         newest = newest.max(snapshot);
+        acknowledged.push(Instant::now());
         let i = splitmix64(&mut state) as usize % readers.len();
         let at_least = format!("at-least={newest}");
         let consistency = match splitmix64(&mut state) % 4 {
@@ -80,13 +83,21 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
             _ => None,
         };
         let request = Request::query(count_of(client), consistency);
-        let moves = shared.moves(i);
+        let (moves, cuts) = (shared.moves(i), shared.cuts.load(Ordering::SeqCst));
         shared.reads.fetch_add(1, Ordering::Relaxed);
+        let asked = Instant::now();
         match readers[i].send(&request) {
             Ok(answer) if answer.is_success() => {
                 let read = number(&answer.text());
                 let from = answer.snapshot().unwrap_or_default();
-                if read != Some(n) || from < newest {
+                let was_cut = !cuts.is_multiple_of(2) || shared.cuts.load(Ordering::SeqCst) != cuts;
+                let least = match was_cut && consistency.is_none() {
+                    true => acknowledged.partition_point(|&at| at + FOUND_OUT <= asked) as u64,
+                    false => n,
+                };
+                let is_right = read.is_some_and(|read| (least..=n).contains(&read))
+                    && (from >= newest || least < n);
+                if !is_right {
                     shared.bad(format!(
                         "client {client} reads {:?} of snapshot {from} at server {i} ({consistency:?}, moves {moves}) after {n} was acknowledged as snapshot {snapshot}",
                         answer.text()

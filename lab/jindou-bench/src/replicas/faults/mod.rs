@@ -21,6 +21,9 @@ use std::time::{Duration, Instant};
 /// Longest wait of a read, and of a watcher's update.
 const READ: Duration = Duration::from_secs(10);
 
+/// Time after which a server that others could not tell has seen an update that was acknowledged (docs/replicas.md).
+const FOUND_OUT: Duration = Duration::from_millis(3500);
+
 /// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
@@ -68,6 +71,8 @@ struct Shared {
     moves: Vec<AtomicU64>,
     /// The log's.
     log_moves: AtomicU64,
+    /// Cuts of links that have begun and ended; odd while one lasts.
+    cuts: AtomicU64,
 
     updates: AtomicU64,
     repeated: AtomicU64,
@@ -148,6 +153,9 @@ fn isolated_fault(
     if kind == Kind::FullLog {
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
     }
+    if !links.is_empty() {
+        shared.cuts.fetch_add(1, Ordering::SeqCst);
+    }
     for &(from, to) in &links {
         isolated.network.cut(from, to)?;
     }
@@ -160,6 +168,11 @@ fn isolated_fault(
     disk.map_or(Ok(()), |d| d.free())?;
     for &(from, to) in &links {
         isolated.network.mend(from, to)?;
+    }
+    if !links.is_empty() {
+        // Until the servers have found one another.
+        std::thread::sleep(FOUND_OUT);
+        shared.cuts.fetch_add(1, Ordering::SeqCst);
     }
     if kind == Kind::FullLog {
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
@@ -275,12 +288,18 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
         true => (Place::isolated(&a.setup)?, &KINDS[..]),
         false => (Place::new(&a.setup)?, &KINDS[..PLAIN]),
     };
+    let only = |name: &str| a.only.is_empty() || a.only.iter().any(|o| name.contains(o));
+    let kinds: Vec<_> = kinds.iter().filter(|(_, name)| only(name)).collect();
+    if kinds.is_empty() {
+        return Err(Error::Usage("--only: no fault has these words".into()));
+    }
     let mut servers = place.replicas(a.setup.servers, &[])?;
     let shared = Shared {
         addresses: servers.iter().map(|s| s.address.clone()).collect(),
         end: AtomicBool::new(false),
         moves: servers.iter().map(|_| AtomicU64::new(0)).collect(),
         log_moves: AtomicU64::new(0),
+        cuts: AtomicU64::new(0),
         updates: AtomicU64::new(0),
         repeated: AtomicU64::new(0),
         reads: AtomicU64::new(0),
@@ -308,7 +327,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
         let mut rounds = || -> Result<()> {
             std::thread::sleep(a.pause);
             for round in 0..a.rounds {
-                let (kind, name) = kinds[round as usize % kinds.len()];
+                let (kind, name) = *kinds[round as usize % kinds.len()];
                 *lock(&shared.updates_away) = Duration::ZERO;
                 *lock(&shared.reads_away) = Duration::ZERO;
                 let back = one_fault(kind, &mut servers, &place, &shared, &mut state)?;
