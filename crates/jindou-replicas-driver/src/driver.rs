@@ -8,8 +8,8 @@ use crate::peers::{FromPeer, Peers};
 use crate::turns::{Laid, Turn, Turns};
 use jindou_model::CancelToken;
 use jindou_replicas::{
-    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Outcome, Refusal, RequestKey,
-    Settings, Time,
+    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Outcome, Refusal,
+    RequestKey, ServerName, Settings, Time,
 };
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -118,6 +118,8 @@ pub struct Driver<A: Application, P: Peers> {
     join_until: Time,
     /// Requests that wait for them.
     early: VecDeque<Command<A::Snapshot>>,
+    /// The process of each server that was heard last.
+    processes: HashMap<ServerName, u64>,
     refreshed: Time,
     refreshing: bool,
     sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
@@ -200,6 +202,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             // The list was read before others could see this server in it.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
+            processes: HashMap::new(),
             sender,
             done,
             tasks: JoinSet::new(),
@@ -246,6 +249,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Some(done) = self.done.recv() => self.over(done)?,
                 from = incoming => match from {
                     Some(FromPeer::Message(from, message, _)) => {
+                        if let Message::Beat(beat) = &message
+                            && self.processes.insert(from.clone(), beat.start) != Some(beat.start)
+                        {
+                            self.machine.beat_soon();
+                        }
                         self.happened.push_back(Event::Received(from, message));
                     }
                     Some(FromPeer::Gone(name)) => self.happened.push_back(Event::Disconnected(name)),
@@ -477,6 +485,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     return Err(Stopped::Replaced);
                 }
                 self.peers.know(&servers);
+                (self.processes).retain(|name, _| servers.iter().any(|s| s.name == **name));
                 (self.inbox.figures.peers).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));

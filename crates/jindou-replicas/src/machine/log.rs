@@ -228,6 +228,10 @@ impl Machine {
             return;
         }
         self.hear(number);
+        // An earlier process of this server may have been told of later groups, and updates acknowledged with that.
+        if at < self.began {
+            return;
+        }
         // In ascending order of time; an older one about a later group says less.
         if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
             if number <= self.committed {

@@ -64,6 +64,8 @@ pub struct Machine {
     epoch: u64,
     me: Author,
     random: u64,
+    /// Start of this process.
+    began: Time,
     now: Time,
     out: Vec<Action>,
     next_beat: Time,
@@ -222,6 +224,8 @@ struct Waiting {
     client: bool,
     /// Servers that forwarded it.
     peers: BTreeSet<ServerName>,
+    /// Times that it was forwarded and not sent back.
+    forwarded: u32,
     stage: Stage,
 }
 
@@ -260,6 +264,7 @@ impl Machine {
             epoch,
             me,
             random: seed,
+            began: now,
             now,
             out: Vec::new(),
             next_beat: now,
@@ -342,6 +347,12 @@ impl Machine {
         self.phase == Phase::Following
             && self.committed >= self.heard
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
+    }
+
+    /// Sends the next beats with the next event. For drivers, when a process is heard for the first time: it waits for a beat that
+    /// echoes its own.
+    pub fn beat_soon(&mut self) {
+        self.next_beat = self.now;
     }
 
     /// The time until which a query without further demands would be answered at once, if nothing happens meanwhile;

@@ -27,6 +27,7 @@ impl Machine {
             asked: self.now,
             client: false,
             peers: BTreeSet::new(),
+            forwarded: 0,
             stage: Stage::Pausing(self.now),
         });
         match peer {
@@ -111,6 +112,7 @@ impl Machine {
         let echo = self.peers.get(&target).and_then(|p| p.clock);
         self.send(&target, Message::Forward(key, body, echo));
         if let Some(waiting) = self.waiting.get_mut(&key) {
+            waiting.forwarded += 1;
             waiting.stage = Stage::Forwarded(target, self.now);
         }
     }
@@ -118,9 +120,10 @@ impl Machine {
     /// The server that it was forwarded to does not take it.
     pub(super) fn not_here(&mut self, from: &ServerName, key: RequestKey, committed: u64) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
-        if !self.waiting.get(&key).is_some_and(forwarded) {
+        let Some(waiting) = self.waiting.get_mut(&key).filter(|w| forwarded(w)) else {
             return;
-        }
+        };
+        waiting.forwarded -= 1;
         let draining = self.peers.get(from).is_some_and(|p| p.draining);
         // It knows a group that is not here yet, and with it who writes; or this server writes.
         match committed <= self.committed && draining {
@@ -146,8 +149,19 @@ impl Machine {
             match outcome {
                 // It gave up, which need not be the end.
                 Outcome::Unknown => self.pause(key),
+                Outcome::Refused(report) => self.refused(key, report, 1),
                 outcome => self.finish(key, outcome),
             }
+        }
+    }
+
+    /// One server has refused an update, for want of memory or time, say. Another that it was forwarded to before may make it all the
+    /// same: then nobody is told that it was not done. `here` is how often it was forwarded to the one that refused it.
+    fn refused(&mut self, key: RequestKey, report: Blob, here: u32) {
+        let elsewhere = (self.waiting.get(&key)).is_some_and(|w| w.forwarded > here);
+        match elsewhere {
+            true => self.finish(key, Outcome::Unknown),
+            false => self.finish(key, Outcome::Refused(report)),
         }
     }
 
@@ -240,7 +254,7 @@ impl Machine {
             }
             Evaluation::Refused(report) => {
                 self.ahead.remove(&key);
-                self.finish(key, Outcome::Refused(report));
+                self.refused(key, report, 0);
                 if self.pending.is_empty() && matches!(self.writing, Writing::Idle) {
                     self.head = Head::Published;
                 }
@@ -278,7 +292,7 @@ impl Machine {
             self.out.push(Action::Report(Problem::Unwritable));
             for record in &group.records {
                 self.ahead.remove(&record.key);
-                self.finish(record.key, Outcome::Refused(TOO_LARGE.as_bytes().into()));
+                self.refused(record.key, TOO_LARGE.as_bytes().into(), 0);
             }
             for key in self.fall_back() {
                 self.route(key);

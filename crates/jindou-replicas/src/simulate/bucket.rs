@@ -225,7 +225,7 @@ impl World<'_> {
         if answered && !lives && self.random.chance(50) {
             return;
         }
-        if answered && lives && sender.paused.is_some() && self.random.chance(50) {
+        if answered && lives && sender.paused.is_some() && self.random.chance(80) {
             let request = Happening::Arrive {
                 server,
                 start,

@@ -102,8 +102,8 @@ impl World<'_> {
                 self.after(time, Happening::Start(index));
             }
             3..7 => {
-                let time = match self.weather.long_pauses && self.random.chance(60) {
-                    true => self.random.between(20 * S, 110 * S),
+                let time = match self.weather.long_pauses && self.random.chance(80) {
+                    true => self.random.between(45 * S, 110 * S),
                     false => self.random.delay(100 * MS, 20 * S),
                 };
                 match self.random.chance(50) {

@@ -179,6 +179,12 @@ impl World<'_> {
         self.after(time, Happening::MakeQuery);
     }
 
+    pub fn look_at(&mut self, server: usize) {
+        if self.now < self.until && self.servers[server].machine.is_some() {
+            self.new_query(server, Consistency::Any, false);
+        }
+    }
+
     fn new_query(&mut self, server: usize, consistency: Consistency, last: bool) {
         self.queries.push(Reading {
             server,

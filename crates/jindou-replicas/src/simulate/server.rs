@@ -194,8 +194,21 @@ impl World<'_> {
             let time = self.random.between(1, 5 * MS);
             self.after(time, request);
         }
+        // A machine that wakes up may have lost its connections, with all that they held, and have a bad network at first. Its clients
+        // look at what it says then.
+        let lost = self.random.chance(40);
+        if lost {
+            self.weather.bucket_bad[index] = now + self.random.between(S, 5 * S);
+            self.servers[index].cut_off = self.weather.bucket_bad[index];
+            for look in 1..=20 {
+                self.after(look * 20 * MS, Happening::Look(index));
+            }
+        }
         let inbox = std::mem::take(&mut self.servers[index].inbox);
         for happening in inbox {
+            if lost && matches!(happening, Happening::Message { .. }) {
+                continue;
+            }
             // In order, with what the process does in between.
             self.reach(happening);
         }

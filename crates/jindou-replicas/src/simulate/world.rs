@@ -49,6 +49,8 @@ pub(super) enum Happening {
     TimeOut(usize, u32),
     /// A query reaches a server.
     Query(usize),
+    /// A client of a server looks at what it has, however old.
+    Look(usize),
     /// The next update and the next query are made.
     MakeUpdate,
     MakeQuery,
@@ -244,6 +246,7 @@ impl<'a> World<'a> {
             } => {
                 self.arrive(server, start, op, answered);
             }
+            Happening::Look(server) => self.look_at(server),
             Happening::Send(update) => self.send_update(update),
             Happening::TimeOut(update, attempt) => self.time_out(update, attempt),
             Happening::MakeUpdate => self.make_update(),
