@@ -281,7 +281,7 @@ fn files_of(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
     found
 }
 
-/// Waits until a folder of the log has so many objects.
+/// Waits until a folder of the log has this number of objects.
 fn wait_for_objects(folder: &Path, count: usize) {
     let end = Instant::now() + Duration::from_secs(30);
     let whole = || {

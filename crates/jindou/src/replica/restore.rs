@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Time limit of a request: nobody waits for updates meanwhile.
+/// Time limit of a request. No client waits for its outcome.
 const REQUEST: Duration = Duration::from_secs(10);
 /// Time between looks at the cancel token.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
