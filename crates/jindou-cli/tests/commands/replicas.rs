@@ -308,9 +308,9 @@ fn a_mistake_is_undone_from_the_log() {
     assert_eq!(std::fs::read_dir(log.join("servers")).unwrap().count(), 1);
 
     // What was lost goes back into the same store,
-    let (done, _, told) = run(&["dump", "--store", "a", "--out", "lost.nq"]);
+    let (done, _, told) = run(&["dump", "--store", "a", "--out", "lost.nt"]);
     assert!(done, "{told}");
-    let lost = std::fs::read_to_string(folder.join("lost.nq")).unwrap();
+    let lost = std::fs::read_to_string(folder.join("lost.nt")).unwrap();
     let back = one.send(
         "POST",
         "/store",
