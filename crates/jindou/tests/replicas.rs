@@ -3,12 +3,14 @@
 #![cfg(feature = "replicas")]
 
 use jindou::parse::{Format, Sources};
-use jindou::replica::{Bucket, BucketLimits, Consistency, SharedLog};
+use jindou::replica::{self, Bucket, BucketLimits, Consistency, SharedLog};
 use jindou::{
-    Access, Batch, Database, Error, GraphName, LoadOptions, MergeOptions, OpenOptions, Progress,
-    UpdateOptions,
+    Access, Batch, CancelToken, Database, Error, GraphName, LoadOptions, MergeOptions, OpenOptions,
+    Progress, RestoreReport, RestoreTo, UpdateOptions,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 fn open(log: &Path, folder: &Path, name: &str) -> jindou::Result<Database> {
     let bucket = Bucket::directory(log, BucketLimits::default()).unwrap();
@@ -253,4 +255,258 @@ fn folders_that_do_not_fit() {
         }
     };
     assert!(refused.to_string().contains("another store's"), "{refused}");
+}
+
+/// A state that the store had: its number, a time at which it was the newest one, its quads.
+type State = (u64, u64, Vec<String>);
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    u64::try_from(since.as_micros()).unwrap()
+}
+
+/// Names and times of all files below a folder.
+fn files_of(folder: &Path) -> Vec<(PathBuf, SystemTime)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(files_of(&path));
+        } else {
+            let written = path.metadata().unwrap().modified().unwrap();
+            found.push((path, written));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Waits until a folder of the log has this number of objects.
+fn wait_for_objects(folder: &Path, count: usize) {
+    let end = Instant::now() + Duration::from_secs(30);
+    let whole = || {
+        let files = files_of(folder);
+        let names = files.iter().map(|(path, _)| path.to_string_lossy());
+        names.filter(|name| !name.contains('#')).count()
+    };
+    while whole() < count {
+        assert!(Instant::now() < end, "{}", folder.display());
+        sleep(Duration::from_millis(20));
+    }
+}
+
+struct Restores<'a> {
+    folder: &'a Path,
+    log: PathBuf,
+    made: usize,
+}
+
+impl Restores<'_> {
+    /// A store of a moment. Nothing is left of one that failed.
+    fn make(&mut self, to: RestoreTo) -> jindou::Result<(RestoreReport, PathBuf)> {
+        self.made += 1;
+        let stores = self.folder.join("restored");
+        std::fs::create_dir_all(&stores).unwrap();
+        let dir = stores.join(self.made.to_string());
+        let there = || std::fs::read_dir(&stores).unwrap().count();
+        let (before, log) = (there(), self.log.to_str().unwrap());
+        let (cancel, progress) = (CancelToken::new(), Progress::default());
+        let report = replica::restore(log, &dir, to, &cancel, &progress);
+        assert_eq!(there(), before + usize::from(report.is_ok()), "{report:?}");
+        Ok((report?, dir))
+    }
+
+    fn is(&mut self, to: RestoreTo, (number, _, want): &State) {
+        let (report, dir) = self.make(to).unwrap_or_else(|e| panic!("{to:?}: {e}"));
+        assert_eq!(
+            (report.snapshot, report.quads),
+            (*number, want.len() as u64)
+        );
+        let db = Database::open(&dir).unwrap();
+        assert_eq!(&quads(&db), want, "{to:?}");
+        drop(db);
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    fn all_are(&mut self, states: &[State]) {
+        for state in states {
+            self.is(
+                match state.0 % 2 {
+                    0 => RestoreTo::Snapshot(state.0),
+                    _ => RestoreTo::Time(state.1),
+                },
+                state,
+            );
+        }
+        self.is(RestoreTo::Newest, states.last().unwrap());
+    }
+
+    /// The sentence with which a moment is refused.
+    fn refused(&mut self, to: RestoreTo) -> String {
+        match self.make(to) {
+            Err(Error::Usage(why)) => why,
+            other => panic!("{to:?}: {other:?}"),
+        }
+    }
+
+    /// True if something was missing that should have been there.
+    fn is_removed(&mut self, to: RestoreTo) -> bool {
+        matches!(self.make(to), Err(Error::Conflict(why)) if why.contains("try again"))
+    }
+}
+
+fn moments(loaded: bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let log = folder.join("log");
+    let object = |name: &str, number: u64| {
+        let of = files_of(&log.join(name));
+        let number = format!("-{number:016x}");
+        let found = of.into_iter().map(|(path, _)| path);
+        let found = found.filter(|path| path.to_string_lossy().contains(&number));
+        found.collect::<Vec<_>>().remove(0)
+    };
+    if loaded {
+        let (options, progress) = (LoadOptions::default(), Progress::default());
+        Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
+    }
+    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
+    let mut shared = SharedLog::new(bucket, "one");
+    shared.settings.span_groups = 4;
+    let options = OpenOptions::default().with_log(shared);
+    let began = now();
+    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    let mut bases = usize::from(loaded);
+    wait_for_objects(&log.join("base"), bases);
+    let pause = || sleep(Duration::from_millis(30));
+    let mut states: Vec<State> = Vec::new();
+    let mut state = |db: &Database| {
+        pause();
+        states.push((db.snapshot_number(), now(), quads(db)));
+        pause();
+    };
+    state(&one);
+    for n in 0..22 {
+        change(&one, n).unwrap();
+        state(&one);
+        if [8, 16].contains(&n) {
+            one.merge(&MergeOptions::default(), &Progress::default())
+                .unwrap();
+            bases += 1;
+            wait_for_objects(&log.join("base"), bases);
+        }
+    }
+    assert_eq!(states.last().unwrap().0, 22);
+    wait_for_objects(&log.join("span"), 5);
+    let before = files_of(&log);
+    let mut restores = Restores {
+        folder,
+        log: log.clone(),
+        made: 0,
+    };
+    // With a server that runs.
+    restores.all_are(&states);
+    // What is not there. A time after the end is the end's.
+    let why = restores.refused(RestoreTo::Snapshot(23));
+    assert!(why.contains("snapshots 0 to 22"), "{why}");
+    let why = restores.refused(RestoreTo::Time(began - 1_000_000));
+    assert!(why.contains("every time since"), "{why}");
+    restores.is(RestoreTo::Time(now()), states.last().unwrap());
+    assert_eq!(files_of(&log), before);
+    drop(one);
+
+    // It is a store as any other.
+    let (_, dir) = restores.make(RestoreTo::Snapshot(13)).unwrap();
+    let write = OpenOptions::default().with_access(Access::Write);
+    let db = Database::open_with(&dir, &write).unwrap();
+    let text = "INSERT DATA { <http://e/later> <http://e/p> 1 }";
+    db.update(text, &UpdateOptions::default()).unwrap();
+    let want = quads(&db);
+    assert_eq!(want.len(), states[13].2.len() + 1);
+    drop(db);
+    let first = open(&folder.join("log-2"), &dir, "first").unwrap();
+    let second = open(&folder.join("log-2"), &folder.join("second"), "second").unwrap();
+    assert_eq!(quads(&first), want);
+    assert_eq!(quads(&second), want);
+    change(&second, 97).unwrap();
+    assert_eq!(quads(&first), quads(&second));
+    drop((first, second));
+    restores.log = folder.join("log-2");
+    let (report, _) = restores.make(RestoreTo::Newest).unwrap();
+    assert_eq!(report.quads, want.len() as u64 + 1);
+    restores.log = log.clone();
+
+    // Spans are enough, and so are groups.
+    let group = object("log", 11);
+    std::fs::rename(&group, folder.join("aside")).unwrap();
+    restores.is(RestoreTo::Snapshot(14), &states[14]);
+    for (span, _) in files_of(&log.join("span")) {
+        let mut bytes = std::fs::read(&span).unwrap();
+        bytes[40] ^= 1;
+        std::fs::write(&span, bytes).unwrap();
+    }
+    assert!(restores.is_removed(RestoreTo::Snapshot(14)));
+    std::fs::rename(folder.join("aside"), &group).unwrap();
+    restores.is(RestoreTo::Snapshot(14), &states[14]);
+    let mut bytes = std::fs::read(&group).unwrap();
+    bytes[70] ^= 1;
+    std::fs::write(folder.join("aside"), &bytes).unwrap();
+    std::fs::rename(&group, folder.join("whole")).unwrap();
+    std::fs::rename(folder.join("aside"), &group).unwrap();
+    let damaged = restores.make(RestoreTo::Snapshot(14)).unwrap_err();
+    assert!(damaged.to_string().contains("is damaged"), "{damaged}");
+    std::fs::rename(folder.join("whole"), &group).unwrap();
+
+    // A group before the second newest base that was written after it is not the first of its name.
+    let early = object("log", 5);
+    let written = early.metadata().unwrap().modified().unwrap();
+    let touch = |time| {
+        let file = std::fs::File::options().append(true).open(&early);
+        file.unwrap().set_modified(time).unwrap();
+    };
+    touch(SystemTime::now());
+    assert!(restores.is_removed(RestoreTo::Snapshot(6)));
+    restores.is(RestoreTo::Snapshot(4), &states[4]);
+    touch(written);
+    restores.is(RestoreTo::Snapshot(6), &states[6]);
+
+    // What a server trims.
+    for number in 1..=7 {
+        std::fs::remove_file(object("log", number)).unwrap();
+    }
+    let why = restores.refused(RestoreTo::Snapshot(6));
+    assert!(why.contains("snapshots 9 to 22"), "{why}");
+    let why = restores.refused(RestoreTo::Time(states[8].1));
+    assert!(why.contains("snapshots 9 to 22"), "{why}");
+    restores.all_are(&states[9..]);
+    for number in 8..=9 {
+        std::fs::remove_file(object("log", number)).unwrap();
+    }
+    restores.refused(RestoreTo::Snapshot(8));
+    restores.is(RestoreTo::Snapshot(9), &states[9]);
+    restores.is(RestoreTo::Time(states[10].1), &states[10]);
+
+    // Not a log, and a place that is taken.
+    restores.log = folder.join("nothing");
+    restores.refused(RestoreTo::Newest);
+    restores.log = folder.join("restored");
+    assert!(restores.refused(RestoreTo::Newest).contains("no log"));
+    let taken = replica::restore(
+        log.to_str().unwrap(),
+        folder.join("one"),
+        RestoreTo::Newest,
+        &CancelToken::new(),
+        &Progress::default(),
+    );
+    assert!(matches!(taken, Err(Error::Conflict(_))), "{taken:?}");
+}
+
+#[test]
+fn moments_of_a_log_that_begins_empty() {
+    moments(false);
+}
+
+#[test]
+fn moments_of_a_log_that_begins_with_a_store() {
+    moments(true);
 }

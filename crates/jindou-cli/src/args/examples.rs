@@ -124,6 +124,7 @@ Examples:
 Examples:
   jindou restore --from backups --store restored.store
   jindou restore --from backups --store older.store --at 2026-11-22T07:42:15Z
+  jindou restore --from s3://my-bucket/graph --store before.store --at 2026-11-22T07:42:15Z
 ",
     ),
     (

@@ -88,7 +88,7 @@ pub enum Command {
     Convert(Convert),
     /// Back up a store, even while it is served. Data that an earlier backup in the same folder has is not copied again.
     Backup(Backup),
-    /// Restore a store from a backup, as of a time or a snapshot.
+    /// Restore a store from a backup, or from the log of several servers, as of a time or a snapshot.
     Restore(Restore),
     /// Merge the changes made by updates into the store's segments, so that it opens fast. A store that is being served is merged through its
     /// server (POST /admin/merge), or automatically.
@@ -352,8 +352,9 @@ pub struct Backup {
 
 #[derive(ClapArgs, Debug)]
 pub struct Restore {
-    /// Folder of backups.
-    #[arg(long, value_name = "DIR")]
+    /// Folder of backups; or the log of a store that several servers keep, s3://BUCKET/PREFIX or its directory (docs/replicas.md). The log is
+    /// only read.
+    #[arg(long, value_name = "PLACE")]
     pub from: String,
     /// The store directory to create; it must not exist.
     #[arg(long, value_name = "DIR")]
@@ -362,12 +363,13 @@ pub struct Restore {
     /// older ones from being used.
     #[arg(long, value_name = "NAME")]
     pub backup: Option<String>,
-    /// Restore everything committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later.
+    /// Restore everything committed up to this time, e.g. 2026-11-22T07:42:15Z, and nothing later. In a log times are those of its bucket's
+    /// clock.
     #[arg(long, value_parser = jindou::parse_time, value_name = "TIME", conflicts_with = "snapshot")]
     pub at: Option<u64>,
     /// Restore up to this snapshot.
     #[arg(long, value_name = "NUMBER")]
-    pub snapshot: Option<u32>,
+    pub snapshot: Option<u64>,
 }
 
 #[derive(ClapArgs, Debug)]

@@ -80,17 +80,28 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
 }
 
 pub fn restore(a: &Restore) -> Result<ExitCode> {
-    let mut from = BackupTarget::existing(&a.from)?;
-    if let Some(name) = &a.backup {
-        from = from.only(name);
-    }
     let to = match (a.snapshot, a.at) {
         (Some(n), _) => RestoreTo::Snapshot(n),
         (None, Some(time)) => RestoreTo::Time(time),
         (None, None) => RestoreTo::Newest,
     };
     let cancel = cancel_on_interrupt();
-    let report = Database::restore(&from, &a.store, to, &cancel, &Progress::default())?;
+    let progress = Progress::default();
+    let report = if jindou::replica::is_log(&a.from) {
+        if a.backup.is_some() {
+            return Err(Error::Usage(format!(
+                "{} is a log, which has no backups; choose with --at or --snapshot",
+                a.from
+            )));
+        }
+        jindou::replica::restore(&a.from, &a.store, to, &cancel, &progress)?
+    } else {
+        let mut from = BackupTarget::existing(&a.from)?;
+        if let Some(name) = &a.backup {
+            from = from.only(name);
+        }
+        Database::restore(&from, &a.store, to, &cancel, &progress)?
+    };
     let committed = report
         .committed
         .map(|t| format!(", committed at {}", time_text(t)));

@@ -239,3 +239,99 @@ fn servers_may_die() {
         "{text}"
     );
 }
+
+#[test]
+fn a_mistake_is_undone_from_the_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let log = folder.join("log");
+    let run = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+        let done = command.args(args).current_dir(folder).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (
+            done.status.success(),
+            text(&done.stdout),
+            text(&done.stderr),
+        )
+    };
+    let count = |store: &str| {
+        let text = "SELECT (COUNT(*) AS ?n) { ?s ?p ?o }";
+        let (done, out, told) = run(&["query", "--store", store, "--format", "csv", text]);
+        assert!(done, "{told}");
+        out.lines().last().unwrap().trim().parse::<usize>().unwrap()
+    };
+    let one = Server::start(folder, "one");
+    for n in 0..3 {
+        one.insert(n);
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    let since = std::time::UNIX_EPOCH.elapsed().unwrap();
+    let before = jindou::time_text(since.as_micros() as u64);
+    std::thread::sleep(Duration::from_millis(50));
+    let mistake = one.update("CLEAR ALL", "");
+    assert_eq!((mistake.status, mistake.snapshot()), (200, 4));
+
+    // While the server runs.
+    let (done, out, told) = run(&["restore", "--from", "log", "--store", "a", "--at", &before]);
+    assert!(done, "{told}");
+    assert!(out.starts_with("a: snapshot 3, committed at 20"), "{out}");
+    assert!(out.ends_with(", 3 quads, from log\n"), "{out}");
+    assert_eq!(count("a"), 3);
+    let (done, out, told) = run(&[
+        "restore",
+        "--from",
+        "log",
+        "--store",
+        "b",
+        "--snapshot",
+        "2",
+    ]);
+    assert!(done && out.starts_with("b: snapshot 2, "), "{out}{told}");
+    assert_eq!(count("b"), 2);
+    let (done, out, told) = run(&["restore", "--from", "log", "--store", "c"]);
+    assert!(done && out.starts_with("c: snapshot 4, "), "{out}{told}");
+    assert_eq!(count("c"), 0);
+    let (done, _, told) = run(&[
+        "restore",
+        "--from",
+        "log",
+        "--store",
+        "d",
+        "--snapshot",
+        "5",
+    ]);
+    assert!(!done && told.contains("snapshots 0 to 4"), "{told}");
+    let (done, _, told) = run(&["restore", "--from", "log", "--store", "d", "--backup", "x"]);
+    assert!(!done && told.contains("no backups"), "{told}");
+    assert!(!folder.join("d").exists());
+    assert_eq!(std::fs::read_dir(log.join("servers")).unwrap().count(), 1);
+
+    // What was lost goes back into the same store,
+    let (done, _, told) = run(&["dump", "--store", "a", "--out", "lost.nt"]);
+    assert!(done, "{told}");
+    let lost = std::fs::read_to_string(folder.join("lost.nt")).unwrap();
+    let back = one.send(
+        "POST",
+        "/store",
+        "content-type: application/n-quads\r\n",
+        &lost,
+    );
+    assert!(back.status < 300, "{}", back.body);
+    assert_eq!(one.objects("default").0, [0, 1, 2]);
+    // or the restored one begins a new log.
+    let (done, _, told) = run(&[
+        "update",
+        "--store",
+        "a",
+        "INSERT DATA { <http://e/s> <http://e/p> 7 }",
+    ]);
+    assert!(done, "{told}");
+    let elsewhere = folder.join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::rename(folder.join("a"), elsewhere.join("first")).unwrap();
+    let first = Server::start(&elsewhere, "first");
+    let second = Server::start(&elsewhere, "second");
+    first.insert(8);
+    assert_eq!(second.objects("default").0, [0, 1, 2, 7, 8]);
+}

@@ -8,7 +8,9 @@ use super::{Bucket, Failure, Lane, PAGE, Put};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use jindou_replicas::{Base, KnownKey, Name, RequestKey};
+use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
+use std::future::Future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -196,16 +198,23 @@ impl Bucket {
         }
     }
 
-    async fn reread(&self, name: &str) -> Result<Bytes, Failure> {
+    /// Reads an object, again and again where the outcome is unknown.
+    pub(super) async fn reread(&self, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
+        Self::again(|| self.get_in(Lane::Bulk, name)).await
+    }
+
+    /// Asks again and again while the outcome is unknown.
+    pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
+        mut ask: impl FnMut() -> F,
+    ) -> Result<T, Failure> {
         let mut attempt = 0;
         loop {
-            match self.get_in(Lane::Bulk, name).await {
-                Ok((bytes, _)) => return Ok(bytes),
+            match ask().await {
                 Err(Failure::Unknown(_)) if attempt < ATTEMPTS => {
                     attempt += 1;
                     tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
                 }
-                Err(failure) => return Err(failure),
+                result => return result,
             }
         }
     }
@@ -215,18 +224,24 @@ impl Bucket {
     /// # Errors
     /// If the bucket fails, or the document is damaged.
     pub async fn newest_base(&self, epoch: u64) -> Result<Option<BaseInBucket>, Failure> {
-        let Some(number) = self.bases(epoch).await?.pop() else {
-            return Ok(None);
-        };
+        match self.bases(epoch).await?.pop() {
+            Some(number) => self.base(epoch, number).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The document of a base.
+    ///
+    /// # Errors
+    /// If the bucket fails, or the document is missing or damaged.
+    pub async fn base(&self, epoch: u64, number: u64) -> Result<BaseInBucket, Failure> {
         let name = Name::Base(number).text(epoch);
-        let bytes = self.reread(&name).await?;
+        let (bytes, _) = self.reread(&name).await?;
         let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
         let right =
             |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
-        match document.filter(right) {
-            Some(document) => Ok(Some(document)),
-            None => Err(Failure::Refused(format!("{name} is damaged"))),
-        }
+        let damaged = || Failure::Refused(format!("{name} is damaged"));
+        document.filter(right).ok_or_else(damaged)
     }
 
     /// Downloads a base, part by part in order.
@@ -275,7 +290,7 @@ impl Bucket {
         let reads = file.parts.iter().enumerate();
         let reads = reads.map(move |(part, (length, hash))| async move {
             let name = document.part(index, part);
-            let bytes = self.reread(&name).await?;
+            let (bytes, _) = self.reread(&name).await?;
             match bytes.len() as u64 == *length && format!("{:032x}", xxh3_128(&bytes)) == *hash {
                 true => Ok(bytes),
                 false => Err(Failure::Refused(format!("{name} is damaged"))),

@@ -10,6 +10,7 @@ mod bases;
 mod identity;
 mod list;
 mod open;
+mod past;
 mod probe;
 #[cfg(feature = "s3")]
 mod s3;

@@ -22,6 +22,8 @@ mod restore;
 mod take;
 mod time;
 
+#[cfg(feature = "replicas")]
+pub(crate) use restore::{NewLog, appear, refuse_occupied};
 pub use restore::{RestoreReport, RestoreTo};
 pub use take::{BACKUP_PHASES, BackupReport};
 pub use time::{parse_time, time_text};

@@ -4,7 +4,7 @@ use super::document::BackupDocument;
 use super::{BackupTarget, parts, time_text};
 use crate::database::{Database, guarded};
 use crate::update::{Access, OpenOptions};
-use jindou_log::{Directory, Durability, Log, LogOptions};
+use jindou_log::{Directory, Durability, Log, LogOptions, Ticket};
 use jindou_model::{CancelToken, Error, Progress, Result, private};
 use jindou_store::delta::committed_at;
 use jindou_store::directory::{Building, CHECKSUMS, LOG, MANIFEST, Manifest};
@@ -20,11 +20,11 @@ const FROM: &str = "log-of-backup";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RestoreTo {
-    /// The state of the newest backup.
+    /// The state of the newest backup, or at the end of the log.
     #[default]
     Newest,
     /// This snapshot.
-    Snapshot(u32),
+    Snapshot(u64),
     /// Everything that was committed up to this time, in microseconds since 1970 (UTC), and nothing later.
     Time(u64),
 }
@@ -33,10 +33,11 @@ pub enum RestoreTo {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RestoreReport {
-    /// Name of the backup that was restored.
+    /// Name of the backup that was restored, or place of the log.
     pub backup: String,
-    /// The restored store's snapshot.
-    pub snapshot: u32,
+    /// The restored store's snapshot. That of a log that several servers share is the number of its group; the store itself
+    /// counts in another way.
+    pub snapshot: u64,
     /// Commit time of that snapshot, if the log has it: microseconds since 1970 (UTC).
     pub committed: Option<u64>,
     /// Quads of the restored store.
@@ -124,7 +125,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
         RestoreTo::Newest => None,
         RestoreTo::Snapshot(n) => whole
             .iter()
-            .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
+            .rposition(|d| (u64::from(d.info.base)..=u64::from(d.info.snapshot)).contains(&n)),
         // The first backup taken afterwards has everything that was committed until then.
         RestoreTo::Time(t) => whole
             .iter()
@@ -151,17 +152,7 @@ fn restore(
     cancel: &CancelToken,
     progress: &Progress,
 ) -> Result<RestoreReport> {
-    let occupied = match std::fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
-        Err(e) => return Err(Error::io(dir, e)),
-    };
-    if occupied {
-        return Err(Error::Conflict(format!(
-            "{} is not empty; restore into a new folder",
-            dir.display()
-        )));
-    }
+    refuse_occupied(dir)?;
     let backup = choose(from, to)?;
     let building = Building::begin(dir, false)?;
     let new = building.dir();
@@ -174,28 +165,92 @@ fn restore(
     restoring.base(new)?;
     progress.phase.store(1, Ordering::Relaxed);
     let (last, committed) = restoring.log(new, to)?;
-    // All of it is read once before it is relied on.
-    let reader = OpenOptions::default().with_access(Access::Read);
-    let snapshot = Database::open_with(new, &reader)?.snapshot();
     let wanted = match to {
-        RestoreTo::Newest => backup.info.snapshot,
+        RestoreTo::Newest => backup.info.snapshot.into(),
         RestoreTo::Snapshot(n) => n,
-        RestoreTo::Time(_) => last,
+        RestoreTo::Time(_) => last.into(),
     };
-    if (snapshot.number(), snapshot.base().epoch()) != (wanted, backup.info.epoch) {
-        return Err(damaged(&backup));
-    }
-    let mut names: Vec<&str> = backup.files.iter().map(|f| f.name.as_str()).collect();
-    names.retain(|n| ![MANIFEST, CHECKSUMS].contains(n));
-    names.extend([CHECKSUMS, MANIFEST]);
-    building.put_in_place(&names)?;
+    let quads = appear(building, backup.info.epoch, wanted, || damaged(&backup))?;
     Ok(RestoreReport {
-        snapshot: snapshot.number(),
+        snapshot: wanted,
         committed,
-        quads: snapshot.quads(),
+        quads,
         bytes: backup.info.bytes,
         backup: backup.info.name,
     })
+}
+
+/// Refuses a place where there is something.
+pub(crate) fn refuse_occupied(dir: &Path) -> Result<()> {
+    let occupied = match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => false,
+        Err(e) => return Err(Error::io(dir, e)),
+    };
+    match occupied {
+        false => Ok(()),
+        true => Err(Error::Conflict(format!(
+            "{} is not empty; restore into a new folder",
+            dir.display()
+        ))),
+    }
+}
+
+/// Puts a restored store in its place, if it is of this epoch and snapshot. All of it is read once before it is relied on.
+/// Gives the number of its quads.
+pub(crate) fn appear(
+    building: Building,
+    epoch: u64,
+    number: u64,
+    wrong: impl FnOnce() -> Error,
+) -> Result<u64> {
+    let new = building.dir();
+    let reader = OpenOptions::default().with_access(Access::Read);
+    let snapshot = Database::open_with(new, &reader)?.snapshot();
+    if (u64::from(snapshot.number()), snapshot.base().epoch()) != (number, epoch) {
+        return Err(wrong());
+    }
+    let names = Manifest::of_store(new)?.names();
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.retain(|n| ![MANIFEST, CHECKSUMS].contains(n));
+    names.extend([CHECKSUMS, MANIFEST]);
+    building.put_in_place(&names)?;
+    Ok(snapshot.quads())
+}
+
+/// The log of a store that is being restored.
+pub(crate) struct NewLog {
+    log: Log,
+    last: Option<Ticket>,
+}
+
+impl NewLog {
+    /// An empty log in the folder of a base.
+    pub fn begin(dir: &Path, epoch: u64, after: u32) -> Result<Self> {
+        let own = dir.join(LOG);
+        let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
+        let options = LogOptions {
+            durability: Durability::None,
+            ..LogOptions::default()
+        };
+        let none = &mut |_: u32, _: &[u8]| Ok(());
+        let (log, _) = Log::open(Arc::new(files), epoch, after, options, none)?;
+        Ok(Self { log, last: None })
+    }
+
+    pub fn append(&mut self, number: u32, record: &[u8]) -> Result<()> {
+        self.last = Some(self.log.append(number, record.to_vec())?);
+        Ok(())
+    }
+
+    /// Makes all records durable.
+    pub fn end(self) -> Result<()> {
+        if let Some(ticket) = self.last {
+            ticket.wait()?;
+        }
+        self.log.sync()?;
+        self.log.close()
+    }
 }
 
 fn damaged(backup: &BackupDocument) -> Error {
@@ -290,37 +345,25 @@ impl Restoring<'_> {
             let path = folder.join(&part.name);
             private::write(&path, bytes).map_err(|e| Error::io(path, e))?;
         }
-        let own = dir.join(LOG);
-        let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
-        let options = LogOptions {
-            durability: Durability::None,
-            ..LogOptions::default()
-        };
-        let none = &mut |_: u32, _: &[u8]| Ok(());
-        let (log, _) = Log::open(Arc::new(files), info.epoch, info.base, options, none)?;
+        let mut log = NewLog::begin(dir, info.epoch, info.base)?;
         let kept = Directory::open(&folder).map_err(|e| Error::io(&folder, e))?;
         let mut over = false;
-        let mut ticket = None;
         jindou_log::replay(&kept, info.epoch, info.base, &mut |number, record| {
             self.cancel.check()?;
             let time = committed_at(record);
             over |= match to {
                 RestoreTo::Newest => number > info.snapshot,
-                RestoreTo::Snapshot(n) => number > n,
+                RestoreTo::Snapshot(n) => u64::from(number) > n,
                 // Records without a time were committed before times were recorded.
                 RestoreTo::Time(t) => time.is_some_and(|at| at > t),
             };
             if !over {
-                ticket = Some(log.append(number, record.to_vec())?);
+                log.append(number, record)?;
                 last = (number, time);
             }
             Ok(())
         })?;
-        if let Some(ticket) = ticket {
-            ticket.wait()?;
-        }
-        log.sync()?;
-        log.close()?;
+        log.end()?;
         std::fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
         Ok(last)
     }

@@ -364,8 +364,7 @@ impl Folder {
             into: self,
             log,
             place,
-            file: None,
-            names: Vec::new(),
+            files: Coming::into(folder),
             done: false,
         }))
     }
@@ -409,27 +408,32 @@ impl BaseFiles for OpenFiles {
     }
 }
 
-/// A store on its way into the folder.
-struct Receiving {
-    into: Arc<Folder>,
-    log: u64,
-    place: BaseLocation,
+/// Files of a store that are being received, one after the other.
+pub(super) struct Coming {
+    folder: PathBuf,
     file: Option<(String, File)>,
     names: Vec<String>,
-    done: bool,
 }
 
-impl Receiving {
+impl Coming {
+    /// Files for an empty folder.
+    pub(super) fn into(folder: PathBuf) -> Self {
+        Self {
+            folder,
+            file: None,
+            names: Vec::new(),
+        }
+    }
+
     fn end_file(&mut self) -> std::io::Result<()> {
         match self.file.take() {
             Some((_, file)) => file.sync_all(),
             None => Ok(()),
         }
     }
-}
 
-impl Incoming<Snapshot> for Receiving {
-    fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+    /// Appends to a file, as [`Incoming::write`].
+    pub(super) fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
         if self.file.as_ref().is_none_or(|(of, _)| of != name) {
             self.end_file()?;
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -438,7 +442,7 @@ impl Incoming<Snapshot> for Receiving {
                     "{name:?} is not the name of a store's file"
                 )));
             }
-            let file = private::create_new(self.place.folder().join(name))?;
+            let file = private::create_new(self.folder.join(name))?;
             self.names.push(name.to_owned());
             self.file = Some((name.to_owned(), file));
         }
@@ -448,20 +452,45 @@ impl Incoming<Snapshot> for Receiving {
         }
     }
 
+    /// Makes the files durable once all have come.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`] if they are not those of a store.
+    pub(super) fn end(&mut self) -> Result<()> {
+        let folder = &self.folder.clone();
+        self.end_file().map_err(|e| Error::io(folder, e))?;
+        sync(folder)?;
+        let names = Manifest::of_store(folder)?.names();
+        let mut got = self.names.clone();
+        got.sort_unstable();
+        match got.iter().eq(&names) {
+            true => Ok(()),
+            false => Err(Error::damaged(
+                folder.join(MANIFEST),
+                "the base in the bucket does not have the files that its manifest names",
+            )),
+        }
+    }
+}
+
+/// A store on its way into the folder.
+struct Receiving {
+    into: Arc<Folder>,
+    log: u64,
+    place: BaseLocation,
+    files: Coming,
+    done: bool,
+}
+
+impl Incoming<Snapshot> for Receiving {
+    fn write(&mut self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        self.files.write(name, bytes)
+    }
+
     fn finish(mut self: Box<Self>, base: &LogBase) -> std::io::Result<Snapshot> {
-        self.end_file()?;
-        let folder = self.place.folder();
         let done = (|| {
-            sync(&folder)?;
-            let names = Manifest::of_store(&folder)?.names();
-            let mut got = self.names.clone();
-            got.sort_unstable();
-            if !got.iter().eq(&names) {
-                return Err(Error::damaged(
-                    folder.join(MANIFEST),
-                    "the base in the bucket does not have the files that its manifest names",
-                ));
-            }
+            self.files.end()?;
+            let folder = self.place.folder();
             // It is read once before anything relies on it.
             open_at(&folder, &self.into.indexes)?;
             let before = sync::lock(&self.into.state).open.clone();

@@ -1,7 +1,7 @@
 //! Contents of a log, without following it.
 
 use jindou_replicas::Name;
-use jindou_replicas_driver::{Bucket, Limits};
+use jindou_replicas_driver::{Bucket, Identity, Limits};
 
 /// The servers and the groups of a log, as its bucket has them.
 #[derive(Clone, Debug)]
@@ -24,17 +24,12 @@ pub struct LogContents {
 /// # Errors
 /// One sentence.
 pub fn inspect(place: &str) -> Result<LogContents, String> {
-    if !place.contains("://") && !std::path::Path::new(place).is_dir() {
-        return Err(format!("{place}: no such directory"));
-    }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|e| e.to_string())?;
     runtime.block_on(async {
-        let bucket = Bucket::open(place, Limits::default())?;
-        let identity = bucket.identity().await?;
-        let identity = identity.ok_or_else(|| format!("{place}: there is no log"))?;
+        let (bucket, identity) = existing(place, Limits::default()).await?;
         let log = identity.epoch;
         let failed = |e| format!("{place}: {e}");
         let bases = bucket.bases(log).await.map_err(failed)?;
@@ -59,4 +54,20 @@ pub fn inspect(place: &str) -> Result<LogContents, String> {
             servers: servers.into_iter().map(|s| (s.name, s.addresses)).collect(),
         })
     })
+}
+
+/// A log that is there. Writes nothing.
+///
+/// # Errors
+/// One sentence.
+pub(super) async fn existing(place: &str, limits: Limits) -> Result<(Bucket, Identity), String> {
+    // Opening would make it.
+    if !place.contains("://") && !std::path::Path::new(place).is_dir() {
+        return Err(format!("{place}: no such directory"));
+    }
+    let bucket = Bucket::open(place, limits)?;
+    match bucket.identity().await? {
+        Some(identity) => Ok((bucket, identity)),
+        None => Err(format!("{place}: there is no log")),
+    }
 }

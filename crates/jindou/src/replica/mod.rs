@@ -10,6 +10,7 @@
 //! | `folder` | the store directory: what of the log is in it, merges, uploads and downloads |
 //! | `application` | changes and groups, as the driver hands them over |
 //! | `inspect` | what is in a log |
+//! | `restore` | stores of a log's moments |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
 
@@ -17,6 +18,7 @@ mod application;
 mod folder;
 mod inspect;
 mod request;
+mod restore;
 mod wait;
 
 pub use application::Told;
@@ -25,6 +27,7 @@ pub use jindou_replicas::{Consistency, Settings as LogSettings};
 pub use jindou_replicas_driver::{
     Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState,
 };
+pub use restore::{is_log, restore};
 
 use crate::database::Database;
 use crate::runtime::Runtime;

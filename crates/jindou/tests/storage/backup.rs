@@ -140,7 +140,10 @@ fn any_snapshot_and_any_time_comes_back() {
         // No backup was made between the ones of 6 and of the base that was made of 9; when that was committed is not
         // known any more.
         for (to, kept) in [
-            (RestoreTo::Snapshot(*number), *number <= 6 || *number >= 9),
+            (
+                RestoreTo::Snapshot((*number).into()),
+                *number <= 6 || *number >= 9,
+            ),
             (RestoreTo::Time(*time), *number <= 6 || *number >= 10),
         ] {
             match w.restore(to) {
@@ -310,7 +313,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
         damage();
         for to in [
             RestoreTo::Newest,
-            RestoreTo::Snapshot(older.snapshot),
+            RestoreTo::Snapshot(older.snapshot.into()),
             RestoreTo::Time(older.time),
         ] {
             let e = w.restore(to).map(drop).unwrap_err().to_string();

@@ -1,0 +1,352 @@
+//! Stores of a log's moments. The log is only read, also while servers follow it.
+
+use super::folder::Coming;
+use super::inspect::existing;
+use crate::backup::{NewLog, RestoreReport, RestoreTo, appear, refuse_occupied, time_text};
+use crate::create;
+use crate::database::guarded;
+use jindou_model::{CancelToken, Error, Progress, Resource, Result};
+use jindou_replicas::{Base, Group, Name};
+use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Incoming, Limits};
+use jindou_store::LoadOptions;
+use jindou_store::directory::{Building, Manifest};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Time limit of a request. No client waits for its outcome.
+const REQUEST: Duration = Duration::from_secs(10);
+/// Time between looks at the cancel token.
+const CANCEL_LOOK: Duration = Duration::from_millis(100);
+/// Time for the end of requests that hang.
+const LEAVE: Duration = Duration::from_secs(2);
+
+/// True for the place of a log that servers share: one in S3, or a directory that has a log.
+#[must_use]
+pub fn is_log(place: &str) -> bool {
+    Bucket::is_place(place)
+}
+
+/// Makes a store of a moment of a log, at a folder that does not exist yet or is empty; all or nothing. It has no log that
+/// others share. [`RestoreTo::Snapshot`] is the number of a group, and [`RestoreTo::Time`] by the bucket's clock. Must not
+/// be called from a task of tokio's.
+///
+/// # Errors
+/// [`Error::Conflict`] if the folder is not empty, and where something was removed from the log meanwhile;
+/// [`Error::Usage`] if there is no log, or the log does not go back to the moment or up to it; [`Error::Damaged`];
+/// [`Error::Cancelled`]; [`Error::Io`].
+pub fn restore(
+    place: &str,
+    dir: impl AsRef<Path>,
+    to: RestoreTo,
+    cancel: &CancelToken,
+    progress: &Progress,
+) -> Result<RestoreReport> {
+    guarded(|| restore_into(place, dir.as_ref(), to, cancel, progress))
+}
+
+fn restore_into(
+    place: &str,
+    dir: &Path,
+    to: RestoreTo,
+    cancel: &CancelToken,
+    progress: &Progress,
+) -> Result<RestoreReport> {
+    refuse_occupied(dir)?;
+    let building = Building::begin(dir, false)?;
+    let new = building.dir().to_owned();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("jindou-log")
+        .enable_all()
+        .build()
+        .map_err(|e| {
+            Error::limit(
+                Resource::Threads,
+                format!("no threads to read the log: {e}"),
+            )
+        })?;
+    let done = runtime.block_on(async {
+        let read = async {
+            let limits = Limits {
+                request: REQUEST,
+                ..Limits::default()
+            };
+            let (bucket, identity) = existing(place, limits).await.map_err(Error::Usage)?;
+            let past = Past {
+                bucket,
+                identity,
+                place,
+                cancel,
+                progress,
+            };
+            past.write(to, &new).await
+        };
+        let cancelled = async {
+            while !cancel.is_cancelled() {
+                tokio::time::sleep(CANCEL_LOOK).await;
+            }
+        };
+        tokio::select! {
+            done = read => done,
+            () = cancelled => Err(Error::Cancelled),
+        }
+    });
+    runtime.shutdown_timeout(LEAVE);
+    let done = done?;
+    let wrong = || {
+        Error::damaged(
+            place,
+            "damaged: the groups of the log do not match its base",
+        )
+    };
+    let quads = appear(building, done.epoch, done.own.into(), wrong)?;
+    Ok(RestoreReport {
+        backup: place.to_owned(),
+        snapshot: done.group,
+        committed: done.written,
+        quads,
+        bytes: progress.done.load(Ordering::Relaxed),
+    })
+}
+
+/// The files of a store of a log's moment.
+struct Written {
+    /// The last group in it.
+    group: u64,
+    /// The time at which that was written, if it is still known.
+    written: Option<u64>,
+    /// The base's id epoch.
+    epoch: u64,
+    /// The snapshot's number in the store itself.
+    own: u32,
+}
+
+/// The groups that can be restored.
+struct Kept {
+    /// Numbers of bases, in ascending order, with 0 for a log that begins with the empty store.
+    bases: Vec<u64>,
+    first: u64,
+    last: u64,
+}
+
+/// A log that is there.
+struct Past<'a> {
+    bucket: Bucket,
+    identity: Identity,
+    place: &'a str,
+    cancel: &'a CancelToken,
+    progress: &'a Progress,
+}
+
+impl Past<'_> {
+    fn failed(&self, failure: Failure) -> Error {
+        match failure {
+            Failure::Missing => self.removed(),
+            failure => Error::io(self.place, std::io::Error::other(failure)),
+        }
+    }
+
+    fn removed(&self) -> Error {
+        Error::Conflict(format!(
+            "{}: a part of the log was removed while it was being read; try again with what is left",
+            self.place
+        ))
+    }
+
+    async fn written(&self, name: Name) -> Result<Option<u64>> {
+        let written = self.bucket.written(self.identity.epoch, name).await;
+        written.map_err(|e| self.failed(e))
+    }
+
+    async fn bases(&self) -> Result<Vec<u64>> {
+        let bases = self.bucket.bases(self.identity.epoch).await;
+        let mut bases = bases.map_err(|e| self.failed(e))?;
+        if self.identity.beginning == Beginning::Empty && bases.first() != Some(&0) {
+            bases.insert(0, 0);
+        }
+        Ok(bases)
+    }
+
+    /// Writes the files of a moment's store into an empty folder.
+    async fn write(&self, to: RestoreTo, dir: &Path) -> Result<Written> {
+        let held = self.bucket.hold().await;
+        held.map_err(|e| self.failed(e))?;
+        let kept = self.kept().await?;
+        let group = self.find(to, &kept).await?;
+        let base = kept.bases.iter().rfind(|base| **base <= group);
+        let base = base.copied().ok_or_else(|| self.removed())?;
+        let written = self.written(Name::Group(group)).await?;
+        self.base(base, dir).await?;
+        self.progress.phase.store(1, Ordering::Relaxed);
+        let manifest = Manifest::of_store(dir)?;
+        let mut own = manifest.holds();
+        if base < group {
+            own = self.groups(base, group, dir, &manifest).await?;
+        }
+        Ok(Written {
+            group,
+            written,
+            epoch: manifest.epoch,
+            own,
+        })
+    }
+
+    async fn kept(&self) -> Result<Kept> {
+        let bases = self.bases().await?;
+        let Some(newest) = bases.last().copied() else {
+            return Err(Error::Usage(format!(
+                "{}: the store that the log begins with has not been uploaded yet",
+                self.place
+            )));
+        };
+        let log = self.identity.epoch;
+        let listing = self.bucket.list(log, newest).await;
+        let listing = listing.map_err(|e| self.failed(e))?;
+        let names = listing.log.iter().filter_map(|name| Name::parse(log, name));
+        let last = names.fold(newest, |last, name| match name {
+            Name::Group(number) | Name::Span(_, number) => last.max(number),
+            Name::Base(_) => last,
+        });
+        let mut first = newest;
+        // Groups after old bases may be trimmed already.
+        for base in &bases {
+            let after = Name::Group(base.saturating_add(1));
+            if *base == last || self.written(after).await?.is_some() {
+                first = *base;
+                break;
+            }
+        }
+        Ok(Kept { bases, first, last })
+    }
+
+    /// The earliest time that is known to be the first group's, or later than it.
+    async fn since(&self, kept: &Kept) -> Result<u64> {
+        let first = kept.first;
+        if let Some(written) = self.written(Name::Group(first)).await? {
+            return Ok(written);
+        }
+        let known = match first {
+            0 => self.bucket.begun().await.map_err(|e| self.failed(e))?,
+            _ => {
+                let base = self.written(Name::Base(first)).await?;
+                let next = self.written(Name::Group(first.saturating_add(1))).await?;
+                base.into_iter().chain(next).min()
+            }
+        };
+        known.ok_or_else(|| self.removed())
+    }
+
+    /// The last group of a moment.
+    async fn find(&self, to: RestoreTo, kept: &Kept) -> Result<u64> {
+        let wanted = match to {
+            RestoreTo::Newest => return Ok(kept.last),
+            RestoreTo::Snapshot(number) if (kept.first..=kept.last).contains(&number) => {
+                return Ok(number);
+            }
+            RestoreTo::Snapshot(number) => format!("snapshot {number}"),
+            RestoreTo::Time(time) if self.since(kept).await? <= time => {
+                return self.last_until(time, kept).await;
+            }
+            RestoreTo::Time(time) => time_text(time),
+        };
+        Err(Error::Usage(format!(
+            "{}: {wanted} cannot be restored; the log has snapshots {} to {}, and every time since {}",
+            self.place,
+            kept.first,
+            kept.last,
+            time_text(self.since(kept).await?)
+        )))
+    }
+
+    /// The last group that was written at this time or before. A group is put when the one before it is there, so times
+    /// ascend.
+    async fn last_until(&self, time: u64, kept: &Kept) -> Result<u64> {
+        let (mut low, mut high) = (kept.first, kept.last);
+        while low < high {
+            let middle = high - (high - low) / 2;
+            match self.written(Name::Group(middle)).await? {
+                Some(written) if written > time => high = middle - 1,
+                // What is missing was trimmed, so later groups are wanted.
+                _ => low = middle,
+            }
+        }
+        Ok(low)
+    }
+
+    /// Writes a base's files.
+    async fn base(&self, number: u64, dir: &Path) -> Result<()> {
+        let epoch = self.identity.epoch;
+        let document = match self.bucket.base(epoch, number).await {
+            Err(Failure::Missing) if number == 0 && self.identity.beginning == Beginning::Empty => {
+                return create::unless_there(dir, &LoadOptions::default());
+            }
+            document => document.map_err(|e| self.failed(e))?,
+        };
+        let files: Box<dyn Incoming<()>> = Box::new(Files(Coming::into(dir.to_owned())));
+        let downloaded = self.bucket.download(&document, files).await;
+        downloaded.map_err(|e| self.failed(e))?;
+        for name in Manifest::of_store(dir)?.names() {
+            let path = dir.join(name);
+            let meta = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;
+            self.progress.add(meta.len(), 0);
+        }
+        Ok(())
+    }
+
+    /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.
+    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u32> {
+        let mut log = NewLog::begin(dir, manifest.epoch, manifest.holds())?;
+        let mut own = manifest.holds();
+        let mut latest: Option<u64> = None;
+        let each = |group: Group, written: Option<u64>| -> Result<()> {
+            self.cancel.check()?;
+            latest = latest.max(written);
+            for record in group.records.iter().filter(|r| !r.bytes.is_empty()) {
+                own = own.checked_add(1).ok_or_else(|| {
+                    Error::limit(Resource::Numbers, "the store's numbers are used up")
+                })?;
+                self.progress.add(record.bytes.len() as u64, 0);
+                log.append(own, &record.bytes)?;
+            }
+            Ok(())
+        };
+        let numbers = base.saturating_add(1)..=last;
+        let read = self.bucket.read_groups(self.identity.epoch, numbers, each);
+        read.await.map_err(|e| self.failed(e))??;
+        log.end()?;
+        self.check(base, last, latest).await?;
+        Ok(own)
+    }
+
+    /// Checks that the groups that were read are those that the servers laid: a name that was trimmed can be created
+    /// again. Trimming goes up to the second newest base.
+    ///
+    /// `latest` is the time of the last that was not read from a span. Spans are copies of what was laid.
+    async fn check(&self, base: u64, last: u64, latest: Option<u64>) -> Result<()> {
+        let bases = self.bases().await?;
+        let mut later = bases.into_iter().filter(|number| *number > base);
+        let (Some(next), Some(_)) = (later.next(), later.next()) else {
+            return Ok(());
+        };
+        // A base is put after its groups, and they are trimmed after that.
+        let put = self.written(Name::Base(next)).await?;
+        match last <= next && latest <= put {
+            true => Ok(()),
+            false => Err(self.removed()),
+        }
+    }
+}
+
+/// Files of a store that is being restored.
+struct Files(Coming);
+
+impl Incoming<()> for Files {
+    fn write(&mut self, file: &str, bytes: &[u8]) -> std::io::Result<()> {
+        self.0.write(file, bytes)
+    }
+
+    fn finish(mut self: Box<Self>, _: &Base) -> std::io::Result<()> {
+        self.0.end().map_err(std::io::Error::other)
+    }
+}
