@@ -48,4 +48,4 @@ mod model;
 mod state;
 
 pub use model::{Action, Planted, Replicas, Watch};
-pub use state::{Answer, Broken, Evidence, Late, Outcome, Put, SERVERS, Server, State, Strict};
+pub use state::{Answer, Broken, Evidence, Fate, Late, Put, SERVERS, Server, State, Strict};

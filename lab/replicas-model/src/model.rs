@@ -1,6 +1,6 @@
 //! What can happen, and what must hold.
 
-use crate::state::{Answer, Broken, Evidence, Outcome, Put, SERVERS, Server, State, Strict};
+use crate::state::{Answer, Broken, Evidence, Fate, Late, Put, SERVERS, Server, State, Strict};
 use stateright::{Model, Property};
 
 /// A model of servers.
@@ -69,28 +69,28 @@ pub enum Action {
     EvaluateNext(usize),
     /// The bucket's answer is that this attempt created the object: `PutResult::Created`.
     Created(usize),
-    /// The answer is lost, an error or 409: `PutResult::Unknown`.
+    /// The answer to a put is lost, an error or 409: `PutResult::Unknown`. Nothing is known, and it is repeated
+    /// (`scan_put`); where it has landed, the repetition finds the name taken.
     Unknown(usize),
-    /// The put is repeated: `scan_put`.
-    Repeat(usize),
-    /// The name is taken, by itself or by another: `PutResult::Exists`.
+    /// The name is taken, by itself or by another: `PutResult::Exists`. The object is read ([`Action::Lay`]).
     Exists(usize),
-    /// The next group, of which it has heard, is laid: read from the bucket, or proposed by its author and confirmed by
-    /// any server. Where it is not its own, its put is void, and what was on it is to be evaluated again. `advance`,
-    /// `commit`, `fall_back`.
+    /// The log's next group is laid: read from the bucket, or proposed by its author and confirmed by any server. Where
+    /// it is not its own, its put is void, and what was on it is to be evaluated again: `advance`, `commit`, `fall_back`.
     Lay(usize),
-    /// It hears of a group in the log: by *committed*, a beat, an outcome, a listing. `hear`.
-    Hear(usize, u8),
+    /// It hears of the watched update's group or a later one: by *committed*, a beat, an outcome, a listing. `hear`.
+    Hear(usize),
     /// It dies and starts with so many of its groups. The machine's `opened`.
     Crash(usize, u8),
     /// It knows the watched update as done, a client waits here, and the others are told: `tell_committed`.
     Tell(usize),
     /// Its *heard*, or a beat that says so, comes to the server that tells.
     Say(usize),
-    /// The watched update is acknowledged. The first number has the bits of the servers that count; all of them must have
-    /// said that they heard. The answer goes by way of the second server, which hears of the group. `answer_heard`,
-    /// `outcome`.
-    Answer(u8, usize),
+    /// The watched update is acknowledged. All servers that are counted have said that they heard (`answer_heard`); which
+    /// are counted is free, so what is required of those that are not is nothing. Reads of one server are watched from
+    /// then on: of one that was counted, or of the one that acknowledges.
+    Answer(usize),
+    /// It is acknowledged, and the answer goes by way of this server, which forwarded it: `outcome`.
+    AnswerBy(usize),
     /// The watched update fails, for reasons of this server's alone.
     Refuse(usize),
     /// A listing is begun: `want_look`.
@@ -125,18 +125,17 @@ impl Model for Replicas {
         actions.extend([false, true].map(Action::LandLate));
         for at in 0..SERVERS {
             let server = &state.servers[at];
-            actions.extend([Action::Land(at), Action::Lay(at)]);
             match server.put {
                 None => actions.extend([false, true].map(|watched| Action::Evaluate(at, watched))),
-                Some(put) if put.outcome == Outcome::Sent => actions.extend([
+                Some(_) => actions.extend([
+                    Action::Land(at),
                     Action::EvaluateNext(at),
                     Action::Created(at),
                     Action::Unknown(at),
                     Action::Exists(at),
                 ]),
-                Some(_) => actions.extend([Action::EvaluateNext(at), Action::Repeat(at)]),
             }
-            actions.extend((server.heard + 1..=state.log).map(|number| Action::Hear(at, number)));
+            actions.extend([Action::Lay(at), Action::Hear(at)]);
             actions.extend((0..=server.committed).map(|number| Action::Crash(at, number)));
             match self.watch {
                 Watch::Update => self.update_actions(at, actions),
@@ -175,7 +174,7 @@ impl Model for Replicas {
                 racing(state).count() == SERVERS
             }),
             Property::sometimes("a put of unknown outcome has landed", |_, state: &State| {
-                let unknown = |p: Put| p.landed && p.outcome == Outcome::Unknown;
+                let unknown = |put: Put| put.fate == Fate::LandedUnknown;
                 state.servers.iter().any(|s| s.put.is_some_and(unknown))
             }),
             Property::sometimes(
@@ -197,8 +196,7 @@ impl Model for Replicas {
                     state.answer != Answer::Refused || state.watched == 0
                 }),
                 Property::always(SEEN, |model: &Self, state: &State| {
-                    let sees = |s: &Server| model.default_read(s) >= state.watched;
-                    state.servers.iter().all(|s| !s.owes || sees(s))
+                    (state.servers.iter()).all(|s| !s.owes || model.default_read_sees(s, state.watched))
                 }),
                 Property::sometimes(
                     "two servers put the same update at the same time",
@@ -210,14 +208,12 @@ impl Model for Replicas {
                 Property::sometimes(
                     "an acknowledged update was not heard of by a server that was not counted",
                     |_, state: &State| {
-                        let behind = |s: &Server| s.heard < state.watched;
-                        state.answer == Answer::Done && state.servers.iter().any(behind)
+                        state.answer == Answer::Done && state.servers.iter().any(|s| !s.heard)
                     },
                 ),
-                Property::sometimes(
-                    "all servers have heard of an acknowledged update",
-                    |_, state: &State| state.servers.iter().all(|s| s.owes),
-                ),
+                Property::sometimes("a server that was counted is watched", |_, state: &State| {
+                    state.servers.iter().any(|s| s.owes && !s.knows)
+                }),
                 Property::sometimes(
                     "the put of one that died has the update while another puts it",
                     |_, state: &State| {
@@ -227,9 +223,9 @@ impl Model for Replicas {
                 ),
             ]),
             Watch::Evidence => properties.extend([
-                Property::always(EVIDENCE, |model: &Self, state: &State| {
+                Property::always(EVIDENCE, |_, state: &State| {
                     let sees = |s: &Server| match s.evidence {
-                        Evidence::Settled(moment) => model.default_read(s) >= moment,
+                        Evidence::Settled(moment) => s.committed >= moment,
                         _ => true,
                     };
                     state.servers.iter().all(sees)
@@ -237,7 +233,6 @@ impl Model for Replicas {
                 Property::sometimes("a default read misses later groups", |_, state: &State| {
                     let behind = |s: &Server| {
                         matches!(s.evidence, Evidence::Settled(moment) if moment > 0)
-                            && s.heard == s.committed
                             && s.committed < state.log
                     };
                     state.servers.iter().any(behind)
@@ -276,21 +271,17 @@ pub const STRICT: &str = "strict reads see what there was when they were asked";
 
 /// The servers whose put may become the log's next group.
 fn racing(state: &State) -> impl Iterator<Item = &Server> {
-    let log = state.log;
-    state.servers.iter().filter(move |s| s.may_land(log))
+    state.servers.iter().filter(|s| s.may_land())
 }
 
 fn evidence_actions(state: &State, at: usize, actions: &mut Vec<Action>) {
     match state.servers[at].evidence {
-        Evidence::None => {
-            actions.push(Action::Look(at));
-            actions.extend((0..SERVERS).map(|from| Action::Beat(from, at)));
-        }
+        Evidence::None => actions.push(Action::Look(at)),
         Evidence::Looking(begun) => {
             actions.extend((begun..=state.log).map(|tail| Action::Listed(at, tail)));
         }
         Evidence::Waiting(..) => actions.push(Action::Settle(at)),
-        Evidence::Settled(_) => {}
+        Evidence::Settled(_) => actions.extend((0..SERVERS).map(|to| Action::Beat(at, to))),
     }
 }
 
@@ -315,13 +306,13 @@ impl Replicas {
         if self.is(Planted::RefusedHere) {
             actions.push(Action::Refuse(at));
         }
-        actions.extend((0..1 << SERVERS).map(|counted| Action::Answer(counted, at)));
+        actions.extend([Action::Answer(at), Action::AnswerBy(at)]);
     }
 
-    /// The least number from which a default read is answered that is asked now: it waits for what was heard of.
-    fn default_read(&self, server: &Server) -> u8 {
+    /// True if a default read that is asked now sees the watched update: it waits for what was heard of.
+    fn default_read_sees(&self, server: &Server, watched: u8) -> bool {
         match self.is(Planted::HeardIsApplied) {
-            true => server.committed,
+            true => watched <= server.committed,
             false => server.heard,
         }
     }
@@ -335,81 +326,76 @@ impl Replicas {
     fn step(&self, state: &mut State, action: Action) -> Option<()> {
         match action {
             Action::Land(at) => {
-                let log = state.log;
-                let server = &mut state.servers[at];
-                if !server.may_land(log) {
+                let put = state.servers[at].put.as_mut()?;
+                if put.fate != Fate::Flying {
                     return None;
                 }
-                let put = server.put.as_mut()?;
-                put.landed = true;
+                put.fate = Fate::Landed;
                 let (watched, stale) = (put.watched, put.stale);
-                land(state, watched, stale);
+                self.land(state, watched, stale);
             }
             Action::LandLate(watched) => {
-                let late = &mut state.late;
                 let there = match watched {
-                    true => late.watched,
-                    false => late.other,
+                    true => state.late.watched,
+                    false => state.late.other,
                 };
                 if !there {
                     return None;
                 }
-                land(state, watched, false);
+                self.land(state, watched, false);
             }
             Action::Evaluate(at, watched) => {
+                let log = state.log;
                 let server = &mut state.servers[at];
                 let full = server.committed >= self.groups;
                 if full || server.put.is_some() || (watched && !self.is_new(server)) {
                     return None;
                 }
-                server.put = Some(sent(watched));
+                server.put = Some(self.sent(watched, server.committed, log)?);
             }
             Action::EvaluateNext(at) => {
                 let server = &mut state.servers[at];
                 let full = server.committed + 1 >= self.groups;
-                if full || server.put.is_none() || !self.is_new(server) {
+                if full || !self.is_new(server) || server.put?.fate == Fate::Lost {
                     return None;
                 }
                 server.next = true;
             }
             Action::Created(at) => {
                 let before = state.servers[at].committed;
-                state.servers[at].put.filter(|put| put.landed)?;
-                self.lay(state, at)?;
-                let server = &mut state.servers[at];
+                state.servers[at].put.filter(|put| put.fate == Fate::Landed)?;
+                self.lay_own(state, at)?;
                 // The attempt that created the object was begun when the group before it was the last.
-                if self.watch == Watch::Evidence && server.evidence == Evidence::None {
-                    server.evidence = Evidence::Settled(before);
+                if self.watch == Watch::Evidence && unwatched(state) {
+                    state.servers[at].evidence = Evidence::Settled(before);
                 }
             }
             Action::Unknown(at) => self.unknown(state, at)?,
-            Action::Repeat(at) => {
-                let put = state.servers[at].put.as_mut()?;
-                if put.outcome == Outcome::Sent {
-                    return None;
-                }
-                put.outcome = Outcome::Sent;
-            }
             Action::Exists(at) => {
-                let number = state.servers[at].committed + 1;
+                let watched = state.watched;
+                let server = &mut state.servers[at];
+                let number = server.committed + 1;
                 if state.log < number {
                     return None;
                 }
                 if self.is(Planted::ExistsIsOurs) {
                     return self.lay_own(state, at);
                 }
-                state.servers[at].hear(number);
+                server.heard |= watched != 0 && watched <= number;
             }
-            Action::Lay(at) => {
-                let server = &state.servers[at];
-                if server.heard <= server.committed {
+            Action::Lay(at) => self.lay(state, at)?,
+            Action::Hear(at) => {
+                if state.watched == 0 {
                     return None;
                 }
-                self.lay(state, at)?;
+                state.servers[at].heard = true;
             }
-            Action::Hear(at, number) => state.servers[at].hear(number),
             Action::Crash(at, number) => self.crash(state, at, number),
-            Action::Tell(_) | Action::Say(_) | Action::Answer(..) | Action::Refuse(_) => {
+            Action::Tell(_)
+            | Action::Say(_)
+            | Action::Answer(_)
+            | Action::AnswerBy(_)
+            | Action::Refuse(_) => {
                 return self.step_of_update(state, action);
             }
             Action::Look(_) | Action::Listed(..) | Action::Beat(..) | Action::Settle(_) => {
@@ -421,14 +407,8 @@ impl Replicas {
             Action::Publish(at, author) => {
                 let (reader, author) = (state.servers[at], state.servers[author]);
                 let put = author.put.filter(|_| author.committed == reader.committed)?;
-                let landed = put.landed;
-                let server = &mut state.servers[at];
-                server.committed += 1;
-                server.hear(reader.committed + 1);
-                (server.put, server.next) = (None, false);
-                if !landed {
-                    state.broken = state.broken.or(Some(Broken::Content));
-                }
+                (state.servers[at].put, state.servers[at].next) = (None, false);
+                self.laid(state, at, put.landed(), put.watched);
             }
         }
         Some(())
@@ -436,84 +416,122 @@ impl Replicas {
 
     fn unknown(&self, state: &mut State, at: usize) -> Option<()> {
         let log = state.log;
-        let groups = self.groups;
         let server = &mut state.servers[at];
         let put = server.put.as_mut()?;
-        if put.outcome == Outcome::Unknown {
-            return None;
-        }
-        if !self.is(Planted::NextNumberAfterUnknown) {
-            put.outcome = Outcome::Unknown;
-            return Some(());
-        }
-        if server.committed + 1 >= groups {
-            return None;
-        }
-        put.landed = false;
-        server.committed += 1;
-        server.hear(server.committed);
-        if server.committed > log {
-            state.broken = state.broken.or(Some(Broken::Content));
+        if self.is(Planted::NextNumberAfterUnknown) {
+            if server.committed + 1 >= self.groups {
+                return None;
+            }
+            server.committed += 1;
+            *put = self.sent(put.watched, server.committed, log)?;
+            if server.committed > log {
+                state.broken = state.broken.or(Some(Broken::Content));
+            }
+        } else if put.fate == Fate::Landed {
+            put.fate = Fate::LandedUnknown;
         }
         Some(())
     }
 
+    /// A put that is sent by a server that has laid this many groups.
+    fn sent(&self, watched: bool, committed: u8, log: u8) -> Option<Put> {
+        let fate = match committed < log {
+            true => Fate::Lost,
+            false => Fate::Flying,
+        };
+        Some(Put {
+            fate,
+            watched: watched && (fate == Fate::Flying || self.planted.is_some()),
+            stale: false,
+        })
+    }
+
+    /// Makes a put the log's next group. All other puts of its number are void.
+    fn land(&self, state: &mut State, watched: bool, stale: bool) {
+        state.log += 1;
+        state.late = Late::default();
+        if stale {
+            state.broken = state.broken.or(Some(Broken::OtherBase));
+        }
+        if watched {
+            match state.watched {
+                0 => state.watched = state.log,
+                _ => state.broken = state.broken.or(Some(Broken::Twice)),
+            }
+        }
+        for server in &mut state.servers {
+            if let Some(put) = &mut server.put
+                && put.fate == Fate::Flying
+            {
+                put.fate = Fate::Lost;
+                if self.planted.is_none() {
+                    (put.watched, server.next) = (false, false);
+                }
+            }
+        }
+    }
+
     /// Lays the log's next group.
     fn lay(&self, state: &mut State, at: usize) -> Option<()> {
+        let log = state.log;
         let server = &mut state.servers[at];
         let number = server.committed + 1;
-        if state.log < number {
+        if log < number {
             return None;
         }
-        if server.put.is_some_and(|put| put.landed) {
-            return self.lay_own(state, at);
-        }
-        server.committed = number;
-        server.hear(number);
-        server.knows |= number == state.watched && !self.is(Planted::KeysForgotten);
         match &mut server.put {
+            Some(put) if put.landed() => return self.lay_own(state, at),
             Some(put) if self.is(Planted::NotEvaluatedAgain) && number < self.groups => {
+                *put = self.sent(put.watched, number, log)?;
                 put.stale = true;
             }
             _ => (server.put, server.next) = (None, false),
         }
+        let watched = number == state.watched && !self.is(Planted::KeysForgotten);
+        self.laid(state, at, true, watched);
         Some(())
     }
 
     /// Lays its own group, as it believes.
     fn lay_own(&self, state: &mut State, at: usize) -> Option<()> {
+        let log = state.log;
         let server = &mut state.servers[at];
         let put = server.put.take()?;
-        server.committed += 1;
-        server.hear(server.committed);
-        server.knows |= put.watched;
-        if server.next && server.committed < self.groups {
-            server.put = Some(sent(true));
+        let number = server.committed + 1;
+        if server.next && number < self.groups {
+            server.put = Some(self.sent(true, number, log)?);
         }
         server.next = false;
-        if !put.landed {
-            state.broken = state.broken.or(Some(Broken::Content));
-        }
+        self.laid(state, at, put.landed(), put.watched);
         Some(())
     }
 
-    fn crash(&self, state: &mut State, at: usize, number: u8) {
-        let (log, watched) = (state.log, state.watched);
+    /// Publishes a group that is laid; true if it is the log's, and if it has the watched update, as the server believes.
+    fn laid(&self, state: &mut State, at: usize, true_one: bool, watched: bool) {
         let server = &mut state.servers[at];
-        if server.may_land(log)
-            && let Some(put) = server.put
-        {
+        server.committed += 1;
+        server.knows |= watched;
+        server.heard |= state.watched != 0 && state.watched <= server.committed;
+        if !true_one {
+            state.broken = state.broken.or(Some(Broken::Content));
+        }
+    }
+
+    fn crash(&self, state: &mut State, at: usize, number: u8) {
+        let watched = state.watched;
+        let server = &mut state.servers[at];
+        if let Some(put) = server.put.filter(|put| put.fate == Fate::Flying) {
             match put.watched {
                 true => state.late.watched = true,
                 false => state.late.other = true,
             }
         }
         let tells = server.tells;
-        let knows = watched != 0 && watched <= number && !self.is(Planted::KeysForgottenByCrash);
+        let has = watched != 0 && watched <= number;
         *server = Server {
             committed: number,
-            heard: number,
-            knows,
+            heard: has,
+            knows: has && !self.is(Planted::KeysForgottenByCrash),
             ..Server::default()
         };
         if tells {
@@ -535,29 +553,20 @@ impl Replicas {
             }
             Action::Say(at) => {
                 let server = &mut state.servers[at];
-                let to = telling.filter(|to| *to != at)?;
-                if server.said || server.heard < state.watched {
+                if telling.is_none() || server.tells || server.said || !server.heard {
                     return None;
                 }
                 server.said = true;
-                debug_assert!(to < SERVERS);
             }
-            Action::Answer(counted, via) => {
-                let by = telling?;
-                for (at, server) in state.servers.iter().enumerate() {
-                    let counts = counted >> at & 1 == 1;
-                    let heard = server.said || self.is(Planted::AnsweredUnheard);
-                    if counts && (at == by || !heard) {
-                        return None;
-                    }
-                }
-                state.answer = Answer::Done;
-                for (at, server) in state.servers.iter_mut().enumerate() {
-                    let counts = counted >> at & 1 == 1;
-                    server.owes = counts || at == by || at == via;
-                    (server.tells, server.said) = (false, false);
-                }
-                state.servers[via].hear(state.watched);
+            Action::Answer(at) => {
+                let server = &state.servers[at];
+                let may = server.tells || server.said || self.is(Planted::AnsweredUnheard);
+                return (telling.is_some() && may).then(|| answer(state, at));
+            }
+            Action::AnswerBy(at) => {
+                telling?;
+                state.servers[at].heard = true;
+                answer(state, at);
             }
             Action::Refuse(at) => {
                 if state.answer != Answer::None || !self.is_new(&state.servers[at]) {
@@ -574,7 +583,7 @@ impl Replicas {
         let log = state.log;
         match action {
             Action::Look(at) => {
-                if log == 0 {
+                if log == 0 || !unwatched(state) {
                     return None;
                 }
                 state.servers[at].evidence = Evidence::Looking(log);
@@ -588,7 +597,6 @@ impl Replicas {
                     true => log,
                     false => begun,
                 };
-                server.hear(tail);
                 server.evidence = Evidence::Waiting(moment, tail);
             }
             Action::Beat(from, to) => {
@@ -599,6 +607,7 @@ impl Replicas {
                 if from == to {
                     return None;
                 }
+                state.servers[from].evidence = Evidence::None;
                 state.servers[to].evidence = Evidence::Waiting(moment, sender.committed);
             }
             Action::Settle(at) => {
@@ -648,7 +657,6 @@ impl Replicas {
                 let Strict::Looking(asked, _) = server.strict else {
                     return None;
                 };
-                server.hear(tail);
                 server.strict = Strict::Found(asked, tail);
             }
             Action::Serve(at) => {
@@ -670,26 +678,17 @@ impl Replicas {
     }
 }
 
-fn sent(watched: bool) -> Put {
-    Put {
-        watched,
-        landed: false,
-        outcome: Outcome::Sent,
-        stale: false,
-    }
+/// True if no evidence is watched: one piece is at a time, and a beat takes it along.
+fn unwatched(state: &State) -> bool {
+    let none = |s: &Server| s.evidence == Evidence::None;
+    state.servers.iter().all(none)
 }
 
-/// Makes a put the log's next group. All other puts of its number are void.
-fn land(state: &mut State, watched: bool, stale: bool) {
-    state.log += 1;
-    state.late = crate::state::Late::default();
-    if stale {
-        state.broken = state.broken.or(Some(Broken::OtherBase));
+/// Acknowledges the watched update; reads at this server are watched from then on.
+fn answer(state: &mut State, at: usize) {
+    state.answer = Answer::Done;
+    for server in &mut state.servers {
+        (server.tells, server.said) = (false, false);
     }
-    if watched {
-        match state.watched {
-            0 => state.watched = state.log,
-            _ => state.broken = state.broken.or(Some(Broken::Twice)),
-        }
-    }
+    state.servers[at].owes = true;
 }

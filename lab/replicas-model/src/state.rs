@@ -60,22 +60,21 @@ pub enum Broken {
 pub struct Server {
     /// Groups that are laid and published.
     pub committed: u8,
-    /// The newest group that it heard of.
-    pub heard: u8,
+    /// True if it has heard of the watched update's group or of a later one.
+    pub heard: bool,
     /// True if it knows the watched update as done.
     pub knows: bool,
-    /// Its group `committed + 1`, which is on its way into the log.
+    /// Its group `committed + 1`, of which it does not know whether it is in the log.
     pub put: Option<Put>,
     /// True if the watched update was evaluated on top of `put`.
     pub next: bool,
-    /// True if its client waits for the watched update, which this server has committed: it tells the others.
+    /// True if a client waits here for the watched update, which this server has committed: it tells the others.
     pub tells: bool,
-    /// True if this process told the server that tells that it has heard of the watched update.
+    /// True if this process has told the server that tells that it heard.
     pub said: bool,
-    /// True if the watched update was acknowledged by this process, by way of it, or because it had said that it heard:
-    /// default reads here must see it.
+    /// True if default reads here are watched: they must see the watched update.
     pub owes: bool,
-    /// Watched evidence.
+    /// The watched evidence, if it is here.
     pub evidence: Evidence,
     /// The watched strict read, if it is here.
     pub strict: Strict,
@@ -84,24 +83,25 @@ pub struct Server {
 /// A put.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Put {
-    /// True if it has the watched update.
+    /// What has become of it.
+    pub fate: Fate,
+    /// True if it has the watched update. Of a group that has lost its name this does not matter.
     pub watched: bool,
-    /// True if it has landed: it is the log's group. Nobody has told the server yet.
-    pub landed: bool,
-    /// What the server knows.
-    pub outcome: Outcome,
     /// True if it was evaluated before another's group was laid. Only by a planted mistake.
     pub stale: bool,
 }
 
-/// What a server knows of its put.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
-pub enum Outcome {
-    /// An attempt was sent. Once it has heard of the group, the name is taken and the object is being read.
-    #[default]
-    Sent,
-    /// Nobody knows: it is repeated.
-    Unknown,
+/// What has become of a put.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Fate {
+    /// On its way: it may land at any time, whatever the server is told.
+    Flying,
+    /// It is the log's group.
+    Landed,
+    /// The same, and the answer that says so is lost: it must be read back.
+    LandedUnknown,
+    /// Another's group has the name.
+    Lost,
 }
 
 /// Evidence: at a moment no later group existed than a certain one. A moment is told by the number of groups there were.
@@ -132,14 +132,16 @@ pub enum Strict {
     Found(u8, u8),
 }
 
-impl Server {
-    /// True if its group may still land in this log.
-    pub fn may_land(&self, log: u8) -> bool {
-        self.committed == log && self.put.is_some_and(|put| !put.landed)
+impl Put {
+    /// True if it is the log's group.
+    pub fn landed(self) -> bool {
+        matches!(self.fate, Fate::Landed | Fate::LandedUnknown)
     }
+}
 
-    /// Hears of a group.
-    pub fn hear(&mut self, number: u8) {
-        self.heard = self.heard.max(number);
+impl Server {
+    /// True if its put may become the log's next group.
+    pub fn may_land(&self) -> bool {
+        self.put.is_some_and(|put| put.fate == Fate::Flying)
     }
 }
