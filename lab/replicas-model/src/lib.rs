@@ -47,5 +47,7 @@
 mod model;
 mod state;
 
-pub use model::{Action, Planted, Replicas, Watch};
+pub use model::{
+    Action, EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN, STRICT, Watch,
+};
 pub use state::{Answer, Broken, Evidence, Fate, Late, Put, SERVERS, Server, State, Strict};

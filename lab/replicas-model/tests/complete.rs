@@ -25,14 +25,14 @@ fn all_states(groups: u8, watch: Watch) {
 }
 
 #[test]
-fn an_update_in_two_groups() {
-    all_states(2, Watch::Update);
+fn an_update_in_four_groups() {
+    all_states(4, Watch::Update);
 }
 #[test]
-fn evidence_in_two_groups() {
-    all_states(2, Watch::Evidence);
+fn evidence_in_four_groups() {
+    all_states(4, Watch::Evidence);
 }
 #[test]
-fn strict_in_two_groups() {
-    all_states(2, Watch::Strict);
+fn strict_in_four_groups() {
+    all_states(4, Watch::Strict);
 }

@@ -1,0 +1,91 @@
+//! Each planted mistake is found, as the right property.
+
+use jindou_replicas_model::{
+    EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN, STRICT,
+    Watch,
+};
+use stateright::{Checker, HasDiscoveries, Model};
+use std::collections::BTreeSet;
+
+/// Looks for the shortest way to each property's violation.
+fn finds(planted: Planted, watch: Watch, properties: &[&'static str]) {
+    for property in properties {
+        let model = Replicas {
+            groups: 4,
+            watch,
+            planted: Some(planted),
+        };
+        let wanted = HasDiscoveries::AnyOf(BTreeSet::from([*property]));
+        let checker = model.checker().finish_when(wanted).spawn_bfs().join();
+        let states = checker.unique_state_count();
+        let path = checker.discovery(property);
+        let path =
+            path.unwrap_or_else(|| panic!("{planted:?} keeps \"{property}\" in {states} states"));
+        let steps = path.into_actions();
+        println!("{planted:?} breaks \"{property}\" ({states} states): {steps:?}");
+    }
+}
+
+#[test]
+fn next_number_after_an_unknown_put() {
+    finds(
+        Planted::NextNumberAfterUnknown,
+        Watch::Update,
+        &[ONCE, ONE_CONTENT],
+    );
+}
+
+#[test]
+fn acknowledged_before_others_have_heard() {
+    finds(Planted::AnsweredUnheard, Watch::Update, &[SEEN]);
+}
+
+#[test]
+fn a_strict_read_that_looks_before_it_is_asked() {
+    finds(Planted::StrictLooksBefore, Watch::Strict, &[STRICT]);
+}
+
+#[test]
+fn a_taken_name_taken_for_ours() {
+    finds(
+        Planted::ExistsIsOurs,
+        Watch::Update,
+        &[ONE_CONTENT, NOT_LOST],
+    );
+}
+
+#[test]
+fn a_proposed_group_that_others_read() {
+    finds(
+        Planted::ProposedIsRead,
+        Watch::Update,
+        &[ONE_CONTENT, NOT_LOST],
+    );
+}
+
+#[test]
+fn requests_that_are_forgotten() {
+    finds(Planted::KeysForgotten, Watch::Update, &[ONCE]);
+    finds(Planted::KeysForgottenByCrash, Watch::Update, &[ONCE]);
+}
+
+#[test]
+fn a_group_that_is_not_evaluated_again() {
+    finds(Planted::NotEvaluatedAgain, Watch::Update, &[IN_ORDER, ONCE]);
+}
+
+#[test]
+fn reads_that_do_not_wait_for_what_was_heard_of() {
+    finds(Planted::HeardIsApplied, Watch::Update, &[SEEN]);
+}
+
+#[test]
+fn evidence_that_counts_from_its_arrival() {
+    finds(Planted::BeatsAreFresh, Watch::Evidence, &[EVIDENCE]);
+    finds(Planted::ListingsAreFresh, Watch::Evidence, &[EVIDENCE]);
+}
+
+#[test]
+fn a_server_s_own_failure_told_as_not_done() {
+    finds(Planted::RefusedHere, Watch::Update, &[NOT_DONE]);
+}
