@@ -1,6 +1,8 @@
-//! What can happen, and what must hold.
+//! Steps and properties.
 
-use crate::state::{Answer, Broken, Evidence, Fate, Late, Put, SERVERS, Server, State, Strict};
+use crate::state::{
+    Answer, Broken, Evidence, Fate, Late, Outcome, Put, SERVERS, Server, State, Strict,
+};
 use stateright::{Model, Property};
 
 /// A model of servers.
@@ -8,13 +10,13 @@ use stateright::{Model, Property};
 pub struct Replicas {
     /// Number of groups with which the log is full.
     pub groups: u8,
-    /// What is observed.
+    /// The observer.
     pub watch: Watch,
     /// A mistake.
     pub planted: Option<Planted>,
 }
 
-/// What is observed.
+/// An observer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Watch {
     /// An update, its repetitions, its acknowledgement, and default reads at servers that heard of it.
@@ -42,7 +44,7 @@ pub enum Planted {
     KeysForgotten,
     /// A server that starts again has its groups, but not the requests in them.
     KeysForgottenByCrash,
-    /// Who loses a name puts the same group under the next one.
+    /// A server that loses a name puts the same group under the next one.
     NotEvaluatedAgain,
     /// Default reads do not wait for what was heard of.
     HeardIsApplied,
@@ -64,24 +66,25 @@ pub enum Action {
     /// A server evaluates an update at its head, puts it, and proposes it to the others; true for the watched one. The
     /// machine's `route`, `evaluate_next`, `put_pending`.
     Evaluate(usize, bool),
-    /// It evaluates the watched update on top of its own put. (What else it may evaluate there is as if it were done
+    /// An evaluation of the watched update on top of the server's own put. (Another update there is as if it came
     /// afterwards.)
     EvaluateNext(usize),
     /// The bucket's answer is that this attempt created the object: `PutResult::Created`.
     Created(usize),
-    /// The answer to a put is lost, an error or 409: `PutResult::Unknown`. Nothing is known, and it is repeated
-    /// (`scan_put`); where it has landed, the repetition finds the name taken.
+    /// The answer to a put is lost, an error or 409: `PutResult::Unknown`.
     Unknown(usize),
+    /// A put of unknown outcome is sent again, same name and bytes: `scan_put`.
+    Repeat(usize),
     /// The name is taken, by itself or by another: `PutResult::Exists`. The object is read ([`Action::Lay`]).
     Exists(usize),
     /// The log's next group is laid: read from the bucket, or proposed by its author and confirmed by any server. Where
     /// it is not its own, its put is void, and what was on it is to be evaluated again: `advance`, `commit`, `fall_back`.
     Lay(usize),
-    /// It hears of the watched update's group or a later one: by *committed*, a beat, an outcome, a listing. `hear`.
+    /// A server hears of the watched update's group or a later one: by *committed*, a beat, an outcome, a listing. `hear`.
     Hear(usize),
-    /// It dies and starts with so many of its groups. The machine's `opened`.
+    /// A server dies and starts with this many of its groups: `opened`.
     Crash(usize, u8),
-    /// It knows the watched update as done, a client waits here, and the others are told: `tell_committed`.
+    /// A server knows the watched update as done, a client waits there, and the others are told: `tell_committed`.
     Tell(usize),
     /// Its *heard*, or a beat that says so, comes to the server that tells.
     Say(usize),
@@ -89,13 +92,13 @@ pub enum Action {
     /// are counted is free, so what is required of those that are not is nothing. Reads of one server are watched from
     /// then on: of one that was counted, or of the one that acknowledges.
     Answer(usize),
-    /// It is acknowledged, and the answer goes by way of this server, which forwarded it: `outcome`.
+    /// The same, and the answer goes by way of this server, which forwarded the update: `outcome`.
     AnswerBy(usize),
     /// The watched update fails, for reasons of this server's alone.
     Refuse(usize),
     /// A listing is begun: `want_look`.
     Look(usize),
-    /// It returns, with any tail between what there was at its beginning and what there is: `learn_listing`.
+    /// A listing returns, with any tail between what there was at its beginning and what there is: `learn_listing`.
     Listed(usize, u8),
     /// A beat of the first server, sent now, is on its way to the second: `beat`, `beaten`.
     Beat(usize, usize),
@@ -132,6 +135,7 @@ impl Model for Replicas {
                     Action::EvaluateNext(at),
                     Action::Created(at),
                     Action::Unknown(at),
+                    Action::Repeat(at),
                     Action::Exists(at),
                 ]),
             }
@@ -174,7 +178,7 @@ impl Model for Replicas {
                 racing(state).count() == SERVERS
             }),
             Property::sometimes("a put of unknown outcome has landed", |_, state: &State| {
-                let unknown = |put: Put| put.fate == Fate::LandedUnknown;
+                let unknown = |p: Put| p.fate == Fate::Landed && p.outcome == Outcome::Unknown;
                 state.servers.iter().any(|s| s.put.is_some_and(unknown))
             }),
             Property::sometimes(
@@ -332,7 +336,7 @@ impl Replicas {
                 }
                 put.fate = Fate::Landed;
                 let (watched, stale) = (put.watched, put.stale);
-                self.land(state, watched, stale);
+                Self::land(state, watched, stale);
             }
             Action::LandLate(watched) => {
                 let there = match watched {
@@ -342,7 +346,7 @@ impl Replicas {
                 if !there {
                     return None;
                 }
-                self.land(state, watched, false);
+                Self::land(state, watched, false);
             }
             Action::Evaluate(at, watched) => {
                 let log = state.log;
@@ -351,19 +355,20 @@ impl Replicas {
                 if full || server.put.is_some() || (watched && !self.is_new(server)) {
                     return None;
                 }
-                server.put = Some(self.sent(watched, server.committed, log)?);
+                server.put = Some(sent(watched, server.committed, log));
             }
             Action::EvaluateNext(at) => {
                 let server = &mut state.servers[at];
                 let full = server.committed + 1 >= self.groups;
-                if full || !self.is_new(server) || server.put?.fate == Fate::Lost {
+                if full || !self.is_new(server) || server.put.is_none() {
                     return None;
                 }
                 server.next = true;
             }
             Action::Created(at) => {
                 let before = state.servers[at].committed;
-                state.servers[at].put.filter(|put| put.fate == Fate::Landed)?;
+                let created = |p: &Put| p.fate == Fate::Landed && p.outcome == Outcome::Sent;
+                state.servers[at].put.filter(created)?;
                 self.lay_own(state, at)?;
                 // The attempt that created the object was begun when the group before it was the last.
                 if self.watch == Watch::Evidence && unwatched(state) {
@@ -371,13 +376,22 @@ impl Replicas {
                 }
             }
             Action::Unknown(at) => self.unknown(state, at)?,
+            Action::Repeat(at) => {
+                let put = state.servers[at].put.as_mut()?;
+                if put.outcome != Outcome::Unknown {
+                    return None;
+                }
+                put.outcome = Outcome::Sent;
+            }
             Action::Exists(at) => {
                 let watched = state.watched;
                 let server = &mut state.servers[at];
                 let number = server.committed + 1;
-                if state.log < number {
+                let put = server.put.as_mut()?;
+                if state.log < number || put.outcome != Outcome::Sent {
                     return None;
                 }
+                put.outcome = Outcome::Taken;
                 if self.is(Planted::ExistsIsOurs) {
                     return self.lay_own(state, at);
                 }
@@ -404,11 +418,14 @@ impl Replicas {
             Action::Ask(..) | Action::LookAgain(_) | Action::Looked(..) | Action::Serve(_) => {
                 return self.step_of_strict(state, action);
             }
+            Action::Publish(at, author) if at == author => return None,
             Action::Publish(at, author) => {
                 let (reader, author) = (state.servers[at], state.servers[author]);
-                let put = author.put.filter(|_| author.committed == reader.committed)?;
+                let put = author
+                    .put
+                    .filter(|_| author.committed == reader.committed)?;
                 (state.servers[at].put, state.servers[at].next) = (None, false);
-                self.laid(state, at, put.landed(), put.watched);
+                self.laid(state, at, put.fate == Fate::Landed, put.watched);
             }
         }
         Some(())
@@ -418,36 +435,26 @@ impl Replicas {
         let log = state.log;
         let server = &mut state.servers[at];
         let put = server.put.as_mut()?;
+        if put.outcome != Outcome::Sent {
+            return None;
+        }
         if self.is(Planted::NextNumberAfterUnknown) {
             if server.committed + 1 >= self.groups {
                 return None;
             }
             server.committed += 1;
-            *put = self.sent(put.watched, server.committed, log)?;
+            *put = sent(put.watched, server.committed, log);
             if server.committed > log {
                 state.broken = state.broken.or(Some(Broken::Content));
             }
-        } else if put.fate == Fate::Landed {
-            put.fate = Fate::LandedUnknown;
+        } else {
+            put.outcome = Outcome::Unknown;
         }
         Some(())
     }
 
-    /// A put that is sent by a server that has laid this many groups.
-    fn sent(&self, watched: bool, committed: u8, log: u8) -> Option<Put> {
-        let fate = match committed < log {
-            true => Fate::Lost,
-            false => Fate::Flying,
-        };
-        Some(Put {
-            fate,
-            watched: watched && (fate == Fate::Flying || self.planted.is_some()),
-            stale: false,
-        })
-    }
-
     /// Makes a put the log's next group. All other puts of its number are void.
-    fn land(&self, state: &mut State, watched: bool, stale: bool) {
+    fn land(state: &mut State, watched: bool, stale: bool) {
         state.log += 1;
         state.late = Late::default();
         if stale {
@@ -464,9 +471,6 @@ impl Replicas {
                 && put.fate == Fate::Flying
             {
                 put.fate = Fate::Lost;
-                if self.planted.is_none() {
-                    (put.watched, server.next) = (false, false);
-                }
             }
         }
     }
@@ -480,9 +484,9 @@ impl Replicas {
             return None;
         }
         match &mut server.put {
-            Some(put) if put.landed() => return self.lay_own(state, at),
+            Some(put) if put.fate == Fate::Landed => return self.lay_own(state, at),
             Some(put) if self.is(Planted::NotEvaluatedAgain) && number < self.groups => {
-                *put = self.sent(put.watched, number, log)?;
+                *put = sent(put.watched, number, log);
                 put.stale = true;
             }
             _ => (server.put, server.next) = (None, false),
@@ -499,10 +503,10 @@ impl Replicas {
         let put = server.put.take()?;
         let number = server.committed + 1;
         if server.next && number < self.groups {
-            server.put = Some(self.sent(true, number, log)?);
+            server.put = Some(sent(true, number, log));
         }
         server.next = false;
-        self.laid(state, at, put.landed(), put.watched);
+        self.laid(state, at, put.fate == Fate::Landed, put.watched);
         Some(())
     }
 
@@ -675,6 +679,19 @@ impl Replicas {
             _ => return None,
         }
         Some(())
+    }
+}
+
+/// A put that is sent by a server that has laid this many groups.
+fn sent(watched: bool, committed: u8, log: u8) -> Put {
+    Put {
+        fate: match committed < log {
+            true => Fate::Lost,
+            false => Fate::Flying,
+        },
+        outcome: Outcome::Sent,
+        watched,
+        stale: false,
     }
 }
 

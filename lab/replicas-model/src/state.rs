@@ -1,4 +1,4 @@
-//! What a state is.
+//! The state.
 
 /// Number of servers.
 pub const SERVERS: usize = 3;
@@ -30,7 +30,7 @@ pub struct Late {
     pub watched: bool,
 }
 
-/// What a client was told.
+/// The answer to a client.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Answer {
     /// Nothing, or "unknown".
@@ -83,25 +83,36 @@ pub struct Server {
 /// A put.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Put {
-    /// What has become of it.
+    /// Its fate.
     pub fate: Fate,
-    /// True if it has the watched update. Of a group that has lost its name this does not matter.
+    /// Its fate as far as the server knows.
+    pub outcome: Outcome,
+    /// True if it has the watched update.
     pub watched: bool,
     /// True if it was evaluated before another's group was laid. Only by a planted mistake.
     pub stale: bool,
 }
 
-/// What has become of a put.
+/// The fate of a put.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fate {
     /// On its way: it may land at any time, whatever the server is told.
     Flying,
-    /// It is the log's group.
+    /// Done: the log's group is this one.
     Landed,
-    /// The same, and the answer that says so is lost: it must be read back.
-    LandedUnknown,
     /// Another's group has the name.
     Lost,
+}
+
+/// The fate of a put as its server knows it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Outcome {
+    /// Nothing yet: an attempt was sent.
+    Sent,
+    /// Nothing, and no answer will come: it is to be sent again.
+    Unknown,
+    /// The name is taken, possibly by itself: the object is being read.
+    Taken,
 }
 
 /// Evidence: at a moment no later group existed than a certain one. A moment is told by the number of groups there were.
@@ -130,13 +141,6 @@ pub enum Strict {
     Looking(u8, u8),
     /// Waits for the group of the second number.
     Found(u8, u8),
-}
-
-impl Put {
-    /// True if it is the log's group.
-    pub fn landed(self) -> bool {
-        matches!(self.fate, Fate::Landed | Fate::LandedUnknown)
-    }
 }
 
 impl Server {

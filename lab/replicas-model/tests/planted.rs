@@ -21,7 +21,16 @@ fn finds(planted: Planted, watch: Watch, properties: &[&'static str]) {
         let path = checker.discovery(property);
         let path =
             path.unwrap_or_else(|| panic!("{planted:?} keeps \"{property}\" in {states} states"));
-        let steps = path.into_actions();
+        // The path may go on behind the first state that is wrong.
+        let condition = model.properties().into_iter();
+        let condition = condition
+            .filter(|p| p.name == *property)
+            .map(|p| p.condition);
+        let holds = condition.last().expect("the property is the watch's");
+        let steps = path.into_vec().into_iter();
+        let steps: Vec<_> = (steps.take_while(|(state, _)| holds(&model, state)))
+            .filter_map(|(_, action)| action)
+            .collect();
         println!("{planted:?} breaks \"{property}\" ({states} states): {steps:?}");
     }
 }
