@@ -37,8 +37,8 @@
 //!   moment. The machine takes evidence that is at most `find_out` old, hence "within 3.5 seconds". That its arithmetic
 //!   over two clocks never gives a later moment than the true one is not in the model. So a server that is not counted
 //!   may answer without an acknowledged update for that time, as the guide says; [`Watch::Evidence`] finds such states.
-//! - **Left out**: trimming, bases, and proofs of names that may have been trimmed; spans; requests that are forgotten
-//!   after minutes; sizes. A store that is replaced by a base goes the way of one that reads several groups.
+//! - **Left out**: spans, requests that are forgotten after minutes, and sizes. Trimming, bases and the proofs that a name
+//!   needs which may have been trimmed have a model of their own, [`trimming`].
 //!
 //! # Three observers
 //!
@@ -47,6 +47,7 @@
 
 mod model;
 mod state;
+pub mod trimming;
 
 pub use model::{
     Action, EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN,

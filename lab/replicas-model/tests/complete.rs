@@ -1,20 +1,21 @@
 //! Every state, without a mistake.
 
-use jindou_replicas_model::{Replicas, Watch};
+use jindou_replicas_model::{Replicas, Watch, trimming::Trimming};
 use stateright::{Checker, Model};
+use std::hash::Hash;
 use std::time::Instant;
 
-/// Visits every state of a log of this many groups.
-fn all_states(groups: u8, watch: Watch) {
+/// Visits every state of a model.
+fn all_states<M>(name: &str, model: M)
+where
+    M: Model + Send + Sync + 'static,
+    M::State: Clone + std::fmt::Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + std::fmt::Debug + PartialEq,
+{
     let begun = Instant::now();
-    let model = Replicas {
-        groups,
-        watch,
-        planted: None,
-    };
     let checker = model.checker().threads(2).spawn_bfs().join();
     println!(
-        "{watch:?}, {groups} groups: {} states, {} steps between them, depth {}, {:.1} s",
+        "{name}: {} states, {} steps between them, depth {}, {:.1} s",
         checker.unique_state_count(),
         checker.state_count(),
         checker.max_depth(),
@@ -24,15 +25,35 @@ fn all_states(groups: u8, watch: Watch) {
     checker.assert_properties();
 }
 
+fn servers(watch: Watch) {
+    let model = Replicas {
+        groups: 4,
+        watch,
+        planted: None,
+    };
+    all_states(&format!("{watch:?}"), model);
+}
+
 #[test]
 fn an_update_in_four_groups() {
-    all_states(4, Watch::Update);
+    servers(Watch::Update);
 }
+
 #[test]
-fn evidence_in_four_groups() {
-    all_states(4, Watch::Evidence);
+fn evidence_of_four_groups() {
+    servers(Watch::Evidence);
 }
+
 #[test]
-fn strict_in_four_groups() {
-    all_states(4, Watch::Strict);
+fn a_strict_read_of_four_groups() {
+    servers(Watch::Strict);
+}
+
+#[test]
+fn a_server_while_the_log_is_trimmed() {
+    let model = Trimming {
+        groups: 4,
+        planted: None,
+    };
+    all_states("Trimming", model);
 }

@@ -3,36 +3,47 @@
 use jindou_replicas_model::{
     EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN, STRICT,
     Watch,
+    trimming::{Mistake, RIGHT, TRUE_EVIDENCE, Trimming},
 };
 use stateright::{Checker, HasDiscoveries, Model};
 use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::hash::Hash;
 
-/// Looks for the shortest way to each property's violation.
+/// Looks for steps that break each of the properties.
 fn finds(planted: Planted, watch: Watch, properties: &[&'static str]) {
+    let model = Replicas {
+        groups: 4,
+        watch,
+        planted: Some(planted),
+    };
     for property in properties {
-        let model = Replicas {
-            groups: 4,
-            watch,
-            planted: Some(planted),
-        };
-        let wanted = HasDiscoveries::AnyOf(BTreeSet::from([*property]));
-        let checker = model.checker().finish_when(wanted).spawn_bfs().join();
-        let states = checker.unique_state_count();
-        let path = checker.discovery(property);
-        let path =
-            path.unwrap_or_else(|| panic!("{planted:?} keeps \"{property}\" in {states} states"));
-        // The path may go on behind the first state that is wrong.
-        let condition = model.properties().into_iter();
-        let condition = condition
-            .filter(|p| p.name == *property)
-            .map(|p| p.condition);
-        let holds = condition.last().expect("the property is the watch's");
-        let steps = path.into_vec().into_iter();
-        let steps: Vec<_> = (steps.take_while(|(state, _)| holds(&model, state)))
-            .filter_map(|(_, action)| action)
-            .collect();
-        println!("{planted:?} breaks \"{property}\" ({states} states): {steps:?}");
+        breaks(&format!("{planted:?}"), model, property);
     }
+}
+
+fn breaks<M>(mistake: &str, model: M, property: &'static str)
+where
+    M: Model + Clone + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync,
+    M::Action: Clone + Debug + PartialEq,
+{
+    let wanted = HasDiscoveries::AnyOf(BTreeSet::from([property]));
+    let checker = model.clone().checker().finish_when(wanted).spawn_bfs();
+    let checker = checker.join();
+    let states = checker.unique_state_count();
+    let path = checker.discovery(property);
+    let path = path.unwrap_or_else(|| panic!("{mistake} keeps \"{property}\" in {states} states"));
+    // The path may go on behind the first state that is wrong.
+    let watched = model.properties().into_iter();
+    let holds = watched.filter(|p| p.name == property).map(|p| p.condition);
+    let holds = holds.reduce(|first, _| first);
+    let holds = holds.expect("the property is the model's");
+    let steps = path.into_vec().into_iter();
+    let steps: Vec<_> = (steps.take_while(|(state, _)| holds(&model, state)))
+        .filter_map(|(_, action)| action)
+        .collect();
+    println!("{mistake} breaks \"{property}\" ({states} states): {steps:?}");
 }
 
 #[test]
@@ -97,4 +108,24 @@ fn evidence_that_counts_from_its_arrival() {
 #[test]
 fn a_server_s_own_failure_told_as_not_done() {
     finds(Planted::RefusedHere, Watch::Update, &[NOT_DONE]);
+}
+
+#[test]
+fn answers_about_trimmed_names_that_count() {
+    let mistakes = [
+        (Mistake::NoProof, RIGHT),
+        (Mistake::ReadWithoutProof, RIGHT),
+        (Mistake::TrimsBelowNewest, RIGHT),
+        (Mistake::TrimsBelowNewest, TRUE_EVIDENCE),
+        (Mistake::TrimsTheYoung, RIGHT),
+        (Mistake::VouchedBefore, RIGHT),
+        (Mistake::OldBases, RIGHT),
+    ];
+    for (mistake, property) in mistakes {
+        let model = Trimming {
+            groups: 4,
+            planted: Some(mistake),
+        };
+        breaks(&format!("{mistake:?}"), model, property);
+    }
 }
