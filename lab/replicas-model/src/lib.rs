@@ -46,13 +46,13 @@
 //! combinations. Of evidence and of strict reads one is watched at a time, wherever it is, for the same reason.
 
 mod model;
+mod properties;
 mod state;
+mod step;
 pub mod trimming;
 
-pub use model::{
-    Action, EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, Planted, Replicas, SEEN,
-    STRICT, Watch,
-};
+pub use model::{Action, Planted, Replicas, Watch};
+pub use properties::{EVIDENCE, IN_ORDER, NOT_DONE, NOT_LOST, ONCE, ONE_CONTENT, SEEN, STRICT};
 pub use state::{
     Answer, Broken, Evidence, Fate, Late, Outcome, Put, SERVERS, Server, State, Strict,
 };

@@ -1,7 +1,7 @@
 //! One server while the log is trimmed: names that were deleted can be created again.
 //!
 //! The other servers are the log's own doing: it grows, bases are uploaded, groups that the second newest base has are
-//! deleted ([`Step::Trim`]), and somebody who knows less creates a deleted name again ([`Step::Recreate`]). The server
+//! deleted ([`Step::Trim`]), and a process that knows less creates a deleted name again ([`Step::Recreate`]). The server
 //! must not take such an object for the log's group, whether it is another's or its own put. What it goes by is in
 //! `machine/log.rs`: `counts`, `learn_listing`, `gap`, `got`, `advance`.
 //!
@@ -83,7 +83,7 @@ pub enum Again {
 /// The age of a server's knowledge.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Settled {
-    /// There is none.
+    /// No knowledge.
     #[default]
     None,
     /// More than an eighth of `keep`.
@@ -108,7 +108,7 @@ pub enum After {
     None,
     /// One is on its way.
     Begun,
-    /// It has returned, and found that nothing after `committed` was ever trimmed.
+    /// One has returned, and found that nothing after `committed` was ever trimmed.
     Vouched,
 }
 
@@ -187,15 +187,15 @@ pub enum Step {
     Exists,
     /// The next group is read.
     Read,
-    /// What was read or put is laid, if it counts.
+    /// The group that was read or put is laid, if it counts.
     Lay,
     /// A listing is begun.
     Look,
-    /// It reads the log.
+    /// The listing reads the log.
     ReadLog,
-    /// It reads the bases.
+    /// The listing reads the bases.
     ReadBases,
-    /// It returns; true if it saw the next name where that was trimmed and created again.
+    /// The listing returns; true if it saw the next name where that was trimmed and created again.
     Listed(bool),
     /// The listing fails.
     LookFails,

@@ -56,6 +56,11 @@ fn next_number_after_an_unknown_put() {
 }
 
 #[test]
+fn an_unknown_put_told_as_not_done() {
+    finds(Planted::UnknownIsNotDone, Watch::Update, &[NOT_DONE]);
+}
+
+#[test]
 fn acknowledged_before_others_have_heard() {
     finds(Planted::AnsweredUnheard, Watch::Update, &[SEEN]);
 }
