@@ -55,68 +55,71 @@ pub(crate) fn of(model: &Replicas) -> Vec<Property<Replicas>> {
         ),
     ];
     match model.watch {
-            Watch::Update => properties.extend([
-                Property::always(ONCE, |_, state: &State| {
-                    state.broken != Some(Broken::Twice)
-                }),
-                Property::always(NOT_LOST, |_, state: &State| {
-                    state.answer != Answer::Done || state.watched != 0
-                }),
-                Property::always(NOT_DONE, |_, state: &State| {
-                    state.answer != Answer::Refused || state.watched == 0
-                }),
-                Property::always(SEEN, |model: &Replicas, state: &State| {
-                    (state.servers.iter()).all(|s| !s.owes || model.default_read_sees(s, state.watched))
-                }),
-                Property::sometimes(
-                    "two servers put the same update at the same time",
-                    |_, state: &State| {
-                        let watched = |s: &&Server| s.put.is_some_and(|put| put.watched);
-                        racing(state).filter(watched).count() >= 2
-                    },
-                ),
-                Property::sometimes(
-                    "an acknowledged update was not heard of by a server that was not counted",
-                    |_, state: &State| {
-                        state.answer == Answer::Done && state.servers.iter().any(|s| !s.heard)
-                    },
-                ),
-                Property::sometimes("a server that was counted is watched", |_, state: &State| {
-                    state.servers.iter().any(|s| s.owes && !s.knows)
-                }),
-                Property::sometimes(
-                    "the put of one that died has the update while another puts it",
-                    |_, state: &State| {
-                        let watched = |s: &Server| s.put.is_some_and(|put| put.watched);
-                        state.late.watched && racing(state).any(watched)
-                    },
-                ),
-            ]),
-            Watch::Evidence => properties.extend([
-                Property::always(EVIDENCE, |_, state: &State| {
-                    let sees = |s: &Server| match s.evidence {
-                        Evidence::Settled(moment) => s.committed >= moment,
-                        _ => true,
-                    };
-                    state.servers.iter().all(sees)
-                }),
-                Property::sometimes("a default read misses later groups", |_, state: &State| {
-                    let behind = |s: &Server| {
-                        matches!(s.evidence, Evidence::Settled(moment) if moment > 0)
-                            && s.committed < state.log
-                    };
-                    state.servers.iter().any(behind)
-                }),
-            ]),
-            Watch::Strict => properties.extend([
-                Property::always(STRICT, |_, state: &State| {
-                    state.broken != Some(Broken::StrictIsOld)
-                }),
-                Property::sometimes("a strict read waits for groups", |_, state: &State| {
-                    let waits = |s: &Server| matches!(s.strict, Strict::Found(_, number) if number > s.committed);
-                    state.servers.iter().any(waits)
-                }),
-            ]),
-        }
+        Watch::Update => properties.extend([
+            Property::always(ONCE, |_, state: &State| state.broken != Some(Broken::Twice)),
+            Property::always(NOT_LOST, |_, state: &State| {
+                state.answer != Answer::Done || state.watched != 0
+            }),
+            Property::always(NOT_DONE, |_, state: &State| {
+                state.answer != Answer::Refused || state.watched == 0
+            }),
+            Property::always(SEEN, |model: &Replicas, state: &State| {
+                let sees = |s: &Server| model.default_read_sees(s, state.watched);
+                state.servers.iter().all(|s| !s.owes || sees(s))
+            }),
+            Property::sometimes(
+                "two servers put the same update at the same time",
+                |_, state: &State| {
+                    let watched = |s: &&Server| s.put.is_some_and(|put| put.watched);
+                    racing(state).filter(watched).count() >= 2
+                },
+            ),
+            Property::sometimes(
+                "an acknowledged update was not heard of by a server that was not counted",
+                |_, state: &State| {
+                    state.answer == Answer::Done && state.servers.iter().any(|s| !s.heard)
+                },
+            ),
+            Property::sometimes(
+                "a server that was counted is watched",
+                |_, state: &State| state.servers.iter().any(|s| s.owes && !s.knows),
+            ),
+            Property::sometimes(
+                "the put of one that died has the update while another puts it",
+                |_, state: &State| {
+                    let watched = |s: &Server| s.put.is_some_and(|put| put.watched);
+                    state.late.watched && racing(state).any(watched)
+                },
+            ),
+        ]),
+        Watch::Evidence => properties.extend([
+            Property::always(EVIDENCE, |_, state: &State| {
+                let sees = |s: &Server| match s.evidence {
+                    Evidence::Settled(moment) => s.committed >= moment,
+                    _ => true,
+                };
+                state.servers.iter().all(sees)
+            }),
+            Property::sometimes("a default read misses later groups", |_, state: &State| {
+                let behind = |s: &Server| {
+                    matches!(s.evidence, Evidence::Settled(moment) if moment > 0)
+                        && s.committed < state.log
+                };
+                state.servers.iter().any(behind)
+            }),
+        ]),
+        Watch::Strict => properties.extend([
+            Property::always(STRICT, |_, state: &State| {
+                state.broken != Some(Broken::StrictIsOld)
+            }),
+            Property::sometimes("a strict read waits for groups", |_, state: &State| {
+                let waits = |s: &Server| match s.strict {
+                    Strict::Found(_, number) => number > s.committed,
+                    _ => false,
+                };
+                state.servers.iter().any(waits)
+            }),
+        ]),
+    }
     properties
 }
