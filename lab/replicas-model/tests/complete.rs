@@ -13,7 +13,7 @@ where
     M::Action: Clone + std::fmt::Debug + PartialEq,
 {
     let begun = Instant::now();
-    let checker = model.checker().threads(2).spawn_bfs().join();
+    let checker = model.checker().spawn_bfs().join();
     println!(
         "{name}: {} states, {} steps between them, depth {}, {:.1} s",
         checker.unique_state_count(),
