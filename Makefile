@@ -62,8 +62,7 @@ unit: built $(TOOLS)
 
 # What the documentation says.
 documents: built $(AFTER)
-	cargo test --workspace --doc --locked $(PROFILE)
-	RUSTDOCFLAGS="-D warnings" cargo doc -p jindou -p jindou-model --no-deps --locked --quiet $(PROFILE)
+	RUSTDOC=$(CURDIR)/scripts/doc-lint-and-test.sh cargo test --workspace --doc --locked $(PROFILE)
 
 # The page's sources, its unit tests, and whether what is committed is what they build (where Node is installed).
 page: $(TOOLS)

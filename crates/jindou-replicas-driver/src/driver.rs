@@ -5,10 +5,11 @@ use crate::bucket::{Bucket, Failure, ServerEntry};
 use crate::clock;
 use crate::handle::{Command, Inbox, ReadReply, Status};
 use crate::peers::{FromPeer, Peers};
-use crate::turns::{Turn, Turns};
+use crate::turns::{Laid, Turn, Turns};
 use jindou_model::CancelToken;
 use jindou_replicas::{
-    Action, Base, Event, Impossible, Machine, Outcome, Refusal, RequestKey, Settings,
+    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Outcome, Refusal, RequestKey,
+    Settings, Time,
 };
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -55,7 +56,8 @@ pub(crate) enum Done<S> {
     /// A failure that the machine does not wait for.
     Report(Report),
     Evaluated(u64, Evaluated<S>),
-    Laid(u64, std::io::Result<S>),
+    /// The group that is published then, if any.
+    Laid(Laid<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
     UploadFailed(Report),
@@ -70,6 +72,14 @@ pub(crate) enum Done<S> {
     Servers(Result<Vec<ServerEntry>, Failure>),
 }
 
+/// A query that waits.
+pub(crate) struct Reading<S> {
+    pub asked: Time,
+    /// True if it takes what is published whenever it is allowed to read at all.
+    pub any: bool,
+    pub reply: ReadReply<S>,
+}
+
 /// An update that clients wait for.
 type Waiting = (oneshot::Sender<Outcome>, OwnedSemaphorePermit);
 
@@ -81,7 +91,10 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) epoch: u64,
     pub(crate) me: ServerEntry,
     pub(crate) turns: Turns<A::Snapshot>,
-    pub(crate) reads: HashMap<u64, ReadReply<A::Snapshot>>,
+    pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
+    read_limit: Duration,
+    /// Groups that are fetched once less waits to be laid.
+    pub(crate) fetches: VecDeque<Fetch>,
     /// Events that actions themselves cause.
     pub(crate) happened: VecDeque<Event>,
     /// One evaluation at a time.
@@ -100,12 +113,12 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) inbox: Inbox<A::Snapshot>,
     cancel: CancelToken,
     refresh: Duration,
-    next_refresh: jindou_replicas::Time,
+    next_refresh: Time,
     /// Time until which requests wait for connections to the servers in the list.
-    join_until: jindou_replicas::Time,
+    join_until: Time,
     /// Requests that wait for them.
     early: VecDeque<Command<A::Snapshot>>,
-    refreshed: jindou_replicas::Time,
+    refreshed: Time,
     refreshing: bool,
     sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
@@ -141,6 +154,8 @@ const REFRESH: Duration = Duration::from_secs(1);
 const JOIN: Duration = Duration::from_secs(2);
 /// Most queries that wait.
 const READS: usize = 100_000;
+/// Time for which groups that wait to be laid do not count as a delay.
+const BEHIND: Duration = Duration::from_secs(1);
 /// Time between looks at the cancel token.
 const CANCEL: Duration = Duration::from_millis(100);
 
@@ -157,6 +172,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             me: parts.me,
             turns: Turns::new(number, snapshot),
             reads: HashMap::new(),
+            read_limit: settings.read_limit,
+            fetches: VecDeque::new(),
             happened: parts.events.into(),
             evaluations: Arc::new(Semaphore::new(1)),
             span_room: (
@@ -202,8 +219,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 let _ = reply.send(Outcome::Unknown);
             }
         }
-        for (_, reply) in self.reads.drain() {
-            let _ = reply.send(Err(Refusal::Stale));
+        for (_, reading) in self.reads.drain() {
+            let _ = reading.reply.send(Err(Refusal::Stale));
         }
         result
     }
@@ -264,6 +281,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.refreshing = true;
                 self.list_servers();
             }
+            self.refuse_overdue(now);
+            while !self.turns.is_full()
+                && let Some(fetch) = self.fetches.pop_front()
+            {
+                self.begin_fetch(fetch);
+            }
             if self.happened.is_empty() && now >= self.machine.wake() {
                 self.happened.push_back(Event::Wake);
             }
@@ -285,6 +308,25 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
         self.say_until_when();
         Ok(())
+    }
+
+    /// Answers a query from what is published.
+    pub(crate) fn serve(&mut self, read: u64) {
+        if let Some(reading) = self.reads.remove(&read) {
+            let _ = reading.reply.send(Ok(self.turns.published.clone()));
+        }
+    }
+
+    /// Refuses queries that the machine let by and that wait for groups to be laid.
+    fn refuse_overdue(&mut self, now: Time) {
+        let limit = self.read_limit;
+        if self.turns.behind(now) < BEHIND {
+            return;
+        }
+        let overdue = (self.reads).extract_if(|_, reading| now.since(reading.asked) >= limit);
+        for (_, reading) in overdue {
+            let _ = reading.reply.send(Err(Refusal::Behind));
+        }
     }
 
     /// True while connections to the servers in the list are still to come.
@@ -340,10 +382,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.inbox.figures.lost.fetch_add(1, Relaxed);
                 self.turn(Turn::Fall)?;
             }
-            Action::Serve(read) => self.turn(Turn::Serve(read))?,
+            Action::Serve(read) => match self.reads.get(&read) {
+                Some(reading) if reading.any => self.serve(read),
+                _ => self.turn(Turn::Serve(read))?,
+            },
             Action::Refuse(read, refusal) => {
-                if let Some(reply) = self.reads.remove(&read) {
-                    let _ = reply.send(Err(refusal));
+                if let Some(reading) = self.reads.remove(&read) {
+                    let _ = reading.reply.send(Err(refusal));
                 }
             }
             Action::Answer(key, outcome) => {
@@ -377,7 +422,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.happened.extend(event);
                 self.take_turns()?;
             }
-            Done::Laid(number, laid) => self.laid(number, laid)?,
+            Done::Laid(laid, publish) => self.laid(laid, publish)?,
             Done::OverSaved(moved) => self.moved(moved)?,
             Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
             Done::Uploaded(number) => {
@@ -460,7 +505,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Command::Read(consistency, reply) => {
                 self.next_read += 1;
-                self.reads.insert(self.next_read, reply);
+                let reading = Reading {
+                    asked: clock::now(),
+                    any: consistency == Consistency::Any,
+                    reply,
+                };
+                self.reads.insert(self.next_read, reading);
                 (self.happened).push_back(Event::Read(self.next_read, consistency));
             }
             Command::Drain => self.happened.push_back(Event::Drain),
@@ -469,9 +519,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 false => self.save(reply),
             },
             Command::Status(reply) => {
+                let now = clock::now();
                 let _ = reply.send(Status {
-                    committed: self.machine.committed(),
-                    ready: !self.is_early() && self.machine.is_ready(clock::now()),
+                    committed: self.turns.published.0,
+                    ready: !self.is_early()
+                        && self.machine.is_ready(now)
+                        && self.turns.behind(now) < BEHIND,
                 });
             }
         }

@@ -43,7 +43,15 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
+    /// Reads a group or a span, once what was read before has been laid but for a little.
     pub(crate) fn fetch(&mut self, fetch: Fetch) {
+        match self.turns.is_full() {
+            true => self.fetches.push_back(fetch),
+            false => self.begin_fetch(fetch),
+        }
+    }
+
+    pub(crate) fn begin_fetch(&mut self, fetch: Fetch) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
         self.spawn(async move {
             Some(match bucket.fetch(epoch, fetch).await {

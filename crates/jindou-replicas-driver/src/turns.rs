@@ -5,9 +5,10 @@ use crate::application::{Application, Evaluated};
 use crate::driver::{Done, Driver, Stopped};
 use crate::peers::Peers;
 use jindou_model::CancelToken;
-use jindou_replicas::{Base, Blob, Evaluation, Event, Group, RequestKey};
+use jindou_replicas::{Base, Blob, Evaluation, Event, Group, RequestKey, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Something to do with the store, in order.
 pub(crate) enum Turn<S> {
@@ -33,7 +34,10 @@ pub(crate) struct Turns<S> {
     /// The head after each group that is not published yet.
     groups: BTreeMap<u64, S>,
     evaluating: Option<(u64, CancelToken)>,
-    waiting: VecDeque<Turn<S>>,
+    /// Each with the time at which it came.
+    waiting: VecDeque<(Time, Turn<S>)>,
+    /// Bytes of the groups in it.
+    waiting_bytes: usize,
     /// True while a group is being laid, or snapshots move.
     laying: bool,
     /// True if snapshots move once the evaluation is over.
@@ -52,6 +56,7 @@ impl<S: Clone> Turns<S> {
             groups: BTreeMap::new(),
             evaluating: None,
             waiting: VecDeque::new(),
+            waiting_bytes: 0,
             laying: false,
             moves: false,
             recent: VecDeque::new(),
@@ -90,6 +95,48 @@ impl<S: Clone> Turns<S> {
         }
     }
 
+    /// Time for which the store has been behind what is decided.
+    pub fn behind(&self, now: Time) -> Duration {
+        (self.waiting.front()).map_or(Duration::ZERO, |(since, _)| now.since(*since))
+    }
+
+    /// True if so much waits that no more should be fetched.
+    pub fn is_full(&self) -> bool {
+        self.waiting_bytes >= FULL
+    }
+
+    fn push(&mut self, turn: Turn<S>) {
+        if let Turn::Lay(group) = &turn {
+            self.waiting_bytes += size(group);
+        }
+        self.waiting.push_back((crate::clock::now(), turn));
+    }
+
+    fn pop(&mut self) -> Option<Turn<S>> {
+        let (_, turn) = self.waiting.pop_front()?;
+        if let Turn::Lay(group) = &turn {
+            self.waiting_bytes -= size(group);
+        }
+        Some(turn)
+    }
+
+    /// The groups that wait next and can be laid at once, after the first; and the last of them that is published then, if any.
+    fn together(&mut self, first: Arc<Group>) -> (Vec<Arc<Group>>, Option<u64>) {
+        let (mut groups, mut publish, mut bytes) = (vec![first], None, 0);
+        while groups.len() < TOGETHER && bytes < TOGETHER_BYTES {
+            match self.waiting.front() {
+                Some((_, Turn::Lay(group))) => {
+                    bytes += size(group);
+                    groups.push(group.clone());
+                }
+                Some((_, Turn::Publish(number))) => publish = Some(*number),
+                _ => break,
+            }
+            self.pop();
+        }
+        (groups, publish)
+    }
+
     /// The groups of a span, if all of them were laid here and are at hand: what the bucket has by now need not be the
     /// first objects of these names.
     pub fn span(&self, first: u64, last: u64) -> Option<Vec<Arc<Group>>> {
@@ -123,13 +170,13 @@ fn size(group: &Group) -> usize {
 impl<A: Application, P: Peers> Driver<A, P> {
     /// Adds a turn and does all that can be done.
     pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
-        self.turns.waiting.push_back(turn);
+        self.turns.push(turn);
         self.take_turns()
     }
 
     pub(crate) fn take_turns(&mut self) -> Result<(), Stopped> {
         while !self.turns.laying
-            && let Some(turn) = self.turns.waiting.pop_front()
+            && let Some(turn) = self.turns.pop()
         {
             self.take_turn(turn)?;
         }
@@ -173,36 +220,35 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Turn::Lay(group) => {
                 turns.laying = true;
-                turns.remember(group.clone(), self.span_room);
-                let (head, store) = (turns.head.clone(), self.store.clone());
+                let (groups, publish) = turns.together(group);
+                for group in &groups {
+                    turns.remember(group.clone(), self.span_room);
+                }
+                let (mut head, store) = (turns.head.clone(), self.store.clone());
                 self.spawn(async move {
-                    let number = group.number;
-                    let work = move || store.lay(&head, &group);
+                    let first = groups[0].number;
+                    let work = move || {
+                        let mut laid = Vec::with_capacity(groups.len());
+                        for group in &groups {
+                            let next = store.lay(&head, group).map_err(|e| (group.number, e))?;
+                            laid.push((group.number, next.clone()));
+                            head = next;
+                        }
+                        Ok(laid)
+                    };
                     let laid = match tokio::task::spawn_blocking(work).await {
                         Ok(laid) => laid,
-                        Err(e) => Err(std::io::Error::other(e)),
+                        Err(e) => Err((first, std::io::Error::other(e))),
                     };
-                    Some(Done::Laid(number, laid))
+                    Some(Done::Laid(laid, publish))
                 });
             }
-            Turn::Publish(number) => {
-                if let Some(snapshot) = turns.groups.remove(&number) {
-                    turns.groups = turns.groups.split_off(&number);
-                    turns.published = (number, snapshot);
-                    self.store.publish(number, &turns.published.1);
-                } else if turns.published.0 != number {
-                    return Err(Stopped::impossible("a group to publish that was not laid"));
-                }
-            }
+            Turn::Publish(number) => self.publish(number)?,
             Turn::Fall => {
                 turns.fall();
                 self.move_now();
             }
-            Turn::Serve(read) => {
-                if let Some(reply) = self.reads.remove(&read) {
-                    let _ = reply.send(Ok(turns.published.clone()));
-                }
-            }
+            Turn::Serve(read) => self.serve(read),
             // The result of an evaluation must lie over the same files as the head.
             Turn::OverSaved if turns.evaluating.is_some() => turns.moves = true,
             Turn::OverSaved => {
@@ -227,15 +273,33 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
+    fn publish(&mut self, number: u64) -> Result<(), Stopped> {
+        let turns = &mut self.turns;
+        if let Some(snapshot) = turns.groups.remove(&number) {
+            turns.groups = turns.groups.split_off(&number);
+            turns.published = (number, snapshot);
+            self.store.publish(number, &turns.published.1);
+        } else if turns.published.0 != number {
+            return Err(Stopped::impossible("a group to publish that was not laid"));
+        }
+        Ok(())
+    }
+
+    /// Groups are laid, and `publish` with those before it can be read.
     pub(crate) fn laid(
         &mut self,
-        number: u64,
-        laid: std::io::Result<A::Snapshot>,
+        laid: Laid<A::Snapshot>,
+        publish: Option<u64>,
     ) -> Result<(), Stopped> {
-        let snapshot = laid.map_err(|e| Stopped::Store(format!("group {number}: {e}")))?;
-        self.turns.head = snapshot.clone();
-        self.turns.groups.insert(number, snapshot);
+        let laid = laid.map_err(|(n, e)| Stopped::Store(format!("group {n}: {e}")))?;
+        if let Some((_, last)) = laid.last() {
+            self.turns.head = last.clone();
+        }
+        self.turns.groups.extend(laid);
         self.turns.laying = false;
+        if let Some(number) = publish {
+            self.publish(number)?;
+        }
         self.take_turns()
     }
 
@@ -255,7 +319,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
     fn move_now(&mut self) {
         if self.turns.moves && self.turns.evaluating.is_none() {
             self.turns.moves = false;
-            self.turns.waiting.push_front(Turn::OverSaved);
+            let now = crate::clock::now();
+            self.turns.waiting.push_front((now, Turn::OverSaved));
         }
     }
 
@@ -283,5 +348,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
+/// The heads after groups by their numbers, or the group that cannot be laid.
+pub(crate) type Laid<S> = Result<Vec<(u64, S)>, (u64, std::io::Error)>;
+
+/// Number, and about the bytes, of groups that are laid at once. A server that catches up spends less on handing them over; one
+/// that has caught up finds one or two.
+const TOGETHER: usize = 64;
+const TOGETHER_BYTES: usize = 1 << 20;
+/// Bytes of groups that wait.
+const FULL: usize = 64 << 20;
 /// Report of an update whose evaluation panicked.
 const FAILED: &str = "the evaluation failed";

@@ -70,6 +70,7 @@ pub struct Machine {
     next_scan: Time,
     /// Time until which the next put waits for further updates.
     gather: Time,
+    pauses: writing::Pauses,
     draining: bool,
 
     phase: Phase,
@@ -264,6 +265,7 @@ impl Machine {
             next_beat: now,
             next_scan: now,
             gather: now,
+            pauses: writing::Pauses::default(),
             draining: false,
             phase: Phase::Closed,
             committed: 0,

@@ -3,9 +3,20 @@
 use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
 use crate::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
 use crate::group::{Blob, Group, Record, RequestKey, ServerName};
+use crate::settings::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// Time between puts that is left to others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pauses {
+    put_ended: Time,
+    /// Length of the next pause.
+    length: Duration,
+    /// End of the last one, whatever was its reason.
+    last: Time,
+}
 
 impl Machine {
     /// An update of a client, or of one of another server's.
@@ -274,6 +285,9 @@ impl Machine {
             }
             return Ok(());
         };
+        if self.now.since(self.pauses.put_ended) >= self.pauses.length {
+            self.pauses.last = self.now;
+        }
         self.writing = Writing::Put(Put {
             group: group.clone(),
             bytes,
@@ -330,6 +344,7 @@ impl Machine {
                 if put.group.records.len() >= MANY && took >= LONG {
                     self.gather = self.now.after((took / 8).min(GATHER));
                 }
+                self.let_others_write(took);
                 self.prove(begun, number, answer);
             }
             PutResult::Exists if planted!(self, ExistsIsOurs) => {
@@ -363,8 +378,19 @@ impl Machine {
         }
     }
 
+    /// Pauses once a second while a known server does not speak. It may live and have updates of its own, and would lose each
+    /// number to this one, since it must read a group before it can evaluate for the next.
+    fn let_others_write(&mut self, took: Duration) {
+        self.pauses.put_ended = self.now;
+        self.pauses.length = (took * 4).clamp(PAUSE.0, PAUSE.1);
+        let silent = self.peers.values().any(|peer| !self.lives(peer));
+        if silent && self.now.since(self.pauses.last) >= PAUSE_EVERY {
+            self.gather = self.gather.max(self.now.after(self.pauses.length));
+        }
+    }
+
     /// A put that created its object: no later number existed when it was begun.
-    fn prove(&mut self, begun: crate::settings::Time, number: u64, answer: super::Answer) {
+    fn prove(&mut self, begun: Time, number: u64, answer: super::Answer) {
         let limit = self.settings.proof();
         if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
             self.witness(begun, number);
@@ -385,5 +411,8 @@ impl Machine {
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
 const GATHER: Duration = Duration::from_millis(3);
+/// Time between pauses for servers that do not speak; and the shortest and longest one.
+const PAUSE_EVERY: Duration = Duration::from_secs(1);
+const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// Report of an update that no group can hold.
 const TOO_LARGE: &str = "the changes are too large for one group";

@@ -63,6 +63,13 @@ pub struct ReplicasFaults {
     /// Chooses servers and times.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Servers in network namespaces, and on small disks, of their own: links between them are cut, too, and disks become full. Needs
+    /// root and `ip`.
+    #[arg(long)]
+    pub isolated: bool,
+    /// Only faults whose names in the table hold one of these texts.
+    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    pub only: Vec<String>,
     /// Pause between faults.
     #[arg(long, value_parser = parse_duration, default_value = "2s")]
     pub pause: Duration,

@@ -4,6 +4,13 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+/// A server's HTTP address, and the token that it wants, if any.
+#[derive(Clone, Debug)]
+pub struct Address {
+    pub socket: SocketAddr,
+    pub token: Option<&'static str>,
+}
+
 /// An answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
@@ -65,6 +72,13 @@ impl Request {
         with
     }
 
+    /// True if sending it twice does what sending it once does.
+    fn may_be_repeated(&self) -> bool {
+        self.method == "GET"
+            || self.path == "/query"
+            || self.headers.iter().any(|(h, _)| *h == "Idempotency-Key")
+    }
+
     /// A SPARQL update.
     pub fn update(text: impl Into<String>) -> Self {
         Self::new("POST", "/update").body("application/sparql-update", text)
@@ -85,10 +99,10 @@ impl Request {
 /// Bytes of an answer that is taken for a mistake.
 const LONGEST: u64 = 1 << 30;
 
-/// A client of one server at a time.
+/// A client of one server.
 #[derive(Debug)]
 pub struct Client {
-    address: SocketAddr,
+    address: Address,
     limit: Duration,
     kept: Option<BufReader<TcpStream>>,
 }
@@ -99,37 +113,56 @@ fn wrong(what: &str) -> io::Error {
 
 impl Client {
     /// A client that waits for each read of an answer for at most so long.
-    pub fn new(port: u16, limit: Duration) -> Self {
+    pub fn new(address: Address, limit: Duration) -> Self {
         Self {
-            address: SocketAddr::from(([127, 0, 0, 1], port)),
+            address,
             limit,
             kept: None,
         }
     }
 
-    /// Sends a request. A connection that failed is not used again.
+    fn connect(&self) -> io::Result<BufReader<TcpStream>> {
+        let stream = TcpStream::connect_timeout(&self.address.socket, self.limit)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(self.limit))?;
+        stream.set_write_timeout(Some(self.limit))?;
+        Ok(BufReader::new(stream))
+    }
+
+    /// Sends a request. A connection that failed is not used again. If a kept one was closed before any of the answer came, a request
+    /// that may be repeated is sent again over a new one (RFC 9110, section 9.2.2).
     pub fn send(&mut self, request: &Request) -> io::Result<Answer> {
-        let mut connection = match self.kept.take() {
-            Some(kept) => kept,
-            None => {
-                let stream = TcpStream::connect_timeout(&self.address, self.limit)?;
-                stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(self.limit))?;
-                stream.set_write_timeout(Some(self.limit))?;
-                BufReader::new(stream)
+        let message = self.message(request);
+        if let Some(kept) = self.kept.take() {
+            match self.exchange(kept, &message) {
+                Err(e) if is_closed(&e) && request.may_be_repeated() => {}
+                done => return done,
             }
-        };
+        }
+        self.exchange(self.connect()?, &message)
+    }
+
+    fn message(&self, request: &Request) -> String {
         let mut message = format!(
             "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n",
             request.method,
             request.path,
             request.body.len()
         );
+        if let Some(token) = self.address.token {
+            message += &format!("Authorization: Bearer {token}\r\n");
+        }
         for (name, value) in &request.headers {
             message += &format!("{name}: {value}\r\n");
         }
-        message += "\r\n";
-        message += &request.body;
+        message + "\r\n" + &request.body
+    }
+
+    fn exchange(
+        &mut self,
+        mut connection: BufReader<TcpStream>,
+        message: &str,
+    ) -> io::Result<Answer> {
         connection.get_mut().write_all(message.as_bytes())?;
         let (answer, stays) = read(&mut connection)?;
         if stays {
@@ -137,6 +170,14 @@ impl Client {
         }
         Ok(answer)
     }
+}
+
+/// True if the other side has closed the connection.
+fn is_closed(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset
+    )
 }
 
 fn line(from: &mut impl BufRead) -> io::Result<String> {

@@ -1,7 +1,7 @@
 //! `jindou bench replicas commits`: small transactions of many clients, on one server without a shared log, which syncs its own on the
 //! same disk, and on one and several servers with it. Clients and servers share the machine's cores.
 
-use super::client::{Client, Request};
+use super::client::{Address, Client, Request};
 use super::servers::{Place, Server, wrong};
 use crate::args::replicas::ReplicasCommits;
 use crate::measure::Times;
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// One client: sends, waits for the answer, sends the next.
-fn send(port: u16, name: &str, end: Instant) -> Result<Vec<Duration>> {
-    let mut client = Client::new(port, LIMIT);
+fn send(address: Address, name: &str, end: Instant) -> Result<Vec<Duration>> {
+    let mut client = Client::new(address, LIMIT);
     let mut times = Vec::new();
     for i in 0.. {
         let begun = Instant::now();
@@ -70,8 +70,8 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
     let times = std::thread::scope(|scope| {
         let all: Vec<_> = (0..clients)
             .map(|c| {
-                let port = servers[c % servers.len()].port;
-                scope.spawn(move || send(port, &format!("r{run}c{c}"), end))
+                let address = servers[c % servers.len()].address.clone();
+                scope.spawn(move || send(address, &format!("r{run}c{c}"), end))
             })
             .collect();
         let mut times = Vec::new();

@@ -4,6 +4,7 @@ mod check;
 mod client;
 mod commits;
 mod faults;
+mod isolated;
 mod reads;
 mod roll;
 mod servers;

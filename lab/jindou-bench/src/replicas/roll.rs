@@ -1,7 +1,7 @@
 //! `jindou bench replicas roll`: every server is ended by SIGTERM and started again in turn, under queries and updates at a steady rate.
 //! A client whose server is away tries another one once.
 
-use super::client::{Client, Request};
+use super::client::{Address, Client, Request};
 use super::servers::{PATIENCE, Place};
 use crate::args::replicas::ReplicasRoll;
 use crate::measure::Times;
@@ -29,14 +29,16 @@ struct Seen {
 
 /// Sends requests at a rate, each to the next server in turn.
 fn send(
-    ports: &[u16],
+    addresses: &[Address],
     first: usize,
     every: Duration,
     end: &AtomicBool,
     seen: &Seen,
     make: impl Fn(u64) -> Request,
 ) {
-    let mut servers: Vec<Client> = ports.iter().map(|&p| Client::new(p, LIMIT)).collect();
+    let mut servers: Vec<Client> = (addresses.iter().cloned())
+        .map(|a| Client::new(a, LIMIT))
+        .collect();
     let begun = Instant::now();
     for n in 0.. {
         let due = begun + every * n;
@@ -74,17 +76,17 @@ fn send(
 pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
     let place = Place::new(&a.setup)?;
     let mut servers = place.replicas(a.setup.servers, &[])?;
-    let ports: Vec<u16> = servers.iter().map(|s| s.port).collect();
+    let addresses: Vec<Address> = servers.iter().map(|s| s.address.clone()).collect();
     let end = AtomicBool::new(false);
     let (queries, updates) = (Seen::default(), Seen::default());
     let every =
         |a_second: u32| Duration::from_secs_f64(f64::from(CLIENTS) / f64::from(a_second.max(1)));
     let done = std::thread::scope(|scope| {
         for c in 0..CLIENTS {
-            let (ports, end, queries, updates) = (&ports, &end, &queries, &updates);
+            let (addresses, end, queries, updates) = (&addresses, &end, &queries, &updates);
             let first = c as usize;
             scope.spawn(move || {
-                send(ports, first, every(a.queries), end, queries, |_| {
+                send(addresses, first, every(a.queries), end, queries, |_| {
                     Request::query(
                         format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }} LIMIT 10"),
                         None,
@@ -92,7 +94,7 @@ pub fn run(a: &ReplicasRoll) -> Result<ExitCode> {
                 });
             });
             scope.spawn(move || {
-                send(ports, first, every(a.updates), end, updates, |n| {
+                send(addresses, first, every(a.updates), end, updates, |n| {
                     Request::update(format!(
                         "INSERT DATA {{ <http://e/c{c}> <http://e/n> {n} }}"
                     ))

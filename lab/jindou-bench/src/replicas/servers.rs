@@ -1,12 +1,13 @@
 //! Servers of a shared log as processes of `jindou serve`.
 
-use super::client::{Client, Request};
+use super::client::{Address, Client, Request};
+use super::isolated::{Disk, Network};
 use crate::args::replicas::ReplicasSetup;
 use crate::jindou_program;
 use crate::process::Process;
 use jindou::{Error, Result};
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -41,11 +42,13 @@ pub struct Server {
     pub name: &'static str,
     /// Its copy of the store.
     pub store: PathBuf,
-    pub port: u16,
+    pub address: Address,
     pub process: Option<Process>,
     /// Its standard error.
     pub said: PathBuf,
     program: PathBuf,
+    /// The program and its arguments before `serve`, if another one starts it.
+    within: Vec<String>,
     arguments: Vec<String>,
 }
 
@@ -53,12 +56,22 @@ impl Server {
     /// Starts it; [`Self::ready`] waits for it.
     pub fn start(&mut self) -> Result<()> {
         let said = File::options().create(true).append(true).open(&self.said);
-        let mut command = Command::new(&self.program);
+        let mut command = match self.within.split_first() {
+            None => Command::new(&self.program),
+            Some((first, rest)) => {
+                let mut command = Command::new(first);
+                command.args(rest).arg(&self.program);
+                command
+            }
+        };
+        let socket = self.address.socket;
         command
             .arg("serve")
             .args(&self.arguments)
-            .args(["--writable", "--log-level", "warn", "--port"])
-            .arg(self.port.to_string())
+            .args(["--log-level", "warn", "--host"])
+            .arg(socket.ip().to_string())
+            .arg("--port")
+            .arg(socket.port().to_string())
             .arg("--store")
             .arg(&self.store)
             .stdout(Stdio::null())
@@ -70,7 +83,7 @@ impl Server {
     /// Waits until it is ready.
     pub fn ready(&mut self, patience: Duration) -> Result<()> {
         let begun = Instant::now();
-        let mut client = Client::new(self.port, Duration::from_secs(5));
+        let mut client = self.client(Duration::from_secs(5));
         loop {
             let answer = client.send(&Request::new("GET", "/ready"));
             if answer.as_ref().is_ok_and(|a| a.status == 200) {
@@ -99,16 +112,29 @@ impl Server {
     }
 
     pub fn client(&self, limit: Duration) -> Client {
-        Client::new(self.port, limit)
+        Client::new(self.address.clone(), limit)
     }
 }
 
 /// Where everything lies.
 pub struct Place {
+    // Before the folder in which its disks are.
+    isolated: Option<Isolated>,
     folder: TempDir,
     pub program: PathBuf,
     log: String,
 }
+
+/// A network and disks of their own.
+pub struct Isolated {
+    pub network: Network,
+    pub log: Disk,
+    /// By server.
+    pub stores: Vec<Disk>,
+}
+
+/// The token of isolated servers, whose addresses are not this machine's own.
+const TOKEN: &str = "isolated-servers";
 
 impl Place {
     pub fn new(setup: &ReplicasSetup) -> Result<Self> {
@@ -131,7 +157,33 @@ impl Place {
             folder,
             program,
             log,
+            isolated: None,
         })
+    }
+
+    /// A place whose servers are in network namespaces, and they and their log on small disks of their own. Needs root.
+    pub fn isolated(setup: &ReplicasSetup) -> Result<Self> {
+        let mut place = Self::new(setup)?;
+        if setup.log.is_some() {
+            return Err(Error::Usage(
+                "--isolated makes a directory for the log itself".into(),
+            ));
+        }
+        let log = Disk::new(&place.path("log-disk"))?;
+        place.log = log.path().join("log").display().to_string();
+        let stores = (NAMES[..setup.servers].iter()).map(|name| Disk::new(&place.path(name)));
+        place.isolated = Some(Isolated {
+            stores: stores.collect::<Result<_>>()?,
+            network: Network::new(setup.servers)?,
+            log,
+        });
+        let tokens = place.path("tokens");
+        std::fs::write(&tokens, format!("write {TOKEN}\n")).map_err(|e| Error::io(&tokens, e))?;
+        Ok(place)
+    }
+
+    pub fn isolation(&self) -> Option<&Isolated> {
+        self.isolated.as_ref()
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -167,14 +219,50 @@ impl Place {
         Ok(server)
     }
 
-    fn server(&self, name: &'static str, arguments: Vec<String>) -> Result<Server> {
+    fn server(&self, name: &'static str, mut arguments: Vec<String>) -> Result<Server> {
+        arguments.push("--writable".into());
+        let socket = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
         Ok(Server {
             name,
             store: self.path(name),
-            port: free_port()?,
+            address: Address {
+                socket,
+                token: None,
+            },
             process: None,
             said: self.path(&format!("{name}.said")),
             program: self.program.clone(),
+            within: Vec::new(),
+            arguments,
+        })
+    }
+
+    /// A server of the shared log that does not run yet.
+    fn replica(&self, i: usize, more: &[String]) -> Result<Server> {
+        let mut arguments = more.to_vec();
+        arguments.extend(["--log".into(), self.log.clone()]);
+        arguments.extend(["--name".into(), NAMES[i].into()]);
+        let (ip, peers) = match &self.isolated {
+            None => (IpAddr::from(Ipv4Addr::LOCALHOST), free_port()?),
+            Some(isolated) => (isolated.network.address(i).into(), 7979),
+        };
+        arguments.extend(["--peer-address".into(), format!("{ip}:{peers}")]);
+        let Some(isolated) = &self.isolated else {
+            return self.server(NAMES[i], arguments);
+        };
+        let tokens = self.path("tokens").display().to_string();
+        arguments.extend(["--token-file".into(), tokens]);
+        Ok(Server {
+            name: NAMES[i],
+            store: isolated.stores[i].path().join("store"),
+            address: Address {
+                socket: (ip, 7878).into(),
+                token: Some(TOKEN),
+            },
+            process: None,
+            said: self.path(&format!("{}.said", NAMES[i])),
+            program: self.program.clone(),
+            within: isolated.network.within(i),
             arguments,
         })
     }
@@ -182,13 +270,8 @@ impl Place {
     /// Servers of the shared log, all ready. The first one may have a store already.
     pub fn replicas(&self, servers: usize, more: &[String]) -> Result<Vec<Server>> {
         let mut all = Vec::new();
-        for name in &NAMES[..servers] {
-            let mut arguments = more.to_vec();
-            arguments.extend(["--log".into(), self.log.clone()]);
-            arguments.extend(["--name".into(), (*name).into()]);
-            let peers = format!("127.0.0.1:{}", free_port()?);
-            arguments.extend(["--peer-address".into(), peers]);
-            let mut server = self.server(name, arguments)?;
+        for i in 0..servers {
+            let mut server = self.replica(i, more)?;
             server.start()?;
             if all.is_empty() {
                 // Its store is the log's.

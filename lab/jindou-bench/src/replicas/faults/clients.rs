@@ -1,0 +1,152 @@
+//! Clients that count in the store, and what must be there in the end.
+
+use super::{FOUND_OUT, READ, Shared};
+use crate::replicas::client::Request;
+use crate::replicas::servers::{PATIENCE, Server, wrong};
+use jindou::Result;
+use jindou_model::random::splitmix64;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+/// A client tries another server after so long without an answer.
+const NEXT: Duration = Duration::from_secs(6);
+/// An update that no server takes for so long is an error.
+const HOPELESS: Duration = Duration::from_secs(90);
+
+pub(super) fn count_of(client: usize) -> String {
+    format!("SELECT ?n {{ <http://e/c{client}> <http://e/count> ?n }}")
+}
+
+/// Adds a number and one to the client's count.
+pub(super) fn update(client: usize, n: u64) -> String {
+    format!(
+        "INSERT DATA {{ <http://e/c{client}> <http://e/n> {n} }} ; DELETE {{ ?c <http://e/count> ?old }} INSERT {{ ?c <http://e/count> ?new }} WHERE {{ BIND(<http://e/c{client}> AS ?c) OPTIONAL {{ ?c <http://e/count> ?old }} BIND(COALESCE(?old, 0) + 1 AS ?new) }}"
+    )
+}
+
+/// The only number in an answer as TSV.
+pub(super) fn number(text: &str) -> Option<u64> {
+    let mut rows = text.lines().skip(1);
+    let row = rows.next()?;
+    let digits = row.trim_start_matches('"').split('"').next()?;
+    rows.next().is_none().then(|| digits.parse().ok())?
+}
+
+/// One client. Gives how far it counted.
+pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64) -> u64 {
+    let mut servers = shared.clients(NEXT);
+    let mut readers = shared.clients(READ);
+    let (mut n, mut at, mut newest) = (0, home, 0);
+    // When each update was acknowledged.
+    let mut acknowledged = Vec::new();
+    while !shared.ended() {
+        n += 1;
+        let request = Request::update(update(client, n))
+            .with("Idempotency-Key", format!("c{client}-{n}"))
+            .with("Accept", "application/json");
+        let begun = Instant::now();
+        let mut said = Vec::new();
+        let snapshot = loop {
+            match servers[at].send(&request) {
+                Ok(answer) if answer.is_success() => break answer.snapshot().unwrap_or_default(),
+                Ok(answer) if answer.status == 503 => said.push(answer.text()),
+                Ok(answer) => {
+                    shared.bad(format!("client {client}, update {n}: {}", answer.text()));
+                    return n - 1;
+                }
+                Err(e) => said.push(e.to_string()),
+            }
+            if begun.elapsed() > HOPELESS {
+                said.dedup();
+                shared.bad(format!(
+                    "client {client}, update {n} was not made: {said:?}"
+                ));
+                return n - 1;
+            }
+            at = (at + 1) % servers.len();
+            shared.repeated.fetch_add(1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        shared.updates.fetch_add(1, Ordering::Relaxed);
+        if snapshot < newest {
+            shared.bad(format!(
+                "client {client}, update {n}: snapshot {snapshot} after {newest}"
+            ));
+        }
+        newest = newest.max(snapshot);
+        acknowledged.push(Instant::now());
+        let i = splitmix64(&mut state) as usize % readers.len();
+        let at_least = format!("at-least={newest}");
+        let consistency = match splitmix64(&mut state) % 4 {
+            0 => Some("strict"),
+            1 => Some(at_least.as_str()),
+            _ => None,
+        };
+        let request = Request::query(count_of(client), consistency);
+        let (moves, cuts) = (shared.moves(i), shared.cuts.load(Ordering::SeqCst));
+        shared.reads.fetch_add(1, Ordering::Relaxed);
+        let asked = Instant::now();
+        match readers[i].send(&request) {
+            Ok(answer) if answer.is_success() => {
+                let read = number(&answer.text());
+                let from = answer.snapshot().unwrap_or_default();
+                let was_cut = !cuts.is_multiple_of(2) || shared.cuts.load(Ordering::SeqCst) != cuts;
+                let least = match was_cut && consistency.is_none() {
+                    true => acknowledged.partition_point(|&at| at + FOUND_OUT <= asked) as u64,
+                    false => n,
+                };
+                let is_right = read.is_some_and(|read| (least..=n).contains(&read))
+                    && (from >= newest || least < n);
+                if !is_right {
+                    shared.bad(format!(
+                        "client {client} reads {:?} of snapshot {from} at server {i} ({consistency:?}, moves {moves}) after {n} was acknowledged as snapshot {snapshot}",
+                        answer.text()
+                    ));
+                }
+            }
+            Ok(answer) if answer.status == 503 => {
+                if !shared.was_away(i, moves) {
+                    shared.reads_refused.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+            Ok(answer) => shared.bad(format!("client {client}, a read: {}", answer.text())),
+            Err(_) if shared.was_away(i, moves) => {}
+            Err(e) => shared.bad(format!("client {client}: server {i} does not answer: {e}")),
+        }
+        // Back to its own server, once that is there again.
+        if shared.moves(home).is_multiple_of(2) {
+            at = home;
+        }
+    }
+    n
+}
+
+/// Reads everything at one server: each client's numbers and its count.
+pub(super) fn all_there(server: &Server, counted: &[u64]) -> Result<Vec<String>> {
+    let mut wrongs = Vec::new();
+    let mut client = server.client(PATIENCE);
+    for (c, &n) in counted.iter().enumerate() {
+        let failed = |e: std::io::Error| wrong(format!("{}: {e}", server.name));
+        let answer = client.send(&Request::query(count_of(c), Some("strict")));
+        let answer = answer.map_err(failed)?;
+        let count = number(&answer.text()).unwrap_or_default();
+        let text = format!("SELECT ?n {{ <http://e/c{c}> <http://e/n> ?n }}");
+        let answer = client.send(&Request::query(text, Some("strict")));
+        let mut numbers: Vec<u64> = answer
+            .map_err(failed)?
+            .text()
+            .lines()
+            .skip(1)
+            .filter_map(|l| l.parse().ok())
+            .collect();
+        numbers.sort_unstable();
+        if count != n || !numbers.iter().copied().eq(1..=n) {
+            wrongs.push(format!(
+                "{}: client {c} was acknowledged {n} updates; {} are there, counted {count}",
+                server.name,
+                numbers.len()
+            ));
+        }
+    }
+    Ok(wrongs)
+}
