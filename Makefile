@@ -86,6 +86,7 @@ demo-check: built $(AFTER)
 test-long: build
 	PROPTEST_CASES=1024 cargo test --workspace --release --locked -- --include-ignored
 	cargo check --manifest-path lab/fuzz/Cargo.toml
+	cargo test --release --locked --manifest-path lab/replicas-model/Cargo.toml
 	cargo check -p jindou --locked
 	@JINDOU_LONG=1 scripts/page-test.sh browser --release
 
