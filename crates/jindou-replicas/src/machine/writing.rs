@@ -155,8 +155,8 @@ impl Machine {
         }
     }
 
-    /// One server has refused an update, for want of memory or time, say. Another that it was forwarded to before may make it all the
-    /// same: then nobody is told that it was not done. `here` is how often it was forwarded to the one that refused it.
+    /// One server has refused an update, for want of memory or time, say. Another one to which it was forwarded before may make it all
+    /// the same: its outcome is unknown then. `here` is how often it was forwarded to the one that refused it.
     fn refused(&mut self, key: RequestKey, report: Blob, here: u32) {
         let elsewhere = (self.waiting.get(&key)).is_some_and(|w| w.forwarded > here);
         match elsewhere {
