@@ -58,7 +58,7 @@ built: needs-test
 	cargo build $(TARGETS) $(ALSO) $(PROFILE)
 
 unit: built $(TOOLS)
-	PROPTEST_CASES=128 scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
+	PROPTEST_CASES=64 scripts/test-programs.sh $(TARGETS) $(PROFILE) $(TESTFLAGS)
 
 # What the documentation says.
 documents: built $(AFTER)

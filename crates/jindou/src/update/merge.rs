@@ -86,7 +86,8 @@ pub struct MergeStatus {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// Number of edits at which to merge; `None` means a million, but at least a twentieth of all quads.
+    /// Number of edits at which to merge; `None` means a million, but at least a twentieth of all quads. With a
+    /// shared log 50,000 groups are enough as well, if they are a fiftieth of all quads.
     pub edits: Option<u64>,
     /// Options of these merges.
     pub options: MergeOptions,
@@ -113,6 +114,10 @@ impl MergePolicy {
 const EDITS: u64 = 1_000_000;
 /// Edits also have to be at least one in this many quads.
 const SHARE: u64 = 20;
+/// Number of groups of a shared log since the last merge that justify one: a server that starts fetches them and lays one after the
+/// other, at some 60 µs each. They also have to be at least one in this many quads, so that laying them takes longer than a merge.
+const GROUPS: u64 = 50_000;
+const GROUPS_SHARE: u64 = 50;
 /// Bytes of the log that justify a merge: opening the store has to read them.
 const LOG_BYTES: u64 = 1 << 30;
 /// Interval at which a database checks if it should merge.
@@ -276,7 +281,10 @@ impl Database {
             .unwrap_or_else(|| EDITS.max(snapshot.quads() / SHARE))
             .max(1);
         let log = self.log_status().map_or(0, |s| s.bytes);
+        let groups = u64::from(snapshot.number().saturating_sub(snapshot.base().number()));
+        let many = groups >= GROUPS.max(snapshot.quads() / GROUPS_SHARE);
         snapshot.edit_count() >= edits
+            || (many && self.inner.follows_log())
             || (log >= LOG_BYTES && snapshot.number() > snapshot.base().number())
     }
 

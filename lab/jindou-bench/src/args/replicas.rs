@@ -22,7 +22,7 @@ pub enum BenchReplicas {
 }
 
 /// The servers and their log.
-#[derive(ClapArgs, Debug)]
+#[derive(ClapArgs, Clone, Debug)]
 pub struct ReplicasSetup {
     /// Servers.
     #[arg(long, default_value_t = 3)]

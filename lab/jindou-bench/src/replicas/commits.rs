@@ -3,7 +3,7 @@
 
 use super::client::{Address, Client, Request};
 use super::servers::{Place, Server, wrong};
-use crate::args::replicas::ReplicasCommits;
+use crate::args::replicas::{ReplicasCommits, ReplicasSetup};
 use crate::measure::Times;
 use jindou::Error;
 use jindou::Result;
@@ -122,15 +122,18 @@ pub fn run(a: &ReplicasCommits) -> Result<ExitCode> {
     let mut numbers = vec![1, a.setup.servers];
     numbers.dedup();
     for servers in numbers {
-        let place = Place::new(&a.setup)?;
+        // Each run has a log of its own.
+        let log = a.setup.log.as_ref().map(|log| format!("{log}/{servers}"));
+        let setup = ReplicasSetup {
+            log,
+            ..a.setup.clone()
+        };
+        let place = Place::new(&setup)?;
         let replicas = place.replicas(servers, &[])?;
         for (&clients, own) in a.clients.iter().zip(&own) {
             let what = format!("{servers} with --log");
             let had = measure(&what, &replicas, clients, a.time)?;
             println!("{:>45.0} % of those without --log", 100.0 * had / own);
-        }
-        if place.log_folder().is_none() {
-            break;
         }
     }
     Ok(ExitCode::SUCCESS)
