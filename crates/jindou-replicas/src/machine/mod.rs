@@ -72,6 +72,8 @@ pub struct Machine {
     next_scan: Time,
     /// Time until which the next put waits for further updates.
     gather: Time,
+    /// Number of updates for which it does not wait any longer: those that wait, and as many as were answered just now.
+    expected: usize,
     pauses: writing::Pauses,
     draining: bool,
 
@@ -270,6 +272,7 @@ impl Machine {
             next_beat: now,
             next_scan: now,
             gather: now,
+            expected: 0,
             pauses: writing::Pauses::default(),
             draining: false,
             phase: Phase::Closed,

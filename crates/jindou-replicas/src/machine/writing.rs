@@ -267,7 +267,7 @@ impl Machine {
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
         if !matches!(self.writing, Writing::Idle)
             || self.pending.is_empty()
-            || self.now < self.gather
+            || (self.now < self.gather && self.pending.len() < self.expected)
         {
             return Ok(());
         }
@@ -356,7 +356,8 @@ impl Machine {
                 // the other half only, and each would wait for two.
                 let took = self.now.since(begun);
                 if put.group.records.len() >= MANY && took >= LONG {
-                    self.gather = self.now.after((took / 8).min(GATHER));
+                    self.gather = self.now.after((took / 4).min(GATHER));
+                    self.expected = put.group.records.len() + self.pending.len() + self.queue.len();
                 }
                 self.let_others_write(took);
                 self.prove(begun, number, answer);
@@ -400,6 +401,7 @@ impl Machine {
         let silent = self.peers.values().any(|peer| !self.lives(peer));
         if silent && self.now.since(self.pauses.last) >= PAUSE_EVERY {
             self.gather = self.gather.max(self.now.after(self.pauses.length));
+            self.expected = usize::MAX;
         }
     }
 
@@ -424,7 +426,7 @@ impl Machine {
 /// Records of a group, and time of its put, after which the next put waits for a moment; and that moment at most.
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
-const GATHER: Duration = Duration::from_millis(3);
+const GATHER: Duration = Duration::from_millis(8);
 /// Time between pauses for servers that do not speak; and the shortest and longest one.
 const PAUSE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
