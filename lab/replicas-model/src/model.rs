@@ -107,7 +107,7 @@ pub enum Action {
     Settle(usize),
     /// A strict read is asked; true if a listing is on its way that was begun before it.
     Ask(usize, bool),
-    /// That listing has returned, and the next one is begun.
+    /// Return of that listing, and the beginning of the next one.
     LookAgain(usize),
     /// The strict read's listing returns: `looked`.
     Looked(usize, u8),
