@@ -1,7 +1,9 @@
 //! The log: what is in it, what counts, and how a server catches up.
 
 use super::planted;
-use super::{Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Phase, PutState, Writing};
+use super::{
+    Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Pause, Phase, PutState, Writing,
+};
 use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
 use crate::group::{Group, Record, RequestKey, read_span};
 use crate::names::Name;
@@ -11,8 +13,9 @@ use std::time::Duration;
 
 /// Number of objects that are read at once.
 const FETCHES: usize = 8;
-/// Time after a failed read.
+/// Time after the first read that failed, and after the first listing.
 const FETCH_AGAIN: Duration = Duration::from_millis(200);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The last number that is believed: no log gets there, and what is added to it does not overflow.
 pub(super) const LAST: u64 = 1 << 62;
 /// Bytes and number of groups that are held before they are committed.
@@ -107,7 +110,7 @@ impl Machine {
             // After one that failed there is a pause.
             Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
             Look::Sent { .. } => self.looks <= answers,
-            Look::SentAndWanted { .. } => false,
+            Look::Wanted | Look::SentAndWanted { .. } => false,
         };
         // While more groups are on their way, one listing after them serves all.
         if wanted && self.fetching.is_empty() {
@@ -261,10 +264,11 @@ impl Machine {
         self.settled.max(self.evidence.back().map(|(at, _)| *at))
     }
 
-    /// Begins a listing, now or after the one on its way.
+    /// Begins a listing: now, after the one on its way, or after the pause that follows one that failed.
     pub(super) fn want_look(&mut self) {
         self.look = match self.look {
-            Look::Idle => {
+            Look::Idle | Look::Wanted if !self.look_pause.is_over(self.now) => Look::Wanted,
+            Look::Idle | Look::Wanted => {
                 self.looks += 1;
                 self.last_look = self.now;
                 self.out.push(Action::List {
@@ -302,8 +306,14 @@ impl Machine {
         };
         self.look = Look::Idle;
         match listing {
-            Some(listing) => self.learn_listing(look, begun, &listing),
-            None => self.look_failed(look),
+            Some(listing) => {
+                self.look_pause = Pause::default();
+                self.learn_listing(look, begun, &listing);
+            }
+            None => {
+                self.look_pause.begin(self.now, LOOK_AGAIN);
+                self.look_failed(look);
+            }
         }
         if wanted {
             self.want_look();
@@ -388,15 +398,20 @@ impl Machine {
 
     /// Reads what is missing from the bucket.
     pub(super) fn fetch(&mut self) {
-        if self.now < self.fetch_again {
+        if !self.fetch_pause.is_over(self.now) {
             return;
         }
+        // After one that failed, one tries whether the others would.
+        let most = match self.fetch_pause.length.is_zero() {
+            true => FETCHES,
+            false => 1,
+        };
         let held: usize = self.fetched.values().map(|from| from.group.size()).sum();
         if held > HELD || self.fetched.len() > HELD_GROUPS {
             return;
         }
         let mut number = self.next();
-        while number <= self.heard && number < u64::MAX && self.fetching.len() < FETCHES {
+        while number <= self.heard && number < u64::MAX && self.fetching.len() < most {
             let confirmed = (self.confirmed.get(&number))
                 .zip(self.proposed.get(&number))
                 .is_some_and(|(author, group)| *author == group.author);
@@ -423,7 +438,7 @@ impl Machine {
         }
         let groups = match (fetched, fetch) {
             (Fetched::Unknown, _) => {
-                self.fetch_again = self.now.after(FETCH_AGAIN);
+                self.fetch_pause.begin(self.now, FETCH_AGAIN);
                 return;
             }
             (Fetched::Missing, Fetch::Span(first, last)) => {
@@ -431,7 +446,7 @@ impl Machine {
                 return;
             }
             (Fetched::Missing, Fetch::Group(number)) => {
-                self.fetch_again = self.now.after(FETCH_AGAIN);
+                self.fetch_pause.begin(self.now, FETCH_AGAIN);
                 if number > self.committed {
                     // It was there: trimmed since.
                     self.settled = None;
@@ -454,6 +469,7 @@ impl Machine {
         };
         match groups {
             Ok(groups) => {
+                self.fetch_pause = Pause::default();
                 let answer = self.answer();
                 for group in groups.into_iter().filter(|g| g.number > self.committed) {
                     let group = Arc::new(group);
@@ -461,7 +477,7 @@ impl Machine {
                 }
             }
             Err(damage) => {
-                self.fetch_again = self.now.after(FETCH_AGAIN * 10);
+                self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
                 self.out
                     .push(Action::Report(Problem::Damaged(fetch, damage)));
                 if let Fetch::Span(first, last) = fetch {

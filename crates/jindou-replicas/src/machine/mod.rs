@@ -90,12 +90,13 @@ pub struct Machine {
     /// Groups after `committed` from the bucket.
     fetched: BTreeMap<u64, FromBucket>,
     fetching: BTreeSet<Fetch>,
-    fetch_again: Time,
+    fetch_pause: Pause,
     spans: BTreeSet<(u64, u64)>,
 
     evidence: VecDeque<(Time, u64)>,
     settled: Option<Time>,
     look: Look,
+    look_pause: Pause,
     /// Number of listings that were begun.
     looks: u64,
     last_look: Time,
@@ -171,6 +172,8 @@ struct Answer {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Look {
     Idle,
+    /// To be begun when the pause after one that failed is over.
+    Wanted,
     Sent {
         begun: Time,
     },
@@ -178,6 +181,27 @@ enum Look {
     SentAndWanted {
         begun: Time,
     },
+}
+
+/// A pause after requests that failed, longer with each of them in a row.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pause {
+    length: Duration,
+    until: Time,
+}
+
+impl Pause {
+    /// Begins after a failure, unless it lasts still: what was begun together fails together.
+    fn begin(&mut self, now: Time, least: Duration) {
+        if self.is_over(now) {
+            self.length = (self.length * 2).min(LONGEST_PAUSE).max(least);
+            self.until = now.after(self.length);
+        }
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        self.until <= now
+    }
 }
 
 /// The newest bases in the bucket, as the last listing had them.
@@ -284,11 +308,12 @@ impl Machine {
             confirmed: BTreeMap::new(),
             fetched: BTreeMap::new(),
             fetching: BTreeSet::new(),
-            fetch_again: now,
+            fetch_pause: Pause::default(),
             spans: BTreeSet::new(),
             evidence: VecDeque::new(),
             settled: None,
             look: Look::Idle,
+            look_pause: Pause::default(),
             looks: 0,
             last_look: now,
             vouched: 0,
@@ -375,10 +400,14 @@ impl Machine {
             || matches!(self.phase, Phase::Again)
             || self.committed < self.heard;
         let gathers = matches!(self.writing, Writing::Idle) && !self.pending.is_empty();
+        let next = match self.look {
+            Look::Wanted => self.next_beat.min(self.look_pause.until),
+            _ => self.next_beat,
+        };
         match busy {
-            true if gathers => self.next_beat.min(self.next_scan).min(self.gather),
-            true => self.next_beat.min(self.next_scan),
-            false => self.next_beat,
+            true if gathers => next.min(self.next_scan).min(self.gather),
+            true => next.min(self.next_scan),
+            false => next,
         }
     }
 
@@ -423,6 +452,9 @@ impl Machine {
 
     /// Everything that is due by the clock.
     fn regularly(&mut self) -> Result<(), Impossible> {
+        if self.look == Look::Wanted {
+            self.want_look();
+        }
         if self.now >= self.next_scan {
             self.next_scan = self.now.after(SCAN);
             self.scan_updates();
@@ -534,5 +566,7 @@ impl Machine {
     }
 }
 
+/// Longest pause after requests that failed.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Time between looks at what waits.
 const SCAN: Duration = Duration::from_millis(50);

@@ -25,7 +25,7 @@ enum Need {
     Look(u64),
 }
 
-/// The last listing since a query was asked.
+/// The last listing since a query was asked, or a moment before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Listed {
     NotYet,
@@ -44,10 +44,15 @@ impl Machine {
             true => 0,
             false => self.heard,
         };
+        // The last listing failed a moment ago, and the next one is not begun yet.
+        let listed = match self.look_pause.is_over(self.now) {
+            true => Listed::NotYet,
+            false => Listed::Failed,
+        };
         let (number, need) = match consistency {
             Consistency::Any => (0, Need::Nothing),
-            Consistency::Default => (heard, Need::Recent(Listed::NotYet)),
-            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(Listed::NotYet)),
+            Consistency::Default => (heard, Need::Recent(listed)),
+            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(listed)),
             Consistency::Strict => {
                 let sent = planted!(self, StrictLooksBefore) && self.look != Look::Idle;
                 let look = self.looks + u64::from(!sent);
