@@ -25,6 +25,7 @@ use jindou::{Database, GpuChoice, MemoryBudget, Warm};
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -64,7 +65,6 @@ pub(crate) enum Phase {
 pub struct Server {
     runtime: Option<Runtime>,
     address: SocketAddr,
-    phase: watch::Sender<Phase>,
     finished: watch::Receiver<bool>,
     live: Arc<Queries>,
     shared: Arc<AppState>,
@@ -125,7 +125,8 @@ impl Server {
         let shared = Arc::new(AppState {
             tokens,
             tls: tls.map(|config| RwLock::new(TlsAcceptor::from(config))),
-            phase: on_phase.clone(),
+            phase,
+            draining: AtomicBool::new(false),
             live: Arc::clone(&live),
             slots: Slots::new(
                 options.light_slots,
@@ -162,7 +163,6 @@ impl Server {
         Ok(Self {
             runtime: Some(runtime),
             address,
-            phase,
             finished,
             live,
             shared,
@@ -183,12 +183,7 @@ impl Server {
 
     /// Stops listening; running work may continue for the options' grace period. A second call cancels it.
     pub fn shut_down(&self) {
-        self.phase.send_modify(|p| {
-            *p = match p {
-                Phase::Serving => Phase::Draining,
-                _ => Phase::Stopping,
-            }
-        });
+        self.shared.shut_down();
     }
 
     /// Reads the token file and the TLS files again. A file that cannot be used leaves its old state in place; open

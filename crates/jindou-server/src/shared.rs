@@ -10,6 +10,7 @@ use crate::options::ServerOptions;
 use crate::registry::Registry;
 use crate::slots::Slots;
 use jindou::{MemoryBudget, Warm, Warming};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 use tokio::sync::{Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
@@ -23,7 +24,9 @@ pub(crate) struct AppState {
     /// TLS settings, replaced when the files are read again.
     pub(crate) tls: Option<RwLock<TlsAcceptor>>,
     /// Progress of a shutdown.
-    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) phase: watch::Sender<Phase>,
+    /// True once the server is to be taken out of service.
+    pub(crate) draining: AtomicBool,
     pub(crate) live: Arc<Queries>,
     pub(crate) slots: Slots,
     /// Decides which queries may wait for a slot.
@@ -40,6 +43,25 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
+    /// Makes the server not ready. False if it was so already.
+    pub(crate) fn drain(&self) -> bool {
+        !self.draining.swap(true, Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// Stops listening; a second call cancels running work.
+    pub(crate) fn shut_down(&self) {
+        self.phase.send_modify(|p| {
+            *p = match p {
+                Phase::Serving => Phase::Draining,
+                _ => Phase::Stopping,
+            }
+        });
+    }
+
     /// How far the store's files have been read, if readiness waits for that.
     pub(crate) fn unread(&self) -> Option<String> {
         let warming = self.warming.as_ref()?;

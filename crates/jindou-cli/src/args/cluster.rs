@@ -1,7 +1,9 @@
 //! The command line of `jindou cluster`.
 
 use clap::{Args as ClapArgs, Subcommand, ValueEnum};
+use jindou_model::units::parse_duration;
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Subcommand, Debug)]
 pub enum ClusterCommand {
@@ -20,6 +22,24 @@ pub enum ClusterCommand {
         /// The log of servers that keep one store: s3://BUCKET/PREFIX or a directory.
         #[arg(long, value_name = "PLACE")]
         log: Option<String>,
+    },
+    /// Take a server out of service and end it: `/ready` answers 503 at once, other servers of its log write in its place,
+    /// and requests are answered until it shuts down.
+    Drain {
+        /// The server's address.
+        #[arg(value_name = "URL", default_value = "http://127.0.0.1:7878")]
+        url: String,
+        /// Time until it shuts down, in which load balancers notice that it is not ready.
+        #[arg(long, value_parser = parse_duration, default_value = "10s", value_name = "TIME")]
+        wait: Duration,
+        /// Token that may write. Other users can see it on the command line; JINDOU_TOKEN keeps it private.
+        #[arg(
+            long,
+            value_name = "TOKEN",
+            env = "JINDOU_TOKEN",
+            hide_env_values = true
+        )]
+        token: Option<String>,
     },
 }
 

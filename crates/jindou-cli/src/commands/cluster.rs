@@ -1,6 +1,7 @@
 //! `jindou cluster`.
 
 use crate::args::{ClusterCommand, FabricArg, StartCluster};
+use crate::remote;
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
 use jindou::{Error, Result};
@@ -36,6 +37,14 @@ pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
             file: Some(file), ..
         } => status(file),
         ClusterCommand::Status { .. } => Err(wrong("name a cluster file, or a log with --log")),
+        ClusterCommand::Drain { url, wait, token } => {
+            remote::drain(url, *wait, token.as_deref())?;
+            say!(
+                "{url} is no longer ready, and shuts down in {} s",
+                wait.as_secs()
+            );
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 

@@ -23,6 +23,10 @@ use tracing_subscriber::EnvFilter;
 /// Delay in milliseconds after which mimalloc returns free pages: `mi_option_purge_delay` of version 3's `mimalloc.h`.
 const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
 
+/// Longest time for which a server of a shared log refuses connections while it joins the others. One that has more to read
+/// answers, so that its state can be asked for.
+const JOINING: Duration = Duration::from_secs(3);
+
 pub fn run(a: &Serve) -> Result<ExitCode> {
     jindou::set_up_allocator();
     // A plan's hundreds of megabytes must be returned at once. With a delay they wait for the next allocation of the
@@ -196,6 +200,10 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     } else {
         None
     };
+    if let Some(replica) = db.replica() {
+        // Until it knows the other servers, requests would wait here, which another server answers at once.
+        let _ = replica.wait_until_ready(JOINING);
+    }
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
     // The program that started the server may not read this line.
     let _ = writeln!(

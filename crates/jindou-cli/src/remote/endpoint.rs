@@ -1,7 +1,8 @@
 //! Queries and updates to a SPARQL endpoint (SPARQL 1.1 Protocol).
 
 use super::{
-    BodyPieces, HOPS, agent, answered, failed, is_redirect, own, redirect, said, text, url_of,
+    BodyPieces, HOPS, agent, answered, encrypted, failed, is_redirect, own, redirect, said, text,
+    url_of,
 };
 use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
@@ -51,13 +52,7 @@ impl SparqlEndpoint {
         common_prefixes: bool,
     ) -> Result<Self> {
         let url = url_of(url)?;
-        let host = url.host().unwrap_or_default();
-        let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-        if token.is_some() && url.scheme_str() == Some("http") && !here {
-            return Err(failed(format!(
-                "{url}: tokens are not sent unencrypted to another machine; use its https address"
-            )));
-        }
+        encrypted(&url, token)?;
         Ok(Self {
             agent: agent(limit),
             url,

@@ -244,6 +244,42 @@ pub fn ready(server: &str, limit: Duration) -> Result<String, Error> {
     }
 }
 
+/// Takes a server out of service; it shuts down after `wait`, of which whole seconds count.
+///
+/// # Errors
+/// If the server does not answer, or refuses.
+pub fn drain(server: &str, wait: Duration, token: Option<&str>) -> Result<(), Error> {
+    let server = server.trim_end_matches('/');
+    let url = url_of(&format!("{server}/admin/drain?wait={}", wait.as_secs()))?;
+    encrypted(&url, token)?;
+    let mut request = agent(Some(CONNECT)).post(&url);
+    if let Some(token) = token {
+        request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+    }
+    let answer = request.send_empty();
+    let mut answer = answer.map_err(|e| failed(format!("{url}: {e}")))?;
+    let status = answer.status();
+    match status.is_success() {
+        true => Ok(()),
+        false => Err(failed(format!(
+            "{url} answered {status}: {}",
+            said(&mut answer)
+        ))),
+    }
+}
+
+/// Refuses to send a token over the network unencrypted.
+fn encrypted(url: &Uri, token: Option<&str>) -> Result<(), Error> {
+    let host = url.host().unwrap_or_default();
+    let here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    if token.is_some() && url.scheme_str() == Some("http") && !here {
+        return Err(failed(format!(
+            "{url}: tokens are not sent unencrypted to another machine; use its https address"
+        )));
+    }
+    Ok(())
+}
+
 /// The original error inside a reading error: an interrupt passes through readers as one of theirs.
 fn own(e: io::Error) -> Result<Error, io::Error> {
     e.downcast::<Error>()

@@ -335,3 +335,32 @@ fn a_mistake_is_undone_from_the_log() {
     first.insert(8);
     assert_eq!(second.objects("default").0, [0, 1, 2, 7, 8]);
 }
+
+#[test]
+fn a_server_is_drained_from_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut one = Server::start(folder.path(), "one");
+    let two = Server::start(folder.path(), "two");
+    one.insert(1);
+    let url = format!("http://{}", one.address);
+    let drain = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .args(["cluster", "drain", &url, "--wait", "1s"])
+        .output()
+        .unwrap();
+    assert!(drain.status.success(), "{drain:?}");
+    assert_eq!(one.send("GET", "/ready", "", "").status, 503);
+    assert_eq!(two.send("GET", "/ready", "", "").status, 200);
+    // Both take updates, and the other one writes.
+    one.insert(2);
+    let seen = two.insert(3).snapshot();
+    assert_eq!(two.objects("default").0, [1, 2, 3]);
+    let begun = Instant::now();
+    assert!(one.child.wait().unwrap().success());
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(two.insert(4).snapshot() > seen);
+    let again = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .args(["cluster", "drain", &url])
+        .output()
+        .unwrap();
+    assert!(!again.status.success());
+}

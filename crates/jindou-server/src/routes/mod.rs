@@ -4,6 +4,7 @@ mod admin;
 mod change;
 mod complete;
 mod describe;
+mod drain;
 mod empty;
 mod form;
 mod input;
@@ -35,7 +36,7 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use std::sync::Arc;
 
-const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n";
+const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n/admin/drain    POST: takes the server out of service and ends it\n";
 
 /// The name of a path's route in metrics: one of a few, whatever clients ask for.
 pub(crate) fn name(path: &str) -> &'static str {
@@ -74,7 +75,7 @@ pub(crate) fn methods(path: &str) -> Option<&'static str> {
         "*" | "/" | "/sparql" | "/query" | "/complete" | "/search" | "/labels" => {
             "GET, HEAD, POST, OPTIONS"
         }
-        "/prepared" | "/batch" | "/update" => "POST, OPTIONS",
+        "/prepared" | "/batch" | "/update" | "/admin/drain" => "POST, OPTIONS",
         "/health" | "/ready" | "/metrics" | "/page.js" | "/page.css" | "/worker.js"
         | "/icon.svg" | "/admin/queries" => "GET, HEAD, OPTIONS",
         "/admin/merge" => "GET, HEAD, POST, OPTIONS",
@@ -134,6 +135,7 @@ routes! {
     "/admin/recluster" => jobs::recluster,
     "/admin/backup" => jobs::backup,
     "/admin/merge" => merge::handle,
+    "/admin/drain" => drain::handle,
 }
 
 /// A response with a complete body of this type.
@@ -162,7 +164,7 @@ async fn nothing(headers: HeaderMap) -> Response<Body> {
     let problem = Problem::new(
         StatusCode::NOT_FOUND,
         "not-found",
-        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /search, /labels, /prefixes, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster and /admin/backup",
+        "nothing here; the routes are /sparql, /query, /prepared, /batch, /complete, /search, /labels, /prefixes, /update, /store, /health, /ready, /metrics, /admin/queries, /admin/merge, /admin/recluster, /admin/backup and /admin/drain",
     );
     problem.response(&headers)
 }
@@ -183,6 +185,8 @@ async fn ready(
     let answer = reading(&method).and_then(|()| {
         let not = if *shared.phase.borrow() != Phase::Serving {
             "the server is shutting down".to_owned()
+        } else if shared.is_draining() {
+            "the server is draining and will shut down".to_owned()
         } else if let Some(unread) = shared.unread() {
             unread
         } else if let Some(behind) = behind {

@@ -225,6 +225,7 @@ fn no_page_elsewhere_writes_without_a_token() {
             ("DELETE", "/store?default"),
             ("PUT", "/store?graph=http://e/g"),
             ("POST", "/admin/merge"),
+            ("POST", "/admin/drain"),
             ("DELETE", "/admin/queries/1"),
             ("POST", "/admin/recluster"),
         ] {

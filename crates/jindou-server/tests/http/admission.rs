@@ -102,7 +102,8 @@ fn asked(path: &str) -> Vec<Asked> {
         | "/admin/queries/{id}"
         | "/admin/recluster"
         | "/admin/backup"
-        | "/admin/merge" => vec![],
+        | "/admin/merge"
+        | "/admin/drain" => vec![],
         new => panic!("{new} is a new route: list here how it asks for data"),
     }
 }

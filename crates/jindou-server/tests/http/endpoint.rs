@@ -1,8 +1,10 @@
 //! The endpoint as clients of other engines expect it.
 
 use crate::client::{Answer, escape, request};
-use crate::{MILLION, ask, options, serve, store, thousand};
+use crate::{MILLION, ask, options, serve, store, thousand, until};
 use jindou_server::{Server, ServerOptions};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
 
 const FORM: (&str, &str) = ("content-type", "application/x-www-form-urlencoded");
 const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
@@ -228,6 +230,7 @@ fn every_route_says_what_it_takes() {
         "/admin/queries",
         "/admin/merge",
         "/admin/recluster",
+        "/admin/drain",
     ] {
         let options = send(&server, "OPTIONS", path, &[], "");
         assert_eq!(options.status, 204, "{path}");
@@ -552,6 +555,34 @@ fn ready_means_that_requests_are_answered() {
     assert!(not.text().contains("log") && !not.text().contains(data.folder().to_str().unwrap()));
     assert_eq!(get(&server, "/health", &[]).status, 200);
     assert_eq!(ask(&server, "ASK { ?s ?p 1 }", &[CSV]).text(), "true\n");
+}
+
+#[test]
+fn a_drained_server_answers_until_it_ends() {
+    let data = store("<http://e/a> <http://e/p> 1 .");
+    let reading = serve(&data, options());
+    assert_eq!(send(&reading, "POST", "/admin/drain", &[], "").status, 403);
+    drop(reading);
+    let server = serve(&data, writable());
+    let drain = |wait: &str| send(&server, "POST", &format!("/admin/drain{wait}"), &[], "");
+    for wait in ["?wait=-1", "?wait=x", "?wait=3601"] {
+        assert_eq!(drain(wait).status, 400, "{wait}");
+    }
+    assert_eq!(get(&server, "/ready", &[]).status, 200);
+    assert_eq!(drain("?wait=2").status, 202);
+    let begun = Instant::now();
+    // Its end stays where it was.
+    assert_eq!(drain("?wait=3000").status, 202);
+    let not = get(&server, "/ready", &[]);
+    assert_eq!((not.status, &*not.problem()), (503, "not-ready"));
+    assert_eq!(ask(&server, "ASK { ?s ?p 1 }", &[CSV]).text(), "true\n");
+    let update = "INSERT DATA { <a:a> <a:b> 1 }";
+    let done = send(&server, "POST", "/update", &[UPDATE], update);
+    assert_eq!(done.status, 200);
+    until("it has ended", || {
+        TcpStream::connect(server.address()).is_err()
+    });
+    assert!(begun.elapsed() >= Duration::from_secs(2));
 }
 
 #[test]

@@ -45,7 +45,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wait::wait_for;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -195,6 +195,19 @@ impl Replica {
         self.handle.status().await
     }
 
+    /// Waits until a query would be answered at once, at most for the limit. False if it would not even then.
+    #[must_use]
+    pub fn wait_until_ready(&self, limit: Duration) -> bool {
+        let begun = Instant::now();
+        while !self.fresh.is_now() {
+            if begun.elapsed() >= limit || self.ended().is_some() {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        true
+    }
+
     /// Figures for the operator.
     #[must_use]
     pub fn figures(&self) -> LogFigures {
@@ -225,7 +238,7 @@ impl Replica {
             Some(key) => RequestKey(xxh3_128(key.as_bytes())),
             None => RequestKey(random()),
         };
-        let asked = std::time::Instant::now();
+        let asked = Instant::now();
         let limit = options.timeout.map(|limit| limit + PATIENCE);
         let outcome = wait_for(self.handle.update(key, body.into()), limit);
         memory.release(held);

@@ -1,0 +1,62 @@
+//! `/admin/drain`: takes the server out of service, and then ends it.
+
+use super::input::Parameters;
+use super::{answered, text};
+use crate::problem::Problem;
+use crate::shared::AppState;
+use crate::write::refusal;
+use axum::body::Body;
+use axum::extract::State;
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Time between the request and the end, if the request names none: load balancers ask `/ready` every few seconds.
+const WAIT: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+pub(super) async fn handle(
+    State(shared): State<Arc<AppState>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response<Body> {
+    answered(answer(&shared, &method, &uri), &headers)
+}
+
+/// From now on `/ready` says that the server is draining, and other servers of a shared log write. Requests are answered for
+/// `wait` seconds more; then the server shuts down as after SIGTERM. A second request changes nothing.
+fn answer(shared: &Arc<AppState>, method: &Method, uri: &Uri) -> Result<Response<Body>, Problem> {
+    if *method != Method::POST {
+        return Err(Problem::method("POST"));
+    }
+    if let Some(problem) = refusal(shared) {
+        return Err(problem);
+    }
+    let wait = match Parameters::of_url(uri)?.one("wait")? {
+        None => WAIT,
+        Some(text) => (text.parse().ok())
+            .map(Duration::from_secs)
+            .filter(|wait| *wait <= LONGEST)
+            .ok_or_else(|| {
+                Problem::bad_request(format!(
+                    "wait={text} is not a number of seconds from 0 to {}",
+                    LONGEST.as_secs()
+                ))
+            })?,
+    };
+    if shared.drain() {
+        tracing::info!("draining: shutting down in {} s", wait.as_secs());
+        let shared = Arc::clone(shared);
+        tokio::spawn(async move {
+            if let Some(replica) = shared.upkeep.replica() {
+                replica.drain().await;
+            }
+            tokio::time::sleep(wait).await;
+            shared.shut_down();
+        });
+    }
+    let mut response = text("application/json", "{\"status\":\"draining\"}\n");
+    *response.status_mut() = StatusCode::ACCEPTED;
+    Ok(response)
+}
