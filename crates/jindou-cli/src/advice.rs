@@ -41,6 +41,11 @@ pub(crate) fn meant(error: Error, command: &str) -> Error {
         Error::Io { path, source } if source.kind() == ErrorKind::PermissionDenied => {
             permission(path)
         }
+        Error::Io { path, source }
+            if source.kind() == ErrorKind::NotFound && command == "serve" =>
+        {
+            no_parent(path)
+        }
         Error::UnknownFormat { name } if command == "query" => Some(format!(
             "{name}: cannot tell the RDF format from the name; name it with --data-format nt|nq|ttl|trig|rdf|jsonld"
         )),
@@ -60,6 +65,18 @@ pub(crate) fn help(error: &Error, command: &str, is_lenient: bool) -> Vec<String
     let skips = matches!(command, "load" | "convert") && !is_lenient;
     let lenient = "--lenient skips statements that are not valid, and lists them";
     skips.then(|| lenient.to_owned()).into_iter().collect()
+}
+
+/// Advice for a folder that cannot be made since the one above is missing.
+fn no_parent(path: &Path) -> Option<String> {
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty())?;
+    (!parent.exists()).then(|| {
+        format!(
+            "{}: there is no folder {1}; make it with mkdir -p {1}",
+            path.display(),
+            parent.display()
+        )
+    })
 }
 
 /// Advice for a web address in place of a store's folder.

@@ -3,7 +3,7 @@
 use crate::application::{Application, Evaluated, Report};
 use crate::bucket::{Bucket, Failure, ServerEntry};
 use crate::clock;
-use crate::handle::{Command, Inbox, ReadReply, Status};
+use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
 use crate::peers::{FromPeer, Peers};
 use crate::turns::{Laid, Turn, Turns};
 use jindou_model::CancelToken;
@@ -93,6 +93,7 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) turns: Turns<A::Snapshot>,
     pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
     read_limit: Duration,
+    max_staleness: Duration,
     /// Groups that are fetched once less waits to be laid.
     pub(crate) fetches: VecDeque<Fetch>,
     /// Events that actions themselves cause.
@@ -122,6 +123,8 @@ pub struct Driver<A: Application, P: Peers> {
     processes: HashMap<ServerName, u64>,
     refreshed: Time,
     refreshing: bool,
+    /// Pause after a listing of the servers that failed.
+    refresh_pause: Duration,
     sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     tasks: JoinSet<()>,
@@ -149,8 +152,9 @@ pub(crate) struct Parts<A: Application, P: Peers> {
 
 /// Time after an upload that others wait for and that failed.
 const UPLOAD_AGAIN: Duration = Duration::from_secs(5);
-/// Shortest time between two listings of the servers.
+/// Shortest time between two listings of the servers, and the longest after one that failed.
 const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_AGAIN: Duration = Duration::from_secs(15);
 /// Longest time after the start for which requests wait for connections. What is acknowledged before would not be known to
 /// the others, nor theirs here.
 const JOIN: Duration = Duration::from_secs(2);
@@ -175,6 +179,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             turns: Turns::new(number, snapshot),
             reads: HashMap::new(),
             read_limit: settings.read_limit,
+            max_staleness: settings.max_staleness,
             fetches: VecDeque::new(),
             happened: parts.events.into(),
             evaluations: Arc::new(Semaphore::new(1)),
@@ -202,6 +207,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             // The list was read before others could see this server in it.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
+            refresh_pause: REFRESH,
             processes: HashMap::new(),
             sender,
             done,
@@ -256,10 +262,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         }
                         self.happened.push_back(Event::Received(from, message));
                     }
-                    Some(FromPeer::Gone(name)) => self.happened.push_back(Event::Disconnected(name)),
-                    Some(FromPeer::Unknown) => {
-                        self.next_refresh = self.next_refresh.min(self.refreshed.after(REFRESH));
+                    Some(FromPeer::Gone(name)) => {
+                        // Perhaps the others have another process of this server's name in their lists.
+                        self.refresh_soon();
+                        self.happened.push_back(Event::Disconnected(name));
                     }
+                    Some(FromPeer::Unknown) => self.refresh_soon(),
                     Some(FromPeer::Problem(problem)) => self.store.report(Report::Peer(problem)),
                     None => self.incoming = None,
                 },
@@ -337,6 +345,28 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
+    /// Lists the servers again, unless that was done within the last second.
+    fn refresh_soon(&mut self) {
+        let soon = self.refreshed.after(self.refresh_pause);
+        self.next_refresh = self.next_refresh.min(soon);
+    }
+
+    /// Reason why a query without further demands would not be answered at once.
+    fn unready(&self, now: Time) -> Option<Unready> {
+        if self.is_early() {
+            return Some(Unready::Joining);
+        }
+        if self.machine.is_downloading() {
+            return Some(Unready::Downloading);
+        }
+        let age = self.machine.informed().map(|at| now.since(at));
+        if age.is_none_or(|age| age > self.max_staleness) {
+            return Some(Unready::CutOff(age));
+        }
+        let ready = self.machine.is_ready(now) && self.turns.behind(now) < BEHIND;
+        (!ready).then(|| Unready::Behind(self.machine.heard()))
+    }
+
     /// True while connections to the servers in the list are still to come.
     fn is_early(&self) -> bool {
         self.peers.connects() && !self.machine.counts_all() && clock::now() < self.join_until
@@ -352,6 +382,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         figures.committed.store(self.turns.published.0, Relaxed);
         figures.heard.store(self.machine.heard(), Relaxed);
         figures.settled.store(self.machine.settled().0, Relaxed);
+        let in_contact = self.machine.in_contact() as u64;
+        figures.in_contact.store(in_contact, Relaxed);
         let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
         figures.writes.store(writes.into(), Relaxed);
     }
@@ -481,19 +513,22 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Done::Servers(Ok(servers)) => {
                 self.refreshing = false;
+                self.refresh_pause = REFRESH;
                 if (servers.iter()).any(|s| s.name == self.me.name && s.start != self.me.start) {
                     return Err(Stopped::Replaced);
                 }
                 self.peers.know(&servers);
                 (self.processes).retain(|name, _| servers.iter().any(|s| s.name == **name));
-                (self.inbox.figures.peers).store(servers.len() as u64, Relaxed);
+                (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));
             }
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
                 // The others take it for gone when its entry gets old.
-                self.next_refresh = self.next_refresh.min(clock::now().after(REFRESH));
+                let again = clock::now().after(self.refresh_pause);
+                self.next_refresh = self.next_refresh.min(again);
+                self.refresh_pause = (self.refresh_pause * 2).min(REFRESH_AGAIN);
                 self.store.report(Report::Bucket("servers", failure));
             }
         }
@@ -531,9 +566,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 let now = clock::now();
                 let _ = reply.send(Status {
                     committed: self.turns.published.0,
-                    ready: !self.is_early()
-                        && self.machine.is_ready(now)
-                        && self.turns.behind(now) < BEHIND,
+                    unready: self.unready(now),
                 });
             }
         }

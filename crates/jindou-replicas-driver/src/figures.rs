@@ -17,7 +17,8 @@ pub(crate) struct Figures {
     pub failed: AtomicU64,
     pub lost: AtomicU64,
     pub listings: AtomicU64,
-    pub peers: AtomicU64,
+    pub listed: AtomicU64,
+    pub in_contact: AtomicU64,
 }
 
 /// A driver's figures at one moment.
@@ -42,8 +43,10 @@ pub struct FiguresNow {
     pub lost: u64,
     /// Listings that ended.
     pub listings: u64,
-    /// Servers that the list in the bucket has, this one included.
-    pub servers: u64,
+    /// Servers whose entries in the bucket count, this one included.
+    pub listed: u64,
+    /// Other servers that acknowledgements wait for.
+    pub in_contact: u64,
 }
 
 impl Figures {
@@ -59,7 +62,8 @@ impl Figures {
             failed: self.failed.load(Relaxed),
             lost: self.lost.load(Relaxed),
             listings: self.listings.load(Relaxed),
-            servers: self.peers.load(Relaxed),
+            listed: self.listed.load(Relaxed),
+            in_contact: self.in_contact.load(Relaxed),
         }
     }
 }

@@ -5,6 +5,7 @@ use jindou_replicas::Time;
 use jindou_replicas::{Blob, Consistency, Outcome, Refusal, RequestKey};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
 /// A query's snapshot and its number.
@@ -30,8 +31,46 @@ pub(crate) enum Command<S> {
 pub struct Status {
     /// The newest published group.
     pub committed: u64,
-    /// True if a query without further demands would be answered at once.
-    pub ready: bool,
+    /// Reason why a query without further demands would not be answered at once; `None` if it would.
+    pub unready: Option<Unready>,
+}
+
+/// Reason why a server does not answer queries at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unready {
+    /// Connections to the servers in the list are still to come.
+    Joining,
+    /// The store is being replaced by the newest base.
+    Downloading,
+    /// For this time neither the log has answered nor another server that knew more; `None`: not since the start.
+    CutOff(Option<Duration>),
+    /// Groups up to this one are known of and not here yet.
+    Behind(u64),
+}
+
+impl std::fmt::Display for Unready {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Joining => f.write_str(
+                "the server was started just now, and waits for connections to the others",
+            ),
+            Self::Downloading => {
+                f.write_str("the store is being downloaded from the log's newest base")
+            }
+            Self::CutOff(None) => f.write_str("the log has not answered since the server's start"),
+            Self::CutOff(Some(age)) => write!(
+                f,
+                "neither the log nor another server that reaches it has answered for {} s",
+                age.as_secs()
+            ),
+            Self::Behind(number) => {
+                write!(
+                    f,
+                    "updates up to snapshot {number} are still to be read from the log"
+                )
+            }
+        }
+    }
 }
 
 /// The time until which queries without further demands need not ask the driver. Reading it costs an atomic load and a

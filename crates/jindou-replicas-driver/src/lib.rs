@@ -22,12 +22,12 @@ mod turns;
 
 pub use application::{Application, Evaluated, Local, Report};
 pub use bucket::{
-    BaseFiles, BaseInBucket, Beginning, Bucket, Failure, FileInBase, Identity, Incoming, Limits,
-    Put, ServerEntry, read_keys, write_keys,
+    BaseFiles, BaseInBucket, Beginning, Bucket, Failure, FileInBase, FoundServer, Identity,
+    Incoming, Limits, Put, ServerEntry, read_keys, write_keys,
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};
 pub use figures::FiguresNow;
-pub use handle::{Fresh, Handle, Status};
+pub use handle::{Fresh, Handle, Status, Unready};
 pub use peers::{FromPeer, Held, Hub, Member, Nobody, PeerProblem, Peers};
 pub use start::{Options, start};

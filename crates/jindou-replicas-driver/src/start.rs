@@ -9,6 +9,7 @@ use crate::peers::{FromPeer, Peers};
 use jindou_model::CancelToken;
 use jindou_replicas::{Author, Base, Event, Machine, Settings};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -76,7 +77,8 @@ pub async fn start<A: Application, P: Peers>(
         }
         (None, Local::Following { log, .. }) => {
             return Err(format!(
-                "the store follows the log {log:016x}, and there is no log in the bucket"
+                "the store follows the log {log:016x}, and there is no log at this place: check the place. \
+                 If the log is lost, dump the data of this store, load it into a new one, and begin a log with that"
             ));
         }
     };
@@ -103,7 +105,8 @@ pub async fn start<A: Application, P: Peers>(
     let (base, snapshot) = match local {
         Local::Following { log: of, .. } if of != log => {
             return Err(format!(
-                "the log in the bucket is another store's: it is {log:016x}, and this store follows {of:016x}"
+                "the log at this place is another store's: it is {log:016x}, and this store follows {of:016x}. \
+                 Check the place, or start with an empty folder to follow this log"
             ));
         }
         Local::Following { base, snapshot, .. } => (Some(base), snapshot),
@@ -114,9 +117,15 @@ pub async fn start<A: Application, P: Peers>(
         } => {
             let same = loaded.is_some_and(|of| identity.beginning == Beginning::Loaded(of));
             if begins != log && !same {
-                return Err(
-                    "the log in the bucket is another store's; start with an empty folder to follow it".into(),
-                );
+                let began = match identity.beginning {
+                    Beginning::Empty => " (it began with an empty one)",
+                    Beginning::Loaded(_) | Beginning::Changed => "",
+                };
+                return Err(format!(
+                    "the log at this place is another store's{began}, and nothing was changed. \
+                     To serve the store in this folder, name a new place for its log. \
+                     To follow this log instead, start with an empty folder, which will get the log's data and nothing of this store"
+                ));
             }
             let failed = "the local folder cannot be written";
             blocking(&store, failed, move |store| store.follow(log)).await?;
@@ -158,6 +167,8 @@ pub async fn start<A: Application, P: Peers>(
     let settings = options.settings;
     let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now());
     let (handle, inbox) = Handle::new(options.update_bytes);
+    let listed = servers.len() as u64;
+    inbox.figures.listed.store(listed, Relaxed);
     let number = base.as_ref().map_or(0, |base| base.number);
     store.publish(number, &snapshot);
     let names = servers.iter().map(|server| server.name.as_str().into());

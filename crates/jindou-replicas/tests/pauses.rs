@@ -44,15 +44,18 @@ impl Server {
             for action in said {
                 match action {
                     Action::List { look, .. } => {
+                        self.requests += 1;
                         let listing = (!self.away).then(Listing::default);
                         events.push(Event::Listed(look, listing));
                     }
-                    Action::Fetch(fetch) => events.push(Event::Fetched(fetch, Fetched::Unknown)),
+                    Action::Fetch(fetch) => {
+                        self.requests += 1;
+                        events.push(Event::Fetched(fetch, Fetched::Unknown));
+                    }
                     Action::Serve(read) => self.served.push(read),
                     Action::Refuse(read, _) => self.refused.push(read),
                     _ => continue,
                 }
-                self.requests += events.len();
                 self.now = self.now.after(MILLI);
             }
         }

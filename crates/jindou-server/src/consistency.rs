@@ -39,11 +39,9 @@ pub(crate) fn number(shared: &AppState, response: &mut Response<Body>) {
 pub(crate) async fn behind(shared: &AppState) -> Option<String> {
     let replica = shared.upkeep.replica()?;
     match replica.status().await {
-        Some(status) if status.ready => None,
-        Some(status) => Some(format!(
-            "the server has not caught up with the log; it is at snapshot {}",
-            status.committed
-        )),
+        Some(status) => status
+            .unready
+            .map(|why| format!("{why}; it is at snapshot {}", status.committed)),
         None => {
             Some((replica.ended()).unwrap_or_else(|| "the server does not follow the log".into()))
         }
@@ -83,6 +81,8 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
 pub(crate) struct UpdateKey {
     /// As the client gave it, or may give it when it sends the update again.
     own: String,
+    /// True if the client gave it.
+    given: bool,
     /// The caller, as all servers know it.
     principal: u64,
 }
@@ -91,6 +91,11 @@ impl UpdateKey {
     /// The name among those of all callers.
     pub(crate) fn of_all(&self) -> String {
         format!("{:x}/{}", self.principal, self.own)
+    }
+
+    /// True if the client may send the same request again as it is, and the update is made once.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given
     }
 
     /// Advice for a client that does not hear whether its update was made.
@@ -106,11 +111,16 @@ impl UpdateKey {
 pub(crate) fn key(headers: &HeaderMap, principal: u64) -> Result<UpdateKey, Problem> {
     let Some(value) = headers.get(KEY) else {
         let own = format!("{:016x}", Database::document_number());
-        return Ok(UpdateKey { own, principal });
+        return Ok(UpdateKey {
+            own,
+            given: false,
+            principal,
+        });
     };
     match value.to_str() {
         Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(UpdateKey {
             own: key.to_owned(),
+            given: true,
             principal,
         }),
         _ => Err(Problem::new(

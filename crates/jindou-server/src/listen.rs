@@ -22,6 +22,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use jindou::{Database, GpuChoice, MemoryBudget, Warm};
+use rustls::ServerConfig;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -70,6 +71,30 @@ pub struct Server {
     shared: Arc<AppState>,
 }
 
+/// Reads the token file and the TLS files.
+fn files(
+    options: &ServerOptions,
+) -> Result<(Option<Keyring>, Option<Arc<ServerConfig>>), ServeError> {
+    let tokens = options.token_file.as_deref().map(Keyring::open);
+    let tokens = tokens.transpose()?;
+    if tokens.is_none() && !options.host.is_loopback() {
+        return Err(ServeError::Open(options.host));
+    }
+    let tls = options.tls.as_ref().map(tls::config).transpose()?;
+    Ok((tokens, tls))
+}
+
+impl ServerOptions {
+    /// Checks what needs no store: the token file, the TLS files, and that there are tokens where other machines can reach the
+    /// address. [`Server::start`] does the same later.
+    ///
+    /// # Errors
+    /// [`ServeError::File`]; [`ServeError::Open`].
+    pub fn check(&self) -> Result<(), ServeError> {
+        files(self).map(drop)
+    }
+}
+
 impl Server {
     /// Listens and serves on threads of its own.
     ///
@@ -77,12 +102,7 @@ impl Server {
     /// [`ServeError`]: the address, the token file or the TLS files cannot be used, or the address can be reached from
     /// other machines and there are no tokens.
     pub fn start(db: Database, options: ServerOptions) -> Result<Self, ServeError> {
-        let tokens = options.token_file.as_deref().map(Keyring::open);
-        let tokens = tokens.transpose()?;
-        if tokens.is_none() && !options.host.is_loopback() {
-            return Err(ServeError::Open(options.host));
-        }
-        let tls = options.tls.as_ref().map(tls::config).transpose()?;
+        let (tokens, tls) = files(&options)?;
         for warning in options.warnings() {
             tracing::warn!("{warning}");
         }
@@ -247,6 +267,9 @@ impl Server {
             let Some(replica) = self.shared.upkeep.replica() else {
                 return std::future::pending().await;
             };
+            if *self.shared.phase.borrow() > Phase::Serving {
+                return std::future::pending().await;
+            }
             if let Some(why) = replica.ended() {
                 tracing::error!("shutting down: {why}");
                 self.shut_down();
@@ -385,6 +408,10 @@ async fn serve(shared: Arc<AppState>, listener: TcpListener, mut phase: watch::R
             queries = left.len(),
             "shutting down: cancelling running queries"
         );
+        // Updates that wait for the log are answered: their outcome is unknown.
+        if let Some(replica) = shared.upkeep.replica() {
+            replica.stop();
+        }
         for q in left {
             q.cancel(CancelCause::Shutdown);
         }

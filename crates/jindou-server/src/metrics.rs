@@ -81,7 +81,7 @@ impl MergeGauges {
 }
 
 /// Names and meanings of the figures of a shared log.
-const REPLICA: [(&str, &str); 10] = [
+const REPLICA: [(&str, &str); 11] = [
     (
         "jindou_replica_group",
         "Newest group of the shared log that queries read",
@@ -112,7 +112,14 @@ const REPLICA: [(&str, &str); 10] = [
         "jindou_replica_listings",
         "Listings of the bucket since the start",
     ),
-    ("jindou_replica_servers", "Servers in the bucket's list"),
+    (
+        "jindou_replica_servers_listed",
+        "Servers with an entry in the log that is not too old, this one included",
+    ),
+    (
+        "jindou_replica_servers_in_contact",
+        "Other servers that acknowledgements of updates wait for, since they speak and hear",
+    ),
 ];
 
 impl Metrics {
@@ -332,7 +339,8 @@ impl Metrics {
                 signed(figures.failed),
                 signed(figures.lost),
                 signed(figures.listings),
-                signed(figures.servers),
+                signed(figures.listed),
+                signed(figures.in_contact),
             ]) {
                 gauge.set(figure);
             }

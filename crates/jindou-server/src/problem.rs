@@ -102,13 +102,18 @@ impl Problem {
         p
     }
 
+    /// The same with the time in whole seconds after which its client may retry.
+    pub(crate) fn retried_after(mut self, seconds: u32) -> Self {
+        self.headers
+            .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
+        self
+    }
+
     /// A query that was not let in, with the time in whole seconds after which its client may retry.
     pub(crate) fn refused(refused: &Refusal) -> Self {
-        let mut p = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string());
         let seconds = refused.retry_after.as_secs_f64().ceil().clamp(1.0, 3600.0) as u32;
-        p.headers
-            .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
-        p
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", refused.to_string())
+            .retried_after(seconds)
     }
 
     /// The response to a database error that occurred before the answer began.

@@ -213,6 +213,10 @@ impl LiveUpdate {
                 let mut problem = Problem::from_error(&e);
                 if let (Error::OutcomeUnknown(_), Some(key)) = (&e, &named) {
                     problem.detail = format!("{}: {}", problem.detail, key.advice());
+                    // Others would make it twice.
+                    if key.is_given() {
+                        problem = problem.retried_after(1);
+                    }
                 }
                 match (&e, query.cause()) {
                     (Error::Cancelled, Some(CancelCause::Admin)) => {

@@ -67,6 +67,7 @@ Examples:
 Examples:
   jindou update --store my.store 'INSERT DATA { <http://e/a> <http://e/b> 1 }'
   jindou update --store my.store -f changes.ru
+  jindou update --endpoint http://127.0.0.1:7878/update 'CLEAR DEFAULT'
 ",
     ),
     (

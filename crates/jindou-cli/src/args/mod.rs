@@ -13,7 +13,7 @@ mod serve;
 pub use cluster::{ClusterCommand, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
 pub use graphs::GraphsArg;
-pub use query::{QueryArgs, Shell};
+pub use query::{QueryArgs, RemoteArgs, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
 pub use search::{SearchArgs, SearchFormat};
 pub use serve::Serve;
@@ -74,7 +74,7 @@ pub enum Command {
     Shell(Box<Shell>),
     /// Find resources by words of their labels and IRIs (docs/search.md).
     Search(SearchArgs),
-    /// Change a store with a SPARQL update request, as one transaction.
+    /// Change a store, or what an endpoint serves, with a SPARQL update request, as one transaction.
     Update(Box<UpdateArgs>),
     /// Verify every byte of a store and list any damage.
     Check(StoreArg),
@@ -240,9 +240,16 @@ pub struct LoadArgs {
 
 #[derive(ClapArgs, Debug)]
 pub struct UpdateArgs {
-    /// The store directory. No other process may be changing it; a store that is being served is updated through its server.
+    /// The store directory. No other process may be changing it; a store that is being served is updated through its server
+    /// (--endpoint).
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
+    pub store: Option<PathBuf>,
+    #[command(flatten)]
+    pub remote: RemoteArgs,
+    /// With --endpoint: key of the update. Servers of a shared log make an update of one key once, however often it is sent
+    /// (docs/replicas.md).
+    #[arg(long = "idempotency-key", value_name = "KEY", requires = "endpoint")]
+    pub key: Option<String>,
     /// The update request.
     #[arg(value_name = "TEXT", required_unless_present = "file")]
     pub text: Option<String>,

@@ -99,7 +99,7 @@ fn parse_base(text: &str) -> Result<String, String> {
 /// A SPARQL endpoint in place of a store.
 #[derive(ClapArgs, Debug)]
 pub struct RemoteArgs {
-    /// Query the SPARQL endpoint at this address instead of a store.
+    /// SPARQL endpoint to use instead of a store.
     #[arg(long, value_name = "URL")]
     pub endpoint: Option<String>,
     /// Bearer token to send to the endpoint. Other users can see it on the command line; JINDOU_TOKEN or the settings file

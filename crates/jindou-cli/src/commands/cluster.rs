@@ -1,11 +1,14 @@
 //! `jindou cluster`.
 
+use super::counted;
 use crate::args::{ClusterCommand, FabricArg, StartCluster};
 use crate::remote;
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
+use jindou::replica::LogBeginning;
 use jindou::{Error, Result};
 use jindou_model::private;
+use jindou_model::units::grouped;
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
     KeyPair, KeyUsagePurpose,
@@ -19,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Time for servers to end on their own.
 const GRACE: Duration = Duration::from_secs(10);
@@ -328,27 +331,75 @@ const NAMES: [&str; 9] = [
 /// Shows the servers and the state of a log, as its bucket has them.
 fn log_status(place: &str) -> Result<ExitCode> {
     let state = jindou::replica::inspect(place).map_err(wrong)?;
-    say!(
-        "log {:016x}: {} groups, the newest {}",
-        state.log,
-        state.groups,
-        state.newest
-    );
-    match state.bases.last() {
-        Some(newest) => say!(
-            "bases: {}, the newest with group {newest}",
-            state.bases.len()
+    let began = match state.beginning {
+        LogBeginning::Empty => "the empty store",
+        _ => "the store of its first server",
+    };
+    let begun = state.begun.map(when).unwrap_or_default();
+    say!("log {:016x}: begun {begun} with {began}", state.log);
+    match &state.newest_by {
+        Some((name, written)) => say!(
+            "newest group: {}, by {name}, {}",
+            state.newest,
+            when(*written)
         ),
-        None => say!("bases: none; the log begins with the empty store"),
+        None if state.newest == 0 => say!("newest group: none yet"),
+        None => say!("newest group: {}, in a base", state.newest),
     }
-    for (name, addresses) in &state.servers {
-        match addresses.first() {
-            Some(address) => say!("{name}: at {address}"),
-            None => say!("{name}: follows the log alone"),
-        }
+    say!("groups not in spans: {}", state.groups);
+    for base in &state.bases {
+        let written = base.written.map(when).unwrap_or_default();
+        let bytes = base.bytes.map_or_else(
+            || "its document cannot be read".to_owned(),
+            |bytes| format!("{} bytes", grouped(bytes)),
+        );
+        let since = state.newest.saturating_sub(base.number);
+        say!(
+            "base {}: {bytes}, {written}; {} since",
+            base.number,
+            counted(since, "group")
+        );
     }
+    match (state.bases.is_empty(), state.beginning) {
+        (false, _) => {}
+        (true, LogBeginning::Empty) => say!("bases: none yet; all groups are read at a start"),
+        (true, _) => say!(
+            "bases: none yet; servers with empty folders wait until the first server has uploaded its store"
+        ),
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let now = now.map_or(0, |now| u64::try_from(now.as_micros()).unwrap_or(0));
+    for server in &state.servers {
+        let at = match server.addresses.first() {
+            Some(address) => format!("at {address}"),
+            None => "follows the log alone".to_owned(),
+        };
+        let age = Duration::from_micros(now.saturating_sub(server.written));
+        let state = match (server.counts, age > ENTRY) {
+            (false, _) => ": gone; the others do not count it",
+            (true, true) => ": it is late, so it has ended or does not reach the log",
+            (true, false) => "",
+        };
+        say!(
+            "{}: {at}, entry written {} s ago{state}",
+            server.name,
+            age.as_secs()
+        );
+    }
+    say!(
+        "A server writes its entry every ten minutes. Ask its own /ready whether it runs and is up to date."
+    );
     Ok(ExitCode::SUCCESS)
 }
+
+/// A time of the log's own, as people read it.
+fn when(micros: u64) -> String {
+    // Whole seconds: S3 knows no others.
+    jindou::time_text(micros - micros % 1_000_000)
+}
+
+/// Age at which a server's entry should have been written again.
+const ENTRY: Duration = Duration::from_secs(11 * 60);
 
 /// Set at Ctrl-C or SIGTERM.
 fn stop_on_signal() -> Result<Arc<AtomicBool>> {

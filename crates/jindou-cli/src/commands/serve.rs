@@ -78,6 +78,15 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_indexes(indexes()?)
         .with_runtime(runtime.clone());
     check_port(a)?;
+    let tls = match (&a.tls_cert, &a.tls_key) {
+        (Some(cert), Some(key)) => Some(TlsFiles::new(cert, key)),
+        _ => None,
+    };
+    let standard = ServerOptions::on(&runtime);
+    let mut served = standard.clone().with_host(a.host).with_tls(tls.clone());
+    served.token_file.clone_from(&a.token_file);
+    // Before a store is made, or a log begun.
+    served.check().map_err(|e| Error::Usage(e.to_string()))?;
     let was_there = store.exists();
     let options = match &a.log {
         Some(place) => options.with_log(shared_log(a, place)?),
@@ -95,12 +104,18 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
             ));
         }
     };
-    if let Some(place) = &a.log {
+    if follows {
         tracing::info!(
-            "following {place}: {} quads at snapshot {}",
+            "opened {}, the copy here: {} quads at snapshot {}; what the log has after it follows",
+            store.display(),
             db.quads(),
             db.snapshot_number()
         );
+        if !accepts {
+            tracing::info!(
+                "this server takes no updates itself, since neither --token-file nor --writable is given"
+            );
+        }
     } else if !was_there {
         tracing::info!("made the empty store {}", store.display());
     }
@@ -134,13 +149,8 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         };
         Some(db.follow_in_background(told)?)
     };
-    let standard = ServerOptions::on(&runtime);
     let memory = standard.memory;
     let (heavy_slots, light_slots) = (standard.heavy_slots, standard.light_slots);
-    let tls = match (&a.tls_cert, &a.tls_key) {
-        (Some(cert), Some(key)) => Some(TlsFiles::new(cert, key)),
-        _ => None,
-    };
     let backup_to = a.backup_to.as_deref().map(BackupTarget::folder);
     let mut options = standard
         .with_host(a.host)
@@ -202,7 +212,19 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     };
     if let Some(replica) = db.replica() {
         // Until it knows the other servers, requests would wait here, which another server answers at once.
-        let _ = replica.wait_until_ready(JOINING);
+        let ready = replica.wait_until_ready(JOINING);
+        let place = a.log.as_deref().unwrap_or_default();
+        let figures = replica.figures();
+        match ready {
+            true => tracing::info!(
+                "following {place}, up to date at snapshot {}",
+                figures.committed
+            ),
+            false => tracing::warn!(
+                "following {place}, at snapshot {} and not up to date yet; /ready says why",
+                figures.committed
+            ),
+        }
     }
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
     // The program that started the server may not read this line.

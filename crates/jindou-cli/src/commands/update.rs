@@ -4,15 +4,24 @@ use super::{
     cancel_on_interrupt, counted, documents, request_text, runtime, service, show_recovery,
 };
 use crate::args::UpdateArgs;
+use crate::remote::SparqlEndpoint;
 use crate::say::say;
-use jindou::{Access, Database, OpenOptions, Result, UpdateOptions, UpdateReport};
+use jindou::{Access, Database, Error, OpenOptions, Result, UpdateOptions, UpdateReport};
 use std::process::ExitCode;
 
 pub fn run(a: &UpdateArgs) -> Result<ExitCode> {
     let text = request_text("update", a.text.as_ref(), a.file.as_ref())?;
+    if let Some(endpoint) = &a.remote.endpoint {
+        return send(a, endpoint, &text);
+    }
+    let Some(store) = &a.store else {
+        return Err(Error::Usage(
+            "nothing to update: pass a store with --store DIR (or JINDOU_STORE), or an endpoint with --endpoint URL".into(),
+        ));
+    };
     let documents = documents(&a.documents)?;
     let db = Database::open_with(
-        &a.store,
+        store,
         &OpenOptions::default()
             .with_access(Access::Write)
             .with_durability(a.durability.durability)
@@ -41,6 +50,35 @@ pub fn run(a: &UpdateArgs) -> Result<ExitCode> {
         print(&report);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sends an update to an endpoint, and prints what it says.
+fn send(a: &UpdateArgs, url: &str, text: &str) -> Result<ExitCode> {
+    let token = a.remote.token.as_deref();
+    let endpoint = SparqlEndpoint::new(url, token, a.timeout, !a.no_prefixes)?;
+    // An endpoint only knows its own base; a BASE in the text comes later and takes precedence.
+    let based = a.base.as_ref().map(|base| format!("BASE <{base}> {text}"));
+    let text = based.as_deref().unwrap_or(text);
+    let said = endpoint.update(text, &[], a.key.as_deref(), &cancel_on_interrupt())?;
+    match document(&said).filter(|_| !a.json) {
+        Some(line) => say!("{line}"),
+        None if said.is_empty() => {}
+        None => say!("{said}"),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The line about an update that Jindou's server reports; `None` for other answers.
+fn document(said: &str) -> Option<String> {
+    let report: serde_json::Value = serde_json::from_str(said).ok()?;
+    let number = |name: &str| report.get(name)?.as_u64();
+    Some(format!(
+        "snapshot {}: {} added, {} removed by {}",
+        number("snapshot")?,
+        counted(number("added")?, "quad"),
+        number("removed")?,
+        counted(number("operations")?, "operation"),
+    ))
 }
 
 /// Prints the results of an update in one line.

@@ -79,7 +79,7 @@ impl SparqlEndpoint {
             AnswerForm::Table => TABLES,
             AnswerForm::Graph => GRAPHS,
         };
-        let (media, body) = self.send("query", text, accept, cancel)?;
+        let (media, body) = self.send("query", text, accept, None, cancel)?;
         if let Some(format) = QueryResultsFormat::from_media_type(&media)
             && form == AnswerForm::Table
         {
@@ -102,7 +102,7 @@ impl SparqlEndpoint {
         }
     }
 
-    /// Sends an update request, and returns the server's response text.
+    /// Sends an update request, with a name if it has one, and returns the server's response text.
     ///
     /// # Errors
     /// The server's own message about a refusal; [`Error::Cancelled`].
@@ -110,11 +110,12 @@ impl SparqlEndpoint {
         &self,
         request: &str,
         prefixes: &[(String, String)],
+        key: Option<&str>,
         cancel: &CancelToken,
     ) -> Result<String> {
         use std::io::Read;
         let text = self.with_prefixes(request, prefixes);
-        let (_, body) = self.send("update", text, "application/json, */*;q=0.5", cancel)?;
+        let (_, body) = self.send("update", text, "application/json, */*;q=0.5", key, cancel)?;
         let mut all = Vec::new();
         let read = body.take(super::SHOWN).read_to_end(&mut all);
         read.map_err(|e| self.unread(e))?;
@@ -147,6 +148,7 @@ impl SparqlEndpoint {
         parameter: &'static str,
         body: String,
         accept: &'static str,
+        key: Option<&str>,
         cancel: &CancelToken,
     ) -> Result<(String, BufReader<BodyPieces>)> {
         let mut url = self.url.clone();
@@ -154,17 +156,21 @@ impl SparqlEndpoint {
         for _ in 0..=HOPS {
             let same = url.authority() == self.url.authority() && url.scheme() == self.url.scheme();
             let token = self.token.clone().filter(|_| same);
-            let (agent, to, how, form) = (
+            let (agent, to, how, form, key) = (
                 self.agent.clone(),
                 url.clone(),
                 method.clone(),
                 body.clone(),
+                key.map(str::to_owned),
             );
             let answer = answered(cancel, move || {
                 if how == Method::POST {
                     let mut request = agent.post(&to).header(header::ACCEPT, accept);
                     if let Some(token) = token {
                         request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+                    }
+                    if let Some(key) = key {
+                        request = request.header("idempotency-key", key);
                     }
                     request.send_form([(parameter, form.as_str())])
                 } else {

@@ -55,6 +55,7 @@ const ONE_CALL: &[&str] = &[
     "from",
     "graph",
     "help",
+    "idempotency-key",
     "into",
     "list",
     "out",

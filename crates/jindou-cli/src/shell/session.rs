@@ -458,7 +458,7 @@ impl ShellSession {
                 Ok(())
             }
             ShellTarget::Endpoint(endpoint, _) => {
-                let said = endpoint.update(text, &self.own_prefixes, cancel)?;
+                let said = endpoint.update(text, &self.own_prefixes, None, cancel)?;
                 if !said.is_empty() {
                     say!("{said}");
                 }

@@ -146,6 +146,63 @@ fn an_endpoint_answers_as_the_store_does() {
 }
 
 #[test]
+fn an_endpoint_is_updated() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    store(at);
+    let update = |url: &str, more: &[&str]| {
+        let args = [&["update", "--endpoint", url], more].concat();
+        run(at, &args)
+    };
+    {
+        let reading = serve(at, &[]);
+        let refused = update(&reading.1, &["CLEAR ALL"]);
+        let err = String::from_utf8_lossy(&refused.stderr);
+        assert!(
+            !refused.status.success() && err.contains("read-only"),
+            "{err}"
+        );
+    }
+    let server = serve(at, &["--writable"]);
+    // Both routes take updates; common prefixes are declared for servers that know none.
+    let routes = [server.1.clone(), server.1.replace("/sparql", "/update")];
+    for (n, url) in routes.iter().enumerate() {
+        let text = format!("INSERT DATA {{ <http://e/new> foaf:age {n} }}");
+        let done = update(url, &[&text, "--idempotency-key", "once"]);
+        let out = String::from_utf8_lossy(&done.stdout);
+        let line = format!(
+            "snapshot {}: 1 quad added, 0 removed by 1 operation\n",
+            n + 1
+        );
+        assert_eq!(out, line, "{done:?}");
+    }
+    let done = update(
+        &routes[0],
+        &[
+            "--base",
+            "http://e/",
+            "--json",
+            "DELETE DATA { <new> foaf:age 1 }",
+        ],
+    );
+    let report: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(
+        (&report["added"], &report["removed"]),
+        (&0.into(), &1.into())
+    );
+    let seen = "SELECT ?n { <http://e/new> foaf:age ?n }";
+    let seen = good(
+        at,
+        &["query", "--endpoint", &server.1, seen, "--format", "csv"],
+    );
+    assert_eq!(seen.trim_end().lines().last(), Some("0"));
+    let err = bad(at, &["update", "--endpoint", &routes[1], "INSERT {"]);
+    assert!(err.contains("400"), "{err}");
+    let err = bad(at, &["update", "CLEAR ALL"]);
+    assert!(err.contains("--endpoint URL"), "{err}");
+}
+
+#[test]
 fn tokens_are_sent_and_kept() {
     let t = tempfile::tempdir().unwrap();
     let at = t.path();

@@ -38,6 +38,10 @@ fn free_port() -> u16 {
 
 impl Server {
     fn start(folder: &Path, name: &str) -> Self {
+        Self::start_with(folder, name, &[])
+    }
+
+    fn start_with(folder: &Path, name: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
             .args(["serve", "--port", "0", "--log-level", "error", "--writable"])
             .args(["--name", name, "--peer-address"])
@@ -46,6 +50,7 @@ impl Server {
             .arg(folder.join("log"))
             .arg("--store")
             .arg(folder.join(name))
+            .args(more)
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -224,6 +229,21 @@ fn servers_may_die() {
             .all(|name| text.contains(&format!("{name}: at 127.0.0.1:"))),
         "{text}"
     );
+    assert!(
+        text.contains("with the empty store\nnewest group: "),
+        "{text}"
+    );
+    let lines = text.matches(" s ago\n").count();
+    assert_eq!(lines, 3, "{text}");
+    let metrics = servers[1].send("GET", "/metrics", "", "").body;
+    assert!(
+        metrics.contains("jindou_replica_servers_listed 3\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("jindou_replica_servers_in_contact 2\n"),
+        "{metrics}"
+    );
     // Without the log the copy cannot be changed.
     servers[2].kill();
     let refused = Command::new(env!("CARGO_BIN_EXE_jindou"))
@@ -363,4 +383,127 @@ fn a_server_is_drained_from_elsewhere() {
         .output()
         .unwrap();
     assert!(!again.status.success());
+}
+
+/// The number at the end of a metric's line.
+fn metric(server: &Server, name: &str) -> i64 {
+    let metrics = server.send("GET", "/metrics", "", "").body;
+    let line = metrics.lines().find_map(|l| l.strip_prefix(name));
+    let number = line.unwrap_or_else(|| panic!("no {name} in {metrics}"));
+    number.trim().parse().unwrap()
+}
+
+#[test]
+fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
+    const FAILED: &str = "jindou_replica_failed_requests ";
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let more = ["--grace", "2s", "--max-staleness", "4s"];
+    let mut one = Server::start_with(folder, "one", &more);
+    one.insert(1);
+    std::fs::rename(folder.join("log"), folder.join("away")).unwrap();
+    let failed = metric(&one, FAILED);
+    // A query that asks the log first is refused after a few attempts.
+    let strict = "/query?consistency=strict&query=ASK%20%7B%7D";
+    let begun = Instant::now();
+    let refused = one.send("GET", strict, "", "");
+    assert_eq!(refused.status, 503, "{}", refused.body);
+    assert!(
+        refused.body.contains("consistency=strict"),
+        "{}",
+        refused.body
+    );
+    assert!(begun.elapsed() > Duration::from_secs(4));
+    let failed = metric(&one, FAILED) - failed;
+    assert!((4..=30).contains(&failed), "{failed} requests failed");
+    let ready = one.send("GET", "/ready", "", "");
+    assert_eq!(ready.status, 503, "{}", ready.body);
+    let why = "neither the log nor another server that reaches it has answered for ";
+    assert!(ready.body.contains(why), "{}", ready.body);
+    assert!(ready.body.contains("it is at snapshot 1"), "{}", ready.body);
+    assert_eq!(one.objects("any").0, [1]);
+
+    // What waits when it ends is answered.
+    let begun = std::thread::scope(|scope| {
+        let more = "content-type: application/sparql-update\r\nidempotency-key: mine\r\n";
+        let text = "INSERT DATA { <http://e/s> <http://e/p> 2 }";
+        let (sender, address) = (&one, one.address.clone());
+        let waiting = scope.spawn(move || sender.send("POST", "/update", more, text));
+        std::thread::sleep(Duration::from_millis(500));
+        let begun = Instant::now();
+        // SAFETY: sends a signal to a process that this test started.
+        unsafe { libc::kill(sender.child.id() as i32, libc::SIGTERM) };
+        let answer = waiting.join().unwrap();
+        assert_eq!(answer.status, 503, "{address}: {}", answer.body);
+        let told = ["outcome-unknown", "Idempotency-Key: mine"];
+        assert!(
+            told.iter().all(|t| answer.body.contains(t)),
+            "{}",
+            answer.body
+        );
+        assert!(answer.head.contains("retry-after: 1"), "{}", answer.head);
+        begun
+    });
+    assert!(one.child.wait().unwrap().success());
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(5), "it took {took:?}");
+
+    // Sent again with its key it is made once.
+    std::fs::rename(folder.join("away"), folder.join("log")).unwrap();
+    let one = Server::start(folder, "one");
+    let again = || {
+        one.update(
+            "INSERT DATA { <http://e/s> <http://e/p> 2 }",
+            "idempotency-key: mine\r\n",
+        )
+    };
+    assert_eq!(again().snapshot(), again().snapshot());
+    assert_eq!(one.objects("strict").0, [1, 2]);
+}
+
+#[test]
+fn what_cannot_start_says_why_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let refused = |store: &str, more: &[&str]| {
+        let run = Command::new(env!("CARGO_BIN_EXE_jindou"))
+            .current_dir(folder)
+            .args([
+                "serve", "--port", "0", "--log", "log", "--name", "one", "--store", store,
+            ])
+            .args(more)
+            .output()
+            .unwrap();
+        assert!(!run.status.success());
+        String::from_utf8_lossy(&run.stderr).into_owned()
+    };
+    std::fs::write(folder.join("tokens"), "write short\n").unwrap();
+    let why = refused("one", &["--token-file", "tokens"]);
+    assert!(why.contains("at least 16 characters"), "{why}");
+    let why = refused("one", &["--tls-cert", "tokens", "--tls-key", "tokens"]);
+    assert!(why.contains("PEM"), "{why}");
+    assert!(!folder.join("log").exists() && !folder.join("one").exists());
+    let why = refused("none/one", &["--writable"]);
+    assert!(why.contains("mkdir -p none"), "{why}");
+
+    // A server without a store was first.
+    drop(Server::start(folder, "first"));
+    std::fs::write(
+        folder.join("d.nt"),
+        "<http://e/a> <http://e/b> <http://e/c> .\n",
+    )
+    .unwrap();
+    let load = Command::new(env!("CARGO_BIN_EXE_jindou"))
+        .current_dir(folder)
+        .args(["load", "-q", "--store", "two", "d.nt"])
+        .status()
+        .unwrap();
+    assert!(load.success());
+    let why = refused("two", &["--writable"]);
+    let parts = [
+        "began with an empty one",
+        "a new place for its log",
+        "nothing of this store",
+    ];
+    assert!(parts.iter().all(|part| why.contains(part)), "{why}");
 }

@@ -74,6 +74,15 @@ const AT_ONCE: usize = 4;
 const ATTEMPTS: u32 = 6;
 
 impl BaseInBucket {
+    /// Bytes of its files and of the requests that it knows.
+    pub fn bytes(&self) -> u64 {
+        let files = self.files.iter().chain([&self.keys]);
+        files
+            .flat_map(|file| &file.parts)
+            .map(|(bytes, _)| bytes)
+            .sum()
+    }
+
     fn part(&self, file: usize, part: usize) -> String {
         part_name(self.epoch, self.number, self.start, file, part)
     }

@@ -1,7 +1,9 @@
 //! The store that a log is of, and the servers that follow it.
 
+use super::past::micros;
 use super::{Bucket, Failure, Lane, Put};
 use bytes::Bytes;
+use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -46,6 +48,17 @@ pub struct ServerEntry {
     /// Hash of the certificate that it shows there.
     #[serde(default)]
     pub certificate: Option<String>,
+}
+
+/// A server's entry, and what its age says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FoundServer {
+    /// The entry.
+    pub entry: ServerEntry,
+    /// The time at which it was written, by the bucket's clock: microseconds since 1970 (UTC).
+    pub written: u64,
+    /// False for an entry that is so much older than the youngest one that the server counts as gone.
+    pub counts: bool,
 }
 
 /// Age beyond the own entry's at which a server counts as gone.
@@ -122,30 +135,45 @@ impl Bucket {
         let at = found
             .iter()
             .filter(|meta| own.as_ref().is_none_or(|own| meta.location == *own));
-        let newest = at.map(|meta| meta.last_modified).max();
+        let newest = at.map(micros).max();
         let mut servers = Vec::new();
-        for meta in &found {
-            let age = newest.map(|newest| newest.signed_duration_since(meta.last_modified));
-            if age.is_some_and(|age| age.to_std().is_ok_and(|age| age > GONE)) {
-                continue;
-            }
-            let Some(name) = self.name(&meta.location) else {
-                continue;
-            };
-            let bytes = match self.get_in(Lane::Get, &name).await {
-                Ok((bytes, _)) => bytes,
-                Err(Failure::Missing) => continue,
-                // A list without it would say that it is gone.
-                Err(failure) => return Err(failure),
-            };
-            // One that a later version wrote is left out.
-            if let Ok(entry) = serde_json::from_slice::<ServerEntry>(&bytes)
-                && self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location
-            {
-                servers.push(entry);
-            }
+        for meta in found.iter().filter(|meta| !is_gone(meta, newest)) {
+            servers.extend(self.entry(meta).await?);
         }
         Ok(servers)
+    }
+
+    /// All entries, also those of servers that count as gone.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn all_servers(&self) -> Result<Vec<FoundServer>, Failure> {
+        let (found, _) = self.names(SERVERS, None, usize::MAX).await?;
+        let newest = found.iter().map(micros).max();
+        let mut servers = Vec::new();
+        for meta in &found {
+            servers.extend(self.entry(meta).await?.map(|entry| FoundServer {
+                entry,
+                written: micros(meta),
+                counts: !is_gone(meta, newest),
+            }));
+        }
+        Ok(servers)
+    }
+
+    /// The entry in an object; `None` if it is missing now, or a later version wrote it.
+    async fn entry(&self, meta: &ObjectMeta) -> Result<Option<ServerEntry>, Failure> {
+        let Some(name) = self.name(&meta.location) else {
+            return Ok(None);
+        };
+        let bytes = match self.get_in(Lane::Get, &name).await {
+            Ok((bytes, _)) => bytes,
+            Err(Failure::Missing) => return Ok(None),
+            // A list without it would say that it is gone.
+            Err(failure) => return Err(failure),
+        };
+        let entry = serde_json::from_slice::<ServerEntry>(&bytes).ok();
+        Ok(entry.filter(|entry| self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location))
     }
 
     /// The entry of this name; `None` without one, or where it cannot be read.
@@ -153,6 +181,12 @@ impl Bucket {
         let bytes = self.get(&format!("{SERVERS}/{name}")).await.ok()?;
         serde_json::from_slice(&bytes).ok()
     }
+}
+
+/// True for an entry that is much older than this time, in microseconds.
+fn is_gone(meta: &ObjectMeta, newest: Option<u64>) -> bool {
+    let age = newest.map(|newest| newest.saturating_sub(micros(meta)));
+    age.is_some_and(|age| Duration::from_micros(age) > GONE)
 }
 
 /// Attempts to begin a log.

@@ -19,7 +19,7 @@ mod staged;
 use anchor::Anchor;
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
 use identity::IDENTITY;
-pub use identity::{Beginning, Identity, ServerEntry};
+pub use identity::{Beginning, FoundServer, Identity, ServerEntry};
 
 use bytes::Bytes;
 use futures_util::StreamExt;

@@ -355,6 +355,11 @@ impl Machine {
         self.peers.values().all(|peer| self.counted(peer))
     }
 
+    /// Number of other servers that acknowledgements wait for: they speak, and hear.
+    pub fn in_contact(&self) -> usize {
+        self.peers.values().filter(|p| self.counted(p)).count()
+    }
+
     /// The newest group that was heard of.
     pub fn heard(&self) -> u64 {
         self.heard
@@ -375,6 +380,17 @@ impl Machine {
         self.phase == Phase::Following
             && self.committed >= self.heard
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
+    }
+
+    /// True while the store is being replaced by the newest base.
+    pub fn is_downloading(&self) -> bool {
+        matches!(self.phase, Phase::Downloading | Phase::Again)
+    }
+
+    /// The latest moment of which it is known which group was the last, whether or not that group is here; `None` before the
+    /// first.
+    pub fn informed(&self) -> Option<Time> {
+        self.newest_evidence()
     }
 
     /// Sends the next beats with the next event. For drivers, when a process is heard for the first time: it waits for a beat that

@@ -1,22 +1,65 @@
 //! Contents of a log, without following it.
 
-use jindou_replicas::Name;
-use jindou_replicas_driver::{Bucket, Identity, Limits};
+use jindou_replicas::{Fetch, Fetched, Group, Name};
+use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Limits};
 
-/// The servers and the groups of a log, as its bucket has them.
+/// The groups, bases and servers of a log, as its bucket has them. Times are those of the objects, by the bucket's clock, in
+/// microseconds since 1970 (UTC).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogContents {
     /// The log's identity.
     pub log: u64,
+    /// The store that it began with.
+    pub beginning: LogBeginning,
+    /// The time at which it was begun.
+    pub begun: Option<u64>,
     /// Number of groups that were neither trimmed nor put together into spans.
     pub groups: usize,
     /// Number of the newest group; 0 for a log without one.
     pub newest: u64,
-    /// The last groups in the uploaded bases, ascending.
-    pub bases: Vec<u64>,
-    /// Names and addresses of the servers whose entries are not older than the youngest one's by 20 minutes.
-    pub servers: Vec<(String, Vec<String>)>,
+    /// The server that wrote it, and when; `None` where only a base has it.
+    pub newest_by: Option<(String, u64)>,
+    /// The uploaded bases, ascending.
+    pub bases: Vec<LogBase>,
+    /// The servers that have an entry, in the order of their names.
+    pub servers: Vec<LogServer>,
+}
+
+/// A store that a log began with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum LogBeginning {
+    /// The empty store.
+    Empty,
+    /// A store that its first server brought, and uploads.
+    Store,
+}
+
+/// A base in a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct LogBase {
+    /// The last group in it.
+    pub number: u64,
+    /// The time at which it was complete.
+    pub written: Option<u64>,
+    /// Its bytes; `None` where its document cannot be read.
+    pub bytes: Option<u64>,
+}
+
+/// A server's entry in a log.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct LogServer {
+    /// Its name.
+    pub name: String,
+    /// Places where the others reach it.
+    pub addresses: Vec<String>,
+    /// The time at which it wrote the entry, which it does every ten minutes.
+    pub written: u64,
+    /// False once the entry is so much older than the youngest one that the others take the server for gone.
+    pub counts: bool,
 }
 
 /// Reads what is in the log at a place: `s3://BUCKET/PREFIX` or a directory. Writes nothing.
@@ -30,29 +73,63 @@ pub fn inspect(place: &str) -> Result<LogContents, String> {
         .map_err(|e| e.to_string())?;
     runtime.block_on(async {
         let (bucket, identity) = existing(place, Limits::default()).await?;
-        let log = identity.epoch;
-        let failed = |e| format!("{place}: {e}");
-        let bases = bucket.bases(log).await.map_err(failed)?;
-        let listing = bucket.list(log, 0).await.map_err(failed)?;
-        let (mut groups, mut newest) = (0, None);
-        for name in &listing.log {
-            match Name::parse(log, name) {
-                Some(Name::Group(number)) => {
-                    groups += 1;
-                    newest = newest.max(Some(number));
-                }
-                Some(Name::Span(_, last)) => newest = newest.max(Some(last)),
-                _ => {}
+        contents(&bucket, &identity)
+            .await
+            .map_err(|e| format!("{place}: {e}"))
+    })
+}
+
+async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, Failure> {
+    let log = identity.epoch;
+    let mut bases = Vec::new();
+    for number in bucket.bases(log).await? {
+        bases.push(LogBase {
+            number,
+            written: bucket.written(log, Name::Base(number)).await?,
+            bytes: bucket.base(log, number).await.ok().map(|base| base.bytes()),
+        });
+    }
+    let listing = bucket.list(log, 0).await?;
+    let (mut groups, mut newest) = (0, 0);
+    for name in &listing.log {
+        match Name::parse(log, name) {
+            Some(Name::Group(number)) => {
+                groups += 1;
+                newest = newest.max(number);
             }
+            Some(Name::Span(_, last)) => newest = newest.max(last),
+            _ => {}
         }
-        let servers = bucket.list_servers(None).await.map_err(failed)?;
-        Ok(LogContents {
-            log,
-            groups,
-            newest: newest.unwrap_or(0).max(bases.last().copied().unwrap_or(0)),
-            bases,
-            servers: servers.into_iter().map(|s| (s.name, s.addresses)).collect(),
+    }
+    let mut newest_by = None;
+    if newest > 0
+        && let Some(written) = bucket.written(log, Name::Group(newest)).await?
+        && let Fetched::Bytes(bytes) = bucket.fetch(log, Fetch::Group(newest)).await?
+        && let Ok(group) = Group::read(log, &bytes)
+    {
+        newest_by = Some((group.author.server.to_string(), written));
+    }
+    let mut servers: Vec<LogServer> = (bucket.all_servers().await?.into_iter())
+        .map(|found| LogServer {
+            name: found.entry.name,
+            addresses: found.entry.addresses,
+            written: found.written,
+            counts: found.counts,
         })
+        .collect();
+    servers.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    Ok(LogContents {
+        log,
+        beginning: match identity.beginning {
+            Beginning::Empty => LogBeginning::Empty,
+            Beginning::Loaded(_) | Beginning::Changed => LogBeginning::Store,
+        },
+        begun: bucket.begun().await?,
+        groups,
+        newest: newest.max(bases.last().map_or(0, |base| base.number)),
+        newest_by,
+        bases,
+        servers,
     })
 }
 

@@ -22,10 +22,10 @@ mod restore;
 mod wait;
 
 pub use application::Told;
-pub use inspect::{LogContents, inspect};
+pub use inspect::{LogBase, LogBeginning, LogContents, LogServer, inspect};
 pub use jindou_replicas::{Consistency, Settings as LogSettings};
 pub use jindou_replicas_driver::{
-    Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState,
+    Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState, Unready,
 };
 pub use restore::{is_log, restore};
 
@@ -149,13 +149,16 @@ impl Replica {
     async fn asked(&self, consistency: Consistency) -> Result<()> {
         match self.handle.read(consistency).await {
             Ok(_) => Ok(()),
-            Err(refusal) => Err(self.refused(refusal)),
+            Err(refusal) => Err(self.refused(refusal, consistency)),
         }
     }
 
-    fn refused(&self, refusal: Refusal) -> Error {
+    fn refused(&self, refusal: Refusal, consistency: Consistency) -> Error {
         Error::Stale(match (self.ended(), refusal) {
             (Some(why), _) => why,
+            (None, Refusal::Stale) if consistency == Consistency::Strict => {
+                "the log did not answer in time, which consistency=strict asks first; other queries may be answered all the same".into()
+            }
             (None, Refusal::Stale) => {
                 "neither the log nor the other servers can be reached, so the data here may be too old; consistency=any reads it all the same".into()
             }
@@ -217,6 +220,11 @@ impl Replica {
     /// Tells the other servers that this one is about to stop, so that they write themselves.
     pub async fn drain(&self) {
         self.handle.drain().await;
+    }
+
+    /// Stops following the log. The outcomes of updates that wait are unknown then, and queries that wait are refused.
+    pub fn stop(&self) {
+        self.handle.stop();
     }
 
     /// Writes the published snapshot into the files. Gives its group; `None` if that failed or is under way.

@@ -461,7 +461,7 @@ pub(crate) fn open(dir: &Path, options: &OpenOptions) -> Result<OpenedStore> {
     // Nothing must be written to a folder that is not a store.
     current(dir)?;
     if options.access != Access::Read && super::note::follows_log(dir) {
-        let why = "the store follows a shared log, so it is changed there only: open it with that log (`--log`)";
+        let why = "the store follows a shared log, so only a server of that log changes it: send the change to one (`jindou update --endpoint URL`), or open the store with the log (`jindou serve --log`)";
         return match options.access {
             Access::Write => Err(Error::ReadOnly(why.into())),
             _ => read(dir, why.into(), options),
