@@ -281,7 +281,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
     // By now it is too old.
     assert_eq!(world.query(1, Consistency::Default).await, Some(false));
     assert_eq!(world.query(1, Consistency::Any).await, Some(true));
-    assert!(!running.handle.status().await.unwrap().ready);
+    assert!(running.handle.status().await.unwrap().unready.is_some());
     let failed = |r: &Report| matches!(r, Report::Bucket("putting a group" | "listing", _));
     assert!(running.store.reports.lock().unwrap().iter().any(failed));
     world.faulty.away.store(false, Ordering::SeqCst);
