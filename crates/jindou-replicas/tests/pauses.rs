@@ -108,7 +108,7 @@ fn a_strict_query_is_answered_soon_after_the_bucket_is_back() {
     assert_eq!(server.served.last(), Some(&101));
 }
 
-/// Such queries look at the bucket as well; they are answered at once from what is known, as long as that is allowed.
+/// Queries without demands look at the bucket as well. They are answered at once from what is known, as long as that is allowed.
 #[test]
 fn default_queries_do_not_wait_for_a_bucket_that_just_failed() {
     let mut server = Server::following();
@@ -132,6 +132,6 @@ fn groups_are_read_again_with_pauses() {
     let message = Message::Committed(100, None);
     server.hears(Event::Received("two".into(), message));
     server.passes(Duration::from_secs(10));
-    // Eight at first, then one a second at last; and a listing a second.
+    // Eight at first, then one after each pause, and listings.
     assert!((16..=40).contains(&server.requests), "{}", server.requests);
 }
