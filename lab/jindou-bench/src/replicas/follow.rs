@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(30);
+/// Clients that write: one alone would wait for each answer.
+const WRITERS: u32 = 4;
 /// Time between looks at a server.
 const LOOK: Duration = Duration::from_micros(500);
 
@@ -32,13 +34,19 @@ fn watch(address: Address, end: &AtomicBool) -> Result<Vec<(u64, Instant)>> {
     Ok(seen)
 }
 
-/// Sends transactions at a rate. Gives each one's snapshot, with the time of its acknowledgement.
-fn write(address: Address, a: &ReplicasFollow) -> Result<Vec<(u64, Instant)>> {
+/// Sends every [`WRITERS`]th transaction, beginning with the one of this number, at its time. Gives each one's snapshot, with the time of its
+/// acknowledgement.
+fn write(
+    address: Address,
+    a: &ReplicasFollow,
+    begun: Instant,
+    first: u32,
+) -> Result<Vec<(u64, Instant)>> {
     let mut client = Client::new(address, LIMIT);
     let every = Duration::from_secs(1) / a.transactions.max(1);
     let of_each = a.triples / a.transactions.max(1);
-    let (begun, mut done) = (Instant::now(), Vec::new());
-    for n in 0.. {
+    let mut done = Vec::new();
+    for n in (first..).step_by(WRITERS as usize) {
         let due = begun + every * n;
         if due >= begun + a.time {
             break;
@@ -67,13 +75,23 @@ pub fn run(a: &ReplicasFollow) -> Result<ExitCode> {
                 scope.spawn(move || watch(address, end))
             })
             .collect();
-        let done = write(servers[0].address.clone(), a);
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|first| {
+                let address = servers[0].address.clone();
+                scope.spawn(move || write(address, a, begun, first))
+            })
+            .collect();
+        let done: Vec<_> = writers.into_iter().map(|w| w.join()).collect();
         std::thread::sleep(Duration::from_secs(1));
         end.store(true, Ordering::Relaxed);
         let seen: Vec<_> = watches.into_iter().map(|w| w.join()).collect();
         (done, seen)
     });
-    let done = done?;
+    let mut all = Vec::new();
+    for writer in done {
+        all.extend(writer.map_err(|_| wrong("a writer ended"))??);
+    }
+    let done = all;
     let seconds = (begun.elapsed() - Duration::from_secs(1)).as_secs_f64();
     let triples = done.len() as f64 * f64::from(a.triples / a.transactions.max(1));
     println!(
