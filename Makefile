@@ -38,8 +38,8 @@ demo: build
 site:
 	@scripts/site.sh
 
-# With `make -j4 -Oline`, what does not depend on something else runs at the same time. AFTER=unit: documentation and demo wait for the
-# test programs, so that no more than three kinds of tests share the processors. TOOLS=tools: what is missing is installed first.
+# With `make -j4 -Oline`, what does not depend on something else runs at the same time. AFTER=unit: what is not a test program of Cargo's
+# waits for those, since some of them measure times. TOOLS=tools: what is missing is installed first.
 test: lint page unit documents page-browser python
 
 # What tests need besides a compiler.
@@ -69,11 +69,11 @@ page: $(TOOLS)
 	@scripts/page-test.sh sources
 
 # The page in a browser, before the program that `built` has built (where Node and Chromium are installed).
-page-browser: built page
+page-browser: built page $(AFTER)
 	@scripts/page-test.sh browser "$(PROFILE)"
 
 # The Python package as `built` has built it (where Python 3 with venv is installed and PyPI can be reached).
-python: built
+python: built $(AFTER)
 	@scripts/python-test.sh "$(PROFILE)"
 
 # The demo with the program that `make PROFILE="--profile ci" built` builds.

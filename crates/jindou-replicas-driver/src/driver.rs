@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 use tokio::task::JoinSet;
 
 /// Reason why a driver ended.
@@ -98,8 +98,6 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) fetches: VecDeque<Fetch>,
     /// Events that actions themselves cause.
     pub(crate) happened: VecDeque<Event>,
-    /// One evaluation at a time.
-    pub(crate) evaluations: Arc<Semaphore>,
     /// Bytes and number of groups that a span may be made of.
     pub(crate) span_room: (usize, u64),
     pub(crate) uploading: bool,
@@ -125,7 +123,7 @@ pub struct Driver<A: Application, P: Peers> {
     refreshing: bool,
     /// Pause after a listing of the servers that failed.
     refresh_pause: Duration,
-    sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
+    pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     tasks: JoinSet<()>,
 }
@@ -182,7 +180,6 @@ impl<A: Application, P: Peers> Driver<A, P> {
             max_staleness: settings.max_staleness,
             fetches: VecDeque::new(),
             happened: parts.events.into(),
-            evaluations: Arc::new(Semaphore::new(1)),
             span_room: (
                 settings
                     .span_bytes

@@ -11,6 +11,7 @@ mod application;
 mod bucket;
 mod clock;
 mod driver;
+mod evaluations;
 mod figures;
 mod handle;
 #[cfg(feature = "net")]

@@ -1,10 +1,10 @@
-//! The order of what touches the store. An evaluation may last and holds nothing up: groups are published meanwhile, and
-//! it is dropped when the head falls. A group is laid before anything after it happens.
+//! The order of what touches the store. Evaluations may last and hold nothing up: groups are published meanwhile, and
+//! they are dropped when the head falls. A group is laid before anything after it happens.
 
 use crate::application::{Application, Evaluated};
 use crate::driver::{Done, Driver, Stopped};
+use crate::evaluations::Evaluations;
 use crate::peers::Peers;
-use jindou_model::CancelToken;
 use jindou_replicas::{Base, Blob, Evaluation, Event, Group, RequestKey, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,32 +33,34 @@ pub(crate) struct Turns<S> {
     layers: VecDeque<S>,
     /// The head after each group that is not published yet.
     groups: BTreeMap<u64, S>,
-    evaluating: Option<(u64, CancelToken)>,
+    evaluating: Evaluations<S>,
     /// Each with the time at which it came.
     waiting: VecDeque<(Time, Turn<S>)>,
     /// Bytes of the groups in it.
     waiting_bytes: usize,
     /// True while a group is being laid, or snapshots move.
     laying: bool,
-    /// True if snapshots move once the evaluation is over.
+    /// True if snapshots move once the evaluations are over that are begun; others are held back until then.
     moves: bool,
+    held: VecDeque<(u64, RequestKey, Blob)>,
     /// The newest groups on the head, for spans.
     recent: VecDeque<Arc<Group>>,
     recent_bytes: usize,
 }
 
-impl<S: Clone> Turns<S> {
+impl<S: Clone + Send + Sync + 'static> Turns<S> {
     pub fn new(number: u64, snapshot: S) -> Self {
         Self {
             head: snapshot.clone(),
             published: (number, snapshot),
             layers: VecDeque::new(),
             groups: BTreeMap::new(),
-            evaluating: None,
+            evaluating: Evaluations::new(),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             laying: false,
             moves: false,
+            held: VecDeque::new(),
             recent: VecDeque::new(),
             recent_bytes: 0,
         }
@@ -72,9 +74,8 @@ impl<S: Clone> Turns<S> {
     }
 
     pub fn cancel(&mut self) {
-        if let Some((_, cancel)) = self.evaluating.take() {
-            cancel.cancel();
-        }
+        self.evaluating.cancel();
+        self.held.clear();
     }
 
     /// All snapshots that are held, in the order in which [`Self::put_back`] takes them.
@@ -186,25 +187,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
     fn take_turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
         let turns = &mut self.turns;
         match turn {
+            Turn::Evaluate(ticket, key, body) if turns.moves => {
+                turns.held.push_back((ticket, key, body));
+            }
             Turn::Evaluate(ticket, key, body) => {
-                let cancel = CancelToken::new();
-                turns.cancel();
-                turns.evaluating = Some((ticket, cancel.clone()));
-                let (head, store) = (turns.head.clone(), self.store.clone());
-                let before = self.evaluations.clone();
-                self.spawn(async move {
-                    // A cancelled one ends first.
-                    let _permit = before.acquire_owned().await.ok()?;
-                    if cancel.is_cancelled() {
-                        return None;
-                    }
-                    let work = move || store.evaluate(&head, key, &body, &cancel);
-                    let evaluated = match tokio::task::spawn_blocking(work).await {
-                        Ok(evaluated) => evaluated,
-                        Err(_) => Evaluated::Refused(FAILED.as_bytes().into()),
-                    };
-                    Some(Done::Evaluated(ticket, evaluated))
-                });
+                let (store, done) = (&self.store, &self.sender);
+                let update = (ticket, key, body);
+                (turns.evaluating).begin(update, &turns.head, store, done);
             }
             Turn::Take(group) => {
                 let count = group.records.len();
@@ -250,7 +239,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Turn::Serve(read) => self.serve(read),
             // The result of an evaluation must lie over the same files as the head.
-            Turn::OverSaved if turns.evaluating.is_some() => turns.moves = true,
+            Turn::OverSaved if !turns.evaluating.is_empty() => turns.moves = true,
             Turn::OverSaved => {
                 (turns.laying, turns.moves) = (true, false);
                 let (held, store) = (turns.all(), self.store.clone());
@@ -268,6 +257,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 turns.fall();
                 self.store.publish(base.number, &turns.published.1);
                 self.happened.push_back(Event::Downloaded(Some(base)));
+                self.move_now();
             }
         }
         Ok(())
@@ -312,12 +302,17 @@ impl<A: Application, P: Peers> Driver<A, P> {
         let (number, published) = &self.turns.published;
         self.store.publish(*number, published);
         self.turns.laying = false;
+        let now = crate::clock::now();
+        for (ticket, key, body) in std::mem::take(&mut self.turns.held).into_iter().rev() {
+            let turn = Turn::Evaluate(ticket, key, body);
+            self.turns.waiting.push_front((now, turn));
+        }
         self.take_turns()
     }
 
-    /// Lets snapshots move that waited for the end of an evaluation.
+    /// Lets snapshots move that waited for the end of evaluations.
     fn move_now(&mut self) {
-        if self.turns.moves && self.turns.evaluating.is_none() {
+        if self.turns.moves && self.turns.evaluating.is_empty() {
             self.turns.moves = false;
             let now = crate::clock::now();
             self.turns.waiting.push_front((now, Turn::OverSaved));
@@ -330,7 +325,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
         ticket: u64,
         evaluated: Evaluated<A::Snapshot>,
     ) -> Option<Event> {
-        self.turns.evaluating.take_if(|(of, _)| *of == ticket)?;
+        if !self.turns.evaluating.end(ticket) {
+            return None;
+        }
         self.move_now();
         let evaluation = match evaluated {
             Evaluated::Record {
@@ -357,5 +354,3 @@ const TOGETHER: usize = 64;
 const TOGETHER_BYTES: usize = 1 << 20;
 /// Bytes of groups that wait.
 const FULL: usize = 64 << 20;
-/// Report of an update whose evaluation panicked.
-const FAILED: &str = "the evaluation failed";

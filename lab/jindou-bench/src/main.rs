@@ -28,6 +28,7 @@ mod stream;
 mod svg;
 mod ugly;
 mod updates;
+mod warm;
 mod watdiv;
 
 use args::{Args, Bench, Command};
@@ -78,6 +79,7 @@ fn measure_by(bench: Bench) -> Result<ExitCode> {
         Bench::Replicas(a) => replicas::run(&a),
         Bench::ParallelWorker(a) => parallel::worker::run(&a),
         Bench::Updates(a) => updates::run(&a),
+        Bench::Warm(a) => warm::run(&a),
     }
 }
 

@@ -206,16 +206,33 @@ impl Terminal {
 
     /// Waits until it has said this since the last wait.
     fn wait(&mut self, text: &str) {
-        let end = Instant::now() + Duration::from_secs(60);
+        let said = self.says(text, Duration::from_secs(60));
+        assert!(said, "no '{text}' in {:?}", &self.seen[self.from..]);
+    }
+
+    /// Presses keys until it says this: an interrupt has no effect before the query runs.
+    fn press_until(&mut self, keys: &str, text: &str) {
+        for _ in 0..30 {
+            self.keys(keys);
+            if self.says(text, Duration::from_secs(2)) {
+                return;
+            }
+        }
+        panic!("no '{text}' in {:?}", &self.seen[self.from..]);
+    }
+
+    /// False if it has not said this after the limit.
+    fn says(&mut self, text: &str, limit: Duration) -> bool {
+        let end = Instant::now() + limit;
         loop {
             if let Some(at) = self.seen[self.from..].find(text) {
                 self.from += at + text.len();
-                return;
+                return true;
             }
             let left = end.saturating_duration_since(Instant::now());
             match self.said.recv_timeout(left) {
                 Ok(piece) => self.seen.push_str(&String::from_utf8_lossy(&piece)),
-                Err(_) => panic!("no '{text}' in {:?}", &self.seen[self.from..]),
+                Err(_) => return false,
             }
         }
     }
@@ -242,8 +259,7 @@ fn a_terminal_has_lines_completion_pages_and_an_interrupt() {
         shell.wait("jindou> ");
         shell.keys("SELECT (COUNT(*) AS ?n) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?g && ?c != ?l) }\r");
         std::thread::sleep(Duration::from_millis(700));
-        shell.keys("\x03");
-        shell.wait("cancelled");
+        shell.press_until("\x03", "cancelled");
         shell.wait("jindou> ");
         shell.keys("ASK { <http://e/s1> ?p ?o }\r");
         shell.wait("true");

@@ -131,7 +131,7 @@ impl Machine {
         let mut again = Vec::new();
         if own {
             self.writing = Writing::Idle;
-            if self.pending.is_empty() && self.evaluating.is_none() {
+            if self.pending.is_empty() && self.evaluating.is_empty() {
                 self.head = Head::Published;
             }
         } else {
@@ -201,7 +201,7 @@ impl Machine {
             keys.extend(put.group.records.iter().map(|r| r.key));
         }
         keys.extend(self.pending.drain(..).map(|(key, _)| key));
-        keys.extend(self.evaluating.take().map(|(_, key)| key));
+        keys.extend(self.evaluating.drain(..).map(|(_, key)| key));
         keys
     }
 

@@ -70,10 +70,7 @@ pub struct Machine {
     out: Vec<Action>,
     next_beat: Time,
     next_scan: Time,
-    /// Time until which the next put waits for further updates.
-    gather: Time,
-    /// Number of updates for which it does not wait any longer: those that wait, and as many as were answered just now.
-    expected: usize,
+    gathering: writing::Gathering,
     pauses: writing::Pauses,
     draining: bool,
 
@@ -107,7 +104,8 @@ pub struct Machine {
     writing: Writing,
     /// Evaluated after all that `writing` has.
     pending: VecDeque<(RequestKey, Record)>,
-    evaluating: Option<(u64, RequestKey)>,
+    /// One after another, in this order.
+    evaluating: VecDeque<(u64, RequestKey)>,
     /// The requests in `writing`, `pending` and `evaluating`, whether or not their clients wait still.
     ahead: BTreeSet<RequestKey>,
     tickets: u64,
@@ -295,8 +293,7 @@ impl Machine {
             out: Vec::new(),
             next_beat: now,
             next_scan: now,
-            gather: now,
-            expected: 0,
+            gathering: writing::Gathering::default(),
             pauses: writing::Pauses::default(),
             draining: false,
             phase: Phase::Closed,
@@ -320,7 +317,7 @@ impl Machine {
             bases: Bases::default(),
             writing: Writing::Idle,
             pending: VecDeque::new(),
-            evaluating: None,
+            evaluating: VecDeque::new(),
             ahead: BTreeSet::new(),
             tickets: 0,
             queue: VecDeque::new(),
@@ -421,7 +418,7 @@ impl Machine {
             _ => self.next_beat,
         };
         match busy {
-            true if gathers => next.min(self.next_scan).min(self.gather),
+            true if gathers => next.min(self.next_scan).min(self.gathering.until),
             true => next.min(self.next_scan),
             false => next,
         }

@@ -18,6 +18,50 @@ pub(super) struct Pauses {
     last: Time,
 }
 
+/// Waits of puts for the next updates of clients that were just answered. Where all clients wait for answers, a put that began before
+/// would have the updates of those only that were not answered, and each client would wait for two puts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Gathering {
+    /// Time until which the next put waits.
+    pub until: Time,
+    /// Number of updates for which it does not wait any longer: those that wait, and as many as were answered.
+    pub expected: usize,
+    /// Number of updates with which the wait was worth it; 0 if there is none.
+    worth: usize,
+    /// Waits in a row that were not.
+    vain: u32,
+    /// Puts that do not wait.
+    skip: u32,
+}
+
+impl Gathering {
+    /// Begins a wait, unless the last ones were in vain: the clients do not wait for their answers then.
+    fn begin(&mut self, now: Time, took: Duration, waiting: usize, answered: usize) {
+        if answered < MANY || took < LONG {
+            return;
+        }
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        self.until = now.after((took / 2).min(GATHER));
+        self.expected = waiting + answered;
+        self.worth = waiting + answered - answered / 4;
+    }
+
+    /// Learns from the number of updates there are when the put begins.
+    fn ended(&mut self, updates: usize) {
+        match std::mem::take(&mut self.worth) {
+            0 => {}
+            worth if updates >= worth => self.vain = 0,
+            _ => {
+                self.skip = 1 << self.vain;
+                self.vain = (self.vain + 1).min(6);
+            }
+        }
+    }
+}
+
 impl Machine {
     /// An update of a client, or of one of another server's.
     pub(super) fn asked(&mut self, key: RequestKey, body: Blob, peer: Option<ServerName>) {
@@ -193,17 +237,19 @@ impl Machine {
         }
     }
 
-    /// Evaluates the next update, one at a time.
+    /// Evaluates the next updates, each on what the one before it makes. A few are begun ahead, so that none waits until this machine
+    /// has heard of the one before.
     pub(super) fn evaluate_next(&mut self) {
         let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
-        if self.evaluating.is_some()
-            || self.settled.is_none()
+        if self.settled.is_none()
             || self.committed < self.heard
             || full >= self.settings.group_bytes
         {
             return;
         }
-        while let Some(key) = self.queue.pop_front() {
+        while self.evaluating.len() < EVALUATIONS
+            && let Some(key) = self.queue.pop_front()
+        {
             // Given up, or done meanwhile.
             let Some(waiting) = self.waiting.get(&key) else {
                 continue;
@@ -227,10 +273,9 @@ impl Machine {
             }
             self.head = Head::Own;
             self.tickets += 1;
-            self.evaluating = Some((self.tickets, key));
+            self.evaluating.push_back((self.tickets, key));
             self.ahead.insert(key);
             self.out.push(Action::Evaluate(self.tickets, key, body));
-            return;
         }
     }
 
@@ -239,14 +284,15 @@ impl Machine {
         ticket: u64,
         evaluation: Evaluation,
     ) -> Result<(), Impossible> {
-        let Some((_, key)) = self.evaluating.filter(|(t, _)| *t == ticket) else {
+        let next = self.evaluating.front().filter(|(t, _)| *t == ticket);
+        let Some(&(_, key)) = next else {
             // Evaluated on a head that fell.
             return Ok(());
         };
+        self.evaluating.pop_front();
         if self.head != Head::Own {
             return Err(Impossible("an evaluation without a head"));
         }
-        self.evaluating = None;
         match evaluation {
             Evaluation::Record { bytes, report } => {
                 let record = Record { key, report, bytes };
@@ -255,7 +301,8 @@ impl Machine {
             Evaluation::Refused(report) => {
                 self.ahead.remove(&key);
                 self.refused(key, report, 0);
-                if self.pending.is_empty() && matches!(self.writing, Writing::Idle) {
+                let nothing = self.pending.is_empty() && self.evaluating.is_empty();
+                if nothing && matches!(self.writing, Writing::Idle) {
                     self.head = Head::Published;
                 }
             }
@@ -267,7 +314,7 @@ impl Machine {
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
         if !matches!(self.writing, Writing::Idle)
             || self.pending.is_empty()
-            || (self.now < self.gather && self.pending.len() < self.expected)
+            || (self.now < self.gathering.until && self.pending.len() < self.gathering.expected)
         {
             return Ok(());
         }
@@ -302,6 +349,8 @@ impl Machine {
         if self.now.since(self.pauses.put_ended) >= self.pauses.length {
             self.pauses.last = self.now;
         }
+        self.gathering
+            .ended(self.pending.len() + group.records.len());
         self.writing = Writing::Put(Put {
             group: group.clone(),
             bytes,
@@ -352,13 +401,10 @@ impl Machine {
             PutResult::Created => {
                 put.state = PutState::Unproven(answer);
                 let begun = put.begun;
-                // Clients that are answered now send their next updates at once. A put that began before would have those of
-                // the other half only, and each would wait for two.
                 let took = self.now.since(begun);
-                if put.group.records.len() >= MANY && took >= LONG {
-                    self.gather = self.now.after((took / 4).min(GATHER));
-                    self.expected = put.group.records.len() + self.pending.len() + self.queue.len();
-                }
+                let waiting = self.pending.len() + self.evaluating.len() + self.queue.len();
+                let answered = put.group.records.len();
+                self.gathering.begin(self.now, took, waiting, answered);
                 self.let_others_write(took);
                 self.prove(begun, number, answer);
             }
@@ -400,8 +446,9 @@ impl Machine {
         self.pauses.length = (took * 4).clamp(PAUSE.0, PAUSE.1);
         let silent = self.peers.values().any(|peer| !self.lives(peer));
         if silent && self.now.since(self.pauses.last) >= PAUSE_EVERY {
-            self.gather = self.gather.max(self.now.after(self.pauses.length));
-            self.expected = usize::MAX;
+            let end = self.now.after(self.pauses.length);
+            self.gathering.until = self.gathering.until.max(end);
+            self.gathering.expected = usize::MAX;
         }
     }
 
@@ -423,10 +470,12 @@ impl Machine {
     }
 }
 
-/// Records of a group, and time of its put, after which the next put waits for a moment; and that moment at most.
+/// Updates that are evaluated or wait for that.
+const EVALUATIONS: usize = 16;
+/// Records of a group, and time of its put, after which the next put waits for a moment, half that time; and that moment at most.
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
-const GATHER: Duration = Duration::from_millis(8);
+const GATHER: Duration = Duration::from_millis(16);
 /// Time between pauses for servers that do not speak; and the shortest and longest one.
 const PAUSE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));

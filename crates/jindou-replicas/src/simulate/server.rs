@@ -32,7 +32,8 @@ pub(super) struct Server {
     layers: VecDeque<State>,
     /// The head after each group that is not published yet.
     groups: BTreeMap<u64, State>,
-    evaluating: Option<(u64, RequestKey)>,
+    /// Updates that are evaluated one after another.
+    evaluating: VecDeque<(u64, RequestKey, Blob)>,
     /// The newest groups on the head, as objects.
     objects: BTreeMap<u64, Blob>,
     /// False for one that has left for good.
@@ -84,7 +85,7 @@ impl World<'_> {
             head: State::default(),
             layers: VecDeque::new(),
             groups: BTreeMap::new(),
-            evaluating: None,
+            evaluating: VecDeque::new(),
             objects: BTreeMap::new(),
             member: true,
             disturbed: self.now,
@@ -113,7 +114,7 @@ impl World<'_> {
         server.head = state;
         server.layers.clear();
         server.groups.clear();
-        server.evaluating = None;
+        server.evaluating.clear();
         let local = server.local(now);
         let author = Author {
             server: name,
@@ -250,16 +251,7 @@ impl World<'_> {
                 }
                 self.deliver(index, event);
             }
-            Happening::Evaluated(_, _, ticket, evaluation) => {
-                let server = &mut self.servers[index];
-                if let Some((_, key)) = server.evaluating.take_if(|(of, _)| *of == ticket)
-                    && let Evaluation::Record { bytes, report } = evaluation.clone()
-                {
-                    server.head.apply(&Record { key, report, bytes });
-                    server.layers.push_back(server.head);
-                }
-                self.deliver(index, Event::Evaluated(ticket, evaluation));
-            }
+            Happening::Evaluated(_, _, ticket) => self.evaluated(index, ticket),
             Happening::Message { from, message, .. } => {
                 let name = self.names[from].clone();
                 self.deliver(index, Event::Received(name, message));
@@ -283,6 +275,43 @@ impl World<'_> {
         }
     }
 
+    /// An evaluation is over, unless the head has fallen. The next one begins.
+    fn evaluated(&mut self, index: usize, ticket: u64) {
+        let server = &mut self.servers[index];
+        if (server.evaluating.front()).is_none_or(|(of, ..)| *of != ticket) {
+            return;
+        }
+        let Some((_, key, body)) = server.evaluating.pop_front() else {
+            return;
+        };
+        let evaluation = match server.head.evaluate(key, &body) {
+            Some(record) => {
+                server.head.apply(&record);
+                server.layers.push_back(server.head);
+                let Record { report, bytes, .. } = record;
+                Evaluation::Record { bytes, report }
+            }
+            None => Evaluation::Refused(b"refused".as_slice().into()),
+        };
+        self.begin_evaluation(index);
+        self.deliver(index, Event::Evaluated(ticket, evaluation));
+    }
+
+    fn begin_evaluation(&mut self, index: usize) {
+        let server = &self.servers[index];
+        let Some(&(ticket, ..)) = server.evaluating.front() else {
+            return;
+        };
+        let start = server.start;
+        // Quicker on average than updates come.
+        let time = match self.random.below(500) {
+            0 => self.random.between(S, 5 * S),
+            1..10 => self.random.between(20 * MS, 100 * MS),
+            _ => self.random.between(100, 2 * MS),
+        };
+        self.after(time, Happening::Evaluated(index, start, ticket));
+    }
+
     fn install(&mut self, index: usize, base: Base, state: State) {
         self.downloads += 1;
         let server = &mut self.servers[index];
@@ -291,7 +320,7 @@ impl World<'_> {
             server.head = state;
             server.layers.clear();
             server.groups.clear();
-            server.evaluating = None;
+            server.evaluating.clear();
             server.disk = Some((base, state));
         }
     }
@@ -376,22 +405,13 @@ impl World<'_> {
         } else {
             self.note([7, index as u64, 0], String::new);
         }
-        let start = self.servers[index].start;
         match action {
             Action::Evaluate(ticket, key, body) => {
-                let head = self.servers[index].head;
-                self.servers[index].evaluating = Some((ticket, key));
-                let evaluation = match head.evaluate(key, &body) {
-                    Some(Record { report, bytes, .. }) => Evaluation::Record { bytes, report },
-                    None => Evaluation::Refused(b"refused".as_slice().into()),
-                };
-                // Quicker on average than updates come.
-                let time = match self.random.below(500) {
-                    0 => self.random.between(S, 5 * S),
-                    1..10 => self.random.between(20 * MS, 100 * MS),
-                    _ => self.random.between(100, 2 * MS),
-                };
-                self.after(time, Happening::Evaluated(index, start, ticket, evaluation));
+                let evaluating = &mut self.servers[index].evaluating;
+                evaluating.push_back((ticket, key, body));
+                if evaluating.len() == 1 {
+                    self.begin_evaluation(index);
+                }
             }
             Action::Put {
                 group,
@@ -431,7 +451,7 @@ impl World<'_> {
                 server.head = server.published.1;
                 server.layers.clear();
                 server.groups.clear();
-                server.evaluating = None;
+                server.evaluating.clear();
             }
             Action::List { look, after } => self.request(index, Op::List(look, after)),
             Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),

@@ -7,7 +7,7 @@ use super::oracle::History;
 use super::server::Server;
 use super::state::{Random, State, mix};
 use super::{Fault, Run};
-use crate::event::{Evaluation, Event, Message};
+use crate::event::{Event, Message};
 use crate::group::ServerName;
 use crate::settings::Settings;
 use std::cmp::{Ordering, Reverse};
@@ -27,7 +27,7 @@ pub(super) enum Happening {
     /// An event for one run of a server. A base comes with its store.
     Deliver(usize, u64, Event, Option<State>),
     /// An evaluation is over.
-    Evaluated(usize, u64, u64, Evaluation),
+    Evaluated(usize, u64, u64),
     Message {
         from: usize,
         to: usize,

@@ -83,6 +83,8 @@ pub enum Bench {
     Live(BenchLive),
     /// Send small transactions and N-Triples text to a server whose log is on a disk of a known sync time.
     Commits(BenchCommits),
+    /// Light queries on a store of LUBM that is not in the page cache, second by second, with and without reading it meanwhile.
+    Warm(BenchWarm),
     /// Complete queries at places drawn from LUBM's, WatDiv's, BSBM's and TED's: times, and how often the next token is offered.
     Complete(BenchComplete),
     /// Merging: a copy of a store is changed, merged and opened again.
@@ -497,4 +499,20 @@ mod tests {
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
     }
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct BenchWarm {
+    /// The store, of LUBM with seed 0.
+    #[arg(long, value_name = "DIR")]
+    pub store: PathBuf,
+    /// Its universities.
+    #[arg(long, default_value_t = 2560)]
+    pub universities: u32,
+    /// Threads that send queries.
+    #[arg(long, default_value_t = 2)]
+    pub threads: usize,
+    /// Time after a start for which they do.
+    #[arg(long, value_parser = parse_duration, default_value = "60s")]
+    pub time: Duration,
 }

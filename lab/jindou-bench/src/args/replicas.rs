@@ -19,6 +19,8 @@ pub enum BenchReplicas {
     Reads(ReplicasReads),
     /// Servers ended and started again in turn under a load of queries and updates.
     Roll(ReplicasRoll),
+    /// Time after which updates are seen at the servers that follow, at a steady rate of triples.
+    Follow(ReplicasFollow),
 }
 
 /// The servers and their log.
@@ -112,4 +114,19 @@ pub struct ReplicasRoll {
     /// Times that each server is ended and started again.
     #[arg(long, default_value_t = 3)]
     pub rounds: u32,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasFollow {
+    #[command(flatten)]
+    pub setup: ReplicasSetup,
+    /// Triples a second.
+    #[arg(long, default_value_t = 50_000)]
+    pub triples: u32,
+    /// Transactions a second.
+    #[arg(long, default_value_t = 100)]
+    pub transactions: u32,
+    /// Time of the run.
+    #[arg(long, value_parser = parse_duration, default_value = "20s")]
+    pub time: Duration,
 }

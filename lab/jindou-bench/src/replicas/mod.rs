@@ -4,6 +4,7 @@ mod check;
 mod client;
 mod commits;
 mod faults;
+mod follow;
 mod isolated;
 mod reads;
 mod roll;
@@ -21,5 +22,6 @@ pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
         BenchReplicas::Commits(a) => commits::run(a),
         BenchReplicas::Reads(a) => reads::run(a),
         BenchReplicas::Roll(a) => roll::run(a),
+        BenchReplicas::Follow(a) => follow::run(a),
     }
 }
