@@ -8,7 +8,8 @@ use std::time::Duration;
 /// Several servers of one store over a shared log, each a process of its own on this machine.
 #[derive(Subcommand, Debug)]
 pub enum BenchReplicas {
-    /// Random changes and queries sent to the servers in turn, each answer compared with that of one server without a log.
+    /// The W3C's suites, then random changes and queries, sent to the servers in turn: each answer as expected, or that of one
+    /// server without a log.
     Check(ReplicasCheck),
     /// Kill, stop and end servers and take their log away while clients change the store: nothing lost, nothing twice, no answer too
     /// old.
@@ -19,6 +20,8 @@ pub enum BenchReplicas {
     Reads(ReplicasReads),
     /// Servers ended and started again in turn under a load of queries and updates.
     Roll(ReplicasRoll),
+    /// Simulated servers, bucket, network and clients, from seeds: the guarantees hold in each, or planted faults are found.
+    Simulate(ReplicasSimulate),
 }
 
 /// The servers and their log.
@@ -48,6 +51,9 @@ pub struct ReplicasCheck {
     /// Chooses them.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Without the W3C's suites.
+    #[arg(long)]
+    pub no_suites: bool,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -112,4 +118,25 @@ pub struct ReplicasRoll {
     /// Times that each server is ended and started again.
     #[arg(long, default_value_t = 3)]
     pub rounds: u32,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasSimulate {
+    /// Seeds that are played; with --plant, at most so many for each fault [default: 10000, with --plant 2000].
+    #[arg(
+        long,
+        default_value_t = 10_000,
+        default_value_if("plant", clap::builder::ArgPredicate::IsPresent, "2000"),
+        hide_default_value = true
+    )]
+    pub seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Plants each fault in turn, or the one of this name, and says in which seed it is found.
+    #[arg(long, value_name = "FAULT", num_args = 0..=1, default_missing_value = "all")]
+    pub plant: Option<String>,
+    /// Prints all that happens in the first seed, and plays no other.
+    #[arg(long)]
+    pub trace: bool,
 }

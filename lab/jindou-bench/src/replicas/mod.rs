@@ -1,4 +1,5 @@
-//! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine.
+//! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine, or
+//! simulated.
 
 mod check;
 mod client;
@@ -8,7 +9,9 @@ mod isolated;
 mod reads;
 mod roll;
 mod servers;
+mod simulate;
 mod steps;
+mod suites;
 
 use crate::args::replicas::BenchReplicas;
 use jindou::Result;
@@ -21,5 +24,6 @@ pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
         BenchReplicas::Commits(a) => commits::run(a),
         BenchReplicas::Reads(a) => reads::run(a),
         BenchReplicas::Roll(a) => roll::run(a),
+        BenchReplicas::Simulate(a) => simulate::run(a),
     }
 }
