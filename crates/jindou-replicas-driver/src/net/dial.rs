@@ -177,7 +177,7 @@ async fn dial_place(
         let shown = shown.map(|certificate| tls::fingerprint(certificate));
         // The list may have changed meanwhile: what counts is the entry that was dialled.
         let Some(shown) = shown.filter(|shown| Some(*shown) == entry.certificate) else {
-            return Err("it is another server".to_owned().into());
+            return Err(Failed::from("it is another server".to_owned()));
         };
         let mine = Greeting {
             answer: answer::WELCOME,
@@ -201,7 +201,11 @@ async fn dial_place(
     match theirs.answer {
         answer::WELCOME if theirs.name == *name && theirs.to == table.me => {}
         answer::SECOND => return Ok(()),
-        _ => return Err(refused("it does not take this server for the one in the list")),
+        _ => {
+            return Err(refused(
+                "it does not take this server for the one in the list",
+            ));
+        }
     }
     match table.join(name, shown, lower, theirs.most).await {
         Ok(joined) => link::run(table, name, joined, stream).await,
