@@ -4,7 +4,7 @@ use super::{Counts, Fault, Run, run};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What came of a range of seeds.
+/// Outcome of a range of seeds.
 #[derive(Debug, Default)]
 pub struct Seeds {
     /// Seeds in which the guarantees held.

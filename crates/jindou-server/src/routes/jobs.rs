@@ -72,7 +72,7 @@ pub(super) async fn recluster(
     headers: HeaderMap,
 ) -> Response<Body> {
     let begin = || -> Result<(), Problem> {
-        // What can never be done is refused here, and not found out by a job that nobody looks at.
+        // What can never be done is refused here, and not by a job whose state is seldom looked at.
         let may = shared.upkeep.may_recluster();
         may.map_err(|e| Problem::from_error(&e))?;
         let memory = memory(&shared, &uri)?;

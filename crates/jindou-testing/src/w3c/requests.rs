@@ -17,7 +17,7 @@ const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
 pub struct Test {
     /// IRI of the test, for reports.
     pub name: String,
-    /// What is sent, one after the other.
+    /// Requests, one after the other.
     pub exchanges: Vec<Exchange>,
 }
 
@@ -41,7 +41,7 @@ pub struct Exchange {
     pub location: Option<String>,
 }
 
-/// What an answer has.
+/// The parts of an answer that are compared.
 #[derive(Debug)]
 pub struct Answer<'a> {
     /// Its code.

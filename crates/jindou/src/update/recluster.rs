@@ -126,7 +126,7 @@ impl Database {
         guarded(|| self.recluster_alone(disk, options, progress))
     }
 
-    /// Whether [`Self::recluster`] is possible for this kind of store.
+    /// Checks that [`Self::recluster`] is possible for this kind of store.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for a store with a shared log.

@@ -122,7 +122,7 @@ pub struct ReplicasRoll {
 
 #[derive(ClapArgs, Debug)]
 pub struct ReplicasSimulate {
-    /// Seeds that are played; with --plant, at most so many for each fault [default: 10000, with --plant 2000].
+    /// Number of seeds; with --plant, the most for each fault [default: 10000, with --plant 2000].
     #[arg(
         long,
         default_value_t = 10_000,

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 const NQUADS: &str = "application/n-quads";
 
-/// What a test finds wrong; the inner error ends the run.
+/// Result of a test, within that of the run.
 type Outcome = Result<std::result::Result<(), String>>;
 
 /// `Err` of a test, not of the run.
