@@ -1,4 +1,4 @@
-//! What was simulated, in numbers.
+//! Numbers of what was simulated.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};

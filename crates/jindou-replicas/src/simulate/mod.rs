@@ -27,7 +27,7 @@ pub use world::EPOCH;
 pub struct Run {
     /// Hash of everything that happened, in order.
     pub trace: u64,
-    /// What happened how often.
+    /// Numbers of what happened.
     pub counts: Counts,
     /// The first guarantee that does not hold.
     pub violation: Option<String>,
