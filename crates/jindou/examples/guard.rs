@@ -114,7 +114,7 @@ fn run(dir: &Path, times: usize) -> Result<()> {
     })?;
     let store = dir.join("store");
     parts.part("open", &mut || {
-        Ok(u64::from(Database::open(&store)?.snapshot().number()))
+        Ok(Database::open(&store)?.snapshot().number())
     })?;
     let db = Database::open(&store)?;
     let options = QueryOptions::default().with_threads(1);

@@ -8,6 +8,7 @@ use jindou::{
     Access, Batch, CancelToken, Database, Error, GraphName, LoadOptions, MergeOptions, OpenOptions,
     Progress, RestoreReport, RestoreTo, UpdateOptions,
 };
+use jindou_store::directory::{BaseLocation, MANIFEST, Manifest};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -255,6 +256,74 @@ fn folders_that_do_not_fit() {
         }
     };
     assert!(refused.to_string().contains("another store's"), "{refused}");
+}
+
+#[test]
+fn a_store_of_more_than_32_bits_of_snapshots_is_kept_by_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    Database::load(at("one"), &turtle(LOADED), &options, &progress).unwrap();
+    let mut manifest = Manifest::of_store(&at("one")).unwrap();
+    let from = u64::from(u32::MAX) - 9;
+    manifest.snapshot = from;
+    std::fs::write(at("one").join(MANIFEST), manifest.to_text()).unwrap();
+    let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
+    let log = at("log");
+    let mut one = open(&log, &at("one"), "one").unwrap();
+    let mut two = open(&log, &at("two"), "two").unwrap();
+    let merge = MergeOptions::default();
+    for n in 0..32 {
+        let server = [&one, &two][n % 2];
+        let replica = server.replica().unwrap();
+        replica.wait_for(Consistency::Strict).unwrap();
+        let got = change(server, n).unwrap();
+        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        match n {
+            5 | 11 | 20 => {
+                for server in [&one, &two] {
+                    quads(server);
+                    server.merge(&merge, &progress).unwrap();
+                }
+            }
+            8 | 15 | 24 => {
+                drop((one, two));
+                let again = |name: &str| loop {
+                    match open(&log, &at(name), name) {
+                        Ok(server) => break server,
+                        Err(Error::InUse { .. }) => sleep(Duration::from_millis(20)),
+                        Err(e) => panic!("{e}"),
+                    }
+                };
+                one = again("one");
+                two = again("two");
+            }
+            _ => {}
+        }
+        for server in [&one, &two] {
+            assert_eq!(quads(server), quads(&oracle), "after change {n}");
+        }
+    }
+    for name in ["one", "two"] {
+        let place = BaseLocation::find(&at(name)).unwrap();
+        let manifest = Manifest::of_store(&place.folder()).unwrap();
+        assert!(manifest.holds() > u64::from(u32::MAX), "{name}");
+        let note = format!("replica/{}-{}.jd", place.number(), manifest.holds());
+        assert!(at(name).join(note).exists(), "{name}");
+    }
+    drop((one, two));
+    let (cancel, log) = (CancelToken::new(), log.to_str().unwrap());
+    for (number, to) in [(32, RestoreTo::Newest), (31, RestoreTo::Snapshot(31))] {
+        let new = at(&format!("restored-{number}"));
+        let report = replica::restore(log, &new, to, &cancel, &progress).unwrap();
+        assert_eq!(report.snapshot, number);
+        let db = Database::open(&new).unwrap();
+        assert!(db.snapshot_number() > from + 24);
+        if number == 32 {
+            assert_eq!(quads(&db), quads(&oracle));
+        }
+        assert!(Database::check(&new).unwrap().is_sound());
+    }
 }
 
 /// A state that the store had: its number, a time at which it was the newest one, its quads.

@@ -100,7 +100,7 @@ fn restore_into(
             "damaged: the groups of the log do not match its base",
         )
     };
-    let quads = appear(building, done.epoch, done.own.into(), wrong)?;
+    let quads = appear(building, done.epoch, done.own, wrong)?;
     Ok(RestoreReport {
         backup: place.to_owned(),
         snapshot: done.group,
@@ -119,7 +119,7 @@ struct Written {
     /// The base's id epoch.
     epoch: u64,
     /// The snapshot's number in the store itself.
-    own: u32,
+    own: u64,
 }
 
 /// The groups that can be restored.
@@ -295,7 +295,7 @@ impl Past<'_> {
     }
 
     /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.
-    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u32> {
+    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u64> {
         let mut log = NewLog::begin(dir, manifest.epoch, manifest.holds())?;
         let mut own = manifest.holds();
         let mut latest: Option<u64> = None;
