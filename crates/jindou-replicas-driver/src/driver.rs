@@ -105,6 +105,10 @@ pub struct Driver<A: Application, P: Peers> {
     /// The base that the log begins with, while the bucket has none.
     pub(crate) first: Option<Base>,
     pub(crate) trimming: bool,
+    /// Number up to which the machine lets groups be trimmed.
+    pub(crate) trim_to: u64,
+    /// Time of which every moment can be restored.
+    pub(crate) keep: Duration,
     saving: bool,
     next_read: u64,
     updates: HashMap<RequestKey, Vec<Waiting>>,
@@ -188,6 +192,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             uploading: false,
             first: parts.first,
             trimming: false,
+            trim_to: 0,
+            keep: settings.keep,
             saving: false,
             next_read: 0,
             updates: HashMap::new(),
@@ -437,6 +443,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.uploading = false;
                 self.first = None;
                 self.happened.push_back(Event::Uploaded(number));
+                // One base less may be needed; of groups no more than the machine said.
+                self.trim(self.trim_to);
             }
             Done::UploadFailed(report) => {
                 self.uploading = false;

@@ -424,6 +424,70 @@ impl Restores<'_> {
     }
 }
 
+/// Merges follow one another within the time that is kept, and every moment of it comes back.
+#[test]
+fn the_time_that_is_kept_can_be_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let log = folder.join("log");
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
+    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
+    let mut shared = SharedLog::new(bucket, "one");
+    let keep = Duration::from_secs(4);
+    shared.settings.keep = keep;
+    let options = OpenOptions::default().with_log(shared);
+    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    wait_for_objects(&log.join("base"), 1);
+    let mut restores = Restores {
+        folder,
+        log: log.clone(),
+        made: 0,
+    };
+    let began = Instant::now();
+    let mut states: Vec<State> = vec![(0, now(), quads(&one))];
+    let mut checked = 0;
+    let mut most = 0;
+    while began.elapsed() < keep * 4 {
+        for _ in 0..5 {
+            let n = states.len();
+            let text = format!("INSERT DATA {{ <http://e/n{n}> <http://e/q> {n} }}");
+            one.update(&text, &UpdateOptions::default()).unwrap();
+            sleep(Duration::from_millis(30));
+            states.push((one.snapshot_number(), now(), quads(&one)));
+            sleep(Duration::from_millis(30));
+        }
+        one.merge(&MergeOptions::default(), &progress).unwrap();
+        sleep(Duration::from_millis(100));
+        // What was there a moment later than `keep` ago: restoring takes some time.
+        let from = now() - u64::try_from(keep.as_micros()).unwrap() + 1_000_000;
+        let oldest = states.partition_point(|state| state.1 < from);
+        for at in [oldest, (oldest + states.len()) / 2] {
+            let (number, time, want) = &states[at];
+            // The base that it begins with may go while it is read, since there is an older one.
+            let mut again = 0;
+            let (report, dir) = loop {
+                match restores.make(RestoreTo::Time(*time)) {
+                    Err(Error::Conflict(_)) if again < 3 => again += 1,
+                    made => break made.unwrap(),
+                }
+            };
+            assert_eq!(report.snapshot, *number);
+            assert_eq!(&quads(&Database::open(&dir).unwrap()), want);
+        }
+        checked += 1;
+        most = most.max(files_of(&log.join("base")).len());
+    }
+    assert!(checked > 8, "{checked}");
+    // The newest two, one to go back to, one that takes its place, and one that was just uploaded.
+    assert!((3..=6).contains(&most), "{most}");
+    println!("{checked} times, at most {most} bases");
+    // What is older went.
+    let groups = files_of(&log.join("log")).len();
+    assert!(groups < states.len(), "{groups} of {}", states.len());
+    restores.refused(RestoreTo::Snapshot(1));
+}
+
 fn moments(loaded: bool) {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

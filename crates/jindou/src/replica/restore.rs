@@ -320,11 +320,14 @@ impl Past<'_> {
     }
 
     /// Checks that the groups that were read are those that the servers laid: a name that was trimmed can be created
-    /// again. Trimming goes up to the second newest base.
+    /// again. Trimming goes up to the second newest base, and never behind one that is there: old bases are deleted first.
     ///
     /// `latest` is the time of the last that was not read from a span. Spans are copies of what was laid.
     async fn check(&self, base: u64, last: u64, latest: Option<u64>) -> Result<()> {
         let bases = self.bases().await?;
+        if !bases.contains(&base) {
+            return Err(self.removed());
+        }
         let mut later = bases.into_iter().filter(|number| *number > base);
         let (Some(next), Some(_)) = (later.next(), later.next()) else {
             return Ok(());
