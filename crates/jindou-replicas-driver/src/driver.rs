@@ -62,7 +62,7 @@ pub(crate) enum Done<S> {
     Uploaded(u64),
     UploadFailed(Report),
     UploadAgain,
-    Trimmed(Result<(), Failure>),
+    Trimmed(Result<u64, Failure>),
     Saved(
         u64,
         std::io::Result<()>,
@@ -107,6 +107,8 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) trimming: bool,
     /// Number up to which the machine lets groups be trimmed.
     pub(crate) trim_to: u64,
+    /// Number up to which they were.
+    pub(crate) trimmed: u64,
     /// Time of which every moment can be restored.
     pub(crate) keep: Duration,
     saving: bool,
@@ -193,6 +195,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             first: parts.first,
             trimming: false,
             trim_to: 0,
+            trimmed: 0,
             keep: settings.keep,
             saving: false,
             next_read: 0,
@@ -463,8 +466,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Done::Trimmed(result) => {
                 self.trimming = false;
-                if let Err(failure) = result {
-                    self.store.report(Report::Bucket("trimming", failure));
+                match result {
+                    Ok(number) => self.trimmed = number,
+                    Err(failure) => self.store.report(Report::Bucket("trimming", failure)),
                 }
             }
             Done::Saved(number, saved, reply) => {

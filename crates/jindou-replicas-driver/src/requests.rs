@@ -146,9 +146,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
             return;
         }
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
-        let (number, newest, keep) = (self.trim_to, self.machine.committed(), self.keep);
+        let numbers = (self.trim_to, self.trimmed);
+        let (newest, keep) = (self.machine.committed(), self.keep);
         self.spawn(async move {
-            let result = bucket.forget(epoch, number, newest, keep).await;
+            let result = bucket.forget(epoch, numbers, newest, keep).await;
             Some(Done::Trimmed(result))
         });
     }

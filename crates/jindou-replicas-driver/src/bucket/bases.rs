@@ -301,23 +301,27 @@ impl Bucket {
     }
 
     /// Deletes what no moment of the last `keep` needs, by the bucket's clock: old bases first, then groups and spans up to
-    /// `number` that the oldest base left has. So while a base is there, nothing after it was ever trimmed. `newest` is
-    /// the newest group that is known: its time, or that of a later base, is the one that counts as now.
+    /// the first of `numbers` that the oldest base left has. So while a base is there, nothing after it was ever trimmed.
+    /// `newest` is the newest group that is known: its time, or that of a later base, is the one that counts as now.
+    ///
+    /// Gives the number up to which was trimmed. The second of `numbers` is that of the time before: a log is not listed
+    /// for no more.
     ///
     /// # Errors
     /// If the bucket fails; what is left is deleted the next time.
     pub async fn forget(
         &self,
         epoch: u64,
-        number: u64,
+        numbers: (u64, u64),
         newest: u64,
         keep: Duration,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
+        let (number, before) = numbers;
         let now = self.written(epoch, Name::Group(newest)).await?;
         let needless = self.delete_old_bases(epoch, now.unwrap_or(0), keep).await?;
         match needless.min(number) {
-            0 => self.remove_staged().await,
-            number => self.trim(epoch, number).await,
+            number if number > before => self.trim(epoch, number).await.map(|()| number),
+            _ => self.remove_staged().await.map(|()| before),
         }
     }
 

@@ -458,7 +458,10 @@ pub async fn check_bases(bucket: &Bucket) {
             .await
             .unwrap();
     }
-    bucket.forget(EPOCH, 0, 0, Duration::ZERO).await.unwrap();
+    bucket
+        .forget(EPOCH, (0, 0), 0, Duration::ZERO)
+        .await
+        .unwrap();
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![6, 9]));
     let gone = bucket.download(&document, Box::new(Taken::default())).await;
     assert_eq!(gone.unwrap_err(), Failure::Missing);
@@ -520,11 +523,11 @@ async fn what_the_last_day_needs_is_kept() {
     let day = Duration::from_secs(24 * 3600);
     // Nothing is older than a day.
     upload(10, 20).await;
-    bucket.forget(EPOCH, 60, 99, day).await.unwrap();
+    assert_eq!(bucket.forget(EPOCH, (60, 0), 99, day).await, Ok(0));
     upload(12, 10).await;
     upload(14, 0).await;
     upload(16, 0).await;
-    bucket.forget(EPOCH, 60, 99, day).await.unwrap();
+    assert_eq!(bucket.forget(EPOCH, (60, 0), 99, day).await, Ok(0));
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![10, 14, 16]));
     assert_eq!(groups().await, (1..=60).collect::<Vec<u64>>());
     for (number, hours) in [(14, 50), (10, 60), (16, 40)] {
@@ -542,10 +545,12 @@ async fn what_the_last_day_needs_is_kept() {
         }
     }
     // No further than the server says.
-    bucket.forget(EPOCH, 5, 60, day).await.unwrap();
+    assert_eq!(bucket.forget(EPOCH, (5, 0), 60, day).await, Ok(5));
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![20, 40, 50]));
     assert_eq!(groups().await, (6..=60).collect::<Vec<u64>>());
-    bucket.forget(EPOCH, 45, 60, day).await.unwrap();
+    assert_eq!(bucket.forget(EPOCH, (45, 20), 60, day).await, Ok(20));
+    assert_eq!(groups().await, (6..=60).collect::<Vec<u64>>());
+    assert_eq!(bucket.forget(EPOCH, (45, 5), 60, day).await, Ok(20));
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![20, 40, 50]));
     assert_eq!(groups().await, (21..=60).collect::<Vec<u64>>());
     let is_there = |name: Name| folder.path().join(name.text(EPOCH)).exists();
