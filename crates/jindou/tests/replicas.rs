@@ -446,6 +446,7 @@ fn the_time_that_is_kept_can_be_restored() {
     };
     let began = Instant::now();
     let mut states: Vec<State> = vec![(0, now(), quads(&one))];
+    sleep(Duration::from_millis(30));
     let mut checked = 0;
     let mut most = 0;
     while began.elapsed() < keep * 4 {
