@@ -32,7 +32,7 @@ pub(crate) struct LogEnd {
     /// Its sequence number; 0 if there need not be any file.
     pub sequence: u64,
     /// Number of its first record.
-    pub first: u32,
+    pub first: u64,
 }
 
 impl LogEnd {

@@ -2,8 +2,10 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-/// Bytes of a file's head.
-pub(crate) const FILE_HEAD: usize = 80;
+/// Bytes of a file's head that has the number of its first record in 32 bits.
+const SHORT_HEAD: usize = 80;
+/// Bytes of a file's longest head.
+pub(crate) const LONG_HEAD: usize = 88;
 /// Bytes of a group before its records.
 pub(crate) const GROUP_HEAD: usize = 56;
 /// Bytes of a group after its records.
@@ -12,7 +14,13 @@ pub(crate) const GROUP_TAIL: usize = 16;
 const SECTOR: usize = 512;
 
 const FILE_MAGIC: [u8; 8] = *b"JDLOGFL\n";
+/// The version of files whose numbers have 32 bits.
 const VERSION: u32 = 1;
+/// The version of files whose first number has 64 bits.
+const LONG_VERSION: u32 = 2;
+/// The number from which on files are of that version: far below the end of 32 bits, so that no file of the other one
+/// gets there. Files of smaller numbers are as they always were, and read by programs that know only those.
+const LONG_FROM: u64 = 1 << 31;
 const GROUP_MAGIC: u32 = u32::from_le_bytes(*b"JDGr");
 const TAIL_MAGIC: u32 = u32::from_le_bytes(*b"JDgE");
 const SUFFIX: &str = ".log";
@@ -66,7 +74,9 @@ pub(crate) struct FileHead {
     /// A random number of the process that wrote the file, so that groups of other processes are recognised.
     pub session: u64,
     /// Number of the first record in this file.
-    pub first: u32,
+    pub first: u64,
+    /// True if the head has that number in 64 bits.
+    pub long: bool,
     /// Number of bytes, including this head, that were durable before the file got its name.
     pub whole: u64,
     /// End of the file that this one continues; `None` if everything before `first` is in the base.
@@ -78,6 +88,25 @@ impl FileHead {
         self.session ^ self.sequence.wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
+    /// True if a new file that begins with this number has it in 64 bits.
+    pub fn is_long(first: u64) -> bool {
+        first >= LONG_FROM
+    }
+
+    /// Number of bytes of the head.
+    pub fn size(&self) -> usize {
+        match self.long {
+            true => LONG_HEAD,
+            false => SHORT_HEAD,
+        }
+    }
+
+    /// The number of a record of this file, of which groups have the low half.
+    fn number(&self, low: u32) -> u64 {
+        let steps = low.wrapping_sub(self.first as u32);
+        self.first.saturating_add(steps.into())
+    }
+
     /// Appends the head; returns its checksum, to which the first group is chained.
     pub fn write(&self, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
@@ -87,8 +116,12 @@ impl FileHead {
             chain: 0,
         });
         out.extend_from_slice(&FILE_MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&self.first.to_le_bytes());
+        let version = match self.long {
+            true => LONG_VERSION,
+            false => VERSION,
+        };
+        out.extend_from_slice(&version.to_le_bytes());
+        out.extend_from_slice(&(self.first as u32).to_le_bytes());
         for n in [
             self.epoch,
             self.sequence,
@@ -100,6 +133,9 @@ impl FileHead {
         ] {
             out.extend_from_slice(&n.to_le_bytes());
         }
+        if self.long {
+            out.extend_from_slice(&self.first.to_le_bytes());
+        }
         let check = xxh3_64(&out[start..]);
         out.extend_from_slice(&check.to_le_bytes());
         check
@@ -107,25 +143,36 @@ impl FileHead {
 
     /// Parses a head and its checksum; otherwise returns a description of the fault.
     pub fn read(bytes: &[u8]) -> Result<(Self, u64), String> {
-        let Some(head) = bytes.get(..FILE_HEAD) else {
+        let version = u32_at(bytes, 8);
+        let long = version == LONG_VERSION;
+        let size = match long {
+            true => LONG_HEAD,
+            false => SHORT_HEAD,
+        };
+        let Some(head) = bytes.get(..size) else {
             return Err(format!("the file ends after {} bytes", bytes.len()));
         };
-        let check = u64_at(head, FILE_HEAD - 8);
-        if head[..8] == FILE_MAGIC && u32_at(head, 8) > VERSION {
+        if head[..8] == FILE_MAGIC && version > LONG_VERSION {
             return Err(format!(
-                "the file has log format {}, this program reads {VERSION}",
-                u32_at(head, 8)
+                "the file has log format {version}, this program reads up to {LONG_VERSION}"
             ));
         }
+        let check = u64_at(head, size - 8);
+        let first = match long {
+            true => u64_at(head, size - 16),
+            false => u32_at(head, 12).into(),
+        };
         if head[..8] != FILE_MAGIC
-            || u32_at(head, 8) != VERSION
-            || xxh3_64(&head[..FILE_HEAD - 8]) != check
+            || ![VERSION, LONG_VERSION].contains(&version)
+            || first as u32 != u32_at(head, 12)
+            || xxh3_64(&head[..size - 8]) != check
         {
             return Err("the head of the file has changed".into());
         }
         let sequence = u64_at(head, 48);
         let head = Self {
-            first: u32_at(head, 12),
+            first,
+            long,
             epoch: u64_at(head, 16),
             sequence: u64_at(head, 24),
             session: u64_at(head, 32),
@@ -156,7 +203,7 @@ pub(crate) enum GroupKind {
 pub(crate) struct RecordGroup<'a> {
     pub kind: GroupKind,
     /// Number of its first record, or of the next record if it has none.
-    pub first: u32,
+    pub first: u64,
     pub count: u32,
     /// Bytes of this file that were known to be durable when the group was written.
     pub durable: u64,
@@ -189,7 +236,7 @@ impl<'a> RecordGroup<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GroupHead {
     pub kind: GroupKind,
-    pub first: u32,
+    pub first: u64,
     /// Its position in the file.
     pub at: u64,
     /// See [`RecordGroup::durable`].
@@ -199,7 +246,7 @@ pub(crate) struct GroupHead {
 }
 
 /// Size in bytes of a group of these records.
-pub(crate) fn group_size(records: &[(u32, Vec<u8>)]) -> usize {
+pub(crate) fn group_size(records: &[(u64, Vec<u8>)]) -> usize {
     let body: usize = records
         .iter()
         .map(|(_, r)| 8 + r.len().next_multiple_of(8))
@@ -213,14 +260,16 @@ fn head_check(head: &[u8], seed: u64) -> u64 {
 }
 
 /// Appends a group to `out`; returns its checksum.
-pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mut Vec<u8>) -> u64 {
+pub(crate) fn write_group(head: &GroupHead, records: &[(u64, Vec<u8>)], out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     debug_assert_eq!(start % 8, 0, "records are padded to places in the file");
     let size = group_size(records);
     out.reserve(size);
     out.extend_from_slice(&GROUP_MAGIC.to_le_bytes());
     out.extend_from_slice(&(head.kind as u32).to_le_bytes());
-    out.extend_from_slice(&head.first.to_le_bytes());
+    // The file's head has the other half of the number.
+    let low = (head.first as u32).to_le_bytes();
+    out.extend_from_slice(&low);
     out.extend_from_slice(&(records.len() as u32).to_le_bytes());
     let body = (size - GROUP_HEAD - GROUP_TAIL) as u64;
     for n in [head.at, body, head.durable, head.chain] {
@@ -235,7 +284,7 @@ pub(crate) fn write_group(head: &GroupHead, records: &[(u32, Vec<u8>)], out: &mu
     }
     let check = xxh3_64_with_seed(&out[start..], head.seed);
     out.extend_from_slice(&check.to_le_bytes());
-    out.extend_from_slice(&head.first.to_le_bytes());
+    out.extend_from_slice(&low);
     out.extend_from_slice(&TAIL_MAGIC.to_le_bytes());
     check
 }
@@ -253,8 +302,9 @@ pub(crate) enum FoundGroup<'a> {
     Changed(&'static str),
 }
 
-/// Reads the group at byte `at`.
-pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
+/// Reads the group at byte `at` of a file with this head.
+pub(crate) fn read_group<'a>(file: &'a [u8], at: usize, of: &FileHead) -> FoundGroup<'a> {
+    let seed = of.seed();
     let rest = file.get(at..).unwrap_or(&[]);
     if rest.len() < GROUP_HEAD {
         return if rest.iter().all(|&b| b == 0) {
@@ -302,7 +352,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
     }
     let group = RecordGroup {
         kind,
-        first: u32_at(head, 8),
+        first: of.number(u32_at(head, 8)),
         count: u32_at(head, 12),
         durable: u64_at(head, 32),
         chain: u64_at(head, 40),
@@ -310,7 +360,7 @@ pub(crate) fn read_group(file: &[u8], at: usize, seed: u64) -> FoundGroup<'_> {
         end: (at + whole.len()) as u64,
         body: &hashed[GROUP_HEAD..],
     };
-    if group.durable > group.end || group.first.checked_add(group.count).is_none() {
+    if group.durable > group.end || group.first.checked_add(group.count.into()).is_none() {
         return FoundGroup::Changed("a group header is not valid");
     }
     FoundGroup::Group(group)
@@ -337,12 +387,12 @@ pub(crate) struct Behind {
 
 /// Searches the rest of a file for groups: one that states the bytes at `at` to be durable proves that they have
 /// changed since. Looks at every eighth byte.
-pub(crate) fn groups_behind(file: &[u8], at: usize, seed: u64) -> Behind {
+pub(crate) fn groups_behind(file: &[u8], at: usize, head: &FileHead) -> Behind {
     let mut behind = Behind::default();
     let mut next = at + 8;
     while next + GROUP_HEAD <= file.len() {
         if u32_at(file, next) == GROUP_MAGIC
-            && let FoundGroup::Group(group) = read_group(file, next, seed)
+            && let FoundGroup::Group(group) = read_group(file, next, head)
         {
             behind.groups += 1;
             behind.records += u64::from(group.count);
@@ -355,4 +405,93 @@ pub(crate) fn groups_behind(file: &[u8], at: usize, seed: u64) -> Behind {
         }
     }
     behind
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(first: u64, long: bool) -> FileHead {
+        FileHead {
+            epoch: 7,
+            sequence: 3,
+            session: 9,
+            first,
+            long,
+            whole: 200,
+            previous: Some(Sealed {
+                sequence: 2,
+                length: 640,
+                chain: 11,
+            }),
+        }
+    }
+
+    #[test]
+    fn heads_come_back_and_any_change_is_seen() {
+        let all = [
+            head(1, false),
+            // Of a version that had no others.
+            head(u32::MAX.into(), false),
+            head(LONG_FROM, true),
+            head(1 << 32, true),
+            head(u64::MAX, true),
+        ];
+        for head in all {
+            let mut bytes = Vec::new();
+            let check = head.write(&mut bytes);
+            assert_eq!(bytes.len(), head.size());
+            assert_eq!(FileHead::read(&bytes), Ok((head, check)));
+            for at in 0..bytes.len() {
+                assert!(FileHead::read(&bytes[..at]).is_err());
+                let mut bad = bytes.clone();
+                bad[at] ^= 1 << (at % 8);
+                assert!(FileHead::read(&bad).is_err());
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_up_to_the_old_limit_are_written_as_they_were() {
+        // The bytes of a head as docs/internals/log.md has them.
+        let mut expected = b"JDLOGFL\n".to_vec();
+        expected.extend_from_slice(&1u32.to_le_bytes());
+        expected.extend_from_slice(&(LONG_FROM as u32 - 1).to_le_bytes());
+        for n in [7u64, 3, 9, 200, 2, 640, 11] {
+            expected.extend_from_slice(&n.to_le_bytes());
+        }
+        expected.extend_from_slice(&xxh3_64(&expected).to_le_bytes());
+        let first = LONG_FROM - 1;
+        let mut bytes = Vec::new();
+        head(first, FileHead::is_long(first)).write(&mut bytes);
+        assert_eq!(bytes, expected);
+        assert!(FileHead::is_long(LONG_FROM));
+    }
+
+    #[test]
+    fn groups_have_the_low_half_of_their_numbers() {
+        for (from, number) in [
+            (5, 5),
+            (LONG_FROM, u32::MAX.into()),
+            (LONG_FROM, (1 << 32) + 3),
+            ((5 << 32) - 1, 5 << 32),
+            (u64::from(u32::MAX), 1 << 32),
+        ] {
+            let of = head(from, FileHead::is_long(from));
+            let group = GroupHead {
+                kind: GroupKind::Records,
+                first: number,
+                at: 0,
+                durable: 0,
+                chain: 4,
+                seed: of.seed(),
+            };
+            let mut bytes = Vec::new();
+            write_group(&group, &[(number, vec![1, 2, 3])], &mut bytes);
+            match read_group(&bytes, 0, &of) {
+                FoundGroup::Group(g) => assert_eq!((g.first, g.count), (number, 1)),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
 }

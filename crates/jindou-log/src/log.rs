@@ -45,8 +45,8 @@ struct LogQueue {
     queue: VecDeque<WaitingRecord>,
     bytes: usize,
     /// Number of the next record.
-    next: u32,
-    acknowledged: u32,
+    next: u64,
+    acknowledged: u64,
     failed: Option<LogFailure>,
     /// Reason why acknowledged records are not durable by the time they should be.
     not_durable: Option<LogFailure>,
@@ -55,7 +55,7 @@ struct LogQueue {
     closing: bool,
     groups: u64,
     records: u64,
-    durable: u32,
+    durable: u64,
     files: u64,
     file_bytes: u64,
     /// Number of records in the queue before which the thread does not look at it, unless some time has passed.
@@ -103,7 +103,7 @@ fn wait<'a, T>(c: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
 /// A promise to report the outcome of a record.
 #[must_use = "a record is durable only once its ticket says so"]
 pub struct Ticket {
-    number: u32,
+    number: u64,
     slot: Arc<ResultSlot>,
 }
 
@@ -118,7 +118,7 @@ impl std::fmt::Debug for Ticket {
 impl Ticket {
     /// The record's number.
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 
@@ -161,9 +161,9 @@ impl Log {
     pub fn open(
         files: Arc<dyn Files>,
         epoch: u64,
-        after: u32,
+        after: u64,
         options: LogOptions,
-        record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+        record: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
     ) -> Result<(Self, Recovery)> {
         let begun = Instant::now();
         let (mut writer, mut found) = recover(Arc::clone(&files), epoch, after, session(), record)?;
@@ -224,7 +224,7 @@ impl Log {
     ///
     /// # Errors
     /// The log's failure, until [`Log::reset`].
-    pub fn append(&self, number: u32, record: Vec<u8>) -> Result<Ticket> {
+    pub fn append(&self, number: u64, record: Vec<u8>) -> Result<Ticket> {
         let mut state = lock(&self.shared.state);
         loop {
             if let Some(failure) = &state.failed {
@@ -259,7 +259,7 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Internal`] if that is not the number, or if records are waiting.
-    pub fn reset(&self, number: u32) -> Result<()> {
+    pub fn reset(&self, number: u64) -> Result<()> {
         let mut state = lock(&self.shared.state);
         while state.busy {
             state = wait(&self.shared.room, state);
@@ -279,7 +279,7 @@ impl Log {
     ///
     /// # Errors
     /// [`Error::Io`] if files cannot be removed; no data is lost then, and the next call tries again.
-    pub fn truncate(&self, upto: u32) -> Result<()> {
+    pub fn truncate(&self, upto: u64) -> Result<()> {
         let oldest = self.with_writer(|w| w.truncate(upto))?;
         // Without holding the writer: removing many objects takes a while.
         remove_before(&*self.files, self.epoch, oldest)?;

@@ -63,9 +63,9 @@ impl Default for LogOptions {
 #[non_exhaustive]
 pub struct Status {
     /// Number of the last acknowledged record.
-    pub acknowledged: u32,
+    pub acknowledged: u64,
     /// Number of the last record that would survive a power failure.
-    pub durable: u32,
+    pub durable: u64,
     /// Number of files.
     pub files: u64,
     /// Bytes of the files.

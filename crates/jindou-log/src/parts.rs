@@ -16,9 +16,9 @@ pub struct LogPart {
     /// Checksum of the last group in them, or of the file's head.
     pub chain: u64,
     /// Number of the first record in them.
-    pub first: u32,
+    pub first: u64,
     /// Number of the next record after them.
-    pub next: u32,
+    pub next: u64,
 }
 
 /// The parts of an epoch's log with all durable records after `after`: up to the group of record `acknowledged`, which
@@ -30,8 +30,8 @@ pub struct LogPart {
 pub fn parts(
     files: &dyn Files,
     epoch: u64,
-    after: u32,
-    acknowledged: Option<u32>,
+    after: u64,
+    acknowledged: Option<u64>,
 ) -> Result<Vec<LogPart>> {
     let end = LogEnd::read(files, Some(epoch)).map_err(|s| s.into_error(files))?;
     let names = names(files)?;
@@ -69,7 +69,7 @@ pub fn parts(
 fn newest(
     files: &dyn Files,
     link: &ChainFile,
-    acknowledged: Option<u32>,
+    acknowledged: Option<u64>,
     part: &mut LogPart,
 ) -> Result<()> {
     let mut all = contents(files, std::slice::from_ref(link));
@@ -83,14 +83,14 @@ fn newest(
         proven = proven.max(group.durable);
         groups.push((
             group.first,
-            group.first + group.count,
+            group.first + u64::from(group.count),
             group.end,
             group.check,
         ));
         Ok(())
     })
     .map_err(|s| s.into_error(files))?;
-    let counts = |first: u32, end: u64| match acknowledged {
+    let counts = |first: u64, end: u64| match acknowledged {
         Some(n) => first <= n || end <= proven,
         None => end <= proven,
     };
@@ -130,13 +130,14 @@ pub fn is_part(bytes: &[u8], part: &LogPart) -> bool {
 
 /// The record after `after` in a part, given its bytes.
 #[must_use]
-pub fn record_after(bytes: &[u8], part: &LogPart, after: u32) -> Option<Vec<u8>> {
+pub fn record_after(bytes: &[u8], part: &LogPart, after: u64) -> Option<Vec<u8>> {
     let link = link_of(bytes, part)?;
     let mut found = None;
     // Ends with an error when the record is found.
     let _ = walk(&link, bytes, &mut |group, records| {
         let wanted = after.saturating_add(1).checked_sub(group.first);
-        match wanted.and_then(|at| records.get(at as usize)) {
+        let wanted = wanted.and_then(|at| usize::try_from(at).ok());
+        match wanted.and_then(|at| records.get(at)) {
             Some(record) => {
                 found = Some(record.to_vec());
                 Err(Error::Cancelled)

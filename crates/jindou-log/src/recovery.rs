@@ -2,7 +2,7 @@
 
 use crate::end::LogEnd;
 use crate::files::Files;
-use crate::format::{FILE_HEAD, FoundGroup, Sealed, file_name, read_group};
+use crate::format::{FileHead, FoundGroup, Sealed, file_name, read_group};
 use crate::scan::{Cut, Damage, ScanStop, chain, contents, names, walk};
 use crate::writer::{Durable, LogWriter, OpenFile, Record};
 use jindou_model::{Error, Resource, Result};
@@ -24,7 +24,7 @@ pub struct Recovery {
     /// Number of records skipped, since the base includes them.
     pub skipped: u64,
     /// Number of the last record that the store now has, in its base or from the log.
-    pub last: u32,
+    pub last: u64,
     /// Duration of the opening, including the replay.
     pub time: Duration,
     /// Bytes at the end that were left by a crash.
@@ -78,9 +78,9 @@ impl std::fmt::Display for Recovery {
 pub(crate) fn recover(
     files: Arc<dyn Files>,
     epoch: u64,
-    after: u32,
+    after: u64,
     session: u64,
-    replay: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    replay: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<(LogWriter, Recovery)> {
     let begun = Instant::now();
     let mut found = Recovery {
@@ -133,15 +133,12 @@ pub(crate) fn recover(
 }
 
 pub(crate) fn numbers_used_up() -> Error {
-    Error::limit(
-        Resource::Numbers,
-        "the snapshot numbers of this id epoch are used up; recluster the store, which begins a new epoch",
-    )
+    Error::limit(Resource::Numbers, "the snapshot numbers are used up")
 }
 
 struct Replay<'a> {
-    after: u32,
-    replay: &'a mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    after: u64,
+    replay: &'a mut dyn FnMut(u64, &[u8]) -> Result<()>,
     found: &'a mut Recovery,
 }
 
@@ -162,14 +159,14 @@ fn read(
         let mut ends = VecDeque::from([Durable {
             sealed: Sealed {
                 sequence: link.head.sequence,
-                length: FILE_HEAD as u64,
+                length: link.head.size() as u64,
                 chain: link.check,
             },
             next: link.head.first,
         }]);
         let walked = walk(link, &bytes, &mut |group, records| {
             proven = proven.max(group.durable);
-            for (number, record) in (group.first..).zip(records) {
+            for (record, number) in records.iter().zip(group.first..) {
                 if number <= replay.after {
                     replay.found.skipped += 1;
                 } else {
@@ -183,7 +180,7 @@ fn read(
                     length: group.end,
                     chain: group.check,
                 },
-                next: group.first + group.count,
+                next: group.first + u64::from(group.count),
             });
             while ends.get(1).is_some_and(|e| e.sealed.length <= proven) {
                 ends.pop_front();
@@ -193,7 +190,7 @@ fn read(
         writer.durable = ends.pop_front();
         if let (None, Some(d)) = (link.sealed, writer.durable) {
             let behind = d.sealed.length..walked.length;
-            writer.unsynced = unproven(&bytes, behind, link.head.seed(), replay.after);
+            writer.unsynced = unproven(&bytes, behind, &link.head, replay.after);
         }
         writer.kept.push(OpenFile {
             sequence: link.head.sequence,
@@ -215,8 +212,8 @@ fn read(
 pub fn replay(
     files: &dyn Files,
     epoch: u64,
-    after: u32,
-    record: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+    after: u64,
+    record: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
 ) -> Result<Recovery> {
     let begun = Instant::now();
     let mut found = Recovery {
@@ -246,7 +243,7 @@ pub fn replay(
         found.files += 1;
         found.bytes += bytes.len() as u64;
         let walked = walk(link, &bytes, &mut |group, records| {
-            for (number, bytes) in (group.first..).zip(records) {
+            for (bytes, number) in records.iter().zip(group.first..) {
                 if number <= after {
                     found.skipped += 1;
                     continue;
@@ -279,15 +276,18 @@ fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Res
 }
 
 /// The records after `after` in the groups at these bytes, which were read before.
-fn unproven(file: &[u8], bytes: Range<u64>, seed: u64, after: u32) -> Vec<Record> {
+fn unproven(file: &[u8], bytes: Range<u64>, head: &FileHead, after: u64) -> Vec<Record> {
     let mut records = Vec::new();
     let mut at = bytes.start;
     while at < bytes.end
-        && let FoundGroup::Group(group) = read_group(file, at as usize, seed)
+        && let FoundGroup::Group(group) = read_group(file, at as usize, head)
     {
-        let all = (group.first..).zip(group.records().unwrap_or_default());
-        let later = all.filter(|&(number, _)| number > after);
-        records.extend(later.map(|(number, record)| (number, record.to_vec())));
+        let all = group.records().unwrap_or_default();
+        let later = all
+            .iter()
+            .zip(group.first..)
+            .filter(|&(_, number)| number > after);
+        records.extend(later.map(|(record, number)| (number, record.to_vec())));
         at = group.end;
     }
     records

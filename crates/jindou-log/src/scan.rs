@@ -3,7 +3,7 @@
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{
-    Behind, FILE_HEAD, FileHead, FoundGroup, GroupKind, RecordGroup, Sealed, file_name,
+    Behind, FileHead, FoundGroup, GroupKind, LONG_HEAD, RecordGroup, Sealed, file_name,
     groups_behind, parse_name, read_group,
 };
 use jindou_model::{Error, Result};
@@ -134,7 +134,7 @@ pub(crate) struct ChainFile {
     /// Its end, as recorded by its successor.
     pub sealed: Option<Sealed>,
     /// First record of the successor.
-    pub next: Option<u32>,
+    pub next: Option<u64>,
 }
 
 /// Follows a log from its newest file back to the one with the record after `after`, or, if that is missing, to the
@@ -143,11 +143,11 @@ pub(crate) fn chain(
     files: &dyn Files,
     epoch: u64,
     sequences: &[u64],
-    after: Option<u32>,
+    after: Option<u64>,
 ) -> Result<Vec<ChainFile>, ScanStop> {
     let mut links: Vec<ChainFile> = Vec::new();
     let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
-    let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u32)>));
+    let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u64)>));
     while let Some((sequence, by)) = wanted.take() {
         let name = file_name(epoch, sequence);
         let Ok(place) = sequences.binary_search(&sequence) else {
@@ -155,14 +155,15 @@ pub(crate) fn chain(
             if after.is_none() {
                 break;
             }
-            let what = format!("{MISSING}; it has the records up to {}", next - 1);
+            let last = next.saturating_sub(1);
+            let what = format!("{MISSING}; it has the records up to {last}");
             return Err(damage(&name, 0, what).into());
         };
         if !heads.contains_key(&sequence) {
             let from = (place + 1).saturating_sub(if files.appends() { 1 } else { AT_A_TIME });
             let some = &sequences[from..=place];
             let list: Vec<String> = some.iter().map(|&s| file_name(epoch, s)).collect();
-            let read = files.read_many(&list, FILE_HEAD as u64);
+            let read = files.read_many(&list, LONG_HEAD as u64);
             heads.extend(some.iter().copied().zip(read));
         }
         let bytes = match heads.remove(&sequence) {
@@ -250,7 +251,7 @@ pub(crate) struct Walked {
     pub length: u64,
     pub chain: u64,
     /// Number of the next record.
-    pub next: u32,
+    pub next: u64,
     pub groups: u64,
     /// Bytes that are known to have been durable.
     pub durable: u64,
@@ -283,20 +284,19 @@ pub(crate) fn walk(
             })?,
     };
     let mut w = Walked {
-        length: FILE_HEAD as u64,
+        length: head.size() as u64,
         chain: check,
         next: head.first,
         groups: 0,
         durable: head.whole,
         cut: None,
     };
-    let seed = head.seed();
     loop {
         let at = w.length;
         if link.sealed.is_some_and(|s| s.length == at) {
             break;
         }
-        let torn = match read_group(counts, at as usize, seed) {
+        let torn = match read_group(counts, at as usize, &head) {
             FoundGroup::Group(group) => {
                 let records = group.records();
                 let records =
@@ -312,7 +312,7 @@ pub(crate) fn walk(
                 visit(&group, &records)?;
                 w.length = group.end;
                 w.chain = group.check;
-                w.next += group.count;
+                w.next += u64::from(group.count);
                 w.groups += 1;
                 w.durable = w.durable.max(group.durable);
                 continue;
@@ -329,7 +329,7 @@ pub(crate) fn walk(
         }
         let Behind {
             records, durable, ..
-        } = groups_behind(counts, at as usize, seed);
+        } = groups_behind(counts, at as usize, &head);
         if let Some((_, by)) = durable.filter(|&(d, _)| d > at) {
             let what = format!(
                 "a group is missing or has changed: the one at byte {by} was written after it was durable"
@@ -374,7 +374,7 @@ pub struct LogReport {
     /// Number of records in them.
     pub records: u64,
     /// Numbers of the first and the last record of each epoch; `None` if it has none.
-    pub epochs: Vec<(u64, Option<RangeInclusive<u32>>)>,
+    pub epochs: Vec<(u64, Option<RangeInclusive<u64>>)>,
     /// Damage that was found.
     pub damages: Vec<Damage>,
     /// Torn tails that the next opening will skip: not damage.
@@ -405,11 +405,11 @@ pub fn check(files: &dyn Files) -> Result<LogReport> {
 ///
 /// # Errors
 /// As [`check`].
-pub fn check_for(files: &dyn Files, epoch: u64, after: u32) -> Result<LogReport> {
+pub fn check_for(files: &dyn Files, epoch: u64, after: u64) -> Result<LogReport> {
     check_all(files, Some((epoch, after)))
 }
 
-fn check_all(files: &dyn Files, base: Option<(u64, u32)>) -> Result<LogReport> {
+fn check_all(files: &dyn Files, base: Option<(u64, u64)>) -> Result<LogReport> {
     let mut report = LogReport::default();
     let end = match LogEnd::read(files, None) {
         Ok(end) => end,

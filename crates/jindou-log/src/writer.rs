@@ -3,7 +3,7 @@
 use crate::end::LogEnd;
 use crate::files::{File, Files};
 use crate::format::{
-    FILE_HEAD, FileHead, GroupHead, GroupKind, Sealed, file_name, group_size, parse_name,
+    FileHead, GroupHead, GroupKind, LONG_HEAD, Sealed, file_name, group_size, parse_name,
     write_group,
 };
 use jindou_model::Error;
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A record and its number.
-pub(crate) type Record = (u32, Vec<u8>);
+pub(crate) type Record = (u64, Vec<u8>);
 
 /// Reason why the log does not accept records; reported to every waiting caller.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl LogFailure {
 pub(crate) struct Durable {
     pub sealed: Sealed,
     /// Number of the next record.
-    pub next: u32,
+    pub next: u64,
 }
 
 /// A file of the log.
@@ -60,7 +60,7 @@ pub(crate) struct Durable {
 pub(crate) struct OpenFile {
     pub sequence: u64,
     /// Number of the record after its last one.
-    pub next: u32,
+    pub next: u64,
     /// Its length in bytes.
     pub bytes: u64,
 }
@@ -95,7 +95,7 @@ pub(crate) struct LogWriter {
     /// Sequence number of the newest file recorded by [`Files::set_end`]; 0 for none.
     pub end: u64,
     /// Number of the first record of the newest file that recovery read.
-    pub newest_first: u32,
+    pub newest_first: u64,
     /// `None` if nothing before the next record matters any more.
     pub durable: Option<Durable>,
     /// Records that were acknowledged, or read by recovery, and are not known to be durable.
@@ -103,12 +103,12 @@ pub(crate) struct LogWriter {
     /// Bytes of these records.
     pub unsynced_bytes: usize,
     /// Number of the next record.
-    pub next: u32,
+    pub next: u64,
     /// Set if the names of files found by recovery could not be synced: records after this one may be lost with them.
-    pub names_unsynced_after: Option<u32>,
+    pub names_unsynced_after: Option<u64>,
     /// Set if records after this one are in a newest file that [`Files::set_end`] has not recorded: its loss would go
     /// unnoticed.
-    pub end_unrecorded_after: Option<u32>,
+    pub end_unrecorded_after: Option<u64>,
     pub broken: Option<LogFailure>,
     /// True if the next group must start a new file.
     pub roll: bool,
@@ -207,11 +207,11 @@ impl LogWriter {
     }
 
     /// The last record that would survive a power failure.
-    pub fn durable_upto(&self) -> u32 {
+    pub fn durable_upto(&self) -> u64 {
         let unsynced = self.unsynced.first().map_or(self.next, |(n, _)| *n);
         let known = unsynced.saturating_sub(1);
         let limits = [self.names_unsynced_after, self.end_unrecorded_after];
-        limits.into_iter().flatten().fold(known, u32::min)
+        limits.into_iter().flatten().fold(known, u64::min)
     }
 
     fn all_synced(&mut self) {
@@ -229,7 +229,7 @@ impl LogWriter {
             return false;
         };
         let records = &self.unsynced[new..];
-        let synced = self.durable.map_or(FILE_HEAD as u64, |d| d.sealed.length);
+        let synced = self.durable.map_or(0, |d| d.sealed.length);
         let head = GroupHead {
             kind: GroupKind::Records,
             first: *first,
@@ -328,22 +328,25 @@ impl LogWriter {
                 false => group_size(&self.unsynced),
             };
             let sequence = self.next_sequence;
-            let head = FileHead {
+            let mut head = FileHead {
                 epoch: self.epoch,
                 sequence,
                 session: self.session,
                 first,
-                whole: (FILE_HEAD + size) as u64,
+                long: FileHead::is_long(first),
+                whole: 0,
                 previous,
             };
+            let begin = head.size() as u64;
+            head.whole = begin + size as u64;
             self.buffer.clear();
             let mut chain = head.write(&mut self.buffer);
             if !self.unsynced.is_empty() {
                 let group = GroupHead {
                     kind: GroupKind::Records,
                     first,
-                    at: FILE_HEAD as u64,
-                    durable: FILE_HEAD as u64,
+                    at: begin,
+                    durable: begin,
                     chain,
                     seed: head.seed(),
                 };
@@ -374,7 +377,7 @@ impl LogWriter {
 
     /// Records that this file is the newest. After an error no caller was told of anything in it; it is removed, unless
     /// it may already be the recorded one.
-    fn say_end(&mut self, sequence: u64, first: u32) -> Result<(), LogFailure> {
+    fn say_end(&mut self, sequence: u64, first: u64) -> Result<(), LogFailure> {
         let end = LogEnd {
             epoch: self.epoch,
             sequence,
@@ -483,7 +486,7 @@ impl LogWriter {
     fn ours(&mut self, name: &str) -> Result<(), LogFailure> {
         let bytes = self
             .files
-            .read(name, FILE_HEAD as u64)
+            .read(name, LONG_HEAD as u64)
             .map_err(|e| self.failure(name, &e))?;
         match FileHead::read(&bytes) {
             Ok((head, _)) if head.session == self.session => Ok(()),
@@ -543,7 +546,7 @@ impl LogWriter {
 
     /// Tells readers of the old file that there must be a newer one. It is only useful if that gets lost, so errors are
     /// ignored.
-    fn say_continued(mut old: Current, next: u32, buffer: &mut Vec<u8>) {
+    fn say_continued(mut old: Current, next: u64, buffer: &mut Vec<u8>) {
         let head = GroupHead {
             kind: GroupKind::Continued,
             first: next,
@@ -572,7 +575,7 @@ impl LogWriter {
 
     /// Drops files without records after `upto`: those before the sequence number that is returned. The newest stays,
     /// so that sequence numbers continue from it.
-    pub fn truncate(&mut self, upto: u32) -> Result<u64, LogFailure> {
+    pub fn truncate(&mut self, upto: u64) -> Result<u64, LogFailure> {
         if self.next <= upto.saturating_add(1)
             && self.broken.as_ref().is_some_and(|b| {
                 matches!(
@@ -587,7 +590,7 @@ impl LogWriter {
         }
         self.check_broken()?;
         if self.next <= upto.saturating_add(1)
-            && self.kept.last().is_some_and(|k| k.bytes > FILE_HEAD as u64)
+            && self.kept.last().is_some_and(|k| k.bytes > LONG_HEAD as u64)
         {
             self.sync()?;
             self.start()?;

@@ -62,7 +62,7 @@ pub(crate) enum Done<S> {
     Uploaded(u64),
     UploadFailed(Report),
     UploadAgain,
-    Trimmed(Result<(), Failure>),
+    Trimmed(Result<u64, Failure>),
     Saved(
         u64,
         std::io::Result<()>,
@@ -104,6 +104,12 @@ pub struct Driver<A: Application, P: Peers> {
     /// The base that the log begins with, while the bucket has none.
     pub(crate) first: Option<Base>,
     pub(crate) trimming: bool,
+    /// Number up to which the machine lets groups be trimmed.
+    pub(crate) trim_to: u64,
+    /// Number up to which they were.
+    pub(crate) trimmed: u64,
+    /// Time of which every moment can be restored.
+    pub(crate) keep: Duration,
     saving: bool,
     next_read: u64,
     updates: HashMap<RequestKey, Vec<Waiting>>,
@@ -190,6 +196,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             uploading: false,
             first: parts.first,
             trimming: false,
+            trim_to: 0,
+            trimmed: 0,
+            keep: settings.keep,
             saving: false,
             next_read: 0,
             updates: HashMap::new(),
@@ -466,6 +475,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.uploading = false;
                 self.first = None;
                 self.happened.push_back(Event::Uploaded(number));
+                // One base less may be needed; of groups no more than the machine said.
+                self.trim(self.trim_to);
             }
             Done::UploadFailed(report) => {
                 self.uploading = false;
@@ -484,8 +495,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Done::Trimmed(result) => {
                 self.trimming = false;
-                if let Err(failure) = result {
-                    self.store.report(Report::Bucket("trimming", failure));
+                match result {
+                    Ok(number) => self.trimmed = number,
+                    Err(failure) => self.store.report(Report::Bucket("trimming", failure)),
                 }
             }
             Done::Saved(number, saved, reply) => {

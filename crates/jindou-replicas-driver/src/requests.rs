@@ -138,18 +138,18 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Deletes groups and spans up to this number, then old bases.
+    /// Deletes old bases, and of the groups and spans up to this number what the bases left do not need.
     pub(crate) fn trim(&mut self, number: u64) {
+        self.trim_to = self.trim_to.max(number);
         if std::mem::replace(&mut self.trimming, true) {
             // A later one goes further.
             return;
         }
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let numbers = (self.trim_to, self.trimmed);
+        let (newest, keep) = (self.machine.committed(), self.keep);
         self.spawn(async move {
-            let mut result = bucket.trim(epoch, number).await;
-            if result.is_ok() {
-                result = bucket.delete_old_bases(epoch).await;
-            }
+            let result = bucket.forget(epoch, numbers, newest, keep).await;
             Some(Done::Trimmed(result))
         });
     }

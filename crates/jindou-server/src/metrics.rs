@@ -75,7 +75,7 @@ impl MergeGauges {
         self.done.set(signed(s.done));
         self.failed.set(signed(s.failed));
         self.bytes.set(signed(s.bytes));
-        self.merged.set(i64::from(s.merged));
+        self.merged.set(signed(s.merged));
         self.generations.set(signed(s.generations as u64));
     }
 }
@@ -322,8 +322,7 @@ impl Metrics {
         self.sending.set(states[2]);
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let numbers = shared.upkeep.numbers();
-        self.snapshot
-            .set(i64::try_from(numbers.snapshot).unwrap_or(i64::MAX));
+        self.snapshot.set(signed(numbers.snapshot));
         self.delta_edits.set(signed(numbers.edits));
         self.delta_bytes.set(signed(numbers.bytes));
         if let Some(replica) = shared.upkeep.replica() {
@@ -347,8 +346,8 @@ impl Metrics {
         }
         if let Some(log) = shared.upkeep.log_status() {
             let g = &self.log;
-            g.acknowledged.set(i64::from(log.acknowledged));
-            g.durable.set(i64::from(log.durable));
+            g.acknowledged.set(signed(log.acknowledged));
+            g.durable.set(signed(log.durable));
             g.files.set(signed(log.files));
             g.bytes.set(signed(log.bytes));
             g.queued.set(signed(log.queued.0));

@@ -32,7 +32,7 @@ pub(crate) struct SegmentSet {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MergedData {
     /// The last snapshot that is in the segments.
-    pub number: u32,
+    pub number: u64,
     pub tail: TailTerms,
     pub touched: VertexDelta,
     /// The prefixes then; `None` in files of versions that did not know them.
@@ -278,13 +278,13 @@ impl Base {
 
     /// Number of the last snapshot that the base contains; 0 for the base of a load.
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn number(&self) -> u64 {
         self.manifest.snapshot.max(self.merged.number)
     }
 
     /// Number of the last snapshot that was merged into the segments; 0 if there was no merge since the base was made.
     #[must_use]
-    pub fn merged(&self) -> u32 {
+    pub fn merged(&self) -> u64 {
         self.merged.number
     }
 

@@ -31,7 +31,7 @@ pub struct GraphPart<'a> {
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Base>,
-    number: u32,
+    number: u64,
     /// Number of the newest group of a shared log in it; 0 without.
     group: u64,
     version: u64,
@@ -169,7 +169,7 @@ impl Snapshot {
 
     /// The snapshot number; that of the base alone is [`Base::number`].
     #[must_use]
-    pub fn number(&self) -> u32 {
+    pub fn number(&self) -> u64 {
         self.number
     }
 
@@ -641,7 +641,7 @@ impl Snapshot {
     }
 
     /// A copy for applying a transaction; [`Self::finish`] completes it.
-    pub(crate) fn successor(&self, number: u32) -> Self {
+    pub(crate) fn successor(&self, number: u64) -> Self {
         Self {
             number,
             delta: Arc::new((*self.delta).clone()),

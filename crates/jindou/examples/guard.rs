@@ -113,9 +113,7 @@ fn run(dir: &Path, times: usize) -> Result<()> {
         Ok(report.quads_read)
     })?;
     let store = dir.join("store");
-    parts.part("open", &mut || {
-        Ok(u64::from(Database::open(&store)?.snapshot().number()))
-    })?;
+    parts.part("open", &mut || Ok(Database::open(&store)?.quads()))?;
     let db = Database::open(&store)?;
     let options = QueryOptions::default().with_threads(1);
     for q in &QUERIES {

@@ -560,7 +560,7 @@ impl Database {
     pub(crate) fn number_of(&self, snapshot: &Snapshot) -> u64 {
         match self.inner.follows_log() {
             true => snapshot.group(),
-            false => u64::from(snapshot.number()),
+            false => snapshot.number(),
         }
     }
 

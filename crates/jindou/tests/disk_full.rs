@@ -47,11 +47,11 @@ impl Drop for Disk {
     }
 }
 
-fn update(db: &Database, n: u32) -> jindou::Result<u32> {
+fn update(db: &Database, n: u32) -> jindou::Result<u64> {
     let long = "x".repeat(20_000);
     let text = format!("INSERT DATA {{ <http://e/s{n}> <http://e/p> \"{n} {long}\" , {n} }}");
     let options = UpdateOptions::default().with_threads(1);
-    db.update(&text, &options).map(|r| r.snapshot as u32)
+    db.update(&text, &options).map(|r| r.snapshot)
 }
 
 fn is_full(e: &Error) -> bool {

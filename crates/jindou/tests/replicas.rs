@@ -8,6 +8,7 @@ use jindou::{
     Access, Batch, CancelToken, Database, Error, GraphName, LoadOptions, MergeOptions, OpenOptions,
     Progress, RestoreReport, RestoreTo, UpdateOptions,
 };
+use jindou_store::directory::{BaseLocation, MANIFEST, Manifest};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -257,6 +258,74 @@ fn folders_that_do_not_fit() {
     assert!(refused.to_string().contains("another store's"), "{refused}");
 }
 
+#[test]
+fn a_store_of_more_than_32_bits_of_snapshots_is_kept_by_servers() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    Database::load(at("one"), &turtle(LOADED), &options, &progress).unwrap();
+    let mut manifest = Manifest::of_store(&at("one")).unwrap();
+    let from = u64::from(u32::MAX) - 9;
+    manifest.snapshot = from;
+    std::fs::write(at("one").join(MANIFEST), manifest.to_text()).unwrap();
+    let oracle = Database::in_memory_from(&turtle(LOADED), &UpdateOptions::default()).unwrap();
+    let log = at("log");
+    let mut one = open(&log, &at("one"), "one").unwrap();
+    let mut two = open(&log, &at("two"), "two").unwrap();
+    let merge = MergeOptions::default();
+    for n in 0..32 {
+        let server = [&one, &two][n % 2];
+        let replica = server.replica().unwrap();
+        replica.wait_for(Consistency::Strict).unwrap();
+        let got = change(server, n).unwrap();
+        assert_eq!(got, change(&oracle, n).unwrap(), "change {n}");
+        match n {
+            5 | 11 | 20 => {
+                for server in [&one, &two] {
+                    quads(server);
+                    server.merge(&merge, &progress).unwrap();
+                }
+            }
+            8 | 15 | 24 => {
+                drop((one, two));
+                let again = |name: &str| loop {
+                    match open(&log, &at(name), name) {
+                        Ok(server) => break server,
+                        Err(Error::InUse { .. }) => sleep(Duration::from_millis(20)),
+                        Err(e) => panic!("{e}"),
+                    }
+                };
+                one = again("one");
+                two = again("two");
+            }
+            _ => {}
+        }
+        for server in [&one, &two] {
+            assert_eq!(quads(server), quads(&oracle), "after change {n}");
+        }
+    }
+    for name in ["one", "two"] {
+        let place = BaseLocation::find(&at(name)).unwrap();
+        let manifest = Manifest::of_store(&place.folder()).unwrap();
+        assert!(manifest.holds() > u64::from(u32::MAX), "{name}");
+        let note = format!("replica/{}-{}.jd", place.number(), manifest.holds());
+        assert!(at(name).join(note).exists(), "{name}");
+    }
+    drop((one, two));
+    let (cancel, log) = (CancelToken::new(), log.to_str().unwrap());
+    for (number, to) in [(32, RestoreTo::Newest), (31, RestoreTo::Snapshot(31))] {
+        let new = at(&format!("restored-{number}"));
+        let report = replica::restore(log, &new, to, &cancel, &progress).unwrap();
+        assert_eq!(report.snapshot, number);
+        let db = Database::open(&new).unwrap();
+        assert!(db.snapshot_number() > from + 24);
+        if number == 32 {
+            assert_eq!(quads(&db), quads(&oracle));
+        }
+        assert!(Database::check(&new).unwrap().is_sound());
+    }
+}
+
 /// A state that the store had: its number, a time at which it was the newest one, its quads.
 type State = (u64, u64, Vec<String>);
 
@@ -353,6 +422,71 @@ impl Restores<'_> {
     fn is_removed(&mut self, to: RestoreTo) -> bool {
         matches!(self.make(to), Err(Error::Conflict(why)) if why.contains("try again"))
     }
+}
+
+/// Merges follow one another within the time that is kept, and every moment of it comes back.
+#[test]
+fn the_time_that_is_kept_can_be_restored() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let log = folder.join("log");
+    let (options, progress) = (LoadOptions::default(), Progress::default());
+    Database::load(folder.join("one"), &turtle(LOADED), &options, &progress).unwrap();
+    let bucket = Bucket::directory(&log, BucketLimits::default()).unwrap();
+    let mut shared = SharedLog::new(bucket, "one");
+    let keep = Duration::from_secs(4);
+    shared.settings.keep = keep;
+    let options = OpenOptions::default().with_log(shared);
+    let one = Database::open_with(folder.join("one"), &options).unwrap();
+    wait_for_objects(&log.join("base"), 1);
+    let mut restores = Restores {
+        folder,
+        log: log.clone(),
+        made: 0,
+    };
+    let began = Instant::now();
+    let mut states: Vec<State> = vec![(0, now(), quads(&one))];
+    sleep(Duration::from_millis(30));
+    let mut checked = 0;
+    let mut most = 0;
+    while began.elapsed() < keep * 4 {
+        for _ in 0..5 {
+            let n = states.len();
+            let text = format!("INSERT DATA {{ <http://e/n{n}> <http://e/q> {n} }}");
+            one.update(&text, &UpdateOptions::default()).unwrap();
+            sleep(Duration::from_millis(30));
+            states.push((one.snapshot_number(), now(), quads(&one)));
+            sleep(Duration::from_millis(30));
+        }
+        one.merge(&MergeOptions::default(), &progress).unwrap();
+        sleep(Duration::from_millis(100));
+        // What was there a moment later than `keep` ago: restoring takes some time.
+        let from = now() - u64::try_from(keep.as_micros()).unwrap() + 1_000_000;
+        let oldest = states.partition_point(|state| state.1 < from);
+        for at in [oldest, (oldest + states.len()) / 2] {
+            let (number, time, want) = &states[at];
+            // The base that it begins with may go while it is read, since there is an older one.
+            let mut again = 0;
+            let (report, dir) = loop {
+                match restores.make(RestoreTo::Time(*time)) {
+                    Err(Error::Conflict(_)) if again < 3 => again += 1,
+                    made => break made.unwrap(),
+                }
+            };
+            assert_eq!(report.snapshot, *number);
+            assert_eq!(&quads(&Database::open(&dir).unwrap()), want);
+        }
+        checked += 1;
+        most = most.max(files_of(&log.join("base")).len());
+    }
+    assert!(checked > 8, "{checked}");
+    // The newest two, one to go back to, one that takes its place, and one that was just uploaded.
+    assert!((3..=6).contains(&most), "{most}");
+    println!("{checked} times, at most {most} bases");
+    // What is older went.
+    let groups = files_of(&log.join("log")).len();
+    assert!(groups < states.len(), "{groups} of {}", states.len());
+    restores.refused(RestoreTo::Snapshot(1));
 }
 
 fn moments(loaded: bool) {

@@ -202,7 +202,7 @@ fn main() {
         let what = format!("this disk, 4 appenders, {name}, 1 MiB");
         append(&log, 4, 1 << 20, none, time).print(&what, 1 << 20);
     }
-    for (count, bytes) in [(1_000_000u32, 100usize), (500, 1 << 20)] {
+    for (count, bytes) in [(1_000_000u64, 100usize), (500, 1 << 20)] {
         let directory = tempfile::tempdir().expect("a directory");
         let options = LogOptions {
             durability: Durability::None,
@@ -216,16 +216,16 @@ fn main() {
         let files = Arc::new(Directory::open(directory.path()).expect("a directory"));
         let mut sum = 0u64;
         let (_, found) = Log::open(files, 1, 0, options, &mut |n, r| {
-            sum += u64::from(n) + r.len() as u64;
+            sum += n + r.len() as u64;
             Ok(())
         })
         .expect("open");
-        assert_eq!(found.records, u64::from(count));
+        assert_eq!(found.records, count);
         assert!(sum > 0);
         println!(
             "replay of {count} records of {bytes} bytes: {:.3} s, {:.0} records/s, {:.0} MB/s (files in the page cache)",
             found.time.as_secs_f64(),
-            f64::from(count) / found.time.as_secs_f64(),
+            count as f64 / found.time.as_secs_f64(),
             found.bytes as f64 / found.time.as_secs_f64() / 1e6
         );
     }

@@ -223,11 +223,11 @@ struct Kept(Log);
 struct Acknowledged(jindou_log::Ticket);
 
 impl Journal for Kept {
-    fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>> {
+    fn append(&self, number: u64, record: Vec<u8>) -> Result<Box<dyn Ticket>> {
         Ok(Box::new(Acknowledged(self.0.append(number, record)?)))
     }
 
-    fn reset(&self, number: u32) -> Result<()> {
+    fn reset(&self, number: u64) -> Result<()> {
         self.0.reset(number + 1)
     }
 }

@@ -40,7 +40,7 @@ const LONG_VERSION: &str = concat!(
     env!("JINDOU_PROFILE"),
     "\nwith ",
     env!("JINDOU_FEATURES"),
-    "\nstore format 1, log format 1"
+    "\nstore format 1, log format 1 (2 from snapshot 2147483648 on)"
 );
 
 /// A fast database for RDF (linked data) that answers SPARQL 1.1.

@@ -40,7 +40,7 @@ pub struct Serve {
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,
-    /// With --log: shortest time for which updates stay in the log.
+    /// With --log: time of which every moment can be restored from the log.
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = parse_duration)]
     pub keep: Duration,
     /// Address to listen on; other than loopback it needs --token-file.

@@ -44,7 +44,7 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     if report.left_out > 0 {
         eprintln!(
             "jindou: the last {} of the process that has the store open were not durable yet and are not in the backup",
-            counted(u64::from(report.left_out), "transaction")
+            counted(report.left_out, "transaction")
         );
     }
     Ok(ExitCode::SUCCESS)

@@ -141,7 +141,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     let following = if writes || db.is_sharded() {
         None
     } else {
-        let told = |outcome: &Result<u32>| match outcome {
+        let told = |outcome: &Result<u64>| match outcome {
             Ok(snapshot) => tracing::info!("following the store again, at snapshot {snapshot}"),
             Err(e) => tracing::error!(
                 "cannot follow another process's changes to the store; answers do not include them: {e}"

@@ -31,9 +31,9 @@ impl Random {
 }
 
 /// A record contains its attempt, and the previous one in the history in which it was made.
-fn record(number: u32, attempt: u32, parent: u32, random: &mut Random, old: &[u8]) -> Vec<u8> {
+fn record(number: u64, attempt: u32, parent: u32, random: &mut Random, old: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for n in [number, attempt, parent] {
+    for n in [number as u32, attempt, parent] {
         bytes.extend_from_slice(&n.to_le_bytes());
     }
     let length = match random.below(8) {
@@ -59,22 +59,22 @@ struct Model {
     /// Every record ever handed over, by attempt.
     attempts: HashMap<u32, Vec<u8>>,
     /// Attempts of the records that must be there, by number.
-    must: HashMap<u32, u32>,
+    must: HashMap<u64, u32>,
     /// All records up to this one must be there, whatever dies.
-    durable: u32,
+    durable: u64,
     /// All records up to this one must be there if only the process dies.
-    acknowledged: u32,
+    acknowledged: u64,
     /// Records reported to a caller: by a ticket, or by an opening that could write.
-    told: u32,
+    told: u64,
     /// The base holds these.
-    base: u32,
+    base: u64,
     /// Attempt of the last record before the log.
     base_attempt: u32,
 }
 
 impl Model {
     /// The last record that must be there after a crash.
-    fn least(&self, files: &Faulty, crash: Crash) -> u32 {
+    fn least(&self, files: &Faulty, crash: Crash) -> u64 {
         match crash {
             Crash::Kill if !files.has_lost() => self.acknowledged,
             _ => self.durable,
@@ -82,7 +82,7 @@ impl Model {
     }
 
     /// A record was acknowledged, and so were those before it.
-    fn acknowledge(&mut self, number: u32, mut attempt: u32) {
+    fn acknowledge(&mut self, number: u64, mut attempt: u32) {
         self.acknowledged = self.acknowledged.max(number);
         self.told = self.told.max(number);
         for n in (self.base + 1..=number).rev() {
@@ -109,12 +109,12 @@ fn open(
         base,
         options,
         &mut |number, bytes| {
-            assert_eq!(number as usize, base as usize + read.len() + 1, "in order");
+            assert_eq!(number, base + read.len() as u64 + 1, "in order");
             read.push(bytes.to_vec());
             Ok(())
         },
     )?;
-    let last = base + read.len() as u32;
+    let last = base + read.len() as u64;
     assert_eq!(found.last, last);
     assert_eq!(found.records as usize, read.len());
     let least = model.least(files, crash);
@@ -125,7 +125,7 @@ fn open(
     let mut parent = model.base_attempt;
     for (number, bytes) in (base + 1..).zip(&read) {
         let attempt = word(bytes, 4);
-        assert_eq!(word(bytes, 0), number);
+        assert_eq!(word(bytes, 0), number as u32);
         assert_eq!(
             Some(bytes),
             model.attempts.get(&attempt),
@@ -163,7 +163,7 @@ fn open(
 }
 
 struct Head {
-    next: u32,
+    next: u64,
     attempt: u32,
     /// Counts resets.
     generation: u32,
@@ -287,8 +287,7 @@ fn session(
                         let mut h = head.lock().expect("lock");
                         let durable = log.status().durable.min(h.model.acknowledged);
                         let m = &mut h.model;
-                        let upto = m.base
-                            + random.below(u64::from(durable.saturating_sub(m.base)) + 1) as u32;
+                        let upto = m.base + random.below(durable.saturating_sub(m.base) + 1);
                         m.base_attempt = m.must.get(&upto).copied().unwrap_or(m.base_attempt);
                         m.base = upto;
                         m.durable = m.durable.max(upto);
@@ -399,7 +398,19 @@ fn run(seed: u64) {
     let mut random = Random(seed);
     let files = Faulty::new(random.below(u64::MAX));
     let attempt = AtomicU32::new(1);
-    let mut model = Model::default();
+    // Numbers of 32 and of 64 bits, and the way from one to the other in the files.
+    let start = match seed % 4 {
+        0 => (1 << 31) - seed % 60,
+        1 => (1 << 32) - seed % 60,
+        _ => 0,
+    };
+    let mut model = Model {
+        base: start,
+        durable: start,
+        acknowledged: start,
+        told: start,
+        ..Model::default()
+    };
     let mut crash = Crash::Power;
     for _ in 0..2 + random.below(5) {
         (model, crash) = session(&files, model, &mut random, &attempt, crash);
@@ -419,7 +430,7 @@ fn losses(files: &Faulty, model: &Model, random: &mut Random, crash: Crash) {
         let copy = files.copy(random.below(u64::MAX));
         copy.remove(name).expect("removed");
         let copy = std::sync::Arc::new(copy);
-        let none = &mut |_: u32, _: &[u8]| Ok(());
+        let none = &mut |_: u64, _: &[u8]| Ok(());
         match Log::open(copy.clone(), EPOCH, model.base, LogOptions::default(), none) {
             Ok((_, found)) => assert!(
                 found.last >= least,

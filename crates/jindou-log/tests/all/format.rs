@@ -6,7 +6,17 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use std::time::Duration;
 
-fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
+/// Numbers of the last record before the log: whose files have numbers of 32 bits, of 64 bits, and first the former.
+fn start() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(0),
+        (1u64 << 31) - 8..1 << 31,
+        (1u64 << 32) - 8..1 << 32,
+        Just(1 << 50)
+    ]
+}
+
+fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64, start: u64) -> Faulty {
     let files = Faulty::new(1);
     let options = LogOptions {
         file_bytes,
@@ -14,9 +24,11 @@ fn write(groups: &[Vec<Vec<u8>>], file_bytes: u64) -> Faulty {
         idle: Duration::from_secs(1000),
         ..LogOptions::default()
     };
-    let (log, _) =
-        Log::open(Arc::new(files.clone()), 1, 0, options, &mut |_, _| Ok(())).expect("open");
-    let mut number = 1;
+    let (log, _) = Log::open(Arc::new(files.clone()), 1, start, options, &mut |_, _| {
+        Ok(())
+    })
+    .expect("open");
+    let mut number = start + 1;
     for group in groups {
         let tickets: Vec<_> = group
             .iter()
@@ -45,15 +57,15 @@ fn log_files(files: &Faulty) -> Vec<String> {
     names
 }
 
-fn read(files: &Faulty) -> (Result<bool, Error>, Vec<Vec<u8>>) {
+fn read(files: &Faulty, start: u64) -> (Result<bool, Error>, Vec<Vec<u8>>) {
     let mut records = Vec::new();
     let opened = Log::open(
         Arc::new(files.clone()),
         1,
-        0,
+        start,
         LogOptions::default(),
         &mut |n, r| {
-            assert_eq!(n as usize, records.len() + 1);
+            assert_eq!(n, start + records.len() as u64 + 1);
             records.push(r.to_vec());
             Ok(())
         },
@@ -68,13 +80,14 @@ proptest! {
     fn what_is_written_is_read(
         groups in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 1..5), 1..8),
         file_bytes in 0u64..4000,
+        start in start(),
     ) {
-        let files = write(&groups, file_bytes);
+        let files = write(&groups, file_bytes, start);
         let all: Vec<Vec<u8>> = groups.concat();
         let report = check(&files).expect("check");
         prop_assert!(report.is_sound());
         prop_assert_eq!(report.records as usize, all.len());
-        let (opened, records) = read(&files);
+        let (opened, records) = read(&files, start);
         // The mark that the dying process tried to write may be torn.
         opened.expect("open");
         prop_assert_eq!(records, all);
@@ -84,17 +97,18 @@ proptest! {
     fn a_file_cut_anywhere_gives_a_prefix_or_is_refused(
         groups in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..4), 1..6),
         file_bytes in 0u64..3000,
+        start in start(),
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
     ) {
-        let files = write(&groups, file_bytes);
+        let files = write(&groups, file_bytes, start);
         let all: Vec<Vec<u8>> = groups.concat();
         let mut names = log_files(&files);
         names.sort();
         let name = which.get(&names).clone();
         let length = files.len(&name).expect("length");
         files.open(&name).expect("open").truncate(at.index(length as usize) as u64).expect("truncate");
-        let (opened, records) = read(&files);
+        let (opened, records) = read(&files, start);
         prop_assert_eq!(&records[..], &all[..records.len()]);
         match opened {
             Ok(_) => prop_assert!(records.len() == all.len() || Some(&name) == names.last()),
@@ -105,17 +119,19 @@ proptest! {
     #[test]
     fn zeros_in_the_place_of_a_group_are_no_torn_tail(
         sizes in prop::collection::vec(0usize..900, 3..8),
+        start in start(),
         which in any::<prop::sample::Index>(),
     ) {
         // One file, one group a record; every group but the last is known to be durable by the next.
         let groups: Vec<Vec<Vec<u8>>> = sizes.iter().map(|&n| vec![vec![7; n]]).collect();
-        let files = write(&groups, u64::MAX);
+        let files = write(&groups, u64::MAX, start);
         let name = log_files(&files).remove(0);
-        let place = |n: usize| 80 + sizes[..n].iter().map(|&s| 56 + 8 + s.next_multiple_of(8) + 16).sum::<usize>();
+        let head = if start + 1 < 1 << 31 { 80 } else { 88 };
+        let place = |n: usize| head + sizes[..n].iter().map(|&s| 56 + 8 + s.next_multiple_of(8) + 16).sum::<usize>();
         let lost = which.index(sizes.len() - 1);
         let zeros = vec![0; place(lost + 1) - place(lost)];
         files.open(&name).expect("open").write_at(place(lost) as u64, &zeros).expect("write");
-        let (opened, records) = read(&files);
+        let (opened, records) = read(&files, start);
         prop_assert_eq!(records.len(), lost);
         let error = opened.expect_err("records are missing").to_string();
         let named = format!("{name}, byte {}", place(lost));
@@ -126,12 +142,13 @@ proptest! {
     fn rubbish_anywhere_is_never_served(
         groups in prop::collection::vec(prop::collection::vec(prop::collection::vec(any::<u8>(), 0..300), 1..4), 1..6),
         file_bytes in 0u64..3000,
+        start in start(),
         which in any::<prop::sample::Index>(),
         at in any::<prop::sample::Index>(),
         rubbish in prop::collection::vec(any::<u8>(), 1..200),
         zeros in any::<bool>(),
     ) {
-        let files = write(&groups, file_bytes);
+        let files = write(&groups, file_bytes, start);
         let all: Vec<Vec<u8>> = groups.concat();
         let mut names = log_files(&files);
         names.sort();
@@ -139,7 +156,7 @@ proptest! {
         let length = files.len(&name).expect("length");
         let bytes = if zeros { vec![0; rubbish.len()] } else { rubbish };
         files.open(&name).expect("open").write_at(at.index(length as usize) as u64, &bytes).expect("write");
-        let (opened, records) = read(&files);
+        let (opened, records) = read(&files, start);
         prop_assert_eq!(&records[..], &all[..records.len()]);
         match opened {
             Ok(cut) => prop_assert!(records.len() == all.len() || (cut && Some(&name) == names.last())),
@@ -150,12 +167,13 @@ proptest! {
     #[test]
     fn files_of_rubbish_do_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 0..500),
+        start in start(),
         name in "[0-9a-f]{16}-[0-9a-f]{16}.log|00000000000000010000000000000001.log|[a-z]{1,8}",
     ) {
         let files = Faulty::new(1);
         files.put(&name, &bytes).expect("put");
         files.put("0000000000000001-0000000000000009.log", &bytes).expect("put");
-        let (opened, records) = read(&files);
+        let (opened, records) = read(&files, start);
         prop_assert!(opened.is_err() && records.is_empty());
         prop_assert!(!check(&files).expect("check").is_sound());
     }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-fn open(files: &Arc<dyn Files>, after: u32) -> Result<(Log, Recovery, Vec<Vec<u8>>)> {
+fn open(files: &Arc<dyn Files>, after: u64) -> Result<(Log, Recovery, Vec<Vec<u8>>)> {
     let mut records = Vec::new();
     let (log, found) = Log::open(
         Arc::clone(files),
@@ -43,7 +43,7 @@ fn records_come_back_and_are_forgotten() {
             Arc::new(Objects::new(store, "some/store/log").expect("a thread"));
         let (log, found, _) = open(&files, 0).expect("open");
         assert_eq!(found.last, 0);
-        for n in 1..=100u32 {
+        for n in 1..=100u64 {
             let ticket = log
                 .append(n, vec![n as u8; n as usize * 10])
                 .expect("append");
@@ -58,7 +58,7 @@ fn records_come_back_and_are_forgotten() {
         let (log, found, records) = open(&files, 0).expect("open");
         assert_eq!((found.last, found.rewritten, found.cut), (100, 0, None));
         assert!(
-            (1u32..)
+            (1u64..)
                 .zip(&records)
                 .all(|(n, r)| r == &vec![n as u8; n as usize * 10])
         );

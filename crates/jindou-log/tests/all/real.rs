@@ -15,7 +15,7 @@ const CHILD: &str = "JINDOU_LOG_TEST_DIRECTORY";
 
 fn open(
     path: &Path,
-    after: u32,
+    after: u64,
     options: LogOptions,
 ) -> Result<(Log, jindou_log::Recovery, Vec<Vec<u8>>)> {
     let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
@@ -28,9 +28,9 @@ fn open(
 }
 
 /// The bytes of record `number`: any length up to some kilobytes.
-fn record(number: u32) -> Vec<u8> {
-    let length = (u64::from(number).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 6000;
-    (0..length as u32)
+fn record(number: u64) -> Vec<u8> {
+    let length = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 6000;
+    (0..length)
         .map(|i| (number.wrapping_mul(31).wrapping_add(i) >> 3) as u8)
         .collect()
 }
@@ -90,7 +90,7 @@ fn kills(count: u32) {
         let mut process = child("child_appends_until_killed", directory.path());
         let out = process.stdout.take().expect("piped");
         let reader = std::thread::spawn(move || {
-            let mut last = 0u32;
+            let mut last = 0u64;
             let mut opened = 0;
             for line in BufReader::new(out).lines().map_while(|l| l.ok()) {
                 // Lines of several threads, each complete, preceded by output of the test harness.
@@ -129,7 +129,7 @@ fn kills(count: u32) {
         let files = Directory::open(directory.path().join("log")).expect("directory");
         let report = check(&files).expect("check");
         assert!(report.is_sound(), "{:?}", report.damages);
-        assert_eq!(report.records, u64::from(found.last));
+        assert_eq!(report.records, found.last);
     }
     assert!(acknowledged > 0, "nothing was ever acknowledged");
     println!("{count} kills, {acknowledged} records");
@@ -149,7 +149,7 @@ fn killed_a_thousand_times() {
 #[test]
 fn reopened_again_and_again_it_makes_no_files_without_need() {
     let directory = tempfile::tempdir().expect("a directory");
-    for round in 0..5u32 {
+    for round in 0..5u64 {
         let (log, found, records) = open(directory.path(), 0, LogOptions::default()).expect("open");
         assert_eq!(found.last, round);
         assert_eq!(records.len(), round as usize);
@@ -166,7 +166,7 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
             .expect("open")
             .list()
             .expect("list");
-        assert_eq!(names.len() as u32, round + 1, "{names:?}");
+        assert_eq!(names.len() as u64, round + 1, "{names:?}");
     }
 }
 
@@ -450,7 +450,7 @@ fn an_interval_is_kept_under_load_and_without() {
     let begun = Instant::now();
     let mut synced = 0;
     let mut last = log.status().durable;
-    for n in 2..u32::MAX {
+    for n in 2..u64::MAX {
         log.append(n, vec![1; 100])
             .expect("append")
             .wait()

@@ -1,9 +1,10 @@
 //! Bases: a store after a group, in parts, and a document that names them.
 //!
 //! The document is created last and has the base's name, so what is listed is complete. No two uploads share a part: parts
-//! carry the number and the start of the process that uploads. So what may be deleted is known without a clock: everything
-//! of a number below that of the second newest base, which no server starts from.
+//! carry the number and the start of the process that uploads. So those of an upload that was not finished are known without
+//! a clock: their number is below that of the second newest base, and no base has it. Which bases stay is in [`stay`].
 
+use super::past::micros;
 use super::{Bucket, Failure, Lane, PAGE, Put};
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -308,30 +309,113 @@ impl Bucket {
         Box::pin(futures_util::stream::iter(reads).buffered(AT_ONCE))
     }
 
-    /// Deletes bases before the second newest one, and parts of uploads that are not needed or were not finished.
-    pub async fn delete_old_bases(&self, epoch: u64) -> Result<(), Failure> {
-        let bases = self.bases(epoch).await?;
-        let Some(second) = bases.len().checked_sub(2).map(|at| bases[at]) else {
-            return Ok(());
+    /// Deletes what no moment of the last `keep` needs, by the bucket's clock: old bases first, then groups and spans up to
+    /// the first of `numbers` that the oldest base left has. So while a base is there, nothing after it was ever trimmed.
+    /// `newest` is the newest group that is known: its time, or that of a later base, is the one that counts as now.
+    ///
+    /// Gives the number up to which was trimmed. The second of `numbers` is that of the time before: a log is not listed
+    /// for no more.
+    ///
+    /// # Errors
+    /// If the bucket fails; what is left is deleted the next time.
+    pub async fn forget(
+        &self,
+        epoch: u64,
+        numbers: (u64, u64),
+        newest: u64,
+        keep: Duration,
+    ) -> Result<u64, Failure> {
+        let (number, before) = numbers;
+        let now = self.written(epoch, Name::Group(newest)).await?;
+        let needless = self.delete_old_bases(epoch, now.unwrap_or(0), keep).await?;
+        match needless.min(number) {
+            number if number > before => self.trim(epoch, number).await.map(|()| number),
+            _ => self.remove_staged().await.map(|()| before),
+        }
+    }
+
+    /// Deletes bases that need not stay, and parts of uploads that are not needed or were not finished. Gives the number up
+    /// to which groups are not needed.
+    async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
+        let (found, _) = self.names("base", None, usize::MAX).await?;
+        let mut bases: Vec<(u64, u64)> = (found.iter())
+            .filter_map(
+                |meta| match Name::parse(epoch, &self.name(&meta.location)?) {
+                    Some(Name::Base(number)) => Some((number, micros(meta))),
+                    _ => None,
+                },
+            )
+            .collect();
+        bases.sort_unstable();
+        let keep = u64::try_from(keep.as_micros()).unwrap_or(u64::MAX);
+        let (stay, needless) = stay(&bases, now, keep);
+        let Some(second) = bases.len().checked_sub(2).map(|at| bases[at].0) else {
+            return Ok(needless);
         };
         let old: Vec<String> = (bases.iter())
-            .filter(|number| **number < second)
-            .map(|number| Name::Base(*number).text(epoch))
+            .filter(|(number, _)| !stay.contains(number))
+            .map(|(number, _)| Name::Base(*number).text(epoch))
             .collect();
         self.delete(&old).await?;
-        let end = part_name(epoch, second, 0, 0, 0);
-        let end = end.split('-').take(2).collect::<Vec<_>>().join("-");
+        let of = |number: u64| {
+            let name = part_name(epoch, number, 0, 0, 0);
+            name.split('-').take(2).collect::<Vec<_>>().join("-")
+        };
+        let (end, stay) = (of(second), stay.into_iter().map(of).collect::<Vec<_>>());
         let (parts, _) = self.names("parts", None, usize::MAX).await?;
         let mut old: Vec<String> = (parts.iter())
             .filter_map(|meta| self.name(&meta.location))
-            .filter(|name| name[..name.len().min(end.len())] < *end)
+            .filter(|name| {
+                let upload = &name[..name.len().min(end.len())];
+                upload < &*end && !stay.iter().any(|kept| kept == upload)
+            })
             .collect();
         old.sort_unstable();
         for names in old.chunks(PAGE) {
             self.delete(names).await?;
         }
-        Ok(())
+        Ok(needless)
     }
+}
+
+/// Numbers of the bases that stay, in ascending order, and the number up to which groups are not needed. The bases are given
+/// as number and time of their documents, in the order of numbers.
+///
+/// The newest two stay; and the newest that is older than `keep`, from which all later moments can be restored, or else the
+/// oldest. Behind that one, groups are enough, but it must have a successor by and by: at most one of those in between
+/// stays, so that no two follow one another at more than `keep` unless nothing was uploaded meanwhile. `now` is a
+/// time that the bucket's clock has shown, as are those of the documents.
+///
+/// A document that is not older than a later base's came so late that its parts may have been deleted already.
+fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
+    let Some(second) = bases.len().checked_sub(2) else {
+        return (bases.iter().map(|base| base.0).collect(), 0);
+    };
+    let now = bases.iter().fold(now, |now, base| now.max(base.1));
+    let is_old = |time: u64| now.checked_sub(keep).is_some_and(|end| time <= end);
+    // From the second newest back, those whose documents came in order.
+    let mut whole = vec![bases[second]];
+    let mut earliest = bases[second].1.min(bases[second + 1].1);
+    for base in bases[..second].iter().rev() {
+        if base.1 < earliest {
+            earliest = base.1;
+            whole.push(*base);
+        }
+    }
+    whole.reverse();
+    let oldest = whole.iter().rposition(|base| is_old(base.1));
+    let needless = oldest.map_or(0, |at| whole[at].0);
+    let mut stay = vec![whole[oldest.unwrap_or(0)]];
+    for pair in whole[oldest.unwrap_or(0)..].windows(2).skip(1) {
+        let since = stay.last().map_or(0, |base| base.1);
+        if pair[1].1.saturating_sub(since) > keep {
+            stay.push(pair[0]);
+        }
+    }
+    let mut stay: Vec<u64> = stay.into_iter().map(|base| base.0).collect();
+    stay.extend(bases[second..].iter().map(|base| base.0));
+    stay.dedup();
+    (stay, needless)
 }
 
 async fn blocking<T: Send + 'static>(
@@ -395,4 +479,112 @@ pub fn read_keys(mut bytes: &[u8]) -> Option<Vec<KnownKey>> {
         });
     }
     Some(keys)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stay;
+
+    #[test]
+    fn bases_that_stay() {
+        // Before there is one to go back to, the oldest.
+        assert_eq!(stay(&[], 0, 10), (vec![], 0));
+        assert_eq!(stay(&[(5, 100)], 0, 10), (vec![5], 0));
+        assert_eq!(stay(&[(5, 100), (6, 101)], 0, 10), (vec![5, 6], 0));
+        let many = [(5, 100), (6, 101), (7, 102), (8, 109)];
+        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 0));
+        // The newest of those that are old.
+        assert_eq!(stay(&many, 0, 8), (vec![6, 7, 8], 6));
+        assert_eq!(stay(&many, 0, 7), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 0, 0), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 110, 10), (vec![5, 7, 8], 5));
+        assert_eq!(stay(&many, 112, 10), (vec![7, 8], 7));
+        assert_eq!(stay(&many, 500, 10), (vec![7, 8], 7));
+        // One in between that takes its place by and by.
+        let many = [(5, 100), (6, 105), (7, 109), (8, 111), (9, 114), (10, 115)];
+        assert_eq!(stay(&many, 0, 12), (vec![5, 8, 9, 10], 5));
+        assert_eq!(stay(&many, 0, 15), (vec![5, 9, 10], 5));
+        // Documents that came after later ones may be without their parts.
+        let many = [(5, 100), (6, 130), (7, 115), (8, 120), (9, 130)];
+        assert_eq!(stay(&many, 0, 10), (vec![8, 9], 8));
+        assert_eq!(stay(&many, 0, 12), (vec![7, 8, 9], 7));
+        let many = [(5, 100), (6, 130), (7, 130), (8, 130)];
+        assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 5));
+    }
+
+    /// A base, the time at which its document was put, and that of its last group.
+    struct Put {
+        number: u64,
+        time: u64,
+    }
+
+    #[test]
+    fn every_moment_within_keep_has_its_base_and_groups_and_few_bases_stay() {
+        let mut random = 1_u64;
+        let mut below = |n: u64| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (random >> 33) % n
+        };
+        for run in 0..300 {
+            let keep = 1 + below(400);
+            let pause = 1 + below(2 * keep);
+            let (mut now, mut number, mut trimmed) = (1000, 0, 0);
+            // The log begins with a base.
+            let mut there = vec![Put {
+                number: 0,
+                time: now,
+            }];
+            // Number of the newest group from each time on.
+            let mut groups: Vec<(u64, u64)> = vec![(now, 0)];
+            for _ in 0..400 {
+                now += below(pause);
+                number += 1 + below(5);
+                groups.push((now, number));
+                let base = number;
+                if below(2) == 0 {
+                    // Others write while it is uploaded.
+                    now += below(5);
+                    number += below(5);
+                    groups.push((now, number));
+                }
+                there.push(Put {
+                    number: base,
+                    time: now,
+                });
+                if below(3) > 0 {
+                    let bases: Vec<(u64, u64)> =
+                        there.iter().map(|base| (base.number, base.time)).collect();
+                    let (left, needless) = stay(&bases, now * below(2), keep);
+                    let newest = bases.len() - 2;
+                    assert!(bases[newest..].iter().all(|b| left.contains(&b.0)));
+                    assert!(
+                        needless <= bases[newest].0,
+                        "never behind the second newest"
+                    );
+                    assert!(left.len() <= 4, "{run}: {left:?} of {bases:?}, {keep}");
+                    assert!(left.contains(&needless) || needless == 0);
+                    there.retain(|base| left.contains(&base.number));
+                    trimmed = trimmed.max(needless);
+                }
+                assert!(there[0].number >= trimmed, "a base without its groups");
+                // Moments are those of the bucket, which goes on after a trim.
+                for age in [0, keep / 2, keep] {
+                    let moment = (now - age.min(now)).max(1000);
+                    let at = groups.partition_point(|group| group.0 <= moment);
+                    let wanted = groups[at - 1].1;
+                    let base = there.iter().rev().find(|base| base.number <= wanted);
+                    assert!(base.is_some_and(|base| base.number >= trimmed), "{run}");
+                }
+            }
+            // It is not kept for ever, where bases come often.
+            if pause < keep / 4 {
+                assert!(
+                    there[0].time + 2 * keep + pause + 10 >= now - 4 * (pause + 5),
+                    "{run}"
+                );
+            }
+        }
+    }
 }

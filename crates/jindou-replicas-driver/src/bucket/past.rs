@@ -39,6 +39,7 @@ fn pieces(numbers: RangeInclusive<u64>, spans: Vec<(u64, u64)>) -> impl Iterator
     })
 }
 
+/// Time at which an object was written, by the bucket's clock: microseconds since 1970 (UTC).
 pub(super) fn micros(meta: &ObjectMeta) -> u64 {
     u64::try_from(meta.last_modified.timestamp_micros()).unwrap_or(0)
 }

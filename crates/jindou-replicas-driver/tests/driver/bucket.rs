@@ -11,7 +11,7 @@ use object_store::memory::InMemory;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 const EPOCH: u64 = 7;
 
@@ -463,7 +463,10 @@ pub async fn check_bases(bucket: &Bucket) {
             .await
             .unwrap();
     }
-    bucket.delete_old_bases(EPOCH).await.unwrap();
+    bucket
+        .forget(EPOCH, (0, 0), 0, Duration::ZERO)
+        .await
+        .unwrap();
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![6, 9]));
     let gone = bucket.download(&document, Box::new(Taken::default())).await;
     assert_eq!(gone.unwrap_err(), Failure::Missing);
@@ -487,6 +490,84 @@ pub async fn check_bases(bucket: &Bucket) {
         .unwrap();
     let damaged = bucket.newest_base(EPOCH).await;
     assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_last_day_needs_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    let small: Arc<dyn BaseFiles> = Arc::new(Files(vec![("small".to_owned(), b"small".to_vec())]));
+    let now = SystemTime::now();
+    // Uploads a base, whose document is that old.
+    let upload = async |number: u64, hours: u64| {
+        let base = Base {
+            number,
+            keys: Vec::new(),
+        };
+        bucket.upload(EPOCH, 1, &base, small.clone()).await.unwrap();
+        let path = folder.path().join(Name::Base(number).text(EPOCH));
+        let file = std::fs::File::options().append(true).open(&path).unwrap();
+        let age = Duration::from_secs(hours * 3600);
+        file.set_modified(now - age).unwrap();
+        path
+    };
+    let groups = async || {
+        let listing = list(&bucket, 0).await;
+        let names = listing.log.iter().map(|name| Name::parse(EPOCH, name));
+        let groups = names.filter_map(|name| match name {
+            Some(Name::Group(number)) => Some(number),
+            _ => None,
+        });
+        groups.collect::<Vec<u64>>()
+    };
+    for number in 1..=60 {
+        put(&bucket, Name::Group(number)).await;
+    }
+    put(&bucket, Name::Span(1, 20)).await;
+    put(&bucket, Name::Span(11, 21)).await;
+    let day = Duration::from_secs(24 * 3600);
+    // Nothing is older than a day.
+    upload(10, 20).await;
+    assert_eq!(bucket.forget(EPOCH, (60, 0), 99, day).await, Ok(0));
+    upload(12, 10).await;
+    upload(14, 0).await;
+    upload(16, 0).await;
+    assert_eq!(bucket.forget(EPOCH, (60, 0), 99, day).await, Ok(0));
+    assert_eq!(bucket.bases(EPOCH).await, Ok(vec![10, 14, 16]));
+    assert_eq!(groups().await, (1..=60).collect::<Vec<u64>>());
+    for (number, hours) in [(14, 50), (10, 60), (16, 40)] {
+        upload(number, hours).await;
+    }
+    upload(20, 30).await;
+    upload(30, 20).await;
+    upload(40, 10).await;
+    upload(50, 0).await;
+    // An upload that was not finished, and one whose document came late.
+    for number in [25, 28] {
+        let path = upload(number, 0).await;
+        if number == 25 {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    // No further than the server says.
+    assert_eq!(bucket.forget(EPOCH, (5, 0), 60, day).await, Ok(5));
+    assert_eq!(bucket.bases(EPOCH).await, Ok(vec![20, 40, 50]));
+    assert_eq!(groups().await, (6..=60).collect::<Vec<u64>>());
+    assert_eq!(bucket.forget(EPOCH, (45, 20), 60, day).await, Ok(20));
+    assert_eq!(groups().await, (6..=60).collect::<Vec<u64>>());
+    assert_eq!(bucket.forget(EPOCH, (45, 5), 60, day).await, Ok(20));
+    assert_eq!(bucket.bases(EPOCH).await, Ok(vec![20, 40, 50]));
+    assert_eq!(groups().await, (21..=60).collect::<Vec<u64>>());
+    let is_there = |name: Name| folder.path().join(name.text(EPOCH)).exists();
+    assert!(!is_there(Name::Span(1, 20)));
+    assert!(is_there(Name::Span(11, 21)));
+    let uploads = std::fs::read_dir(folder.path().join("parts")).unwrap();
+    assert_eq!(uploads.count(), 3);
+    for number in [20, 40, 50] {
+        let document = bucket.base(EPOCH, number).await.unwrap();
+        let taken = Box::new(Taken::default());
+        bucket.download(&document, taken).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ impl Snapshot {
         Ok(Some((self.with_prefixes(&effective, number), record)))
     }
 
-    fn with_prefixes(&self, changes: &[PrefixChange], number: u32) -> Self {
+    fn with_prefixes(&self, changes: &[PrefixChange], number: u64) -> Self {
         let mut next = self.successor(number);
         next.set_prefixes(self.prefixes().with(changes));
         next.finish(0, 0, false);
@@ -190,12 +190,8 @@ impl Snapshot {
         Ok(out)
     }
 
-    fn next_number(&self) -> Result<u32> {
-        self.number().checked_add(1).ok_or_else(|| {
-            Error::limit(
-                Resource::Numbers,
-                "snapshot numbers are used up; recluster the store",
-            )
-        })
+    fn next_number(&self) -> Result<u64> {
+        let next = self.number().checked_add(1);
+        next.ok_or_else(|| Error::limit(Resource::Numbers, "snapshot numbers are used up"))
     }
 }

@@ -117,7 +117,7 @@ impl Snapshot {
     }
 
     /// This snapshot with the net effect of a transaction applied.
-    pub(crate) fn with_net(&self, net: &NetChanges, number: u32, threads: usize) -> Self {
+    pub(crate) fn with_net(&self, net: &NetChanges, number: u64, threads: usize) -> Self {
         let Ok(next) = self.with_net_while(net, number, threads, &|| Ok::<(), Infallible>(()));
         next
     }
@@ -129,7 +129,7 @@ impl Snapshot {
     pub(super) fn with_net_while<E: Send>(
         &self,
         net: &NetChanges,
-        number: u32,
+        number: u64,
         threads: usize,
         look: &(impl Fn() -> Result<(), E> + Sync),
     ) -> Result<Self, E> {

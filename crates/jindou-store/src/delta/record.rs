@@ -94,9 +94,9 @@ fn take_bytes<'a>(from: &mut &'a [u8], n: usize) -> Result<&'a [u8]> {
 }
 
 /// One part.
-pub(super) fn encode(net: &NetChanges, number: u32) -> Vec<u8> {
+pub(super) fn encode(net: &NetChanges, number: u64) -> Vec<u8> {
     let mut body = Vec::with_capacity(32 + 6 * (net.added.len() + net.removed.len()));
-    put(&mut body, u64::from(number));
+    put(&mut body, number);
     put(&mut body, u64::from(net.tail_before));
     put(&mut body, net.terms.len() as u64);
     for t in &net.terms {
@@ -134,9 +134,9 @@ pub(super) fn encode(net: &NetChanges, number: u32) -> Vec<u8> {
 }
 
 /// One part, of changed prefixes.
-pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u32) -> Vec<u8> {
+pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u64) -> Vec<u8> {
     let mut body = Vec::new();
-    put(&mut body, u64::from(number));
+    put(&mut body, number);
     put(&mut body, changes.len() as u64);
     for change in changes {
         let (kind, name, iri) = match change {
@@ -205,7 +205,7 @@ pub(super) enum RecordPart {
 }
 
 /// The parts of a record that change something, in order, with their snapshot numbers: one at least.
-pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, RecordPart)>> {
+pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPart)>> {
     let mut rest = record;
     let mut first = true;
     std::iter::from_fn(move || {
@@ -231,12 +231,12 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u32, RecordPa
 }
 
 /// Takes a part of changed prefixes off a record.
-fn decode_prefixes(record: &mut &[u8]) -> Result<(u32, Vec<PrefixChange>)> {
+fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
     *record = &record[1..];
     let length = take_count(record, 1)?;
     let mut body = take_bytes(record, length)?;
     let b = &mut body;
-    let number = take_u32(b)?;
+    let number = take(b)?;
     let count = take_count(b, 3)?;
     let mut changes = Vec::with_capacity(count.min(MOST_PREFIXES));
     for _ in 0..count {
@@ -263,7 +263,7 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u32, Vec<PrefixChange>)> {
 
 /// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
 /// whether ids are known and edges there is the caller's to check.
-fn decode(record: &mut &[u8]) -> Result<(u32, NetChanges)> {
+fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {
         return Err(Error::Version {
@@ -276,7 +276,7 @@ fn decode(record: &mut &[u8]) -> Result<(u32, NetChanges)> {
     let length = take_count(record, 1)?;
     let mut body = take_bytes(record, length)?;
     let b = &mut body;
-    let number = take_u32(b)?;
+    let number = take(b)?;
     let mut net = NetChanges {
         tail_before: take_u32(b)?,
         ..NetChanges::default()
@@ -356,7 +356,7 @@ mod tests {
             added in quads(),
             removed in quads(),
             terms in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..9), 0..5),
-            number: u32,
+            number: u64,
             damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             cut: prop::sample::Index,
         ) {
@@ -371,8 +371,8 @@ mod tests {
             prop_assert!(from.is_empty());
             // A time after them is skipped, and is not a part.
             prop_assert_eq!(committed_at(&twice), None);
-            stamp(&mut twice, u64::from(number) << 21);
-            prop_assert_eq!(committed_at(&twice), Some(u64::from(number) << 21));
+            stamp(&mut twice, number >> 3);
+            prop_assert_eq!(committed_at(&twice), Some(number >> 3));
             let all: Vec<_> = parts(&twice).collect::<Result<_>>().unwrap();
             let quads = || (number, RecordPart::Quads(net.clone()));
             prop_assert_eq!(all, vec![quads(), quads()]);

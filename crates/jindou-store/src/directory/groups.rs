@@ -30,7 +30,7 @@ pub struct FileGroup {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergedFiles {
     /// The last snapshot that is in the segments; 0 without a merge.
-    pub number: u32,
+    pub number: u64,
     /// Generations, oldest first; last the state outside the segments.
     pub groups: Vec<FileGroup>,
 }

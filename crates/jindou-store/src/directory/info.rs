@@ -27,7 +27,7 @@ pub struct InfoReport {
     /// Named graphs.
     pub graphs: u64,
     /// The last snapshot that is merged into the segments; 0 without a merge.
-    pub merged: u32,
+    pub merged: u64,
     /// Generations of files that merges made.
     pub generations: u64,
     /// Number of transactions of the log after those that are in the segments, and bytes of the log's files.

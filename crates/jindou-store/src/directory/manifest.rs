@@ -61,7 +61,7 @@ pub struct Manifest {
     /// Number of terms, and so of ids.
     pub terms: u64,
     /// Number of the snapshot that the files were made of.
-    pub snapshot: u32,
+    pub snapshot: u64,
     /// Name and length in bytes of every other file but `checksums.jd`.
     pub files: Vec<(String, u64)>,
     /// xxh3-64 of `checksums.jd`.
@@ -258,7 +258,7 @@ impl Manifest {
 
     /// Number of the last snapshot in the files; the log continues from there.
     #[must_use]
-    pub fn holds(&self) -> u32 {
+    pub fn holds(&self) -> u64 {
         self.snapshot.max(self.merged.number)
     }
 

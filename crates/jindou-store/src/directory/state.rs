@@ -41,7 +41,7 @@ pub(crate) fn write_state<W: Write + Seek>(
     } = merged;
     let sections = 11 + u32::from(prefixes.is_some());
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
-    let totals = [*number, vertices, tail.len()].map(u64::from);
+    let totals = [*number, vertices.into(), tail.len().into()];
     w.section(TOTALS, &totals)?;
     w.begin(TERM_BYTES)?;
     let mut ends = Vec::with_capacity(tail.len() as usize);
@@ -156,7 +156,7 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
     };
     Some(MergedData {
         prefixes,
-        number: u32::try_from(number).ok()?,
+        number,
         touched: VertexDelta::from_parts(more, wide.into_iter(), graphs, shrunk),
         tail,
     })

@@ -179,7 +179,7 @@ pub fn load(
 #[derive(Clone, Copy, Debug)]
 pub struct Successor {
     /// Number of the snapshot whose quads the source delivers.
-    pub snapshot: u32,
+    pub snapshot: u64,
     /// Number of times that the store was reclustered. Ids of later terms differ from those of a base with the same
     /// quads, so each base of a store has an epoch of its own.
     pub number: u64,

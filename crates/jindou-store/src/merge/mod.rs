@@ -82,7 +82,7 @@ impl MergeOptions {
 #[non_exhaustive]
 pub struct MergeReport {
     /// The last snapshot that is now in the segments.
-    pub snapshot: u32,
+    pub snapshot: u64,
     /// Edits that were merged.
     pub edits: u64,
     /// Predicates whose segments were written.

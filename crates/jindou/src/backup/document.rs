@@ -24,9 +24,16 @@ const FIRST_LINE: &str = "jindou-backup 1";
 
 /// True for the names that [`BackupDocument::name`] gives.
 pub(super) fn is_name(name: &str) -> bool {
-    let digits = |s: &str, n: usize| s.len() == n && s.bytes().all(|b| b.is_ascii_digit());
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     let parts = name.strip_prefix(NAME).and_then(|n| n.split_once('-'));
-    parts.is_some_and(|(time, number)| digits(time, 20) && digits(number, 10))
+    parts.is_some_and(|(time, number)| {
+        // Numbers with more than ten digits have no zeros in front.
+        let fits = match number.len() {
+            10 => true,
+            n => n > 10 && !number.starts_with('0'),
+        };
+        digits(time) && digits(number) && time.len() == 20 && fits
+    })
 }
 
 /// A file of a base.
@@ -53,7 +60,7 @@ fn is_plain(name: &str) -> bool {
 
 impl BackupDocument {
     /// The backup's name; names sort by time.
-    pub fn name(time: u64, snapshot: u32) -> String {
+    pub fn name(time: u64, snapshot: u64) -> String {
         format!("{NAME}{time:020}-{snapshot:010}")
     }
 
@@ -210,5 +217,10 @@ mod tests {
         assert!(BackupDocument::name(9, 1) < BackupDocument::name(10, 0));
         assert!(is_name(&d.info.name) && !is_name(&(d.info.name.clone() + ".tmp")));
         assert!(!is_name("backup-1-2") && !is_name("part-1"));
+        let large = BackupDocument::name(9, u64::MAX);
+        assert!(is_name(&large) && large < BackupDocument::name(10, 0));
+        assert!(!is_name(
+            &BackupDocument::name(9, 1).replace("-0000000001", "-00000000001")
+        ));
     }
 }

@@ -62,9 +62,9 @@ pub struct BackupInfo {
     /// When it was taken, in microseconds since 1970 (UTC).
     pub time: u64,
     /// The last snapshot in it.
-    pub snapshot: u32,
+    pub snapshot: u64,
     /// The first snapshot that can be restored from it: its base.
-    pub base: u32,
+    pub base: u64,
     /// Earliest time to which it can be restored; any later time is possible as well, up to [`Self::time`].
     pub from: u64,
     /// Id epoch of its base.

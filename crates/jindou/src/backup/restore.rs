@@ -125,7 +125,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
         RestoreTo::Newest => None,
         RestoreTo::Snapshot(n) => whole
             .iter()
-            .rposition(|d| (u64::from(d.info.base)..=u64::from(d.info.snapshot)).contains(&n)),
+            .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
         // The first backup taken afterwards has everything that was committed until then.
         RestoreTo::Time(t) => whole
             .iter()
@@ -166,9 +166,9 @@ fn restore(
     progress.phase.store(1, Ordering::Relaxed);
     let (last, committed) = restoring.log(new, to)?;
     let wanted = match to {
-        RestoreTo::Newest => backup.info.snapshot.into(),
+        RestoreTo::Newest => backup.info.snapshot,
         RestoreTo::Snapshot(n) => n,
-        RestoreTo::Time(_) => last.into(),
+        RestoreTo::Time(_) => last,
     };
     let quads = appear(building, backup.info.epoch, wanted, || damaged(&backup))?;
     Ok(RestoreReport {
@@ -207,7 +207,7 @@ pub(crate) fn appear(
     let new = building.dir();
     let reader = OpenOptions::default().with_access(Access::Read);
     let snapshot = Database::open_with(new, &reader)?.snapshot();
-    if (u64::from(snapshot.number()), snapshot.base().epoch()) != (number, epoch) {
+    if (snapshot.number(), snapshot.base().epoch()) != (number, epoch) {
         return Err(wrong());
     }
     let names = Manifest::of_store(new)?.names();
@@ -226,19 +226,19 @@ pub(crate) struct NewLog {
 
 impl NewLog {
     /// An empty log in the folder of a base.
-    pub fn begin(dir: &Path, epoch: u64, after: u32) -> Result<Self> {
+    pub fn begin(dir: &Path, epoch: u64, after: u64) -> Result<Self> {
         let own = dir.join(LOG);
         let files = Directory::create(&own).map_err(|e| Error::io(&own, e))?;
         let options = LogOptions {
             durability: Durability::None,
             ..LogOptions::default()
         };
-        let none = &mut |_: u32, _: &[u8]| Ok(());
+        let none = &mut |_: u64, _: &[u8]| Ok(());
         let (log, _) = Log::open(Arc::new(files), epoch, after, options, none)?;
         Ok(Self { log, last: None })
     }
 
-    pub fn append(&mut self, number: u32, record: &[u8]) -> Result<()> {
+    pub fn append(&mut self, number: u64, record: &[u8]) -> Result<()> {
         self.last = Some(self.log.append(number, record.to_vec())?);
         Ok(())
     }
@@ -331,7 +331,7 @@ impl Restoring<'_> {
     }
 
     /// Writes a log with those records of the backup that are wanted. Returns the last record's number, and its time.
-    fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u32, Option<u64>)> {
+    fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u64, Option<u64>)> {
         let info = &self.backup.info;
         let mut last = (info.base, None);
         if self.backup.log.is_empty() {
@@ -353,7 +353,7 @@ impl Restoring<'_> {
             let time = committed_at(record);
             over |= match to {
                 RestoreTo::Newest => number > info.snapshot,
-                RestoreTo::Snapshot(n) => u64::from(number) > n,
+                RestoreTo::Snapshot(n) => number > n,
                 // Records without a time were committed before times were recorded.
                 RestoreTo::Time(t) => time.is_some_and(|at| at > t),
             };

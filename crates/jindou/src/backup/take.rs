@@ -34,7 +34,7 @@ pub struct BackupReport {
     /// Bytes of those files.
     pub new_bytes: u64,
     /// Records at the log's end that another process had not made durable yet; they are not in the backup.
-    pub left_out: u32,
+    pub left_out: u64,
     /// Duration of the backup.
     pub time: Duration,
 }
@@ -109,7 +109,7 @@ struct Copy<'a> {
     dir: &'a Path,
     target: &'a BackupTarget,
     /// Number of the last snapshot that was acknowledged to a caller.
-    acknowledged: &'a dyn Fn() -> Option<u32>,
+    acknowledged: &'a dyn Fn() -> Option<u64>,
     cancel: &'a CancelToken,
     progress: &'a Progress,
 }
@@ -296,7 +296,7 @@ impl Copy<'_> {
         manifest: &Manifest,
         there: &mut HashSet<String>,
         copied: &mut Copied,
-    ) -> Result<(Vec<LogPart>, u32, Option<u64>)> {
+    ) -> Result<(Vec<LogPart>, u64, Option<u64>)> {
         let folder = folder.join(LOG);
         let (epoch, after) = (manifest.epoch, manifest.holds());
         let Some(files) = log_in(&folder, epoch)? else {
@@ -309,7 +309,7 @@ impl Copy<'_> {
         let mut left_out = 0;
         if acknowledged.is_none() {
             // All complete records in the log now, proven durable or not.
-            let wanted = last(&take(Some(u32::MAX))?);
+            let wanted = last(&take(Some(u64::MAX))?);
             let begun = Instant::now();
             while last(&parts) < wanted && begun.elapsed() < PROOF {
                 self.cancel.check()?;

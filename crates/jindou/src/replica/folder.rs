@@ -176,7 +176,7 @@ impl Folder {
         Ok(log)
     }
 
-    fn read_note(&self, place: &BaseLocation, snapshot: u32) -> Result<Option<(u64, LogBase)>> {
+    fn read_note(&self, place: &BaseLocation, snapshot: u64) -> Result<Option<(u64, LogBase)>> {
         let path = note_path(&self.dir, place.number(), snapshot);
         let bytes = match private::read(&path) {
             Ok(bytes) => bytes,
@@ -203,7 +203,7 @@ impl Folder {
         Ok(Some((u64::from_le_bytes(*log), base)))
     }
 
-    fn write_note(&self, place: u64, snapshot: u32, log: u64, base: &LogBase) -> Result<()> {
+    fn write_note(&self, place: u64, snapshot: u64, log: u64, base: &LogBase) -> Result<()> {
         let mut rest = Vec::new();
         rest.extend_from_slice(&log.to_le_bytes());
         rest.extend_from_slice(&base.number.to_le_bytes());
@@ -216,7 +216,7 @@ impl Folder {
     }
 
     /// Removes the notes of other states; they do no harm.
-    fn remove_other_notes(&self, place: u64, snapshot: u32) {
+    fn remove_other_notes(&self, place: u64, snapshot: u64) {
         let kept = note_path(&self.dir, place, snapshot);
         let entries = std::fs::read_dir(self.dir.join(REPLICA));
         for entry in entries.into_iter().flatten().flatten() {

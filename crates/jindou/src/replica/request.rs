@@ -68,7 +68,7 @@ enum Kind {
     SetPrefix(String, String),
     RemovePrefix(String),
     Record {
-        after: u32,
+        after: u64,
         added: u64,
         removed: u64,
     },

@@ -100,7 +100,7 @@ fn restore_into(
             "damaged: the groups of the log do not match its base",
         )
     };
-    let quads = appear(building, done.epoch, done.own.into(), wrong)?;
+    let quads = appear(building, done.epoch, done.own, wrong)?;
     Ok(RestoreReport {
         backup: place.to_owned(),
         snapshot: done.group,
@@ -119,7 +119,7 @@ struct Written {
     /// The base's id epoch.
     epoch: u64,
     /// The snapshot's number in the store itself.
-    own: u32,
+    own: u64,
 }
 
 /// The groups that can be restored.
@@ -295,7 +295,7 @@ impl Past<'_> {
     }
 
     /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.
-    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u32> {
+    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u64> {
         let mut log = NewLog::begin(dir, manifest.epoch, manifest.holds())?;
         let mut own = manifest.holds();
         let mut latest: Option<u64> = None;
@@ -320,11 +320,14 @@ impl Past<'_> {
     }
 
     /// Checks that the groups that were read are those that the servers laid: a name that was trimmed can be created
-    /// again. Trimming goes up to the second newest base.
+    /// again. Trimming goes up to the second newest base, and never behind one that is there: old bases are deleted first.
     ///
     /// `latest` is the time of the last that was not read from a span. Spans are copies of what was laid.
     async fn check(&self, base: u64, last: u64, latest: Option<u64>) -> Result<()> {
         let bases = self.bases().await?;
+        if !bases.contains(&base) {
+            return Err(self.removed());
+        }
         let mut later = bases.into_iter().filter(|number| *number > base);
         let (Some(next), Some(_)) = (later.next(), later.next()) else {
             return Ok(());

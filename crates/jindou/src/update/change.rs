@@ -28,7 +28,7 @@ pub(crate) enum Change {
     RemovePrefix(String),
     /// The record of a transaction that was evaluated over the snapshot of this number.
     Record {
-        after: u32,
+        after: u64,
         record: Vec<u8>,
         added: u64,
         removed: u64,

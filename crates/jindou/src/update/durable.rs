@@ -168,7 +168,7 @@ impl WritableStore {
         let folder = place.folder().join(LOG);
         let files = Directory::create(&folder).map_err(|e| Error::io(&folder, e))?;
         let (epoch, after) = (base.base().epoch(), base.number());
-        let none = &mut |_: u32, _: &[u8]| Ok(());
+        let none = &mut |_: u64, _: &[u8]| Ok(());
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
@@ -202,7 +202,7 @@ pub(crate) enum Switching {
 struct LogJournal(Arc<WritableStore>);
 
 impl Journal for LogJournal {
-    fn append(&self, number: u32, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
+    fn append(&self, number: u64, mut record: Vec<u8>) -> Result<Box<dyn Ticket>> {
         self.check_alone()?;
         // Records are handed over one at a time, and times never go back.
         let disk = &*self.0;
@@ -212,7 +212,7 @@ impl Journal for LogJournal {
         Ok(Box::new(disk.log().append(number, record)?))
     }
 
-    fn reset(&self, number: u32) -> Result<()> {
+    fn reset(&self, number: u64) -> Result<()> {
         match number.checked_add(1) {
             Some(next) => self.0.log().reset(next),
             None => Err(Error::limit(
@@ -230,7 +230,7 @@ impl Journal for LogJournal {
         self.0.log().sync()
     }
 
-    fn forget(&self, upto: u32) -> Result<()> {
+    fn forget(&self, upto: u64) -> Result<()> {
         self.0.log().truncate(upto)
     }
 
@@ -308,14 +308,14 @@ pub(crate) fn check_log(dir: &Path, report: &mut CheckReport) -> Result<()> {
 ///
 /// # Errors
 /// [`Error::Io`] if a file cannot be read.
-pub(crate) fn log_size(dir: &Path, epoch: u64, after: u32) -> Result<[u64; 2]> {
+pub(crate) fn log_size(dir: &Path, epoch: u64, after: u64) -> Result<[u64; 2]> {
     let FoundStore::Read(found) = found_in_log(dir)? else {
         return Ok([0; 2]);
     };
     let of_epoch = found.epochs.iter().filter(|e| e.0 == epoch);
     let count = of_epoch.filter_map(|e| e.1.as_ref()).map(|numbers| {
         let first = (*numbers.start()).max(after.saturating_add(1));
-        u64::from((*numbers.end()).saturating_add(1).saturating_sub(first))
+        numbers.end().saturating_add(1).saturating_sub(first)
     });
     Ok([count.sum(), found.bytes])
 }
@@ -518,7 +518,7 @@ fn write(dir: &Path, lock: StoreLock, options: &OpenOptions) -> Result<OpenedSto
         durability: options.durability,
         ..LogOptions::default()
     };
-    let mut replay = |_: u32, record: &[u8]| -> Result<()> {
+    let mut replay = |_: u64, record: &[u8]| -> Result<()> {
         head = head.replay(record)?;
         Ok(())
     };

@@ -167,7 +167,7 @@ impl Database {
     /// can be started.
     pub fn follow_in_background(
         &self,
-        told: impl Fn(&Result<u32>) + Send + 'static,
+        told: impl Fn(&Result<u64>) + Send + 'static,
     ) -> Result<Following> {
         let reader = self.inner.reader.clone().ok_or_else(|| {
             Error::Usage("only a store that was opened read-only can be followed".into())
@@ -196,7 +196,7 @@ impl Database {
     }
 }
 
-fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u32>)) {
+fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u64>)) {
     let mut wait = LOOK;
     let mut failing: Option<Instant> = None;
     let mut said = None;

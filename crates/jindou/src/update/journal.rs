@@ -8,13 +8,13 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     /// If it cannot accept records now; the message gives the reason.
-    fn append(&self, number: u32, record: Vec<u8>) -> Result<Box<dyn Ticket>>;
+    fn append(&self, number: u64, record: Vec<u8>) -> Result<Box<dyn Ticket>>;
 
     /// Continues after snapshot `number`, the last durable one, once records have failed.
     ///
     /// # Errors
     /// If it cannot continue yet.
-    fn reset(&self, number: u32) -> Result<()>;
+    fn reset(&self, number: u64) -> Result<()>;
 
     /// Separates the records accepted so far from later ones, so that [`Self::forget`] can remove all of them.
     fn begin_file(&self) {}
@@ -31,7 +31,7 @@ pub trait Journal: Send + Sync {
     ///
     /// # Errors
     /// If they cannot be removed; no data is lost.
-    fn forget(&self, upto: u32) -> Result<()> {
+    fn forget(&self, upto: u64) -> Result<()> {
         let _ = upto;
         Ok(())
     }
@@ -73,11 +73,11 @@ pub trait Ticket: Send {
 pub struct NullJournal;
 
 impl Journal for NullJournal {
-    fn append(&self, _: u32, _: Vec<u8>) -> Result<Box<dyn Ticket>> {
+    fn append(&self, _: u64, _: Vec<u8>) -> Result<Box<dyn Ticket>> {
         Ok(Box::new(Self))
     }
 
-    fn reset(&self, _: u32) -> Result<()> {
+    fn reset(&self, _: u64) -> Result<()> {
         Ok(())
     }
 }

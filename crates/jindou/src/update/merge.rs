@@ -73,7 +73,7 @@ pub struct MergeStatus {
     /// Bytes that the successful merges wrote.
     pub bytes: u64,
     /// The last snapshot whose changes are in the segments.
-    pub merged: u32,
+    pub merged: u64,
     /// Edits that wait for the next merge.
     pub edits: u64,
     /// Generations of files in addition to the load's.
@@ -281,7 +281,7 @@ impl Database {
             .unwrap_or_else(|| EDITS.max(snapshot.quads() / SHARE))
             .max(1);
         let log = self.log_status().map_or(0, |s| s.bytes);
-        let groups = u64::from(snapshot.number().saturating_sub(snapshot.base().number()));
+        let groups = (snapshot.number()).saturating_sub(snapshot.base().number());
         let many = groups >= GROUPS.max(snapshot.quads() / GROUPS_SHARE);
         snapshot.edit_count() >= edits
             || (many && self.inner.follows_log())

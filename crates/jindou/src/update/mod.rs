@@ -521,7 +521,7 @@ impl Database {
             None => turn.nothing()?,
         };
         Ok(UpdateReport {
-            snapshot: u64::from(snapshot),
+            snapshot,
             added: outcome.added,
             removed: outcome.removed,
             wait_time: begun - asked,

@@ -4,7 +4,7 @@ use jindou_store::directory::{BaseLocation, Manifest, ManifestState, REPLICA};
 use std::path::{Path, PathBuf};
 
 /// The note of a snapshot of a base.
-pub(crate) fn note_path(dir: &Path, base: u64, snapshot: u32) -> PathBuf {
+pub(crate) fn note_path(dir: &Path, base: u64, snapshot: u64) -> PathBuf {
     dir.join(REPLICA).join(format!("{base}-{snapshot}.jd"))
 }
 

@@ -209,8 +209,8 @@ impl OpenTransaction {
         let (head, outcome) = db.inner.made_of(&before, || changes.finish())?;
         let ran = Instant::now();
         let snapshot = match (turn, head) {
-            (Some(turn), Some((snapshot, record))) => turn.commit(snapshot, record)?.into(),
-            (Some(turn), None) => turn.nothing()?.into(),
+            (Some(turn), Some((snapshot, record))) => turn.commit(snapshot, record)?,
+            (Some(turn), None) => turn.nothing()?,
             (None, Some((_, record))) => db.commit_record(&before, record, outcome)?,
             (None, _) => before.group(),
         };

@@ -68,7 +68,7 @@ pub struct ReclusterReport {
     /// The new id epoch.
     pub epoch: u64,
     /// The snapshot that was published with the new base.
-    pub snapshot: u32,
+    pub snapshot: u64,
     /// Transactions that were committed while the base was made, and then applied to it.
     pub caught_up: u64,
     /// Time for making the base.
@@ -95,12 +95,9 @@ pub const RECLUSTER_PHASES: [&str; 9] = [
 ];
 
 /// Number of remaining transactions for which updates may be made to wait.
-const FEW: u32 = 64;
+const FEW: u64 = 64;
 /// Rounds of catching up after which updates are made to wait whatever remains.
 const ROUNDS: usize = 16;
-/// Snapshot number from which numbering starts over: an epoch has enough numbers to leave room for the time that
-/// reclustering takes.
-const HIGH: u32 = 1 << 31;
 
 impl Database {
     /// Renumbers the store, so that the order of ids suits the present data and the base has no patches. Queries and
@@ -152,10 +149,6 @@ impl Database {
         place.remove_others()?;
         let next = place.next();
         let snapshot = self.snapshot();
-        let back = match snapshot.number() {
-            n if n < HIGH => 0,
-            n => n,
-        };
         let load = LoadOptions::default()
             .with_memory(options.memory)
             .with_threads(options.threads.max(1))
@@ -168,7 +161,7 @@ impl Database {
         let cancel = watching(options.cancel.clone(), &snapshot);
         let source = CancellableSource::new(SnapshotQuads::new(snapshot.clone()), &cancel);
         let of = Successor {
-            snapshot: snapshot.number() - back,
+            snapshot: snapshot.number(),
             number: next.number(),
         };
         let folder = next.folder();
@@ -184,7 +177,7 @@ impl Database {
         progress
             .phase
             .store(RECLUSTER_PHASES.len() as u64 - 1, Ordering::Relaxed);
-        let done = self.take_over(disk, next, back, options, &mut report);
+        let done = self.take_over(disk, next, options, &mut report);
         match done {
             Ok(()) => {
                 report.left = disk.place().remove_others().err().map(|e| e.to_string());
@@ -204,7 +197,6 @@ impl Database {
         &self,
         disk: &WritableStore,
         next: BaseLocation,
-        back: u32,
         options: &ReclusterOptions,
         report: &mut ReclusterReport,
     ) -> Result<(), Switching> {
@@ -220,7 +212,6 @@ impl Database {
             disk,
             snapshot,
             log,
-            back,
             threads: options.threads.max(1),
         };
         for _ in 0..ROUNDS {
@@ -238,7 +229,7 @@ impl Database {
         let held = Instant::now();
         let present = turn.settled();
         new.catch_up(&present).map_err(not)?;
-        report.caught_up = u64::from(new.snapshot.number() - new.snapshot.base().number());
+        report.caught_up = new.snapshot.number() - new.snapshot.base().number();
         new.log.sync().map_err(not)?;
         if new.snapshot.quads() != present.quads() {
             return Err(not(Error::Internal(format!(
@@ -263,26 +254,19 @@ struct Successive<'d> {
     disk: &'d WritableStore,
     snapshot: Snapshot,
     log: Log,
-    /// Difference by which its numbers are smaller than the old base's.
-    back: u32,
     threads: usize,
 }
 
 impl Successive<'_> {
-    /// Number of the old base's snapshot with the same content.
-    fn equals(&self) -> u32 {
-        self.snapshot.number() + self.back
-    }
-
     /// Number of transactions that are missing.
-    fn behind(&self, present: &Snapshot) -> u32 {
-        present.number().saturating_sub(self.equals())
+    fn behind(&self, present: &Snapshot) -> u64 {
+        present.number().saturating_sub(self.snapshot.number())
     }
 
     /// Applies the transactions that were committed up to a published snapshot of the old base, from the old base's
     /// log; durable when it returns, in the sense for which the database was opened.
     fn catch_up(&mut self, present: &Snapshot) -> Result<()> {
-        let from = self.equals();
+        let from = self.snapshot.number();
         if from == present.number() {
             return Ok(());
         }
@@ -313,11 +297,11 @@ impl Successive<'_> {
                 Ok(())
             },
         )?;
-        if self.equals() != present.number() {
+        if self.snapshot.number() != present.number() {
             return Err(Error::Conflict(format!(
                 "the log in {} ends at snapshot {}, but the store is at {}; it cannot be reclustered while updates run",
                 self.disk.place().folder().display(),
-                self.equals(),
+                self.snapshot.number(),
                 present.number()
             )));
         }

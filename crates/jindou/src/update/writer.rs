@@ -168,7 +168,7 @@ impl Writer {
     }
 
     /// Blocks until a prepared snapshot is durable, and publishes it.
-    fn settle(&self, prepared: &Arc<PreparedSnapshot>) -> Result<u32> {
+    fn settle(&self, prepared: &Arc<PreparedSnapshot>) -> Result<u64> {
         let outcome = prepared.wait();
         let number = prepared.snapshot.number();
         match outcome {
@@ -250,7 +250,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
     ///
     /// # Errors
     /// The journal's errors: nothing was changed.
-    pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u32> {
+    pub(crate) fn commit(mut self, snapshot: Snapshot, record: Vec<u8>) -> Result<u64> {
         let journal = match &self.writer.journal {
             Ok(journal) => journal,
             Err(why) => return Err(Error::ReadOnly(why.clone())),
@@ -283,7 +283,7 @@ impl<W: Deref<Target = Writer>> WriterTurn<W> {
     }
 
     /// Ends the turn of a transaction that changes nothing, once the data that it saw is durable.
-    pub(crate) fn nothing(mut self) -> Result<u32> {
+    pub(crate) fn nothing(mut self) -> Result<u64> {
         let last = self.writer.lock().waiting.back().cloned();
         self.end();
         match last {

@@ -62,14 +62,14 @@ fn backup(db: &Database, target: &BackupTarget) -> jindou::BackupReport {
         .expect("a backup")
 }
 
-fn insert(db: &Database, n: u32) -> u32 {
+fn insert(db: &Database, n: u32) -> u64 {
     let text = format!(
         "INSERT DATA {{ <http://e/n{n}> <http://e/q> {n} . GRAPH <http://e/g> {{ <http://e/n{n}> <http://e/q{}> {n} }} }}",
         n % 5
     );
     db.update(&text, &UpdateOptions::default())
         .unwrap()
-        .snapshot as u32
+        .snapshot
 }
 
 fn lines(db: &Database) -> Vec<String> {
@@ -90,7 +90,7 @@ fn infos(target: &BackupTarget) -> Vec<BackupInfo> {
 }
 
 /// Content at each snapshot, and when it was current.
-type Past = Vec<(u32, u64, Vec<String>)>;
+type Past = Vec<(u64, u64, Vec<String>)>;
 
 fn write(db: &Database, past: &mut Past, numbers: std::ops::Range<u32>) {
     for n in numbers {
@@ -140,10 +140,7 @@ fn any_snapshot_and_any_time_comes_back() {
         // No backup was made between the ones of 6 and of the base that was made of 9; when that was committed is not
         // known any more.
         for (to, kept) in [
-            (
-                RestoreTo::Snapshot((*number).into()),
-                *number <= 6 || *number >= 9,
-            ),
+            (RestoreTo::Snapshot(*number), *number <= 6 || *number >= 9),
             (RestoreTo::Time(*time), *number <= 6 || *number >= 10),
         ] {
             match w.restore(to) {
@@ -313,7 +310,7 @@ fn an_older_backup_is_taken_only_by_its_name() {
         damage();
         for to in [
             RestoreTo::Newest,
-            RestoreTo::Snapshot(older.snapshot.into()),
+            RestoreTo::Snapshot(older.snapshot),
             RestoreTo::Time(older.time),
         ] {
             let e = w.restore(to).map(drop).unwrap_err().to_string();

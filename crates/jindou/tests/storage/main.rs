@@ -9,6 +9,7 @@ mod backup;
 mod damage;
 mod lost_log;
 mod merging;
+mod numbers;
 mod prefixes;
 mod recluster;
 mod transactions;

@@ -356,7 +356,7 @@ fn snapshots_stay_and_readers_elsewhere_find_the_store() {
             updated(&db, &mut model, 15);
             let options = MergeOptions::default().with_generations(2 + round % 3);
             let report = db.merge(&options, &Progress::default()).unwrap();
-            assert_eq!(u64::from(report.snapshot), model.n);
+            assert_eq!(report.snapshot, model.n);
             assert!(report.generations < options.generations.max(2));
             assert!(model.is(&db));
             let mut then = Model::new();

@@ -8,7 +8,7 @@ use jindou::{
 use jindou_store::directory::Manifest;
 use oxrdf::Dataset;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const DATA: &str = "<http://e/a> <http://e/p> _:x .\n_:x <http://e/p> \"1\" <http://e/g> .\n\
                     _:x <http://e/q> _:y .\n<http://e/a> <http://e/q> \"zwei\"@de <http://e/g> .\n";
@@ -41,9 +41,9 @@ fn recluster(db: &Database) -> jindou::Result<jindou::ReclusterReport> {
     db.recluster(&options(), &Progress::default())
 }
 
-fn update(db: &Database, text: &str) -> u32 {
+fn update(db: &Database, text: &str) -> u64 {
     let options = UpdateOptions::default().with_threads(1);
-    db.update(text, &options).expect(text).snapshot as u32
+    db.update(text, &options).expect(text).snapshot
 }
 
 fn sound(dir: &Path) {
@@ -145,9 +145,9 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
     for durability in [Durability::Batch, Durability::None] {
         let (_dir, dir) = store(DATA);
         let db = opened(&dir, durability);
-        let (done, stop) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (done, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let mut most = 0;
-        let wrote: Vec<u32> = std::thread::scope(|scope| {
+        let wrote: Vec<u64> = std::thread::scope(|scope| {
             let ending = Ends(&stop);
             let clients: Vec<_> = (0..3)
                 .map(|client| {
@@ -185,10 +185,10 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
         });
         assert!(most > 0, "nothing was committed while a base was made");
         let number = db.snapshot().number();
-        assert_eq!(number, wrote.iter().sum::<u32>());
+        assert_eq!(number, wrote.iter().sum::<u64>());
         let all = |db: &Database| {
             for (client, n) in wrote.iter().enumerate() {
-                let count = |text: &str| db.query(text).unwrap().solutions().len() as u32;
+                let count = |text: &str| db.query(text).unwrap().solutions().len() as u64;
                 let named =
                     format!("SELECT ?s {{ GRAPH <http://e/g{client}> {{ ?s <http://e/m> ?o }} }}");
                 assert_eq!(count(&named), *n);
@@ -209,21 +209,26 @@ fn updates_go_on_meanwhile_and_none_is_lost() {
 }
 
 #[test]
-fn numbers_begin_again_before_they_are_used_up() {
+fn numbers_go_on_where_they_have_more_than_32_bits() {
     let (_dir, dir) = store(DATA);
     let mut manifest = Manifest::of_store(&dir).unwrap();
-    manifest.snapshot = u32::MAX - 2;
+    let end = u64::from(u32::MAX);
+    manifest.snapshot = end - 2;
     std::fs::write(dir.join("manifest.jd"), manifest.to_text()).unwrap();
     let db = opened(&dir, Durability::Batch);
     let n = |n: u32| format!("INSERT DATA {{ <http://e/n> <http://e/n> {n} }}");
-    assert_eq!(update(&db, &n(0)), u32::MAX - 1);
+    assert_eq!(update(&db, &n(0)), end - 1);
     let want = lines(&quads::all_quads(&db));
-    assert_eq!(recluster(&db).unwrap().snapshot, 0);
+    assert_eq!(recluster(&db).unwrap().snapshot, end - 1);
     assert_eq!(lines(&quads::all_quads(&db)), want);
-    assert_eq!([update(&db, &n(1)), update(&db, &n(2))], [1, 2]);
+    assert_eq!([update(&db, &n(1)), update(&db, &n(2))], [end, end + 1]);
+    assert_eq!(recluster(&db).unwrap().snapshot, end + 1);
     drop(db);
     let db = opened(&dir, Durability::Batch);
-    assert_eq!((db.snapshot().number(), db.snapshot().quads()), (2, 7));
+    assert_eq!(
+        (db.snapshot().number(), db.snapshot().quads()),
+        (end + 1, 7)
+    );
 }
 
 #[test]

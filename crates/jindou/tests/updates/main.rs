@@ -447,7 +447,7 @@ struct Failing {
 
 #[derive(Default)]
 struct Records {
-    last: u32,
+    last: u64,
     failed: bool,
     undecided: VecDeque<Arc<OnceLock<bool>>>,
 }
@@ -464,7 +464,7 @@ fn full() -> Error {
 struct Handle(Arc<Failing>);
 
 impl Journal for Handle {
-    fn append(&self, number: u32, _: Vec<u8>) -> jindou::Result<Box<dyn Ticket>> {
+    fn append(&self, number: u64, _: Vec<u8>) -> jindou::Result<Box<dyn Ticket>> {
         let mut state = self.0.state.lock().unwrap();
         if state.failed {
             return Err(full());
@@ -477,7 +477,7 @@ impl Journal for Handle {
         Ok(Box::new(Late { journal, outcome }))
     }
 
-    fn reset(&self, number: u32) -> jindou::Result<()> {
+    fn reset(&self, number: u64) -> jindou::Result<()> {
         let mut state = self.0.state.lock().unwrap();
         assert!(state.undecided.is_empty());
         (state.last, state.failed) = (number, false);
