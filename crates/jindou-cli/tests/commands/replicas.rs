@@ -512,14 +512,14 @@ fn what_cannot_start_says_why_and_leaves_nothing() {
 fn servers_that_are_started_together_begin_with_the_store_that_is_there() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    std::fs::write(folder.join("d.nt"), "<http://e/s> <http://e/p> 7 .\n").unwrap();
+    std::fs::write(folder.join("d.ttl"), "<http://e/s> <http://e/p> 7 .\n").unwrap();
     std::fs::create_dir(folder.join("copies")).unwrap();
     let command = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
         command.args(args).current_dir(folder);
         command
     };
-    let load = ["load", "-q", "--store", "copies/two", "d.nt"];
+    let load = ["load", "-q", "--store", "copies/two", "d.ttl"];
     assert!(command(&load).status().unwrap().success());
     let start = [
         "cluster",
