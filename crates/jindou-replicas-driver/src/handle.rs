@@ -173,11 +173,12 @@ impl<S> Handle<S> {
     /// same, and its key asks again.
     pub async fn update(&self, key: RequestKey, body: Blob) -> Outcome {
         if body.len() > self.most {
-            return Outcome::Refused(
-                b"the request is larger than all that may wait"
-                    .as_slice()
-                    .into(),
+            let why = format!(
+                "the update has {} MiB, and at most {} can go through the log",
+                body.len().div_ceil(1 << 20),
+                self.most >> 20
             );
+            return Outcome::Refused(why.into_bytes().into());
         }
         let size = body.len().max(LEAST.min(self.most)) as u32;
         let Ok(permit) = self.bytes.clone().acquire_many_owned(size).await else {

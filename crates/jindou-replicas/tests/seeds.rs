@@ -1,92 +1,8 @@
 //! Seeds of the simulator, and faults that it must find.
 
-use jindou_replicas::simulate::{Fault, Run, run, trace};
+use jindou_replicas::simulate::{Counted, Fault, Seeds, run, seeds, trace};
 use jindou_replicas::*;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// Runs seeds on all cores until one fails. Returns the least seed that failed, and the sum over all others.
-fn seeds(
-    range: std::ops::Range<u64>,
-    fault: Option<Fault>,
-    threads: usize,
-) -> (Option<(u64, Run)>, Sums) {
-    let next = AtomicU64::new(range.start);
-    let end = AtomicU64::new(range.end);
-    let work = || {
-        let mut failed: Option<(u64, Run)> = None;
-        let mut sums = Sums::default();
-        loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= end.load(Ordering::Relaxed) {
-                return (failed, sums);
-            }
-            let run = run(seed, fault);
-            match run.violation {
-                Some(_) => {
-                    end.fetch_min(seed, Ordering::Relaxed);
-                    failed = Some((seed, run));
-                }
-                None => sums.add(&run),
-            }
-        }
-    };
-    let all: Vec<_> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
-    });
-    let mut total = Sums::default();
-    let mut least = None;
-    for (failed, sums) in all {
-        total.join(&sums);
-        least = match (least, failed) {
-            (Some((a, x)), Some((b, y))) => Some(if a < b { (a, x) } else { (b, y) }),
-            (a, b) => a.or(b),
-        };
-    }
-    (least, total)
-}
-
-#[derive(Default, Debug)]
-struct Sums {
-    runs: u64,
-    events: u64,
-    groups: u64,
-    acknowledged: usize,
-    answered: usize,
-    refused: usize,
-    downloads: u64,
-    trimmed: u64,
-}
-
-impl Sums {
-    fn add(&mut self, run: &Run) {
-        self.join(&Self {
-            runs: 1,
-            events: run.events,
-            groups: run.groups,
-            acknowledged: run.acknowledged,
-            answered: run.answered,
-            refused: run.refused,
-            downloads: run.downloads,
-            trimmed: run.trimmed,
-        });
-    }
-
-    fn join(&mut self, other: &Self) {
-        self.runs += other.runs;
-        self.events += other.events;
-        self.groups += other.groups;
-        self.acknowledged += other.acknowledged;
-        self.answered += other.answered;
-        self.refused += other.refused;
-        self.downloads += other.downloads;
-        self.trimmed += other.trimmed;
-    }
-}
 
 fn number(name: &str, default: u64) -> u64 {
     let value = std::env::var(name).ok();
@@ -98,30 +14,47 @@ fn number(name: &str, default: u64) -> u64 {
 /// The fault that the environment names.
 fn fault_asked_for() -> Option<Fault> {
     let name = std::env::var("JINDOU_FAULT").ok()?;
-    let fault = Fault::ALL
-        .into_iter()
-        .find(|fault| format!("{fault:?}") == name);
-    Some(fault.unwrap_or_else(|| panic!("JINDOU_FAULT={name}")))
+    Some(Fault::named(&name).unwrap_or_else(|| panic!("JINDOU_FAULT={name}")))
 }
 
-/// A failed seed, and how to look at it.
-fn tell(failed: Option<(u64, Run)>) -> String {
-    failed.map_or_else(String::new, |(seed, run)| {
-        let why = run.violation.unwrap_or_default();
-        format!("seed {seed}: {why}; JINDOU_SEED={seed} … one_seed -- --ignored --nocapture")
-    })
+/// All of them hold, else how to look at the seed.
+fn held(seeds: &Seeds) {
+    if let (Some(why), Some((seed, _))) = (seeds.failure(), &seeds.failed) {
+        panic!("{why}; JINDOU_SEED={seed} … one_seed -- --ignored --nocapture");
+    }
 }
 
 #[test]
 fn guarantees_hold() {
-    let (failed, sums) = seeds(0..200, None, 1);
-    assert!(failed.is_none(), "{}", tell(failed));
+    let seeds = seeds(0..200, None, 1, |_| ());
+    held(&seeds);
     // What the seeds are for did happen.
-    assert!(
-        sums.groups > 1000 && sums.downloads > 10 && sums.trimmed > 100,
-        "{sums:?}"
-    );
-    assert!(sums.answered > 10 * sums.refused, "{sums:?}");
+    let counts = seeds.counts;
+    assert_eq!(seeds.held, 200);
+    for (what, least) in [
+        (Counted::Groups, 1000),
+        (Counted::Downloads, 10),
+        (Counted::Trimmed, 100),
+        (Counted::Answered, 10 * counts[Counted::Refused]),
+        (Counted::Crashes, 100),
+        (Counted::Emptied, 10),
+        (Counted::Pauses, 100),
+        (Counted::CutOneWay, 100),
+        (Counted::CutOff, 100),
+        (Counted::SlowLinks, 100),
+        (Counted::BucketCut, 100),
+        (Counted::BucketBad, 100),
+        (Counted::Joined, 10),
+        (Counted::Left, 10),
+        (Counted::LostMessages, 1000),
+        (Counted::LostRequests, 100),
+        (Counted::LostAnswers, 100),
+        (Counted::Late, 100),
+        (Counted::Conflicts, 100),
+        (Counted::Doubled, 10),
+    ] {
+        assert!(counts[what] > least, "{what:?}: {counts}");
+    }
 }
 
 /// The first seed that finds each fault. After a change of machine or simulator other seeds find them:
@@ -164,11 +97,7 @@ fn a_seed_replays_to_the_byte() {
 #[test]
 #[ignore = "for people"]
 fn one_seed() {
-    let name = std::env::var("JINDOU_FAULT").unwrap_or_default();
-    let fault = Fault::ALL
-        .into_iter()
-        .find(|fault| format!("{fault:?}") == name);
-    let (run, lines) = trace(number("JINDOU_SEED", 0), fault);
+    let (run, lines) = trace(number("JINDOU_SEED", 0), fault_asked_for());
     println!("{}\n{run:?}", lines.join("\n"));
 }
 
@@ -310,9 +239,13 @@ fn guarantees_hold_in_many_seeds() {
     let count = number("JINDOU_RUNS", 10_000);
     let begun = Instant::now();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let (failed, sums) = seeds(from..from + count, None, threads);
-    println!("{sums:?} in {:?} on {threads} threads", begun.elapsed());
-    assert!(failed.is_none(), "{}", tell(failed));
+    let seeds = seeds(from..from + count, None, threads, |_| ());
+    println!(
+        "{} in {:?} on {threads} threads",
+        seeds.counts,
+        begun.elapsed()
+    );
+    held(&seeds);
 }
 
 #[test]
@@ -327,12 +260,8 @@ fn planted_faults_are_found() {
         .filter(|fault| asked.is_none_or(|asked| asked == *fault))
     {
         let begun = Instant::now();
-        match seeds(0..count, Some(fault), threads).0 {
-            Some((seed, run)) => println!(
-                "{fault:?}: seed {seed} in {:?}: {}",
-                begun.elapsed(),
-                run.violation.unwrap_or_default()
-            ),
+        match seeds(0..count, Some(fault), threads, |_| ()).failure() {
+            Some(why) => println!("{fault:?}: {why}, in {:?}", begun.elapsed()),
             None => missed.push(fault),
         }
     }

@@ -1,5 +1,5 @@
 //! Random small graphs, random queries over all operators of SPARQL 1.1, and what `spareval` answers; random damage to texts; an
-//! evaluator of expressions written from the specifications; hostile texts of every construct and size.
+//! evaluator of expressions written from the specifications; hostile texts of every construct and size; the W3C's test suites.
 //!
 //! For tests only. A query comes in two forms that mean the same by the standard: the one to test, and the one for the
 //! oracle, written so that none of `spareval`'s departures from the standard shows ([`Query::oracle`]).
@@ -16,6 +16,7 @@ mod query;
 mod random;
 pub mod reference;
 mod specified;
+pub mod w3c;
 
 pub use comparing::{comparable, comparing_quads, comparing_query};
 pub use expression::{Theme, Tree, algebra, tree};

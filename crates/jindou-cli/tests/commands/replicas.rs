@@ -206,6 +206,8 @@ fn servers_may_die() {
     assert_eq!(conflict.status, 409, "{}", conflict.body);
     let merged = servers[0].send("POST", "/admin/merge", "", "");
     assert_eq!(merged.status, 200, "{}", merged.body);
+    let refused = servers[0].send("POST", "/admin/recluster", "", "");
+    assert_eq!(refused.status, 501, "{}", refused.body);
 
     // One is asked to end.
     // SAFETY: sends a signal to a process that this one started.
@@ -258,6 +260,31 @@ fn servers_may_die() {
         !refused.status.success() && text.contains("follows a shared log"),
         "{text}"
     );
+}
+
+#[test]
+fn a_process_whose_name_is_taken_over_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, other) = (folder.path(), folder.path().join("elsewhere"));
+    let one = Server::start(folder, "one");
+    let mut earlier = Server::start(folder, "two");
+    earlier.insert(1);
+    std::fs::create_dir(&other).unwrap();
+    std::os::unix::fs::symlink(folder.join("log"), other.join("log")).unwrap();
+    let later = Server::start(&other, "two");
+    let begun = Instant::now();
+    let ended = loop {
+        match earlier.child.try_wait().unwrap() {
+            Some(status) => break status,
+            None if begun.elapsed() > Duration::from_secs(30) => panic!("it still runs"),
+            None => std::thread::sleep(Duration::from_millis(20)),
+        }
+    };
+    println!("ended after {:?}: {ended}", begun.elapsed());
+    later.insert(2);
+    for server in [&one, &later] {
+        assert_eq!(server.objects("default").0, [1, 2]);
+    }
 }
 
 #[test]

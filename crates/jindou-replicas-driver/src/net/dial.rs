@@ -23,6 +23,25 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_
 const HIGHER: Duration = Duration::from_millis(200);
 /// Time for which attempts fail before the operator is told. A server that was started just now is not known yet.
 const TELL: Duration = Duration::from_secs(5);
+/// Time for which another server refuses this one before the list is read again: another process may have its name. One that was
+/// started just now is taken earlier.
+const REFUSED: Duration = Duration::from_secs(1);
+
+/// Reason why there is no connection.
+struct Failed {
+    why: String,
+    /// The other side does not take this process for the one in the list.
+    refused: bool,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self {
+            why,
+            refused: false,
+        }
+    }
+}
 /// Bytes that wait unsent in the system, so that what is more urgent does not wait for long.
 const UNSENT: u32 = 128 << 10;
 
@@ -64,8 +83,14 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
         }
         match dial(&table, &name, &entry, lower).await {
             Ok(()) => (mean, well) = (AGAIN.0, Instant::now()),
-            Err(why) if well.elapsed() >= TELL => table.unreachable(&name, version, why),
-            Err(_) => {}
+            Err(failed) => {
+                if failed.refused && well.elapsed() >= REFUSED {
+                    table.pinned.stranger.notify_one();
+                }
+                if well.elapsed() >= TELL {
+                    table.unreachable(&name, version, failed.why);
+                }
+            }
         }
         tokio::select! {
             () = table.another(&name, version, &changed) => {}
@@ -84,8 +109,8 @@ async fn dial(
     name: &ServerName,
     entry: &Entry,
     lower: bool,
-) -> Result<(), String> {
-    let mut why = "it has no address".to_owned();
+) -> Result<(), Failed> {
+    let mut failed = Failed::from("it has no address".to_owned());
     for address in &entry.addresses {
         let found = timeout(
             table.limits.times.greeting,
@@ -95,22 +120,27 @@ async fn dial(
         let found = match found {
             Ok(Ok(found)) => found,
             Ok(Err(e)) => {
-                why = format!("{address}: {e}");
+                failed = format!("{address}: {e}").into();
                 continue;
             }
             Err(_) => {
-                why = format!("{address}: no answer to the question for its address");
+                failed = format!("{address}: no answer to the question for its address").into();
                 continue;
             }
         };
         for place in found {
             match dial_place(table, name, entry, lower, place).await {
                 Ok(()) => return Ok(()),
-                Err(e) => why = format!("{address}: {e}"),
+                Err(e) => {
+                    failed = Failed {
+                        why: format!("{address}: {}", e.why),
+                        refused: failed.refused || e.refused,
+                    }
+                }
             }
         }
     }
-    Err(why)
+    Err(failed)
 }
 
 async fn dial_place(
@@ -119,12 +149,16 @@ async fn dial_place(
     entry: &Entry,
     lower: bool,
     place: SocketAddr,
-) -> Result<(), String> {
+) -> Result<(), Failed> {
     let times = table.limits.times;
-    let late = |_| "no answer in time".to_owned();
+    let late = |_| Failed::from("no answer in time".to_owned());
+    let refused = |why: &str| Failed {
+        why: why.to_owned(),
+        refused: true,
+    };
     let wrong = |e: std::io::Error| match alert(&e) {
-        true => "it does not know this server's certificate".to_owned(),
-        false => e.to_string(),
+        true => refused("it does not know this server's certificate"),
+        false => e.to_string().into(),
     };
     let stream = timeout(times.greeting, TcpStream::connect(place)).await;
     let stream = stream.map_err(late)?.map_err(wrong)?;
@@ -143,7 +177,7 @@ async fn dial_place(
         let shown = shown.map(|certificate| tls::fingerprint(certificate));
         // The list may have changed meanwhile: what counts is the entry that was dialled.
         let Some(shown) = shown.filter(|shown| Some(*shown) == entry.certificate) else {
-            return Err("it is another server".to_owned());
+            return Err(Failed::from("it is another server".to_owned()));
         };
         let mine = Greeting {
             answer: answer::WELCOME,
@@ -167,7 +201,11 @@ async fn dial_place(
     match theirs.answer {
         answer::WELCOME if theirs.name == *name && theirs.to == table.me => {}
         answer::SECOND => return Ok(()),
-        _ => return Err("it does not take this server for the one in the list".to_owned()),
+        _ => {
+            return Err(refused(
+                "it does not take this server for the one in the list",
+            ));
+        }
     }
     match table.join(name, shown, lower, theirs.most).await {
         Ok(joined) => link::run(table, name, joined, stream).await,

@@ -1,5 +1,6 @@
 //! The bucket, and requests to it.
 
+use super::Counted;
 use super::state::State;
 use super::world::{EPOCH, Happening, MS, S, World};
 use crate::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
@@ -135,7 +136,15 @@ impl World<'_> {
             }
         };
         if self.weather.bucket_cut[server] > self.now || fate == 0 {
+            self.count(Counted::LostRequests);
             return give_up(self, TIME_OUT);
+        }
+        match fate {
+            1 | 2 => self.count(Counted::LostAnswers),
+            3 | 4 => self.count(Counted::Late),
+            5 | 6 => self.count(Counted::Conflicts),
+            7 if matches!(op, Op::Put(..)) => self.count(Counted::Doubled),
+            _ => {}
         }
         match fate {
             // The answer is lost.

@@ -1,5 +1,6 @@
 //! Trouble, and the network.
 
+use super::Counted;
 use super::server::Server;
 use super::state::Random;
 use super::world::{Happening, MS, S, SERVERS, World};
@@ -96,6 +97,7 @@ impl World<'_> {
             0..3 => {
                 self.crash(index, false);
                 if self.random.chance(30) {
+                    self.count(Counted::Emptied);
                     self.servers[index].disk = None;
                 }
                 let time = self.random.delay(100 * MS, 10 * S);
@@ -113,11 +115,13 @@ impl World<'_> {
             }
             7..9 => {
                 // One way.
+                self.count(Counted::CutOneWay);
                 self.weather.cut[index][other] = until;
                 self.disturb(index, until);
                 self.disturb(other, until);
             }
             9..11 => {
+                self.count(Counted::CutOff);
                 for other in 0..self.servers.len() {
                     self.weather.cut[index][other] = until;
                     self.weather.cut[other][index] = until;
@@ -126,6 +130,7 @@ impl World<'_> {
                 self.disturb(index, until);
             }
             11..13 => {
+                self.count(Counted::SlowLinks);
                 for other in 0..self.servers.len() {
                     self.weather.bad[index][other] = until;
                     self.weather.bad[other][index] = until;
@@ -141,13 +146,18 @@ impl World<'_> {
             15..18 => {
                 for index in 0..self.servers.len() {
                     if self.random.chance(60) {
+                        self.count(Counted::BucketBad);
                         self.weather.bucket_bad[index] = until + length;
                         let server = &mut self.servers[index];
                         server.cut_off = server.cut_off.max(until + length);
                     }
                 }
             }
-            18 => self.add_server(false),
+            18 => {
+                let had = self.servers.len();
+                self.add_server(false);
+                self.counts[Counted::Joined] += (self.servers.len() - had) as u64;
+            }
             _ => {
                 if self.servers[index].machine.is_some() && self.servers[index].paused.is_none() {
                     self.deliver(index, crate::event::Event::Drain);
@@ -161,6 +171,7 @@ impl World<'_> {
     }
 
     fn cut_bucket(&mut self, index: usize, until: u64) {
+        self.count(Counted::BucketCut);
         self.weather.bucket_cut[index] = until;
         let server = &mut self.servers[index];
         server.cut_off = server.cut_off.max(until);
@@ -198,6 +209,7 @@ impl World<'_> {
             return;
         };
         if server.machine.is_none() || self.weather.cut[from][to] > now || lost {
+            self.count(Counted::LostMessages);
             return;
         }
         let start = server.start;

@@ -32,6 +32,12 @@ pub enum Fault {
 }
 
 impl Fault {
+    /// The fault of this name, as its `Debug` has it.
+    pub fn named(name: &str) -> Option<Self> {
+        let named = |fault: &Self| format!("{fault:?}") == name;
+        Self::ALL.into_iter().find(named)
+    }
+
     /// All of them.
     pub const ALL: [Self; 13] = [
         Self::NextNumberAfterUnknown,

@@ -7,14 +7,18 @@
 mod bucket;
 mod chaos;
 mod clients;
+mod counts;
 mod fault;
 mod oracle;
+mod seeds;
 mod server;
 mod state;
 mod world;
 
+pub use counts::{Counted, Counts};
 pub use fault::Fault;
 pub use oracle::{Ack, History, ReadAnswer, judge};
+pub use seeds::{Seeds, seeds};
 pub use state::State;
 pub use world::EPOCH;
 
@@ -23,20 +27,8 @@ pub use world::EPOCH;
 pub struct Run {
     /// Hash of everything that happened, in order.
     pub trace: u64,
-    /// Number of events.
-    pub events: u64,
-    /// Groups in the log.
-    pub groups: u64,
-    /// Updates acknowledged.
-    pub acknowledged: usize,
-    /// Queries answered.
-    pub answered: usize,
-    /// Queries refused.
-    pub refused: usize,
-    /// Stores that were replaced by a base.
-    pub downloads: u64,
-    /// Names trimmed.
-    pub trimmed: u64,
+    /// Numbers of what happened.
+    pub counts: Counts,
     /// The first guarantee that does not hold.
     pub violation: Option<String>,
 }

@@ -1,5 +1,6 @@
 //! Servers: the machine, and a driver over a tiny store.
 
+use super::Counted;
 use super::bucket::Op;
 use super::clients::Attached;
 use super::state::State;
@@ -155,6 +156,10 @@ impl World<'_> {
         server.inbox.clear();
         server.outbox.clear();
         server.disturbed = server.disturbed.max(now);
+        self.count(match forever {
+            true => Counted::Left,
+            false => Counted::Crashes,
+        });
         self.note([3, index as u64, u64::from(forever)], || {
             format!("{index} dies, for good: {forever}")
         });
@@ -174,6 +179,7 @@ impl World<'_> {
         if server.machine.is_some() && server.paused.is_none() {
             server.paused = Some(until);
             server.disturbed = server.disturbed.max(until);
+            self.count(Counted::Pauses);
             self.note([4, index as u64, time], || {
                 format!("{index} pauses for {} ms", time / MS)
             });
@@ -313,7 +319,7 @@ impl World<'_> {
     }
 
     fn install(&mut self, index: usize, base: Base, state: State) {
-        self.downloads += 1;
+        self.count(Counted::Downloads);
         let server = &mut self.servers[index];
         if base.number >= server.published.0 {
             server.published = (base.number, state);
@@ -477,7 +483,7 @@ impl World<'_> {
             Action::Answer(key, outcome) => self.answered(index, key, outcome),
             Action::Serve(query) => self.served(index, query),
             Action::Refuse(query, refusal) => {
-                self.refused += 1;
+                self.count(Counted::Refused);
                 if let Some(query) = self.queries.get_mut(query as usize) {
                     query.refused = Some(refusal);
                 }

@@ -6,7 +6,7 @@ use super::clients::{Reading, Update};
 use super::oracle::History;
 use super::server::Server;
 use super::state::{Random, State, mix};
-use super::{Fault, Run};
+use super::{Counted, Counts, Fault, Run};
 use crate::event::{Event, Message};
 use crate::group::ServerName;
 use crate::settings::Settings;
@@ -94,7 +94,7 @@ pub(super) struct World<'a> {
     queue: BinaryHeap<Scheduled>,
     order: u64,
     pub hash: u64,
-    pub events: u64,
+    pub counts: Counts,
     pub lines: Option<&'a mut Vec<String>>,
     pub servers: Vec<Server>,
     pub names: Vec<ServerName>,
@@ -106,8 +106,6 @@ pub(super) struct World<'a> {
     pub violation: Option<String>,
     /// Time until which anything may go wrong.
     pub until: u64,
-    pub downloads: u64,
-    pub refused: usize,
 }
 
 impl<'a> World<'a> {
@@ -131,7 +129,7 @@ impl<'a> World<'a> {
             queue: BinaryHeap::new(),
             order: 0,
             hash: 0,
-            events: 0,
+            counts: Counts::default(),
             lines,
             servers: Vec::new(),
             names: (0..SERVERS).map(|i| format!("server-{i}").into()).collect(),
@@ -142,8 +140,6 @@ impl<'a> World<'a> {
             queries: Vec::new(),
             history: History::default(),
             violation: None,
-            downloads: 0,
-            refused: 0,
         };
         let count = [1, 2, 3, 3, 3, 4][world.random.below(6) as usize];
         for _ in 0..count {
@@ -183,6 +179,10 @@ impl<'a> World<'a> {
         }
     }
 
+    pub fn count(&mut self, what: Counted) {
+        self.counts[what] += 1;
+    }
+
     pub fn fail(&mut self, why: String) {
         self.note([1, 1, 1], || format!("VIOLATION {why}"));
         self.violation.get_or_insert(why);
@@ -205,15 +205,14 @@ impl<'a> World<'a> {
         if let Err(why) = judged {
             self.fail(why);
         }
+        self.counts[Counted::Servers] = self.servers.len() as u64;
+        self.counts[Counted::Groups] = self.history.log.len() as u64;
+        self.counts[Counted::Acknowledged] = self.history.acks.len() as u64;
+        self.counts[Counted::Answered] = self.history.reads.len() as u64;
+        self.counts[Counted::Trimmed] = self.bucket.trimmed;
         Run {
             trace: self.hash,
-            events: self.events,
-            groups: self.history.log.len() as u64,
-            acknowledged: self.history.acks.len(),
-            answered: self.history.reads.len(),
-            refused: self.refused,
-            downloads: self.downloads,
-            trimmed: self.bucket.trimmed,
+            counts: self.counts,
             violation: self.violation,
         }
     }
@@ -230,7 +229,7 @@ impl<'a> World<'a> {
     }
 
     fn happen(&mut self, happening: Happening) {
-        self.events += 1;
+        self.count(Counted::Events);
         match happening {
             Happening::Wake(server, at) => self.wake(server, at),
             Happening::Deliver(..)

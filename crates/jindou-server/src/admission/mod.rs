@@ -295,6 +295,10 @@ impl Upkeep {
         self.db.merge(options, progress)
     }
 
+    pub(crate) fn may_recluster(&self) -> Result<()> {
+        self.db.may_recluster()
+    }
+
     pub(crate) fn recluster(
         &self,
         options: &ReclusterOptions,

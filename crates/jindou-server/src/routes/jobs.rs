@@ -72,6 +72,9 @@ pub(super) async fn recluster(
     headers: HeaderMap,
 ) -> Response<Body> {
     let begin = || -> Result<(), Problem> {
+        // What can never be done is refused here, and not by a job whose state is seldom looked at.
+        let may = shared.upkeep.may_recluster();
+        may.map_err(|e| Problem::from_error(&e))?;
         let memory = memory(&shared, &uri)?;
         let work = move |shared: &AppState, job: &Job| {
             // Memory held here is not available to queries.

@@ -1,10 +1,12 @@
 //! The report that `jindou info` prints.
 
 use super::SegmentInfo;
+use crate::snapshot::Snapshot;
 use jindou_dictionary::index::{Indexes, file_of, name_of};
 use jindou_graph::segment::FinderKind;
 use jindou_model::{MAX_BASE_VERTICES, Result, VertexId};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Counts, sizes and shapes of a store.
 #[derive(Clone, Debug, Default)]
@@ -99,9 +101,11 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
     let manifest = super::open::current(dir)?.1;
     let base = super::open_at(dir, indexes)?.0;
     let s = base.statistics();
+    // With the terms of updates that were merged.
+    let all = Snapshot::of_base(Arc::clone(&base));
     let term = |v: u32| {
         let mut out = Vec::new();
-        base.dictionary().term(VertexId(v), &mut out);
+        all.term(VertexId(v), &mut out);
         out
     };
     let mut parts: Vec<(String, u64)> = base
@@ -191,6 +195,7 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
     predicates.sort_by_key(|p| std::cmp::Reverse(p.edges[0].saturating_add(p.edges[1])));
     let mut by_size: Vec<(u32, u64)> = s.classes.iter().map(|(&c, &n)| (c, n)).collect();
     by_size.sort_unstable_by_key(|&(c, n)| (std::cmp::Reverse(n), c));
+    let terms = (manifest.terms).saturating_add(all.tail().len().into());
     let report = InfoReport {
         log: [0; 2],
         with_log: false,
@@ -202,8 +207,8 @@ pub fn info_with(dir: &Path, indexes: &Indexes) -> Result<InfoReport> {
             .predicates
             .iter()
             .fold(0, |n, p| n.saturating_add(p.named_edges)),
-        terms: manifest.terms,
-        ids_left: u64::from(MAX_BASE_VERTICES).saturating_sub(manifest.terms),
+        terms,
+        ids_left: u64::from(MAX_BASE_VERTICES).saturating_sub(terms),
         graphs: base.index.graph_ids().len() as u64,
         set_runs: base.index.sets().runs.len() as u64,
         planner_sets: s.sets.len() as u64,

@@ -116,11 +116,7 @@ impl Database {
         options: &ReclusterOptions,
         progress: &Progress,
     ) -> Result<ReclusterReport> {
-        if self.inner.follows_log() {
-            return Err(Error::Unsupported(
-                "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
-            ));
-        }
+        self.may_recluster()?;
         self.is_writable()?;
         let disk =
             self.inner.disk.as_deref().ok_or_else(|| {
@@ -128,6 +124,20 @@ impl Database {
             })?;
         let _work = disk.begin("reclustering")?;
         guarded(|| self.recluster_alone(disk, options, progress))
+    }
+
+    /// Checks that [`Self::recluster`] is possible for this kind of store.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for a store with a shared log.
+    #[doc(hidden)]
+    pub fn may_recluster(&self) -> Result<()> {
+        match self.inner.follows_log() {
+            true => Err(Error::Unsupported(
+                "reclustering a store with a shared log: stop all servers, export the store, load it with another folder, and start with a new log".into(),
+            )),
+            false => Ok(()),
+        }
     }
 
     fn recluster_alone(

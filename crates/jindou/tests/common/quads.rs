@@ -4,7 +4,8 @@
 
 use jindou::parse::{Format, Sources};
 use jindou::{Database, LoadOptions, Progress, QuadSink, QuadSource};
-use oxrdf::dataset::CanonicalizationAlgorithm;
+#[allow(unused_imports)]
+pub use jindou_testing::w3c::same;
 use oxrdf::{Dataset, GraphName, NamedNode, NamedOrBlankNode, Quad, Term};
 use std::path::Path;
 
@@ -67,14 +68,4 @@ pub fn all_quads(db: &Database) -> Dataset {
         }
     }
     out
-}
-
-/// True if both are the same up to the labels of blank nodes.
-pub fn same(a: &Dataset, b: &Dataset) -> bool {
-    let canonical = |d: &Dataset| {
-        let mut d = d.clone();
-        d.canonicalize(CanonicalizationAlgorithm::Unstable);
-        d
-    };
-    a.len() == b.len() && canonical(a) == canonical(b)
 }

@@ -4,8 +4,6 @@
 mod answers;
 #[path = "../common/compare.rs"]
 mod compare;
-#[path = "../w3c/manifest.rs"]
-mod manifest;
 #[path = "../common/oracle.rs"]
 mod oracle;
 #[path = "../common/quads.rs"]

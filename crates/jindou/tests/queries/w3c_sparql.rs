@@ -1,13 +1,13 @@
 //! The W3C SPARQL query suites against a database loaded from each test's files.
 
 use crate::answers;
-use crate::manifest;
 use crate::oracle;
 use jindou::ShardMode;
 use jindou::{Answer, Database, LoadOptions, Progress, QuadSink, QuadSource, parse_query};
 use jindou_parse::{Input, Sources};
 use jindou_store::shard::{Placement, Sharding};
-use manifest::{Test, iri_of, shared};
+use jindou_testing::w3c::manifest::{self, Test, iri_of};
+use jindou_testing::w3c::shared;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ struct Tally {
 
 fn run_suite(manifest: &Path) -> Tally {
     let mut tally = Tally::default();
-    for test in manifest::read(manifest) {
+    for test in manifest::read(manifest).unwrap() {
         match catch_unwind(AssertUnwindSafe(|| run_test(&test))) {
             Ok(Some(Ok(()))) => tally.passed += 1,
             Ok(Some(Err(why))) => tally.failed.push(format!("{}: {why}", test.name)),
@@ -319,11 +319,13 @@ fn report(name: &str, tally: &Tally) {
 
 /// Runs suites; fails for a failure that is not known, and for a known one that does not fail.
 fn all_pass(suites: &[&str]) {
-    let Some(shared) = shared() else { return };
+    let Some(shared) = shared("w3c/sparql") else {
+        return;
+    };
     let mut failed = Vec::new();
     let mut known = Vec::new();
     for suite in suites {
-        let tally = run_suite(&shared.join("w3c/sparql").join(suite));
+        let tally = run_suite(&shared.join(suite));
         report(suite, &tally);
         assert!(tally.passed > 0, "{suite} has no test");
         for f in tally.failed {
@@ -414,8 +416,10 @@ fn sparql_1_1_federated_queries() {
 /// Counted, not required: what `spargebra` has of SPARQL 1.2.
 #[test]
 fn sparql_1_2_queries_are_counted() {
-    let Some(shared) = shared() else { return };
-    let tally = run_suite(&shared.join("w3c/sparql/sparql12/manifest.ttl"));
+    let Some(shared) = shared("w3c/sparql") else {
+        return;
+    };
+    let tally = run_suite(&shared.join("sparql12/manifest.ttl"));
     report("sparql12", &tally);
     assert!(tally.passed > 0);
 }

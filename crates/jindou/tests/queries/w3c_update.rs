@@ -1,11 +1,9 @@
 //! The W3C SPARQL 1.1 Update suite: each test's files in a store, its request, and what must be there afterwards.
 
-use crate::manifest;
-use crate::oracle;
 use crate::quads;
 use jindou::{Database, UpdateOptions};
-use manifest::{Test, iri_of, shared};
-use oxrdf::Dataset;
+use jindou_testing::w3c::manifest::{Test, iri_of};
+use jindou_testing::w3c::{dataset, manifest, same, shared, show};
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +16,8 @@ struct Tally {
 
 fn run_suite(suite: &str) -> Option<Tally> {
     let mut tally = Tally::default();
-    for test in manifest::read(&shared()?.join("w3c/sparql").join(suite)) {
+    let path = shared(&format!("w3c/sparql/{suite}"))?;
+    for test in manifest::read(&path).unwrap() {
         match catch_unwind(AssertUnwindSafe(|| run_test(&test))) {
             Ok(Some(Ok(()))) => tally.passed += 1,
             Ok(Some(Err(why))) => tally.failed.push(format!("{}: {why}", test.name)),
@@ -64,8 +63,8 @@ fn run_test(test: &Test) -> Option<Result<(), String>> {
 }
 
 fn evaluate(test: &Test, text: &str, base: &str) -> Result<(), String> {
-    let before = oracle::dataset(&test.data, &test.graphs)?;
-    let want = oracle::dataset(&test.after.0, &test.after.1)?;
+    let before = dataset(&test.data, &test.graphs)?;
+    let want = dataset(&test.after.0, &test.after.1)?;
     let dir = tempfile::tempdir().map_err(|e| e.to_string())?;
     let store = dir.path().join("store");
     let mut lines = String::new();
@@ -83,14 +82,9 @@ fn evaluate(test: &Test, text: &str, base: &str) -> Result<(), String> {
         .with_base(base.to_owned());
     db.update(text, &options).map_err(|e| e.to_string())?;
     let got = quads::all_quads(&db);
-    if quads::same(&got, &want) {
+    if same(&got, &want) {
         return Ok(());
     }
-    let show = |d: &Dataset| {
-        let mut all: Vec<String> = d.iter().map(|q| q.to_string()).collect();
-        all.sort();
-        all.join("\n     ")
-    };
     Err(format!("got {}\n   want {}", show(&got), show(&want)))
 }
 

@@ -39,7 +39,7 @@ pub fn read(path: &Path) -> Option<(Answer, bool)> {
     }
     let format = RdfFormat::from_extension(extension)?;
     let graph: Graph = RdfParser::from_format(format)
-        .with_base_iri(super::manifest::iri_of(path))
+        .with_base_iri(jindou_testing::w3c::manifest::iri_of(path))
         .ok()?
         .for_reader(&text[..])
         .map(|q| q.ok().map(Triple::from))

@@ -8,7 +8,8 @@ use std::time::Duration;
 /// Several servers of one store over a shared log, each a process of its own on this machine.
 #[derive(Subcommand, Debug)]
 pub enum BenchReplicas {
-    /// Random changes and queries sent to the servers in turn, each answer compared with that of one server without a log.
+    /// The W3C's suites, then random changes and queries, sent to the servers in turn: each answer as expected, or that of one
+    /// server without a log.
     Check(ReplicasCheck),
     /// Kill, stop and end servers and take their log away while clients change the store: nothing lost, nothing twice, no answer too
     /// old.
@@ -21,6 +22,8 @@ pub enum BenchReplicas {
     Roll(ReplicasRoll),
     /// Time after which updates are seen at the servers that follow, at a steady rate of triples.
     Follow(ReplicasFollow),
+    /// Simulated servers, bucket, network and clients, from seeds: the guarantees hold in each, or planted faults are found.
+    Simulate(ReplicasSimulate),
 }
 
 /// The servers and their log.
@@ -50,6 +53,9 @@ pub struct ReplicasCheck {
     /// Chooses them.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Without the W3C's suites.
+    #[arg(long)]
+    pub no_suites: bool,
 }
 
 #[derive(ClapArgs, Debug)]
@@ -129,4 +135,25 @@ pub struct ReplicasFollow {
     /// Time of the run.
     #[arg(long, value_parser = parse_duration, default_value = "20s")]
     pub time: Duration,
+}
+
+#[derive(ClapArgs, Debug)]
+pub struct ReplicasSimulate {
+    /// Number of seeds; with --plant, the most for each fault [default: 10000, with --plant 2000].
+    #[arg(
+        long,
+        default_value_t = 10_000,
+        default_value_if("plant", clap::builder::ArgPredicate::IsPresent, "2000"),
+        hide_default_value = true
+    )]
+    pub seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Plants each fault in turn, or the one of this name, and says in which seed it is found.
+    #[arg(long, value_name = "FAULT", num_args = 0..=1, default_missing_value = "all")]
+    pub plant: Option<String>,
+    /// Prints all that happens in the first seed, and plays no other.
+    #[arg(long)]
+    pub trace: bool,
 }

@@ -1,11 +1,13 @@
-//! `jindou bench replicas check`: random changes and queries sent to the servers in turn and to one server without a shared log.
+//! `jindou bench replicas check`: the W3C's suites sent to the servers in turn (`suites.rs`), then random changes and queries, which one
+//! server without a shared log gets as well.
 //! Statuses, counts and answers must be equal; labels of blank nodes and unique strings are equal among the servers of the log,
 //! and compared with the other's by their places only.
 
 use super::client::{Answer, Client, Request};
 use super::servers::{Place, Server, wrong};
 use super::steps::{DOCUMENTS, Steps, document};
-use crate::args::replicas::ReplicasCheck;
+use super::suites;
+use crate::args::replicas::{ReplicasCheck, ReplicasSetup};
 use jindou::{Error, Result};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -17,14 +19,55 @@ const LIMIT: Duration = Duration::from_secs(30);
 const WHOLE: u64 = 100;
 const LOADED: &str = "@prefix e: <http://e/> . e:s1 e:p1 e:s2 , \"loaded\" . e:s2 e:p0 7 .";
 
-/// The servers and what was seen of them.
-struct Check {
-    servers: Vec<Server>,
+/// The servers of the log and what was seen of them.
+pub struct Replicas {
+    pub servers: Vec<Server>,
     clients: Vec<Client>,
-    oracle: Client,
-    steps: Steps,
     /// The newest snapshot that an answer named.
     newest: u64,
+}
+
+impl Replicas {
+    pub fn new(servers: Vec<Server>) -> Self {
+        Self {
+            clients: servers.iter().map(|s| s.client(LIMIT)).collect(),
+            servers,
+            newest: 0,
+        }
+    }
+
+    pub fn send(&mut self, i: usize, request: &Request) -> Result<Answer> {
+        let answer = self.clients[i].send(request);
+        answer.map_err(|e| {
+            let said = std::fs::read_to_string(&self.servers[i].said).unwrap_or_default();
+            wrong(format!(
+                "{}: {e}: {request:?}: {said}",
+                self.servers[i].name
+            ))
+        })
+    }
+
+    /// Takes the snapshot of an answer, which must not be older than the newest that was seen.
+    pub fn seen(&mut self, i: usize, answer: &Answer) -> std::result::Result<(), Difference> {
+        let Some(snapshot) = answer.snapshot() else {
+            return Err("an answer without Jindou-Snapshot".into());
+        };
+        if snapshot < self.newest {
+            return Err(format!(
+                "{} answers from snapshot {snapshot} after {} was seen",
+                self.servers[i].name, self.newest
+            ));
+        }
+        self.newest = snapshot;
+        Ok(())
+    }
+}
+
+/// Random steps, sent to them and to one server without a log.
+struct Check {
+    replicas: Replicas,
+    oracle: Client,
+    steps: Steps,
     refused: u64,
     queries: u64,
     repeated: u64,
@@ -87,39 +130,13 @@ fn first_difference(a: &[String], b: &[String]) -> String {
 }
 
 impl Check {
-    fn send(&mut self, i: usize, request: &Request) -> Result<Answer> {
-        let answer = self.clients[i].send(request);
-        answer.map_err(|e| {
-            let said = std::fs::read_to_string(&self.servers[i].said).unwrap_or_default();
-            wrong(format!(
-                "{}: {e}: {request:?}: {said}",
-                self.servers[i].name
-            ))
-        })
-    }
-
     fn ask_oracle(&mut self, request: &Request) -> Result<Answer> {
         let answer = self.oracle.send(request);
         answer.map_err(|e| wrong(format!("the server without a log: {e}: {request:?}")))
     }
 
     fn any(&mut self) -> usize {
-        self.steps.below(self.clients.len() as u64) as usize
-    }
-
-    /// The snapshot of an answer, which must not be older than `self.newest`.
-    fn seen(&mut self, i: usize, answer: &Answer) -> std::result::Result<(), Difference> {
-        let Some(snapshot) = answer.snapshot() else {
-            return Err("an answer without Jindou-Snapshot".into());
-        };
-        if snapshot < self.newest {
-            return Err(format!(
-                "{} answers from snapshot {snapshot} after {} was seen",
-                self.servers[i].name, self.newest
-            ));
-        }
-        self.newest = snapshot;
-        Ok(())
+        self.steps.below(self.replicas.clients.len() as u64) as usize
     }
 
     /// One change at one server, sometimes again at another with the same key.
@@ -130,12 +147,12 @@ impl Check {
             let key = format!("key-{}", self.steps.below(1 << 60));
             request = request.with("Idempotency-Key", key);
         }
-        let got = self.send(i, &request)?;
+        let got = self.replicas.send(i, &request)?;
         let want = self.ask_oracle(&request)?;
         if essence(&got) != essence(&want) {
             return Ok(Some(format!(
                 "{} says {} {} and the server without a log {} {}: {request:?}",
-                self.servers[i].name,
+                self.replicas.servers[i].name,
                 got.status,
                 got.text(),
                 want.status,
@@ -143,7 +160,7 @@ impl Check {
             )));
         }
         if got.is_success() {
-            if let Err(what) = self.seen(i, &got) {
+            if let Err(what) = self.replicas.seen(i, &got) {
                 return Ok(Some(format!("{what}: {request:?}")));
             }
         } else {
@@ -152,14 +169,14 @@ impl Check {
         if keyed && got.is_success() {
             self.repeated += 1;
             let j = self.any();
-            let again = self.send(j, &request)?;
+            let again = self.replicas.send(j, &request)?;
             if essence(&again) != essence(&got) || again.snapshot() != got.snapshot() {
                 return Ok(Some(format!(
                     "the same key: {} says {} {}, {} {} {}: {request:?}",
-                    self.servers[i].name,
+                    self.replicas.servers[i].name,
                     got.status,
                     got.text(),
-                    self.servers[j].name,
+                    self.replicas.servers[j].name,
                     again.status,
                     again.text()
                 )));
@@ -171,26 +188,26 @@ impl Check {
     fn query(&mut self) -> Result<Option<Difference>> {
         self.queries += 1;
         let (i, text) = (self.any(), self.steps.query());
-        let at_least = format!("at-least={}", self.newest);
+        let at_least = format!("at-least={}", self.replicas.newest);
         let consistency = match self.steps.below(6) {
             0 => Some("strict"),
             1 | 2 => Some(at_least.as_str()),
             _ => None,
         };
         let request = Request::query(text, consistency);
-        let got = self.send(i, &request)?;
+        let got = self.replicas.send(i, &request)?;
         let want = self.ask_oracle(&request)?;
         if (got.status, sorted(&got)) != (want.status, sorted(&want)) {
             return Ok(Some(format!(
                 "{} answers {} {} and the server without a log {} {}: {request:?}",
-                self.servers[i].name,
+                self.replicas.servers[i].name,
                 got.status,
                 got.text(),
                 want.status,
                 want.text()
             )));
         }
-        let seen = self.seen(i, &got);
+        let seen = self.replicas.seen(i, &got);
         Ok(seen.err().map(|what| format!("{what}: {request:?}")))
     }
 
@@ -201,9 +218,9 @@ impl Check {
         let want = sorted(&self.ask_oracle(&quads)?);
         let known = sorted(&self.ask_oracle(&prefixes)?);
         let mut first: Option<Vec<String>> = None;
-        for i in 0..self.clients.len() {
-            let name = self.servers[i].name;
-            let got = sorted(&self.send(i, &quads)?);
+        for i in 0..self.replicas.clients.len() {
+            let name = self.replicas.servers[i].name;
+            let got = sorted(&self.replicas.send(i, &quads)?);
             let (got_less, want_less) = (anonymous(&got), anonymous(&want));
             if got_less != want_less {
                 let what = first_difference(&got_less, &want_less);
@@ -212,9 +229,12 @@ impl Check {
             let first = first.get_or_insert_with(|| got.clone());
             if *first != got {
                 let what = first_difference(&got, first);
-                return Ok(Some(format!("{name} and {}: {what}", self.servers[0].name)));
+                return Ok(Some(format!(
+                    "{name} and {}: {what}",
+                    self.replicas.servers[0].name
+                )));
             }
-            let got = sorted(&self.send(i, &prefixes)?);
+            let got = sorted(&self.replicas.send(i, &prefixes)?);
             if got != known {
                 let what = first_difference(&got, &known);
                 return Ok(Some(format!("{name}: prefixes: {what}")));
@@ -226,7 +246,22 @@ impl Check {
 
 /// Status 3 if an answer differed.
 pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
-    let place = Place::new(&a.setup)?;
+    // Each part has a log of its own.
+    let part = |name: &str| ReplicasSetup {
+        log: a.setup.log.as_ref().map(|log| format!("{log}/{name}")),
+        ..a.setup.clone()
+    };
+    if !a.no_suites && !suites::run(&part("suites"))? {
+        return Ok(ExitCode::from(3));
+    }
+    match a.steps {
+        0 => Ok(ExitCode::SUCCESS),
+        _ => random_steps(a, &part("steps")),
+    }
+}
+
+fn random_steps(a: &ReplicasCheck, setup: &ReplicasSetup) -> Result<ExitCode> {
+    let place = Place::new(setup)?;
     let documents = place.path("documents");
     std::fs::create_dir(&documents).map_err(|e| Error::io(&documents, e))?;
     for n in 0..DOCUMENTS {
@@ -237,13 +272,10 @@ pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
     place.load("alone", LOADED)?;
     place.load("one", LOADED)?;
     let alone = place.alone("alone", &more)?;
-    let servers = place.replicas(a.setup.servers, &more)?;
     let mut check = Check {
-        clients: servers.iter().map(|s| s.client(LIMIT)).collect(),
+        replicas: Replicas::new(place.replicas(a.setup.servers, &more)?),
         oracle: alone.client(LIMIT),
-        servers,
         steps: Steps::new(a.seed, documents),
-        newest: 0,
         refused: 0,
         queries: 0,
         repeated: 0,
@@ -260,7 +292,9 @@ pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
         }
         if check.steps.below(2000) == 0 {
             let i = check.any();
-            check.send(i, &Request::new("POST", "/admin/merge"))?;
+            check
+                .replicas
+                .send(i, &Request::new("POST", "/admin/merge"))?;
             check.merges += 1;
         }
         if let Some(what) = found {
@@ -283,7 +317,7 @@ pub fn run(a: &ReplicasCheck) -> Result<ExitCode> {
         check.repeated,
         check.queries,
         check.merges,
-        check.newest,
+        check.replicas.newest,
         begun.elapsed().as_secs_f64(),
         a.seed
     );

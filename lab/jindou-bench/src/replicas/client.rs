@@ -1,5 +1,6 @@
 //! A client over one kept connection that sees status, headers and body of each answer.
 
+use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -42,41 +43,56 @@ impl Answer {
 }
 
 /// The request.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    pub method: &'static str,
+    pub method: String,
     pub path: String,
-    pub headers: Vec<(&'static str, String)>,
-    pub body: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let body = String::from_utf8_lossy(&self.body);
+        write!(
+            f,
+            "{} {} {:?} {body:?}",
+            self.method, self.path, self.headers
+        )
+    }
 }
 
 impl Request {
-    pub fn new(method: &'static str, path: impl Into<String>) -> Self {
+    pub fn new(method: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
-            method,
+            method: method.into(),
             path: path.into(),
             ..Self::default()
         }
     }
 
     #[must_use]
-    pub fn with(mut self, header: &'static str, value: impl Into<String>) -> Self {
-        self.headers.push((header, value.into()));
+    pub fn with(mut self, header: &str, value: impl Into<String>) -> Self {
+        self.headers.push((header.to_owned(), value.into()));
         self
     }
 
     #[must_use]
     pub fn body(self, media_type: &str, text: impl Into<String>) -> Self {
         let mut with = self.with("Content-Type", media_type);
-        with.body = text.into();
+        with.body = text.into().into_bytes();
         with
+    }
+
+    /// True of reads.
+    pub fn changes_nothing(&self) -> bool {
+        let path = self.path.split('?').next();
+        matches!(&*self.method, "GET" | "HEAD") || path == Some("/query")
     }
 
     /// True if sending it twice does what sending it once does.
     fn may_be_repeated(&self) -> bool {
-        self.method == "GET"
-            || self.path == "/query"
-            || self.headers.iter().any(|(h, _)| *h == "Idempotency-Key")
+        self.changes_nothing() || self.headers.iter().any(|(h, _)| h == "Idempotency-Key")
     }
 
     /// A SPARQL update.
@@ -132,17 +148,17 @@ impl Client {
     /// Sends a request. A connection that failed is not used again. If a kept one was closed before any of the answer came, a request
     /// that may be repeated is sent again over a new one (RFC 9110, section 9.2.2).
     pub fn send(&mut self, request: &Request) -> io::Result<Answer> {
-        let message = self.message(request);
+        let (message, head) = (self.message(request), request.method == "HEAD");
         if let Some(kept) = self.kept.take() {
-            match self.exchange(kept, &message) {
+            match self.exchange(kept, &message, head) {
                 Err(e) if is_closed(&e) && request.may_be_repeated() => {}
                 done => return done,
             }
         }
-        self.exchange(self.connect()?, &message)
+        self.exchange(self.connect()?, &message, head)
     }
 
-    fn message(&self, request: &Request) -> String {
+    fn message(&self, request: &Request) -> Vec<u8> {
         let mut message = format!(
             "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n",
             request.method,
@@ -155,16 +171,20 @@ impl Client {
         for (name, value) in &request.headers {
             message += &format!("{name}: {value}\r\n");
         }
-        message + "\r\n" + &request.body
+        message += "\r\n";
+        let mut message = message.into_bytes();
+        message.extend_from_slice(&request.body);
+        message
     }
 
     fn exchange(
         &mut self,
         mut connection: BufReader<TcpStream>,
-        message: &str,
+        message: &[u8],
+        head: bool,
     ) -> io::Result<Answer> {
-        connection.get_mut().write_all(message.as_bytes())?;
-        let (answer, stays) = read(&mut connection)?;
+        connection.get_mut().write_all(message)?;
+        let (answer, stays) = read(&mut connection, head)?;
         if stays {
             self.kept = Some(connection);
         }
@@ -198,8 +218,8 @@ fn exactly(from: &mut impl Read, bytes: u64, to: &mut Vec<u8>) -> io::Result<()>
     }
 }
 
-/// An answer, and whether the connection can be used again.
-fn read(from: &mut impl BufRead) -> io::Result<(Answer, bool)> {
+/// An answer, of HEAD without its body, and whether the connection can be used again.
+fn read(from: &mut impl BufRead, head: bool) -> io::Result<(Answer, bool)> {
     let status = line(from)?;
     let status = status.split(' ').nth(1).and_then(|s| s.parse().ok());
     let mut answer = Answer {
@@ -217,7 +237,9 @@ fn read(from: &mut impl BufRead) -> io::Result<(Answer, bool)> {
             answer.headers.push(pair);
         }
     }
-    if answer.header("transfer-encoding") == Some("chunked") {
+    if head {
+        // Its headers are those of GET.
+    } else if answer.header("transfer-encoding") == Some("chunked") {
         loop {
             let size = line(from)?;
             let size = u64::from_str_radix(size.trim(), 16).map_err(|_| wrong("no chunk"))?;

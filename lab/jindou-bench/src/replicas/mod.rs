@@ -1,4 +1,5 @@
-//! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine.
+//! `jindou bench replicas`: several servers of one store over a shared log, each a process of its own on this machine, or
+//! simulated.
 
 mod check;
 mod client;
@@ -9,7 +10,9 @@ mod isolated;
 mod reads;
 mod roll;
 mod servers;
+mod simulate;
 mod steps;
+mod suites;
 
 use crate::args::replicas::BenchReplicas;
 use jindou::Result;
@@ -23,5 +26,6 @@ pub fn run(a: &BenchReplicas) -> Result<ExitCode> {
         BenchReplicas::Reads(a) => reads::run(a),
         BenchReplicas::Roll(a) => roll::run(a),
         BenchReplicas::Follow(a) => follow::run(a),
+        BenchReplicas::Simulate(a) => simulate::run(a),
     }
 }

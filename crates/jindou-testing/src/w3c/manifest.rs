@@ -1,7 +1,8 @@
-//! Reading W3C test manifests.
+//! Manifests of queries and updates.
 
 use oxrdf::vocab::rdf;
 use oxrdf::{Graph, NamedNode, NamedNodeRef, NamedOrBlankNode, TermRef};
+use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
 
 const MF: &str = "http://www.w3.org/2001/sw/DataAccess/tests/test-manifest#";
@@ -26,27 +27,9 @@ pub struct Test {
     /// The expected answer.
     pub result: Option<PathBuf>,
     /// The data that an update is expected to leave: files of the default graph, and of named graphs with their names.
-    #[allow(dead_code, reason = "the suites of queries do not read it")]
     pub after: (Vec<PathBuf>, Vec<(String, PathBuf)>),
     /// The order of rows counts.
     pub entailment: bool,
-}
-
-/// The inputs' folder, or `None` with a word on standard error.
-pub fn shared() -> Option<PathBuf> {
-    let dir = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    if dir.join("w3c").is_dir() {
-        dir.canonicalize().ok()
-    } else {
-        println!(
-            "skipped: {} has no w3c folder; set JINDOU_SHARED",
-            dir.display()
-        );
-        None
-    }
 }
 
 /// `file:` IRI of a path.
@@ -59,19 +42,20 @@ fn path_of(iri: &str) -> PathBuf {
 }
 
 /// All tests of a manifest and the manifests it includes.
-pub fn read(path: &Path) -> Vec<Test> {
-    let text = std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let iri = iri_of(path);
-    let graph: Graph = oxttl::TurtleParser::new()
-        .with_base_iri(&iri)
-        .unwrap()
-        .for_slice(&text)
-        .collect::<Result<_, _>>()
-        .unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+pub fn read(path: &Path) -> Result<Vec<Test>, String> {
+    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let text = std::fs::read(path).map_err(|e| wrong(&e))?;
+    let parser = RdfParser::from_format(RdfFormat::Turtle)
+        .with_base_iri(iri_of(path))
+        .map_err(|e| wrong(&e))?;
+    let triples = parser.for_slice(&text).map(|q| q.map(oxrdf::Triple::from));
+    let graph = triples
+        .collect::<Result<Graph, _>>()
+        .map_err(|e| wrong(&e))?;
     let mut tests = Vec::new();
     for include in objects(&graph, None, &format!("{MF}include")) {
         for m in list(&graph, include) {
-            tests.extend(read(&path_of(iri_text(m))));
+            tests.extend(read(&path_of(iri_text(m)))?);
         }
     }
     for entries in objects(&graph, None, &format!("{MF}entries")) {
@@ -79,7 +63,7 @@ pub fn read(path: &Path) -> Vec<Test> {
             tests.extend(test(&graph, t));
         }
     }
-    tests
+    Ok(tests)
 }
 
 fn test(graph: &Graph, node: TermRef<'_>) -> Option<Test> {

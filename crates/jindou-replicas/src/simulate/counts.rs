@@ -1,0 +1,121 @@
+//! Numbers of what was simulated.
+
+use std::fmt;
+use std::ops::{Index, IndexMut};
+
+/// A thing that is counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Counted {
+    /// Servers, those that joined later included.
+    Servers,
+    /// Events of all kinds.
+    Events,
+    /// Groups in the log.
+    Groups,
+    /// Updates acknowledged.
+    Acknowledged,
+    /// Queries answered.
+    Answered,
+    /// Queries refused.
+    Refused,
+    /// Servers that died and came back.
+    Crashes,
+    /// Disks that a crash emptied.
+    Emptied,
+    /// Servers that stood still for a while.
+    Pauses,
+    /// Links that broke in one direction.
+    CutOneWay,
+    /// Servers cut off from all others.
+    CutOff,
+    /// Servers whose links became slow and lost messages.
+    SlowLinks,
+    /// Servers that did not reach the bucket for a while.
+    BucketCut,
+    /// Servers for which the bucket became slow and lost requests.
+    BucketBad,
+    /// Servers that joined later.
+    Joined,
+    /// Servers that left for good.
+    Left,
+    /// Messages between servers that did not arrive.
+    LostMessages,
+    /// Requests to the bucket that did not arrive.
+    LostRequests,
+    /// Requests that arrived, and whose answers did not.
+    LostAnswers,
+    /// Requests that arrived after they had been given up.
+    Late,
+    /// Requests answered with 409.
+    Conflicts,
+    /// Puts that arrived twice.
+    Doubled,
+    /// Stores that were replaced by a base.
+    Downloads,
+    /// Names trimmed.
+    Trimmed,
+}
+
+const ALL: [(Counted, &str); 24] = [
+    (Counted::Servers, "servers"),
+    (Counted::Events, "events"),
+    (Counted::Groups, "groups"),
+    (Counted::Acknowledged, "updates acknowledged"),
+    (Counted::Answered, "queries answered"),
+    (Counted::Refused, "queries refused"),
+    (Counted::Crashes, "crashes"),
+    (Counted::Emptied, "disks emptied"),
+    (Counted::Pauses, "pauses"),
+    (Counted::CutOneWay, "links cut in one direction"),
+    (Counted::CutOff, "servers cut off from the others"),
+    (Counted::SlowLinks, "servers with slow links"),
+    (Counted::BucketCut, "servers cut off from the bucket"),
+    (Counted::BucketBad, "servers with a slow bucket"),
+    (Counted::Joined, "servers that joined later"),
+    (Counted::Left, "servers that left"),
+    (Counted::LostMessages, "messages lost"),
+    (Counted::LostRequests, "requests lost"),
+    (Counted::LostAnswers, "answers lost"),
+    (Counted::Late, "requests landed late"),
+    (Counted::Conflicts, "requests answered with 409"),
+    (Counted::Doubled, "puts landed twice"),
+    (Counted::Downloads, "bases downloaded"),
+    (Counted::Trimmed, "names trimmed"),
+];
+
+/// How often each of them was there, in one seed or in many.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Counts([u64; ALL.len()]);
+
+impl Counts {
+    /// Adds those of other seeds.
+    pub fn add(&mut self, others: &Self) {
+        for (mine, other) in self.0.iter_mut().zip(others.0) {
+            *mine += other;
+        }
+    }
+}
+
+impl Index<Counted> for Counts {
+    type Output = u64;
+
+    fn index(&self, what: Counted) -> &u64 {
+        &self.0[what as usize]
+    }
+}
+
+impl IndexMut<Counted> for Counts {
+    fn index_mut(&mut self, what: Counted) -> &mut u64 {
+        &mut self.0[what as usize]
+    }
+}
+
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, (what, name)) in ALL.into_iter().enumerate() {
+            let comma = if i == 0 { "" } else { ", " };
+            write!(f, "{comma}{} {name}", self[what])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! Many seeds on several threads.
+
+use super::{Counts, Fault, Run, run};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Outcome of a range of seeds.
+#[derive(Debug, Default)]
+pub struct Seeds {
+    /// Seeds in which the guarantees held.
+    pub held: u64,
+    /// The sum over them.
+    pub counts: Counts,
+    /// The least seed in which one does not hold. Those after it were not all played.
+    pub failed: Option<(u64, Run)>,
+}
+
+impl Seeds {
+    fn join(&mut self, other: Self) {
+        self.held += other.held;
+        self.counts.add(&other.counts);
+        self.failed = match (self.failed.take(), other.failed) {
+            (Some(a), Some(b)) => Some(if a.0 < b.0 { a } else { b }),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// The seed that failed, and why.
+    pub fn failure(&self) -> Option<String> {
+        let (seed, run) = self.failed.as_ref()?;
+        Some(format!(
+            "seed {seed}: {}",
+            run.violation.as_deref().unwrap_or_default()
+        ))
+    }
+}
+
+/// Plays seeds in ascending order until one fails. `played` hears how many were, after each.
+pub fn seeds(
+    range: Range<u64>,
+    fault: Option<Fault>,
+    threads: usize,
+    played: impl Fn(u64) + Sync,
+) -> Seeds {
+    let next = AtomicU64::new(range.start);
+    let end = AtomicU64::new(range.end);
+    let done = AtomicU64::new(0);
+    let work = || {
+        let mut seen = Seeds::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= end.load(Ordering::Relaxed) {
+                return seen;
+            }
+            let run = run(seed, fault);
+            match run.violation {
+                Some(_) => {
+                    end.fetch_min(seed, Ordering::Relaxed);
+                    seen.failed = Some((seed, run));
+                }
+                None => {
+                    seen.held += 1;
+                    seen.counts.add(&run.counts);
+                }
+            }
+            played(done.fetch_add(1, Ordering::Relaxed) + 1);
+        }
+    };
+    let mut all = Seeds::default();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            match thread.join() {
+                Ok(seen) => all.join(seen),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+    });
+    all
+}
