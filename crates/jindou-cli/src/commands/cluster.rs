@@ -303,7 +303,17 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
     let program = std::env::current_exe().map_err(|e| Error::io("jindou", e))?;
     fs::create_dir_all(&a.store).map_err(|e| Error::io(&a.store, e))?;
     let mut running = ServerProcesses(Vec::new());
-    for ((name, http), peer) in NAMES.iter().zip(http).zip(peers) {
+    let mut servers: Vec<_> = NAMES.iter().zip(http).zip(peers).collect();
+    // A log begins with the store of the first server.
+    let has_store = |name: &str| {
+        let entries = fs::read_dir(a.store.join(name));
+        entries.is_ok_and(|mut entries| entries.next().is_some())
+    };
+    let first = servers.iter().position(|((name, _), _)| has_store(name));
+    if let Some(first) = first {
+        servers[..=first].rotate_right(1);
+    }
+    for ((name, http), peer) in servers {
         let child = Command::new(&program)
             .arg("serve")
             .arg("--store")
@@ -319,8 +329,22 @@ fn start_over_log(a: &StartCluster, log: &str) -> Result<ExitCode> {
             a.store.join(name).display()
         );
         running.0.push(((*name).to_owned(), child));
+        if first.is_some() && running.0.len() == 1 {
+            wait_for_log(log, &mut running, &stop);
+        }
     }
     watch(running, &stop)
+}
+
+/// Waits until there is a log, or its first server has ended.
+fn wait_for_log(log: &str, running: &mut ServerProcesses, stop: &AtomicBool) {
+    let mut runs = || {
+        let mut children = running.0.iter_mut();
+        children.all(|(_, child)| matches!(child.try_wait(), Ok(None)))
+    };
+    while runs() && !stop.load(Ordering::SeqCst) && jindou::replica::inspect(log).is_err() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// Names of servers over a log.

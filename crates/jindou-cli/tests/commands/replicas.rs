@@ -534,3 +534,68 @@ fn what_cannot_start_says_why_and_leaves_nothing() {
     ];
     assert!(parts.iter().all(|part| why.contains(part)), "{why}");
 }
+
+#[test]
+fn servers_that_are_started_together_begin_with_the_store_that_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("d.ttl"), "<http://e/s> <http://e/p> 7 .\n").unwrap();
+    std::fs::create_dir(folder.join("copies")).unwrap();
+    let command = |args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+        command.args(args).current_dir(folder);
+        command
+    };
+    let load = ["load", "-q", "--store", "copies/two", "d.ttl"];
+    assert!(command(&load).status().unwrap().success());
+    let start = [
+        "cluster",
+        "start",
+        "--log",
+        "log",
+        "--store",
+        "copies",
+        "--servers",
+        "3",
+        "--port",
+        "0",
+    ];
+    let mut all = command(&start)
+        .env("JINDOU_LOG_LEVEL", "error")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut addresses = Vec::new();
+    let mut lines = BufReader::new(all.stdout.take().unwrap()).lines();
+    while addresses.len() < 3 {
+        let line = lines.next().unwrap().unwrap();
+        if let Some((_, address)) = line
+            .split_once("serving ")
+            .and_then(|(_, l)| l.split_once("http://"))
+        {
+            addresses.push(address.trim_end_matches("/query").to_owned());
+        }
+    }
+    for address in addresses {
+        let query = command(&["query", "--format", "csv", "--endpoint"])
+            .arg(format!("http://{address}/query"))
+            .arg("SELECT ?o { <http://e/s> <http://e/p> ?o }")
+            .output()
+            .unwrap();
+        let out = String::from_utf8_lossy(&query.stdout);
+        assert_eq!(out.trim_end().lines().last(), Some("7"), "{query:?}");
+    }
+    let status = command(&["cluster", "status", "--log", "log"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&status.stdout);
+    let parts = [
+        "with the store of its first server",
+        "base 0: ",
+        "0 groups since",
+    ];
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    // SAFETY: sends a signal to a process that this test started.
+    unsafe { libc::kill(all.id() as i32, libc::SIGTERM) };
+    all.wait().unwrap();
+}
