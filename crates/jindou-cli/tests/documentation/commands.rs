@@ -10,8 +10,11 @@ use std::process::{Command, Stdio};
 /// A page's commands take no longer than this in all, seconds.
 const LIMIT: &str = "300";
 
-/// The port of the server in the pages.
-const PORT: &str = "7878";
+/// The port of the server in the pages; those of several follow, then the ones between them.
+const PORT: u16 = 7878;
+/// Number of them, and of servers that `jindou cluster start` starts in the pages.
+const PORTS: u16 = 6;
+const SERVERS: u16 = 3;
 
 /// Runs a page's blocks and compares what they print.
 ///
@@ -39,13 +42,13 @@ pub fn run(root: &Path, page: &Page) -> Result<(), String> {
         println!("skipped: curl is not installed");
         return Ok(());
     }
-    let port = free_port();
-    let script = script(&blocks, folder.path(), &port);
+    let port = free_ports();
+    let script = script(&blocks, folder.path(), port);
     let output = Command::new("timeout")
         .args([LIMIT, "bash", "-u", "-c", &script])
         .current_dir(&place)
         .env("PATH", path_with(&release))
-        .env("JINDOU_PORT", &port)
+        .env("JINDOU_PORT", port.to_string())
         .env("HOME", folder.path())
         .env_remove("JINDOU_STORE")
         .stdin(Stdio::null())
@@ -55,10 +58,8 @@ pub fn run(root: &Path, page: &Page) -> Result<(), String> {
     for (n, block) in &blocks {
         let line = block.line;
         let read = |name: &str| fs::read_to_string(folder.path().join(format!("{n}.{name}")));
-        let said = read("seen")
-            .or_else(|_| read("out"))
-            .unwrap_or_default()
-            .replace(&format!(":{port}"), &format!(":{PORT}"));
+        let said = read("seen").or_else(|_| read("out")).unwrap_or_default();
+        let said = with_ports(&said, port, PORT);
         let status = read("status");
         match (status.as_deref().map(str::trim), is(block, "fails")) {
             (Ok("0"), false) => {}
@@ -81,7 +82,7 @@ pub fn run(root: &Path, page: &Page) -> Result<(), String> {
 }
 
 /// One shell script of all blocks: each writes `N.out`, and its status to `N.status`.
-fn script(blocks: &[(usize, &Block)], folder: &Path, port: &str) -> String {
+fn script(blocks: &[(usize, &Block)], folder: &Path, port: u16) -> String {
     let folder = folder.display();
     // A server that a failed block leaves is ended with the shell.
     let mut script = "trap 'kill $(jobs -p) 2>/dev/null' EXIT\n".to_owned();
@@ -91,8 +92,10 @@ fn script(blocks: &[(usize, &Block)], folder: &Path, port: &str) -> String {
             .lines()
             // The program is built already, and the shell is where a reader would be.
             .filter(|l| !l.starts_with("make") && !l.starts_with("git clone"))
-            .map(|l| l.replace(&format!(":{PORT}"), &format!(":{port}")) + "\n")
+            .map(|l| with_ports(l, PORT, port) + "\n")
             .collect();
+        let start = format!("jindou cluster start --port {port} ");
+        let text = text.replace("jindou cluster start ", &start);
         let out = format!("{folder}/{n}.out");
         if is(block, "fails") {
             let _ = write!(
@@ -102,11 +105,16 @@ fn script(blocks: &[(usize, &Block)], folder: &Path, port: &str) -> String {
         } else {
             let _ = write!(script, "set -e\n{{\n{text}}} >{out} 2>&1\nset +e\n");
             // A reader sees the server's address before going on; what it logs later is not of this block.
-            if text.contains("jindou serve") && text.contains('&') {
+            let servers = match (text.contains("jindou serve"), text.contains(&start)) {
+                (_, true) => SERVERS,
+                (serve, _) => serve.into(),
+            };
+            if servers > 0 && text.contains('&') {
+                let serving = format!("[ \"$(grep -c '^serving' {out})\" -ge {servers} ]");
                 let _ = write!(
                     script,
-                    "for i in $(seq 300); do grep -q '^serving' {out} && break; sleep 0.1; done\n\
-                     grep -q '^serving' {out} || exit 1\ncp {out} {folder}/{n}.seen\n"
+                    "for i in $(seq 300); do {serving} && break; sleep 0.1; done\n\
+                     {serving} || exit 1\ncp {out} {folder}/{n}.seen\n"
                 );
             }
             let _ = writeln!(script, "echo 0 >{folder}/{n}.status");
@@ -127,8 +135,23 @@ fn has(command: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-fn free_port() -> String {
-    jindou_testing::free_port().to_string()
+/// The first of several free ports in a row.
+fn free_ports() -> u16 {
+    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+    let mut ports = std::iter::repeat_with(jindou_testing::free_port);
+    ports
+        .find(|&port| {
+            let last = port.checked_add(PORTS - 1);
+            last.is_some_and(|last| (port..=last).all(free))
+        })
+        .expect("an endless iterator")
+}
+
+/// A text with the ports from one on in the place of those from another one on.
+fn with_ports(text: &str, from: u16, to: u16) -> String {
+    (0..PORTS).fold(text.to_owned(), |text, i| {
+        text.replace(&format!(":{}", from + i), &format!(":{}", to + i))
+    })
 }
 
 fn path_with(folder: &Path) -> std::ffi::OsString {

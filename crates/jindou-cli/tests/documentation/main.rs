@@ -17,7 +17,7 @@ use page::Page;
 use std::path::{Path, PathBuf};
 
 /// Pages whose commands run.
-const CHECKED: [&str; 15] = [
+const CHECKED: [&str; 16] = [
     "README.md",
     "docs/tutorial.md",
     "docs/load.md",
@@ -33,6 +33,7 @@ const CHECKED: [&str; 15] = [
     "docs/command.md",
     "docs/troubleshooting.md",
     "docs/coming-from.md",
+    "docs/replicas.md",
 ];
 
 /// Words that the README may have, as `wc -w` counts them.
@@ -130,6 +131,11 @@ fn command() {
 #[test]
 fn troubleshooting() {
     run("docs/troubleshooting.md");
+}
+
+#[test]
+fn replicas() {
+    run("docs/replicas.md");
 }
 
 #[test]
