@@ -135,16 +135,14 @@ fn has(command: &str) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// The first of several free ports in a row.
+/// The first of several free ports in a row, which no other test draws.
 fn free_ports() -> u16 {
-    let free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
-    let mut ports = std::iter::repeat_with(jindou_testing::free_port);
-    ports
-        .find(|&port| {
-            let last = port.checked_add(PORTS - 1);
-            last.is_some_and(|last| (port..=last).all(free))
-        })
-        .expect("an endless iterator")
+    loop {
+        let drawn: Vec<u16> = (0..PORTS).map(|_| jindou_testing::free_port()).collect();
+        if drawn.windows(2).all(|w| w[1] == w[0] + 1) {
+            return drawn[0];
+        }
+    }
 }
 
 /// A text with the ports from one on in the place of those from another one on.
