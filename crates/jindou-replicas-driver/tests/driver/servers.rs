@@ -92,6 +92,20 @@ async fn servers_that_only_know_the_bucket() {
     assert!(sums.acknowledged > 20 && sums.answered > 100, "{sums:?}");
 }
 
+/// A process whose name another one takes ends soon: the others refuse its certificate.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_taken_over_is_found_out_over_tcp() {
+    let world = World::with(Arc::new(InMemory::new()), None, Way::Net, 3, settings());
+    let _one = world.new_server(0, true).await;
+    let earlier = world.new_server(1, true).await;
+    seconds(1.0).await;
+    let later = world.new_server(1, true).await;
+    let (_, task) = earlier.running.unwrap();
+    let ended = tokio::time::timeout(Duration::from_secs(10), task).await;
+    assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
+    assert!(!later.running.unwrap().1.is_finished());
+}
+
 /// Updates of 32 MiB, at each server, while others go on: forwarded ones have outcomes, and all servers hear of each other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn large_updates_over_tcp() {
