@@ -100,7 +100,8 @@ async fn a_name_taken_over_is_found_out_over_tcp() {
     let earlier = world.new_server(1, true).await;
     seconds(1.0).await;
     let later = world.new_server(1, true).await;
-    let (_, task) = earlier.running.unwrap();
+    // Without a handle it would end by itself.
+    let (_running, task) = earlier.running.unwrap();
     let ended = tokio::time::timeout(Duration::from_secs(10), task).await;
     assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
     assert!(!later.running.unwrap().1.is_finished());
