@@ -312,7 +312,7 @@ impl Machine {
             }
             None => {
                 self.look_pause.begin(self.now, LOOK_AGAIN);
-                self.look_failed(look);
+                self.look_failed(look, begun);
             }
         }
         if wanted {

@@ -25,7 +25,8 @@ enum Need {
     Look(u64),
 }
 
-/// The last listing since a query was asked, or a moment before.
+/// The last listing since a query was asked. One that was begun before and failed says nothing: the process may have been stopped
+/// meanwhile, and the bucket be there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Listed {
     NotYet,
@@ -44,15 +45,10 @@ impl Machine {
             true => 0,
             false => self.heard,
         };
-        // The last listing failed a moment ago, and the next one is not begun yet.
-        let listed = match self.look_pause.is_over(self.now) {
-            true => Listed::NotYet,
-            false => Listed::Failed,
-        };
         let (number, need) = match consistency {
             Consistency::Any => (0, Need::Nothing),
-            Consistency::Default => (heard, Need::Recent(listed)),
-            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(listed)),
+            Consistency::Default => (heard, Need::Recent(Listed::NotYet)),
+            Consistency::AtLeast(number) => (heard.max(number), Need::Recent(Listed::NotYet)),
             Consistency::Strict => {
                 let sent = planted!(self, StrictLooksBefore) && self.look != Look::Idle;
                 let look = self.looks + u64::from(!sent);
@@ -84,12 +80,13 @@ impl Machine {
         }
     }
 
-    /// A listing failed.
-    pub(super) fn look_failed(&mut self, look: u64) {
+    /// A listing that was begun at this time failed.
+    pub(super) fn look_failed(&mut self, look: u64, begun: Time) {
         let mut again = false;
         for waiting in &mut self.reads {
             match &mut waiting.need {
-                Need::Recent(listed) => *listed = Listed::Failed,
+                Need::Recent(listed) if waiting.asked <= begun => *listed = Listed::Failed,
+                Need::Recent(_) => {}
                 Need::Look(least) => again |= *least <= look,
                 Need::Nothing => {}
             }
