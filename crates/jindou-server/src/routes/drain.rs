@@ -2,6 +2,7 @@
 
 use super::input::Parameters;
 use super::{answered, text};
+use crate::listen::Phase;
 use crate::problem::Problem;
 use crate::shared::AppState;
 use crate::write::refusal;
@@ -53,7 +54,10 @@ fn answer(shared: &Arc<AppState>, method: &Method, uri: &Uri) -> Result<Response
                 replica.drain().await;
             }
             tokio::time::sleep(wait).await;
-            shared.shut_down();
+            // After a signal meanwhile, a second call would cancel what runs.
+            if *shared.phase.borrow() == Phase::Serving {
+                shared.shut_down();
+            }
         });
     }
     let mut response = text("application/json", "{\"status\":\"draining\"}\n");
