@@ -180,7 +180,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             bucket: parts.bucket,
             epoch: parts.epoch,
             me: parts.me,
-            turns: Turns::new(number, snapshot),
+            turns: Turns::new(number, snapshot, settings.group_bytes),
             reads: HashMap::new(),
             read_limit: settings.read_limit,
             max_staleness: settings.max_staleness,

@@ -8,7 +8,7 @@ use jindou_replicas::{Blob, RequestKey};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Report of an update whose evaluation panicked.
@@ -22,20 +22,68 @@ struct Job {
     cancel: CancelToken,
 }
 
-/// Evaluations that are begun and of whose end the driver has not heard.
+/// What the thread and the driver share.
+struct Made<S> {
+    /// The snapshot after the last evaluation that is over, or before the first. `None` if nothing is begun, so that no snapshot is held.
+    head: Option<S>,
+    /// Bytes of the records that are evaluated and in no group yet.
+    bytes: usize,
+}
+
+struct Shared<S> {
+    made: Mutex<Made<S>>,
+    /// Told when there is room for records again, or jobs are dropped.
+    changed: Condvar,
+    /// Bytes of records beyond which none is evaluated.
+    most: usize,
+}
+
+/// Evaluations that are begun and of whose end the driver has not heard, and sizes of what came out of others.
 pub(crate) struct Evaluations<S> {
     begun: VecDeque<(u64, CancelToken)>,
-    /// The snapshot after the last evaluation that is over, or before the first. `None` if nothing is begun, so that no snapshot is held.
-    head: Arc<Mutex<Option<S>>>,
+    /// Bytes of each record that is in no group yet.
+    sizes: VecDeque<usize>,
+    shared: Arc<Shared<S>>,
     /// The thread's, once there is one.
     jobs: Option<Sender<Job>>,
 }
 
+impl<S> Drop for Evaluations<S> {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
+impl<S> Evaluations<S> {
+    /// Drops all that are begun, and forgets what was evaluated.
+    pub fn cancel(&mut self) {
+        for (_, cancel) in self.begun.drain(..) {
+            cancel.cancel();
+        }
+        self.sizes.clear();
+        *sync::lock(&self.shared.made) = Made {
+            head: None,
+            bytes: 0,
+        };
+        self.shared.changed.notify_all();
+    }
+}
+
 impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
-    pub fn new() -> Self {
+    /// `most` bytes of records, and one more record, wait for their groups.
+    pub fn new(most: usize) -> Self {
+        let made = Mutex::new(Made {
+            head: None,
+            bytes: 0,
+        });
         Self {
             begun: VecDeque::new(),
-            head: Arc::default(),
+            sizes: VecDeque::new(),
+            shared: Arc::new(Shared {
+                made,
+                changed: Condvar::new(),
+                most,
+            }),
             jobs: None,
         }
     }
@@ -53,7 +101,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         done: &UnboundedSender<Done<S>>,
     ) {
         if self.begun.is_empty() {
-            *sync::lock(&self.head) = Some(head.clone());
+            sync::lock(&self.shared.made).head = Some(head.clone());
         }
         let cancel = CancelToken::new();
         self.begun.push_back((ticket, cancel.clone()));
@@ -65,8 +113,8 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         };
         let jobs = self.jobs.get_or_insert_with(|| {
             let (jobs, waiting) = channel();
-            let (store, head, done) = (store.clone(), self.head.clone(), done.clone());
-            tokio::task::spawn_blocking(move || work(&*store, &head, &waiting, &done));
+            let (store, shared, done) = (store.clone(), self.shared.clone(), done.clone());
+            tokio::task::spawn_blocking(move || work(&*store, &shared, &waiting, &done));
             jobs
         });
         // The thread ends with this sender, or with the driver that would hear of the end.
@@ -74,45 +122,56 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
     }
 
     /// The driver hears that an evaluation is over. False if it was dropped.
-    pub fn end(&mut self, ticket: u64) -> bool {
+    pub fn end(&mut self, ticket: u64, evaluated: &Evaluated<S>) -> bool {
         if (self.begun.front()).is_none_or(|(of, _)| *of != ticket) {
             return false;
         }
         self.begun.pop_front();
+        self.sizes.extend(size(evaluated));
         if self.begun.is_empty() {
-            *sync::lock(&self.head) = None;
+            sync::lock(&self.shared.made).head = None;
         }
         true
     }
 
-    /// Drops all that are begun.
-    pub fn cancel(&mut self) {
-        for (_, cancel) in self.begun.drain(..) {
-            cancel.cancel();
-        }
-        *sync::lock(&self.head) = None;
+    /// The records evaluated longest ago, as many as this, are in a group.
+    pub fn taken(&mut self, count: usize) {
+        let bytes: usize = self.sizes.drain(..count.min(self.sizes.len())).sum();
+        let mut made = sync::lock(&self.shared.made);
+        made.bytes = made.bytes.saturating_sub(bytes);
+        drop(made);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Bytes of what an evaluation made, if it made something.
+fn size<S>(evaluated: &Evaluated<S>) -> Option<usize> {
+    match evaluated {
+        Evaluated::Record { bytes, report, .. } => Some(bytes.len() + report.len()),
+        Evaluated::Refused(_) => None,
     }
 }
 
 /// Evaluates until there is no sender.
 fn work<A: Application>(
     store: &A,
-    head: &Mutex<Option<A::Snapshot>>,
+    shared: &Shared<A::Snapshot>,
     jobs: &Receiver<Job>,
     done: &UnboundedSender<Done<A::Snapshot>>,
 ) {
     while let Ok(job) = jobs.recv() {
-        let Some(on) = head_of(head, &job) else {
+        let Some(on) = shared.head_for(&job) else {
             continue;
         };
         let evaluate = || store.evaluate(&on, job.key, &job.body, &job.cancel);
         let evaluated = catch_unwind(AssertUnwindSafe(evaluate))
             .unwrap_or_else(|_| Evaluated::Refused(FAILED.as_bytes().into()));
         if let Evaluated::Record { snapshot, .. } = &evaluated {
-            let mut head = sync::lock(head);
+            let mut made = sync::lock(&shared.made);
             // After a cancellation it is another one's.
             if !job.cancel.is_cancelled() {
-                *head = Some(snapshot.clone());
+                made.head = Some(snapshot.clone());
+                made.bytes += size(&evaluated).unwrap_or(0);
             }
         }
         if done.send(Done::Evaluated(job.ticket, evaluated)).is_err() {
@@ -121,8 +180,61 @@ fn work<A: Application>(
     }
 }
 
-/// The snapshot on which a job is evaluated; `None` for one that is dropped.
-fn head_of<S: Clone>(head: &Mutex<Option<S>>, job: &Job) -> Option<S> {
-    let head = sync::lock(head);
-    head.clone().filter(|_| !job.cancel.is_cancelled())
+impl<S: Clone> Shared<S> {
+    /// The snapshot on which a job is evaluated, once there is room for what it makes; `None` for one that is dropped.
+    fn head_for(&self, job: &Job) -> Option<S> {
+        let mut made = sync::lock(&self.made);
+        while made.bytes >= self.most && !job.cancel.is_cancelled() {
+            let woken = self.changed.wait(made);
+            made = woken.unwrap_or_else(PoisonError::into_inner);
+        }
+        made.head.clone().filter(|_| !job.cancel.is_cancelled())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn what_is_made_is_bounded() {
+        let mut evaluations = Evaluations::<u32>::new(10);
+        let shared = evaluations.shared.clone();
+        let job = |ticket| Job {
+            ticket,
+            key: RequestKey(0),
+            body: Blob::from([]),
+            cancel: CancelToken::new(),
+        };
+        let (tell, told) = channel();
+        let ask = |job: Job| {
+            let (shared, tell) = (shared.clone(), tell.clone());
+            std::thread::spawn(move || tell.send(shared.head_for(&job)));
+        };
+        let full = |evaluations: &mut Evaluations<u32>| {
+            evaluations.sizes.extend([4, 6]);
+            *sync::lock(&shared.made) = Made {
+                head: Some(7),
+                bytes: 10,
+            };
+        };
+        let short = Duration::from_millis(50);
+        let long = Duration::from_secs(30);
+        full(&mut evaluations);
+        ask(job(1));
+        assert!(told.recv_timeout(short).is_err());
+        evaluations.taken(1);
+        assert_eq!(told.recv_timeout(long), Ok(Some(7)));
+        evaluations.taken(1);
+        assert_eq!(sync::lock(&shared.made).bytes, 0);
+        // One that is dropped does not wait for ever.
+        full(&mut evaluations);
+        let dropped = job(2);
+        evaluations.begun.push_back((2, dropped.cancel.clone()));
+        ask(dropped);
+        assert!(told.recv_timeout(short).is_err());
+        drop(evaluations);
+        assert_eq!(told.recv_timeout(long), Ok(None));
+    }
 }

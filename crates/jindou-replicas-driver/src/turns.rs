@@ -49,13 +49,14 @@ pub(crate) struct Turns<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Turns<S> {
-    pub fn new(number: u64, snapshot: S) -> Self {
+    /// `most` bytes of records wait for their groups.
+    pub fn new(number: u64, snapshot: S, most: usize) -> Self {
         Self {
             head: snapshot.clone(),
             published: (number, snapshot),
             layers: VecDeque::new(),
             groups: BTreeMap::new(),
-            evaluating: Evaluations::new(),
+            evaluating: Evaluations::new(most),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             laying: false,
@@ -202,6 +203,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         "a group of updates that were not evaluated",
                     ));
                 }
+                turns.evaluating.taken(count);
                 if let Some(snapshot) = turns.layers.drain(..count).next_back() {
                     turns.groups.insert(group.number, snapshot);
                 }
@@ -325,7 +327,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         ticket: u64,
         evaluated: Evaluated<A::Snapshot>,
     ) -> Option<Event> {
-        if !self.turns.evaluating.end(ticket) {
+        if !self.turns.evaluating.end(ticket, &evaluated) {
             return None;
         }
         self.move_now();

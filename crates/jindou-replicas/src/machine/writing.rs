@@ -470,8 +470,8 @@ impl Machine {
     }
 }
 
-/// Updates that are evaluated or wait for that: what they make is held besides a group's bytes, whose limit looks at what is evaluated.
-const EVALUATIONS: usize = 3;
+/// Updates that are evaluated or wait for that. The driver bounds the bytes of what they make.
+const EVALUATIONS: usize = 16;
 /// Records of a group, and time of its put, after which the next put waits for a moment, half that time; and that moment at most.
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
