@@ -22,7 +22,7 @@ struct Job {
     cancel: CancelToken,
 }
 
-/// What the thread and the driver share.
+/// State that the thread and the driver share.
 struct Made<S> {
     /// The snapshot after the last evaluation that is over, or before the first. `None` if nothing is begun, so that no snapshot is held.
     head: Option<S>,
