@@ -70,11 +70,12 @@ fn planted_faults_are_found_in_their_seeds() {
         (Fault::KeysForgotten, 1),
         (Fault::ProposedIsRead, 0),
         (Fault::HeardIsApplied, 5),
-        (Fault::StrictLooksBefore, 29),
-        (Fault::AnsweredUnheard, 0),
+        (Fault::StrictLooksBefore, 607),
+        (Fault::AnsweredUnheard, 2),
         (Fault::UnknownIsNotDone, 0),
         (Fault::ExistsIsOurs, 5),
         (Fault::BeatsAreFresh, 6),
+        (Fault::OldListingFails, 867),
     ];
     assert_eq!(table.map(|(fault, _)| fault), Fault::ALL);
     for (fault, seed) in table {

@@ -83,9 +83,10 @@ impl Machine {
     /// A listing that was begun at this time failed.
     pub(super) fn look_failed(&mut self, look: u64, begun: Time) {
         let mut again = false;
+        let all = planted!(self, OldListingFails);
         for waiting in &mut self.reads {
             match &mut waiting.need {
-                Need::Recent(listed) if waiting.asked <= begun => *listed = Listed::Failed,
+                Need::Recent(listed) if all || waiting.asked <= begun => *listed = Listed::Failed,
                 Need::Recent(_) => {}
                 Need::Look(least) => again |= *least <= look,
                 Need::Nothing => {}

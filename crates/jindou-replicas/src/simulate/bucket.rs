@@ -25,7 +25,7 @@ pub(super) enum Op {
 
 impl Op {
     /// The event without an answer.
-    fn unknown(&self) -> Option<Event> {
+    pub(super) fn unknown(&self) -> Option<Event> {
         match self {
             Self::Put(number, attempt, _) => {
                 Some(Event::Put(*number, *attempt, PutResult::Unknown))

@@ -29,6 +29,8 @@ pub enum Fault {
     ExistsIsOurs,
     /// A beat counts as of its arrival.
     BeatsAreFresh,
+    /// A listing that fails counts as tried for queries that were asked after it was begun.
+    OldListingFails,
 }
 
 impl Fault {
@@ -39,7 +41,7 @@ impl Fault {
     }
 
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::NextNumberAfterUnknown,
         Self::NotEvaluatedAgain,
         Self::NoProof,
@@ -53,5 +55,6 @@ impl Fault {
         Self::UnknownIsNotDone,
         Self::ExistsIsOurs,
         Self::BeatsAreFresh,
+        Self::OldListingFails,
     ];
 }

@@ -195,10 +195,32 @@ impl World<'_> {
         }
         server.paused = None;
         server.disturbed = server.disturbed.max(now);
-        server.cut_off = server.cut_off.max(now);
         self.note([5, index as u64, 0], || format!("{index} goes on"));
+        let start = self.servers[index].start;
         for request in std::mem::take(&mut self.servers[index].outbox) {
             let time = self.random.between(1, 5 * MS);
+            let late = match &request {
+                Happening::Arrive { op, .. } if self.random.chance(50) => op.unknown(),
+                _ => None,
+            };
+            // Its time was over meanwhile, so that the driver gives it up; it may still be sent.
+            if let (Some(event), Happening::Arrive { server, op, .. }) = (late, &request) {
+                self.after(time, Happening::Deliver(*server, start, event, None));
+                if self.random.chance(50) {
+                    let op = op.clone();
+                    let time = self.random.between(1, 50 * MS);
+                    self.after(
+                        time,
+                        Happening::Arrive {
+                            server: index,
+                            start,
+                            op,
+                            answered: false,
+                        },
+                    );
+                }
+                continue;
+            }
             self.after(time, request);
         }
         // A machine that wakes up may have lost its connections, with all that they held, and have a bad network at first. Its clients
