@@ -280,6 +280,20 @@ pub(crate) fn filtered(b: Built, c: Condition) -> Built {
     let rows = b.rows * condition::selectivity(&c);
     let cost = b.cost + b.rows * each;
     match b.op {
+        // Alone, so that everyone sees that nothing passes: what builds on this may read slots that the input lacks.
+        Operator::Filter(operator::Filter { input: i, .. }) if c.is_false() => {
+            let condition = c;
+            let op = Operator::Filter(operator::Filter {
+                input: i,
+                condition,
+            });
+            Built {
+                op,
+                rows,
+                cost,
+                ..b
+            }
+        }
         Operator::Filter(operator::Filter {
             input: i,
             condition: Condition::And(mut list),

@@ -203,7 +203,10 @@ fn texts_that_went_wrong_once() {
     // An inner part that never has rows need not have the columns that the operators above it read.
     let text = "PREFIX : <http://e/> SELECT * { ?b ((:p2/:p2+)|:p1) ?a . \
                 GRAPH ?g { ?a a ?b . ?a :p1 :v4 . MINUS { OPTIONAL { VALUES (?b ?a) { (:v4 :v1) } } } } }";
-    for threads in [1, 2] {
+    // The same where what never holds is one of several conditions.
+    let more = "PREFIX : <http://e/> SELECT ?b ?c { ?b :p2 ?c . ?a :p1 ?c . { ?c :p2 ?c . :v1 :p0 ?c . \
+                GRAPH ?a { ?a (:p1|:p0)+ ?c } ?a :p2 ?c FILTER(BOUND(?a) && isIRI(?a)) } }";
+    for (text, threads) in [(text, 1), (text, 2), (more, 1), (more, 2)] {
         let ended = check(&ground, text, ResultFormat::Xml, threads, true);
         assert_eq!(ended, Ok(End::Answered), "{text}");
     }
