@@ -37,6 +37,9 @@ pub struct Serve {
     /// Address at which the other servers of --log reach this one: HOST:PORT.
     #[arg(long, value_name = "HOST:PORT", requires = "log")]
     pub peer_address: Option<String>,
+    /// Address to listen on for the other servers of --log, if it is not --peer-address: 0.0.0.0:7979 behind a forwarded port, say.
+    #[arg(long, value_name = "HOST:PORT", requires = "peer_address")]
+    pub peer_listen: Option<String>,
     /// With --log: longest time for which queries are answered without contact to the log or the other servers.
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = parse_duration)]
     pub max_staleness: Duration,

@@ -260,6 +260,7 @@ fn shared_log(a: &Serve, place: &str) -> Result<SharedLog> {
     };
     let mut log = SharedLog::new(bucket, name);
     log.peer_address.clone_from(&a.peer_address);
+    log.peer_listen.clone_from(&a.peer_listen);
     log.settings.max_staleness = a.max_staleness;
     log.settings.keep = a.keep;
     log.queries_wait = false;

@@ -21,7 +21,7 @@ use crate::bucket::ServerEntry;
 use crate::peers::{FromPeer, Peers};
 use crate::start::Options;
 use jindou_replicas::{Message, ServerName};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use table::Table;
@@ -90,27 +90,40 @@ impl std::fmt::Debug for Listener {
     }
 }
 
-/// Listens at `HOST:PORT`, which is what others dial as well, and makes a certificate.
+/// Listens at `at`, or if there is none at `address`, and makes a certificate. Others dial `address`. Both are `HOST:PORT`; a port
+/// 0 in `address` is that of the socket.
 ///
 /// # Errors
 /// One sentence.
-pub async fn listen(address: &str, limits: Limits) -> Result<Listener, String> {
-    let cannot = |e: std::io::Error| {
-        format!("connections of other servers cannot be taken at {address}: {e}")
+pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<Listener, String> {
+    let bound = at.unwrap_or(address);
+    let cannot =
+        |e: std::io::Error| format!("connections of other servers cannot be taken at {bound}: {e}");
+    let parts = |text: &str| -> Result<(String, u16), String> {
+        let parts = text.rsplit_once(':');
+        let parts = parts.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
+        parts
+            .filter(|(host, _)| !host.is_empty())
+            .ok_or_else(|| format!("\"{text}\" is not HOST:PORT"))
     };
-    let (host, _) =
-        (address.rsplit_once(':')).ok_or_else(|| format!("\"{address}\" is not HOST:PORT"))?;
-    let listener = TcpListener::bind(address).await.map_err(cannot)?;
-    let local = listener.local_addr().map_err(cannot)?;
-    if local.ip().is_unspecified() {
+    parts(bound)?;
+    let (host, port) = parts(address)?;
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if (bare.parse::<IpAddr>()).is_ok_and(|ip| ip.is_unspecified()) {
         return Err(format!(
             "other servers cannot dial {address}: name a host at which they reach this one"
         ));
     }
+    let listener = TcpListener::bind(bound).await.map_err(cannot)?;
+    let local = listener.local_addr().map_err(cannot)?;
+    let port = match port {
+        0 => local.port(),
+        port => port,
+    };
     Ok(Listener {
         listener,
         certificate: Certificate::new()?,
-        address: format!("{host}:{}", local.port()),
+        address: format!("{host}:{port}"),
         limits,
     })
 }
@@ -124,7 +137,7 @@ pub async fn connect(
     address: &str,
     options: &mut Options,
 ) -> Result<(Connections, mpsc::Receiver<FromPeer>), String> {
-    let listener = listen(address, Limits::for_updates(options.update_bytes)).await?;
+    let listener = listen(address, None, Limits::for_updates(options.update_bytes)).await?;
     options.addresses = vec![listener.address().to_owned()];
     options.certificate = Some(listener.certificate());
     listener.connect(&options.name)

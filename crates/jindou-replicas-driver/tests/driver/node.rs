@@ -1,7 +1,7 @@
 //! Servers without drivers, connected over TCP.
 
 use jindou_replicas::{Beat, Message, ServerName};
-use jindou_replicas_driver::net::{Connections, Limits, listen};
+use jindou_replicas_driver::net::{Connections, Limits, Listener, listen};
 use jindou_replicas_driver::{FromPeer, Peers, ServerEntry, now};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -25,7 +25,11 @@ pub struct Node {
 
 impl Node {
     pub async fn new(name: &str, limits: Limits) -> Self {
-        let listener = listen("127.0.0.1:0", limits).await.unwrap();
+        let listener = listen("127.0.0.1:0", None, limits).await.unwrap();
+        Self::over(name, listener)
+    }
+
+    pub fn over(name: &str, listener: Listener) -> Self {
         let entry = ServerEntry {
             name: name.into(),
             start: rand(),

@@ -336,14 +336,34 @@ async fn wrong_addresses() {
     meet(&mut a, &mut b).await;
     assert!(begun.elapsed() < Duration::from_secs(1));
     let whys = [
-        listen("127.0.0.1", limits()).await,
-        listen("127.0.0.1:x", limits()).await,
-        listen("0.0.0.0:0", limits()).await,
-        listen(&b.entry.addresses[1], limits()).await,
+        listen("127.0.0.1", None, limits()).await,
+        listen("127.0.0.1:x", None, limits()).await,
+        listen("0.0.0.0:0", None, limits()).await,
+        listen("[::]:0", None, limits()).await,
+        listen(":0", None, limits()).await,
+        listen(&b.entry.addresses[1], None, limits()).await,
+        listen("127.0.0.1:0", Some("127.0.0.1"), limits()).await,
+        listen("127.0.0.1:0", Some(&b.entry.addresses[1]), limits()).await,
     ];
     for why in whys {
         eprintln!("{}", why.unwrap_err());
     }
+}
+
+/// One that is dialled at another address than it listens on, as behind a forwarded port.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_address_of_another_socket() {
+    let all = listen("127.0.0.1:0", Some("0.0.0.0:0"), limits()).await;
+    let all = all.unwrap();
+    let (host, port) = all.address().rsplit_once(':').unwrap();
+    assert_eq!(host, "127.0.0.1");
+    let mut a = Node::new("a", limits()).await;
+    let forwarded = listen("127.0.0.1:1", Some("127.0.0.1:0"), limits()).await;
+    assert_eq!(forwarded.unwrap().address(), "127.0.0.1:1");
+    assert_ne!(port, "0");
+    let mut b = Node::over("b", all);
+    introduce(&mut [&mut a, &mut b]);
+    meet(&mut a, &mut b).await;
 }
 
 /// A peer that reads nothing holds up nothing but itself, and what waits for it is bounded in time.

@@ -65,6 +65,8 @@ pub struct SharedLog {
     pub told: Told,
     /// Where other servers reach this one, HOST:PORT; without it this one learns from the log alone what they do.
     pub peer_address: Option<String>,
+    /// Where this one listens for them, HOST:PORT, if that is not `peer_address`: behind a forwarded port, say.
+    pub peer_listen: Option<String>,
     /// True if queries wait by themselves until the published snapshot is fresh enough ([`Consistency::Default`]). A server
     /// whose threads must not block waits itself ([`Replica::ready_for`]).
     pub queries_wait: bool,
@@ -84,6 +86,7 @@ impl SharedLog {
             updates: UpdateOptions::default(),
             told: Arc::new(|_| {}),
             peer_address: None,
+            peer_listen: None,
             queries_wait: true,
         }
     }
@@ -341,6 +344,7 @@ pub(crate) fn open(
     let started = {
         let (store, bucket) = (store.clone(), log.bucket.clone());
         let (address, name) = (log.peer_address.clone(), log.name.clone());
+        let listen = log.peer_listen.clone();
         let starting = async move {
             let (peers, incoming) = match address {
                 None => {
@@ -349,7 +353,7 @@ pub(crate) fn open(
                 }
                 Some(address) => {
                     let limits = net::Limits::for_updates(settings.update_bytes);
-                    let listener = net::listen(&address, limits).await?;
+                    let listener = net::listen(&address, listen.as_deref(), limits).await?;
                     settings.addresses = vec![listener.address().to_owned()];
                     settings.certificate = Some(listener.certificate());
                     let (peers, incoming) = listener.connect(&name)?;
