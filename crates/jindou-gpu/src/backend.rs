@@ -171,7 +171,7 @@ pub unsafe trait Backend: Send + Sync {
     /// device is lost.
     unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize);
     /// Pins whole pages of host memory that is only read, such as a mapped file's, so that [`Self::upload`] may copy
-    /// from them. For measurements.
+    /// from them. A failure does not harm the device.
     ///
     /// # Safety
     /// `at ..` of that length stays mapped until it is [released](Self::unregister), and begins and ends with a page of the

@@ -565,7 +565,10 @@ unsafe impl Backend for Cuda {
         let read_only = sys::CU_MEMHOSTREGISTER_READ_ONLY;
         // SAFETY: the caller vouches for the pages.
         let pinned = unsafe { sys::cuMemHostRegister_v2(at.as_ptr().cast(), bytes, read_only) };
-        self.done("pin pages of a file", pinned.result())
+        // Not every system and card can. Where the device is gone, the next call says so.
+        pinned.result().map_err(|result::DriverError(e)| {
+            Error::Unsupported(format!("the GPU failed to pin pages of a file ({e:?})"))
+        })
     }
 
     unsafe fn unregister(&self, at: NonNull<u8>) {

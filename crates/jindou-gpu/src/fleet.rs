@@ -2,7 +2,8 @@
 
 use crate::execute::GpuExecutor;
 use crate::lazy::LazyGpu;
-use jindou_model::MemoryBudget;
+use jindou_mapped::MappedPages;
+use jindou_model::{CancelToken, MemoryBudget, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -87,11 +88,31 @@ impl Fleet {
         }
     }
 
+    /// Pins these files for the first device that is open, as [`Device::pin_files`](crate::Device::pin_files) does. Opens none.
+    ///
+    /// # Errors
+    /// As for that function.
+    pub fn pin_files(
+        &self,
+        files: Vec<MappedPages>,
+        room: u64,
+        cancel: &CancelToken,
+    ) -> Result<u64> {
+        let mut gpus = self.gpus.get().into_iter().flatten();
+        match gpus.find_map(|gpu| gpu.opened()) {
+            Some(gpu) => gpu.device().pin_files(files, room, cancel),
+            None => Ok(0),
+        }
+    }
+
     /// The executor for the next query; `None` while it is being opened, unless `wait`.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence: that of the first one.
-    pub fn look(self: &Arc<Self>, wait: bool) -> Result<Option<Arc<GpuExecutor>>, String> {
+    pub fn look(
+        self: &Arc<Self>,
+        wait: bool,
+    ) -> std::result::Result<Option<Arc<GpuExecutor>>, String> {
         let mut least: Option<(u64, Arc<GpuExecutor>)> = None;
         let (mut opening, mut why) = (false, None);
         let gpus = match self.gpus.get() {
@@ -132,7 +153,6 @@ mod tests {
     use crate::backend::Backend;
     use crate::cost::Calibration;
     use crate::shim::{Shim, ShimOptions};
-    use jindou_model::CancelToken;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 

@@ -66,6 +66,8 @@ pub struct HostTraffic {
     pub uploads: u64,
     /// Bytes of copies to the device.
     pub upload_bytes: u64,
+    /// Bytes of copies to the device from pinned pages of others.
+    pub registered_bytes: u64,
     /// Copies from the device.
     pub downloads: u64,
     /// Bytes of copies from the device.
@@ -89,6 +91,8 @@ pub struct Holdings {
     pub reserved: u64,
     /// Bytes of pinned host memory.
     pub pinned: u64,
+    /// Bytes of pinned pages of others.
+    pub registered: u64,
     /// Marks.
     pub marks: u64,
 }
@@ -183,6 +187,8 @@ struct ShimState {
     traffic: HostTraffic,
     /// End by start of each allocation.
     live: BTreeMap<u64, u64>,
+    /// Bytes by beginning of pinned pages of others.
+    registered: BTreeMap<usize, usize>,
     launches: u64,
     log: Vec<(Kernel, KernelCounts)>,
     delayed: Delayed,
@@ -191,6 +197,21 @@ struct ShimState {
 }
 
 impl ShimState {
+    /// Counts a copy to the device; an error if only a part of it is pinned, as a driver refuses that.
+    fn uploads(&mut self, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        let from = from.addr().get();
+        let below = self.registered.range(..from + bytes).next_back();
+        if let Some((at, pinned)) = below.filter(|(at, pinned)| *at + *pinned > from) {
+            if from < *at || from + bytes > at + pinned {
+                return Err(Error::Internal("a part of what is copied is pinned".into()));
+            }
+            self.traffic.registered_bytes += bytes as u64;
+        }
+        self.traffic.uploads += 1;
+        self.traffic.upload_bytes += bytes as u64;
+        Ok(())
+    }
+
     /// Returns an error unless this range is live device memory: one allocation, or adjacent pages.
     fn inside(&self, at: u64, bytes: usize) -> Result<()> {
         let out = || {
@@ -605,19 +626,36 @@ unsafe impl Backend for Shim {
         }
     }
 
-    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
+        let at = at.addr().get();
         let mut state = self.state();
-        state.traffic.uploads += 1;
-        state.traffic.upload_bytes += bytes as u64;
-        drop(state);
+        let below = state.registered.range(..at + bytes).next_back();
+        if below.is_some_and(|(from, bytes)| from + bytes > at) || (at | bytes) % 4096 != 0 {
+            return Err(Error::Internal("pages are pinned twice, or in part".into()));
+        }
+        state.registered.insert(at, bytes);
+        state.held.registered += bytes as u64;
+        Ok(())
+    }
+
+    unsafe fn unregister(&self, at: NonNull<u8>) {
+        let mut state = self.state();
+        let at = at.addr().get();
+        let bytes = state.registered.remove(&at).unwrap_or_default();
+        state.held.registered -= bytes as u64;
+        if bytes == 0 || state.delayed.reads(at..at + bytes) {
+            drop(state);
+            self.lose("pages were released that are not pinned, or are being copied");
+        }
+    }
+
+    unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
+        self.state().uploads(from, bytes)?;
         self.queue(DeviceWork::Upload { to, from, bytes })
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        let mut state = self.state();
-        state.traffic.uploads += 1;
-        state.traffic.upload_bytes += bytes as u64;
-        drop(state);
+        self.state().uploads(from, bytes)?;
         self.queue_in(ShimQueue::Aside, DeviceWork::Upload { to, from, bytes })
     }
 

@@ -11,15 +11,16 @@ mod common;
 
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::shim::{Figures, HostCall, Shim, ShimOptions};
-use jindou_gpu::{GpuExecutor, GpuOptions, GpuProfile, Kernel, ResultUse};
+use jindou_gpu::{Device, GpuExecutor, GpuOptions, GpuProfile, Kernel, ResultUse, RingOptions};
 use jindou_graph::segment::GraphScope;
-use jindou_model::Progress;
+use jindou_model::{CancelToken, Progress};
 use jindou_plan::{Operand, Plan, PlanOptions, StartSource, StepKind, parse, plan};
 use jindou_store::{LoadOptions, Snapshot, load, open};
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::queries::lubm::QUERIES;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Rows that L1 and L7 begin with, make of them, and give over LUBM-2560, as recorded on the card; and milliseconds then.
 const RECORDED: [(&str, [f64; 3], f64); 2] = [
@@ -256,6 +257,58 @@ fn a_query_of_one_kernel_has_little_fixed_cost() {
         assert_eq!(waits, 1, "{calls:?}");
     }
     triangles(&snapshot, 1, false);
+}
+
+/// Most seconds for bringing what L2 and L7 over LUBM-2560 read, in bytes.
+const WANTED_OF_BRINGING: (f64, f64) = (20e-3, 877e6);
+/// Bytes per second that eight threads of the host copy into pinned memory, as measured next to that card.
+const HOST: f64 = 33e9;
+
+/// Segments that queries need come at the link's speed, with as many calls as here and as many bytes as there.
+#[test]
+fn segments_of_pinned_files_come_at_the_speed_of_the_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot = stored(1, &folder.path().join("store"));
+    let (seconds, bytes) = WANTED_OF_BRINGING;
+    for pinned in [false, true] {
+        let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
+        // As much smaller as the data is.
+        let ring = RingOptions {
+            piece: 1024,
+            ..RingOptions::default()
+        };
+        let device = Device::with_ring(shim.clone(), u64::MAX, ring);
+        if pinned {
+            let pages = snapshot.base().segment_pages();
+            let none = CancelToken::new();
+            assert!(device.pin_files(pages, u64::MAX, &none).unwrap() > 0);
+        }
+        let gpu = GpuExecutor::on(device, Duration::from_secs(60));
+        for name in ["L2", "L7"] {
+            let plan = planned(name, &snapshot);
+            gpu.execute(&plan, &snapshot, ResultUse::Count, &GpuOptions::default())
+                .unwrap();
+        }
+        let traffic = shim.take_traffic();
+        let by_host = traffic.upload_bytes - traffic.registered_bytes;
+        let scale = bytes / traffic.upload_bytes as f64;
+        // A block of a file, or a piece of the ring.
+        let calls = traffic.uploads as f64
+            + match pinned {
+                true => bytes / f64::from(64 << 20),
+                false => bytes / f64::from(1 << 20),
+            };
+        let link = bytes / Figures::H200.link + calls * Figures::H200.launch;
+        let took = link.max(by_host as f64 * scale / HOST);
+        println!(
+            "pinned: {pinned}: {} bytes in {} copies, {by_host} by the host; {:.1} ms with {:.0} MB",
+            traffic.upload_bytes,
+            traffic.uploads,
+            took * 1e3,
+            bytes / 1e6
+        );
+        assert_eq!(took <= seconds, pinned);
+    }
 }
 
 #[test]

@@ -19,25 +19,31 @@
 //! at all. What this does not see is a file that was overwritten in place with as many
 //! bytes; comparing hashes does (`jindou check`).
 
+mod pages;
 mod signal;
 mod table;
 
 /// Description of a signal, as the system gives it to handlers and [`handle_fault`] takes it.
 pub use libc::siginfo_t;
+pub use pages::MappedPages;
 pub use signal::{handle_fault, leave_signal_alone};
 pub use table::any_failed;
 
 use jindou_model::{Error, Result, private};
 use memmap2::Mmap;
+use pages::MappedBytes;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use table::Region;
 
 /// A file mapped read-only, as long as it was when it was opened.
 pub struct MappedFile {
     /// Dropped first, so that no address of another mapping passes for one of this file.
     region: Region,
-    map: Mmap,
+    /// The bytes of `map`, so that readers take one step less.
+    bytes: MappedBytes,
+    map: Arc<Mmap>,
     path: PathBuf,
     witness: Witness,
 }
@@ -76,7 +82,8 @@ impl MappedFile {
         };
         let opened = Self {
             region,
-            map,
+            bytes: MappedBytes::of(&map),
+            map: Arc::new(map),
             path: path.to_owned(),
             witness,
         };
@@ -133,6 +140,12 @@ impl MappedFile {
         let _ = self.map.advise(memmap2::Advice::Random);
     }
 
+    /// The pages, which stay mapped for as long as these live.
+    #[must_use]
+    pub fn pages(&self) -> MappedPages {
+        MappedPages::new(Arc::clone(&self.map))
+    }
+
     /// The file's name.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -145,7 +158,8 @@ impl Deref for MappedFile {
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        &self.map
+        // SAFETY: `self` keeps the mapping that these are of.
+        unsafe { self.bytes.get() }
     }
 }
 

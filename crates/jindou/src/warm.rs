@@ -1,12 +1,12 @@
 //! Reading a store's files into memory while queries run already.
 
 use crate::Database;
-use jindou_model::{Error, Machine, Result, machine, sync};
+use jindou_model::{CancelToken, Error, Machine, Result, machine, sync};
 use jindou_store::{Snapshot, WarmProgress, warm};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// When a server reads its store's files into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +38,8 @@ impl std::str::FromStr for Warm {
 
 /// Time between two writings of how often segments are asked for.
 const KEEP: Duration = Duration::from_secs(600);
+/// Time between two looks for files to pin for a GPU: those of a merge, or of the store once a GPU is open.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends
 /// when it is dropped.
@@ -53,6 +55,8 @@ struct Shared {
     done: AtomicBool,
     ended: Mutex<bool>,
     end: Condvar,
+    /// Ends the pinning of files.
+    cancel: CancelToken,
 }
 
 impl Shared {
@@ -92,6 +96,7 @@ impl Warming {
 impl Drop for Warming {
     fn drop(&mut self) {
         *sync::lock(&self.shared.ended) = true;
+        self.shared.cancel.cancel();
         self.shared.end.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -102,7 +107,7 @@ impl Drop for Warming {
 impl Database {
     /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
     /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
-    /// which is that order after the next start. `failed` is told why reading has ended early, if it has: queries meet the same failure where
+    /// which is that order after the next start. Pins segments for a GPU that is open, so that it copies them at its link's speed. `failed` is told why reading has ended early, if it has: queries meet the same failure where
     /// it concerns them.
     ///
     /// # Errors
@@ -123,8 +128,20 @@ impl Database {
                 }
                 drop(snapshot);
                 told.done.store(true, Ordering::Release);
-                while !told.wait(KEEP) {
-                    let _ = db.snapshot().base().keep_segment_use();
+                let mut kept = Instant::now();
+                loop {
+                    // Without it, threads copy what the GPU needs, more slowly.
+                    let _ = db
+                        .runtime()
+                        .devices()
+                        .pin_files(&db.snapshot(), &told.cancel);
+                    if told.wait(LOOK) {
+                        break;
+                    }
+                    if kept.elapsed() >= KEEP {
+                        kept = Instant::now();
+                        let _ = db.snapshot().base().keep_segment_use();
+                    }
                 }
                 // A folder that cannot be written has no counts for the next start, which is only slower.
                 let _ = db.snapshot().base().keep_segment_use();

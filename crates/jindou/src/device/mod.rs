@@ -7,8 +7,11 @@ mod faults;
 
 use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
-use jindou_model::{Error, MemoryBudget, Result};
+#[cfg(feature = "gpu")]
+use jindou_model::Machine;
+use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
+use jindou_store::Snapshot;
 use std::str::FromStr;
 use std::sync::Arc;
 #[cfg(feature = "gpu")]
@@ -257,6 +260,21 @@ impl Devices {
     pub(crate) fn open_in_background(&self) {
         #[cfg(feature = "gpu")]
         self.gpus.open_in_background();
+    }
+
+    /// Pins the files of a snapshot's segments for a GPU that is open, so that it copies from them by itself; as many as half of the
+    /// memory that is available has room for. Returns their bytes. Releases those of files that are closed.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the system or the card cannot, which costs nothing but time; [`Error::Cancelled`].
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
+    pub(crate) fn pin_files(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<u64> {
+        #[cfg(feature = "gpu")]
+        if !snapshot.is_sharded() {
+            let room = Machine::read().available() / 2;
+            return (self.gpus).pin_files(snapshot.base().segment_pages(), room, cancel);
+        }
+        Ok(0)
     }
 
     /// The executor for this plan, which could use this many threads of the CPU.
