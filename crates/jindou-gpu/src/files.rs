@@ -132,7 +132,7 @@ impl PinnedFiles {
                     let n = match first(&files, part) {
                         First::Pinned(n) => {
                             queued = true;
-                            // SAFETY: pinned pages, which nobody writes to; they stay so until the mark below, since `files` is
+                            // SAFETY: pinned pages, which are never written; they stay so until the mark below, since `files` is
                             // kept until then. The caller vouches for the device's memory.
                             unsafe {
                                 device.queue_upload(to, NonNull::from(part).cast(), n, lane)?;

@@ -15,7 +15,7 @@ unsafe impl Send for MappedBytes {}
 unsafe impl Sync for MappedBytes {}
 
 impl MappedBytes {
-    /// Those of this mapping. They stay where they are when `map` is moved.
+    /// The bytes of this mapping. They stay where they are when `map` is moved.
     pub fn of(map: &Mmap) -> Self {
         Self(NonNull::from(&map[..]))
     }

@@ -1,4 +1,4 @@
-//! What a shim counts: bytes that kernels move, requests of the host, and what is held.
+//! Counts of a shim: bytes that kernels move, requests of the host, and memory that is held.
 
 /// Bytes that a kernel moved, counted by its own accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
