@@ -565,9 +565,14 @@ unsafe impl Backend for Cuda {
         let read_only = sys::CU_MEMHOSTREGISTER_READ_ONLY;
         // SAFETY: the caller vouches for the pages.
         let pinned = unsafe { sys::cuMemHostRegister_v2(at.as_ptr().cast(), bytes, read_only) };
-        // Not every system and card can. Where the device is gone, the next call says so.
+        // Where the device is gone, the next call says so.
         pinned.result().map_err(|result::DriverError(e)| {
-            Error::Unsupported(format!("the GPU failed to pin pages of a file ({e:?})"))
+            let why = format!("the GPU failed to pin pages of a file ({e:?})");
+            match e {
+                sys::cudaError_enum::CUDA_ERROR_NOT_SUPPORTED
+                | sys::cudaError_enum::CUDA_ERROR_NOT_PERMITTED => Error::Unsupported(why),
+                _ => Error::Internal(why),
+            }
         })
     }
 

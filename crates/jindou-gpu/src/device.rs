@@ -127,12 +127,12 @@ impl Device {
         self.ring.prepare(self)
     }
 
-    /// Pins these files, so that the device copies from them by itself, until `room` bytes are pinned; those that are pinned already
-    /// stay so. Releases files that were closed since. Returns the bytes that are pinned then. Takes a tenth of a second for two gigabytes, once
-    /// they are in memory.
+    /// Pins these files, so that the device copies from them by itself: each that fits into what is left of `room` bytes, in their order. Files
+    /// that are pinned already stay so, unless they were closed. Returns the bytes that are pinned then. Takes a tenth of a second for
+    /// two gigabytes that are in memory. Where another thread pins files at the moment, it does nothing.
     ///
     /// # Errors
-    /// `Unsupported` where the system or the card cannot; `Cancelled`.
+    /// `Unsupported` where the system or the card cannot, for good; `Cancelled`; errors of the device.
     pub fn pin_files(
         &self,
         files: Vec<MappedPages>,
@@ -140,6 +140,11 @@ impl Device {
         cancel: &CancelToken,
     ) -> Result<u64> {
         self.files.pin(self, files, room, cancel)
+    }
+
+    /// Releases these pinned files, or all, as soon as no copy from them is on its way.
+    pub fn release_files(&self, files: Option<&[MappedPages]>) {
+        self.files.release(self, files);
     }
 
     /// The underlying backend.

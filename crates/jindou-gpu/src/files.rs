@@ -27,8 +27,10 @@ pub(crate) struct PinnedFile {
 }
 
 impl PinnedFile {
+    /// Pins a file.
+    ///
     /// # Errors
-    /// As [`Device::pin_files`]; nothing stays pinned then.
+    /// As [`Device::pin_files`]; nothing of it stays pinned then.
     fn new(device: &Device, pages: MappedPages, cancel: &CancelToken) -> Result<Self> {
         let mut file = Self {
             backend: Arc::clone(device.backend()),
@@ -80,18 +82,19 @@ struct Copies {
 pub(crate) struct PinnedFiles {
     files: Mutex<Files>,
     copies: Mutex<Vec<Copies>>,
-    /// Held by the thread that pins. True once that was refused, and is not tried again.
+    /// Held by the thread that pins. True once the system or the card has refused that.
     refused: Mutex<bool>,
 }
 
-/// The first bytes of a slice.
+/// Length of the part of a slice that is copied in one piece.
 enum First {
-    /// As many of them lie in one block of a pinned file.
+    /// A part that lies in one block of a pinned file.
     Pinned(usize),
-    /// As many of them lie in none.
+    /// A part that lies in no pinned file.
     Other(usize),
 }
 
+/// The beginning of a slice that is copied in one piece.
 fn first(files: &[Arc<PinnedFile>], slice: &[u8]) -> First {
     let at = slice.as_ptr().addr();
     let next = files.partition_point(|file| file.address() <= at);
@@ -108,7 +111,7 @@ fn first(files: &[Arc<PinnedFile>], slice: &[u8]) -> First {
 }
 
 impl PinnedFiles {
-    /// Queues copies of those parts that lie in pinned files, and returns the others; `None` if that is all of them. Returns before the
+    /// Queues copies of those parts that lie in pinned files, and returns the others; `None` if no file is pinned. Returns before the
     /// device has them.
     ///
     /// # Safety
@@ -124,6 +127,7 @@ impl PinnedFiles {
         if files.is_empty() {
             return Ok(None);
         }
+        self.forget_done(device);
         let mut others = Vec::new();
         let mut queued = false;
         let mut queue = || {
@@ -162,23 +166,46 @@ impl PinnedFiles {
         Ok(Some(others))
     }
 
-    /// Forgets copies that are done.
-    fn reclaim(&self, device: &Device) -> Result<()> {
-        let open = std::mem::take(&mut *sync::lock(&self.copies));
-        // One that has no mark was followed by a failure.
-        if open.iter().any(|copies| copies.mark.is_none()) {
-            device.wait_for_all(&CancelToken::new())?;
-        }
-        let mut left = Vec::new();
-        for copies in open {
-            match copies.mark {
-                Some(mark) if matches!(device.reached(&mark), Ok(true)) => device.unmark(mark),
-                Some(_) => left.push(copies),
-                None => {}
+    /// Forgets copies that are known to be done, without waiting.
+    fn forget_done(&self, device: &Device) {
+        let mut done = Vec::new();
+        let mut copies = sync::lock(&self.copies);
+        let mut i = 0;
+        while let Some(one) = copies.get(i) {
+            match &one.mark {
+                Some(mark) if matches!(device.reached(mark), Ok(true)) => {
+                    done.push(copies.swap_remove(i));
+                }
+                _ => i += 1,
             }
         }
-        sync::lock(&self.copies).append(&mut left);
-        Ok(())
+        drop(copies);
+        // The last of a file's copies releases it, which takes a while.
+        for mark in done.into_iter().filter_map(|one| one.mark) {
+            device.unmark(mark);
+        }
+    }
+
+    /// Forgets copies that are done. Waits for those that could not be marked.
+    fn reclaim(&self, device: &Device, cancel: &CancelToken) -> Result<()> {
+        self.forget_done(device);
+        let mut copies = sync::lock(&self.copies);
+        let unmarked: Vec<Copies> = copies.extract_if(.., |one| one.mark.is_none()).collect();
+        drop(copies);
+        if unmarked.is_empty() {
+            return Ok(());
+        }
+        device.wait_for_all(cancel).inspect_err(|_| {
+            // They may be on their way still.
+            sync::lock(&self.copies).extend(unmarked);
+        })
+    }
+
+    /// Puts other files in place of those that are pinned.
+    fn replace(&self, files: Vec<Arc<PinnedFile>>) {
+        let before = std::mem::replace(&mut *sync::lock(&self.files), Arc::new(files));
+        // After the lock: releasing takes a while.
+        drop(before);
     }
 
     /// As [`Device::pin_files`].
@@ -189,41 +216,47 @@ impl PinnedFiles {
         room: u64,
         cancel: &CancelToken,
     ) -> Result<u64> {
-        let mut refused = sync::lock(&self.refused);
-        self.reclaim(device)?;
-        let mut files = Vec::clone(&sync::lock(&self.files));
-        let wanted: Vec<MappedPages> = wanted
-            .into_iter()
-            .filter(|pages| {
-                let at = pages.address().addr().get();
-                files.iter().all(|file| file.address() != at)
-            })
-            .collect();
-        files.retain(|file| file.pages.is_open());
         let bytes = |files: &[Arc<PinnedFile>]| files.iter().map(|f| f.pinned as u64).sum::<u64>();
+        let Ok(mut refused) = self.refused.try_lock() else {
+            return Ok(bytes(&sync::lock(&self.files)));
+        };
+        self.reclaim(device, cancel)?;
+        let mut files = Vec::clone(&sync::lock(&self.files));
+        files.retain(|file| file.pages.is_open());
         let mut pinned = Ok(());
         for pages in wanted {
-            if *refused {
-                break;
-            }
-            if bytes(&files) + pages.bytes() as u64 > room {
+            let at = pages.address().addr().get();
+            let is_there = files.iter().any(|file| file.address() == at);
+            if *refused || is_there || bytes(&files) + pages.bytes() as u64 > room {
                 continue;
             }
             match PinnedFile::new(device, pages, cancel) {
                 Ok(file) => {
-                    let place = files.partition_point(|f| f.address() < file.address());
+                    let place = files.partition_point(|f| f.address() < at);
                     files.insert(place, Arc::new(file));
                 }
                 Err(e) => {
-                    *refused = !matches!(e, Error::Cancelled);
+                    *refused = matches!(e, Error::Unsupported(_));
                     pinned = Err(e);
                     break;
                 }
             }
         }
         let there = bytes(&files);
-        *sync::lock(&self.files) = Arc::new(files);
+        self.replace(files);
         pinned.map(|()| there)
+    }
+
+    /// As [`Device::release_files`].
+    pub fn release(&self, device: &Device, which: Option<&[MappedPages]>) {
+        let _pinning = sync::lock(&self.refused);
+        let mut files = Vec::clone(&sync::lock(&self.files));
+        files.retain(|file| {
+            let is_it = |pages: &MappedPages| pages.address() == file.pages.address();
+            which.is_some_and(|which| !which.iter().any(is_it))
+        });
+        self.replace(files);
+        self.forget_done(device);
     }
 
     /// Takes all files, and the marks of copies, when nothing is copied any more, or never again.

@@ -88,20 +88,37 @@ impl Fleet {
         }
     }
 
-    /// Pins these files for the first device that is open, as [`Device::pin_files`](crate::Device::pin_files) does. Opens none.
+    /// Devices that are open.
+    fn open_ones(&self) -> impl Iterator<Item = Arc<GpuExecutor>> {
+        let gpus = self.gpus.get().into_iter().flatten();
+        gpus.filter_map(|gpu| gpu.opened())
+    }
+
+    /// Pins files for the first device that is open, as [`Device::pin_files`](crate::Device::pin_files) does, and releases those that were
+    /// pinned for others. Asks for `files` only then; opens no device.
     ///
     /// # Errors
     /// As for that function.
     pub fn pin_files(
         &self,
-        files: Vec<MappedPages>,
+        files: impl Fn() -> Vec<MappedPages>,
         room: u64,
         cancel: &CancelToken,
     ) -> Result<u64> {
-        let mut gpus = self.gpus.get().into_iter().flatten();
-        match gpus.find_map(|gpu| gpu.opened()) {
-            Some(gpu) => gpu.device().pin_files(files, room, cancel),
-            None => Ok(0),
+        let mut pinned = Ok(0);
+        for (i, gpu) in self.open_ones().enumerate() {
+            match i {
+                0 => pinned = gpu.device().pin_files(files(), room, cancel),
+                _ => gpu.device().release_files(None),
+            }
+        }
+        pinned
+    }
+
+    /// Releases these files, whichever device they were pinned for.
+    pub fn release_files(&self, files: &[MappedPages]) {
+        for gpu in self.open_ones() {
+            gpu.device().release_files(Some(files));
         }
     }
 

@@ -272,35 +272,58 @@ fn files_stay_pinned_while_they_are_copied() {
     assert_eq!(shim.failure(), None);
 }
 
-/// Whatever call fails, uploads are right or errors, and nothing stays pinned.
+/// Whatever call fails, and one more after it, uploads are right or errors, a file that is closed stays until its copies are done, and
+/// nothing stays pinned in the end.
 #[test]
-fn a_failure_while_files_are_pinned_or_copied() {
+fn failures_while_files_are_pinned_or_copied() {
     let folder = tempfile::tempdir().unwrap();
     let none = CancelToken::new();
-    let file = mapped(folder.path(), "file", 1, 20 * PIECE);
     let other = content(9 * PIECE, 5);
+    let (mut released, mut unpinned) = (0, 0);
     for fault in DeviceFault::ALL {
         for at in 1..200 {
-            let shim = shim(true);
-            let faulty = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
-            let device = Device::with_ring(faulty.clone(), u64::MAX, options(2));
-            let pinned = device.pin_files(vec![file.pages()], u64::MAX, &none);
-            for slice in [&file[..], &other[..], &file[7..][..11 * PIECE]] {
-                if let Ok(buffer) = DeviceBuffer::with(&device, slice)
-                    && let Ok(got) = buffer.read::<u8>(slice.len())
-                {
-                    assert!(got == slice, "{fault:?} at {at}: {pinned:?}");
+            let mut done = false;
+            for again in [0, 1, 2, 3] {
+                let file = mapped(folder.path(), "file", 1, 20 * PIECE);
+                let shim = shim(true);
+                let faulty = Arc::new(DeviceFaults::new(shim.clone(), fault, at));
+                let device = Device::with_ring(faulty.clone(), u64::MAX, options(2));
+                let pinned = device.pin_files(vec![file.pages()], u64::MAX, &none);
+                unpinned += u32::from(pinned.is_err());
+                let mut buffers = Vec::new();
+                for slice in [&file[..], &other[..], &file[7..][..11 * PIECE]] {
+                    if let Ok(buffer) = DeviceBuffer::with(&device, slice) {
+                        buffers.push((slice.to_vec(), buffer));
+                    }
                 }
+                let failed = faulty.calls() >= at;
+                drop(file);
+                faulty.arm(again);
+                for _ in 0..2 {
+                    let left = device.pin_files(Vec::new(), u64::MAX, &none);
+                    released += u32::from(left.is_ok_and(|left| left == 0));
+                }
+                for (want, buffer) in &buffers {
+                    if let Ok(got) = buffer.read::<u8>(want.len()) {
+                        assert!(got == *want, "{fault:?} at {at}");
+                    }
+                }
+                drop((buffers, device));
+                if faulty.failure().is_none() {
+                    assert_eq!(shim.failure(), None, "{fault:?} at {at}, {again}");
+                }
+                drop(faulty);
+                let held = shim.holdings();
+                let left = (held.device, held.pinned, held.registered, held.marks);
+                assert_eq!(left, (0, 0, 0, 0), "{fault:?} at {at}, {again}");
+                done = !failed;
             }
-            let done = faulty.calls() < at;
-            drop((device, faulty));
-            let held = shim.holdings();
-            let left = (held.device, held.pinned, held.registered, held.marks);
-            assert_eq!(left, (0, 0, 0, 0), "{fault:?} at {at}");
             if done {
                 break;
             }
             assert!(at < 199);
         }
     }
+    println!("{released} releases, {unpinned} files could not be pinned");
+    assert!(released > 100 && unpinned > 0);
 }

@@ -31,7 +31,7 @@ pub use table::any_failed;
 
 use jindou_model::{Error, Result, private};
 use memmap2::Mmap;
-use pages::MappedBytes;
+use pages::{MappedBytes, Mapping};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,9 +41,9 @@ use table::Region;
 pub struct MappedFile {
     /// Dropped first, so that no address of another mapping passes for one of this file.
     region: Region,
-    /// The bytes of `map`, so that readers take one step less.
+    /// The bytes of `mapping`, so that readers take one step less.
     bytes: MappedBytes,
-    map: Arc<Mmap>,
+    mapping: Arc<Mapping>,
     path: PathBuf,
     witness: Witness,
 }
@@ -83,7 +83,7 @@ impl MappedFile {
         let opened = Self {
             region,
             bytes: MappedBytes::of(&map),
-            map: Arc::new(map),
+            mapping: Mapping::new(map),
             path: path.to_owned(),
             witness,
         };
@@ -110,7 +110,7 @@ impl MappedFile {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         // SAFETY: `at` is inside the mapping. Volatile, since the byte may change, and the read may raise the signal.
-        let value = unsafe { std::ptr::read_volatile(self.map.as_ptr().add(self.witness.at)) };
+        let value = unsafe { std::ptr::read_volatile(self.as_ptr().add(self.witness.at)) };
         if value != self.witness.value {
             self.region.fail();
         }
@@ -120,7 +120,7 @@ impl MappedFile {
 
     #[cold]
     fn failure(&self) -> Error {
-        let had = self.map.len() as u64;
+        let had = self.len() as u64;
         let what: String = match std::fs::metadata(&self.path) {
             Ok(m) if m.len() < had => {
                 format!(
@@ -137,19 +137,25 @@ impl MappedFile {
 
     /// Tells the system that reads will be random.
     pub fn advise_random(&self) {
-        let _ = self.map.advise(memmap2::Advice::Random);
+        let _ = self.mapping.map.advise(memmap2::Advice::Random);
     }
 
     /// The pages, which stay mapped for as long as these live.
     #[must_use]
     pub fn pages(&self) -> MappedPages {
-        MappedPages::new(Arc::clone(&self.map))
+        MappedPages::new(Arc::clone(&self.mapping))
     }
 
     /// The file's name.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        self.mapping.close();
     }
 }
 
@@ -165,6 +171,6 @@ impl Deref for MappedFile {
 
 impl std::fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({} bytes)", self.path.display(), self.map.len())
+        write!(f, "{} ({} bytes)", self.path.display(), self.len())
     }
 }

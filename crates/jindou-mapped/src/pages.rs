@@ -4,6 +4,7 @@ use crate::signal::page_size;
 use memmap2::Mmap;
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The bytes of a mapping, without its lifetime.
 #[derive(Clone, Copy)]
@@ -29,33 +30,51 @@ impl MappedBytes {
     }
 }
 
+/// A mapping, and whether its file is closed.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    pub map: Mmap,
+    closed: AtomicBool,
+}
+
+impl Mapping {
+    pub fn new(map: Mmap) -> Arc<Self> {
+        let closed = AtomicBool::new(false);
+        Arc::new(Self { map, closed })
+    }
+
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+}
+
 /// Pages of a [`MappedFile`](crate::MappedFile), which stay mapped for as long as this lives, even if the file is closed before.
 /// For devices that copy from them by themselves. No program may read them through this: once the file is closed, a read of a page that
 /// is gone ends the process.
-#[derive(Debug)]
-pub struct MappedPages(Arc<Mmap>);
+#[derive(Clone, Debug)]
+pub struct MappedPages(Arc<Mapping>);
 
 impl MappedPages {
-    pub(crate) fn new(map: Arc<Mmap>) -> Self {
-        Self(map)
+    pub(crate) fn new(mapping: Arc<Mapping>) -> Self {
+        Self(mapping)
     }
 
     /// The beginning of the first page.
     #[must_use]
     pub fn address(&self) -> NonNull<u8> {
-        NonNull::from(&self.0[..]).cast()
+        NonNull::from(&self.0.map[..]).cast()
     }
 
     /// The length of all pages. The last one may be longer than its part of the file.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.0.len().next_multiple_of(page_size())
+        self.0.map.len().next_multiple_of(page_size())
     }
 
-    /// False once the file is closed, and nothing else holds its pages.
+    /// False once the file is closed.
     #[must_use]
     pub fn is_open(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        !self.0.closed.load(Ordering::Acquire)
     }
 }
 

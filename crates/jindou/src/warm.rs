@@ -41,8 +41,8 @@ const KEEP: Duration = Duration::from_secs(600);
 /// Time between two looks for files to pin for a GPU: those of a merge, or of the store once a GPU is open.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends
-/// when it is dropped.
+/// The reading of a store's files in the background, the counts of what queries ask for, and the files that are pinned for a GPU. Keeps the
+/// database open, and ends when it is dropped.
 #[derive(Debug)]
 pub struct Warming {
     shared: Arc<Shared>,
@@ -107,8 +107,9 @@ impl Drop for Warming {
 impl Database {
     /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
     /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
-    /// which is that order after the next start. Pins segments for a GPU that is open, so that it copies them at its link's speed. `failed` is told why reading has ended early, if it has: queries meet the same failure where
-    /// it concerns them.
+    /// which is that order after the next start. If everything was read, it also pins the files of segments for a GPU that is open, as many as
+    /// [`RuntimeBuilder::gpu_pinned`](crate::RuntimeBuilder::gpu_pinned) says, until it ends. `failed` is told why reading has ended early, if
+    /// it has: queries meet the same failure where it concerns them.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
@@ -118,33 +119,29 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("jindou-warm".into())
             .spawn(move || {
-                let snapshot = db.snapshot();
-                match read(&snapshot, &told) {
+                let all = match read(&db.snapshot(), &told) {
+                    Ok(all) => all,
                     // The base was merged or replaced meanwhile, and its files were removed: the new ones were just written.
                     Err(Error::Io { source, .. })
-                        if source.kind() == std::io::ErrorKind::NotFound => {}
-                    Ok(_) | Err(Error::Cancelled) => {}
-                    Err(e) => failed(&e),
-                }
-                drop(snapshot);
+                        if source.kind() == std::io::ErrorKind::NotFound =>
+                    {
+                        true
+                    }
+                    Err(Error::Cancelled) => false,
+                    Err(e) => {
+                        failed(&e);
+                        false
+                    }
+                };
                 told.done.store(true, Ordering::Release);
-                let mut kept = Instant::now();
-                loop {
-                    // Without it, threads copy what the GPU needs, more slowly.
-                    let _ = db
-                        .runtime()
-                        .devices()
-                        .pin_files(&db.snapshot(), &told.cancel);
-                    if told.wait(LOOK) {
-                        break;
-                    }
-                    if kept.elapsed() >= KEEP {
-                        kept = Instant::now();
-                        let _ = db.snapshot().base().keep_segment_use();
+                if all && db.runtime().devices().pins_files() {
+                    stay_pinned(&db, &told);
+                } else {
+                    while !told.wait(KEEP) {
+                        keep_use(&db);
                     }
                 }
-                // A folder that cannot be written has no counts for the next start, which is only slower.
-                let _ = db.snapshot().base().keep_segment_use();
+                keep_use(&db);
             })
             .map_err(|e| Error::io("a thread that reads the store's files", e))?;
         Ok(Warming {
@@ -154,10 +151,44 @@ impl Database {
     }
 }
 
-fn read(snapshot: &Snapshot, shared: &Shared) -> Result<u64> {
+/// Keeps how often segments were asked for. A folder that cannot be written has no counts for the next start, which is only slower.
+fn keep_use(db: &Database) {
+    let _ = db.snapshot().base().keep_segment_use();
+}
+
+/// Pins files for a GPU that is open, and those of merges after them, until the end.
+fn stay_pinned(db: &Database, told: &Shared) {
+    let devices = db.runtime().devices();
+    let mut kept = Instant::now();
+    let mut failed: Option<Instant> = None;
+    loop {
+        if failed.is_none_or(|at| at.elapsed() >= KEEP) {
+            // Without it, threads copy what the GPU needs, more slowly.
+            let pinned = devices.pin_files(|| db.snapshot(), &told.cancel);
+            failed = pinned.err().map(|_| Instant::now());
+        }
+        if told.wait(LOOK) {
+            break;
+        }
+        if kept.elapsed() >= KEEP {
+            kept = Instant::now();
+            keep_use(db);
+        }
+    }
+    devices.release_files(&db.snapshot());
+}
+
+/// Reads a snapshot's files. True if that was all of them.
+fn read(snapshot: &Snapshot, shared: &Shared) -> Result<bool> {
     machine::read_after_others();
     let parts = snapshot.base().warm_parts();
-    warm(&parts, room(), &shared.progress, &|| shared.has_ended())
+    let all: u64 = parts
+        .iter()
+        .map(|part| part.bytes.end - part.bytes.start)
+        .sum();
+    let room = room();
+    warm(&parts, room, &shared.progress, &|| shared.has_ended())?;
+    Ok(all <= room)
 }
 
 /// Bytes of memory that files may take: nine tenths of those that are free or hold files already.

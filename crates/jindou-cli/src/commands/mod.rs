@@ -53,10 +53,19 @@ pub fn runtime_with_gpu(
     memory: Option<u64>,
     gpu_memory: Option<u64>,
 ) -> Runtime {
+    with_gpu(threads, memory, gpu_memory).build()
+}
+
+/// A builder for [`runtime_with_gpu`].
+pub fn with_gpu(
+    threads: Option<usize>,
+    memory: Option<u64>,
+    gpu_memory: Option<u64>,
+) -> RuntimeBuilder {
     let builder = builder(threads, memory);
     match gpu_memory {
-        Some(bytes) => builder.gpu_memory(bytes).build(),
-        None => builder.build(),
+        Some(bytes) => builder.gpu_memory(bytes),
+        None => builder,
     }
 }
 

@@ -1,7 +1,7 @@
 //! `jindou serve`.
 
 use super::merge;
-use super::{documents, indexes, runtime_with_gpu, service};
+use super::{documents, indexes, service, with_gpu};
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
@@ -69,7 +69,9 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     // A server that only follows writes its own files.
     let writes = accepts || follows;
     let begun = Instant::now();
-    let runtime = runtime_with_gpu(a.threads, a.memory, a.gpu_memory);
+    let runtime = with_gpu(a.threads, a.memory, a.gpu_memory)
+        .gpu_pinned(a.gpu_pin)
+        .build();
     let options = OpenOptions::default()
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)

@@ -71,6 +71,8 @@ fn join_lists(op: &mut Operator) {
             steps.append(&mut over.steps);
             *op = over.input.take();
         }
+        // One that lets nothing through is seen as that only alone ([`super::filtered`]).
+        Operator::Filter(over) if over.condition.is_false() => {}
         Operator::Filter(over) => {
             let Operator::Filter(operator::Filter {
                 condition: Condition::And(list),

@@ -21,7 +21,7 @@ use crate::bucket::ServerEntry;
 use crate::peers::{FromPeer, Peers};
 use crate::start::Options;
 use jindou_replicas::{Message, ServerName};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use table::Table;
@@ -99,23 +99,17 @@ pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<L
     let bound = at.unwrap_or(address);
     let cannot =
         |e: std::io::Error| format!("connections of other servers cannot be taken at {bound}: {e}");
-    let parts = |text: &str| -> Result<(String, u16), String> {
-        let parts = text.rsplit_once(':');
-        let parts = parts.and_then(|(host, port)| Some((host.to_owned(), port.parse().ok()?)));
-        parts
-            .filter(|(host, _)| !host.is_empty())
-            .ok_or_else(|| format!("\"{text}\" is not HOST:PORT"))
-    };
-    parts(bound)?;
-    let (host, port) = parts(address)?;
-    let bare = host.trim_start_matches('[').trim_end_matches(']');
-    if (bare.parse::<IpAddr>()).is_ok_and(|ip| ip.is_unspecified()) {
+    let any = |ip: IpAddr| ip.to_canonical().is_unspecified();
+    let (host, port) = host_and_port(address)?;
+    host_and_port(bound)?;
+    let listener = TcpListener::bind(bound).await.map_err(cannot)?;
+    let local = listener.local_addr().map_err(cannot)?;
+    let literal = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    if literal.is_ok_and(any) || (at.is_none() && any(local.ip())) {
         return Err(format!(
             "other servers cannot dial {address}: name a host at which they reach this one"
         ));
     }
-    let listener = TcpListener::bind(bound).await.map_err(cannot)?;
-    let local = listener.local_addr().map_err(cannot)?;
     let port = match port {
         0 => local.port(),
         port => port,
@@ -126,6 +120,20 @@ pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<L
         address: format!("{host}:{port}"),
         limits,
     })
+}
+
+/// The parts of `HOST:PORT`. An IPv6 address is in brackets, which stay.
+fn host_and_port(text: &str) -> Result<(&str, u16), String> {
+    let is_host = |host: &str| match host.strip_prefix('[') {
+        Some(rest) => rest
+            .strip_suffix(']')
+            .is_some_and(|ip| ip.parse::<Ipv6Addr>().is_ok()),
+        None => !host.is_empty() && !host.contains([':', ']']),
+    };
+    let parts = text.rsplit_once(':').filter(|(host, _)| is_host(host));
+    parts
+        .and_then(|(host, port)| Some((host, port.parse().ok()?)))
+        .ok_or_else(|| format!("\"{text}\" is not HOST:PORT"))
 }
 
 /// Listens at `HOST:PORT` and writes where that is, and the certificate, into a server's settings. Gives what

@@ -227,8 +227,11 @@ impl World<'_> {
         // look at what it says then.
         let lost = self.random.chance(40);
         if lost {
-            self.weather.bucket_bad[index] = now + self.random.between(S, 5 * S);
-            self.servers[index].cut_off = self.weather.bucket_bad[index];
+            let until = now + self.random.between(S, 5 * S);
+            let bad = &mut self.weather.bucket_bad[index];
+            *bad = until.max(*bad);
+            let server = &mut self.servers[index];
+            server.cut_off = server.cut_off.max(until);
             for look in 1..=20 {
                 self.after(look * 20 * MS, Happening::Look(index));
             }

@@ -7,8 +7,6 @@ mod faults;
 
 use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
-#[cfg(feature = "gpu")]
-use jindou_model::Machine;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
 use jindou_store::Snapshot;
@@ -54,6 +52,9 @@ pub(crate) struct Devices {
     /// Running plans that stayed on the CPU by choice.
     #[cfg(feature = "gpu")]
     here: Arc<AtomicUsize>,
+    /// Bytes of files that may be pinned.
+    #[cfg(feature = "gpu")]
+    pinned: u64,
 }
 
 /// A running plan that stayed on the CPU by choice, among others of its kind.
@@ -253,7 +254,19 @@ impl Devices {
             gpus: Arc::new(jindou_gpu::Fleet::limited(memory).charged_to(host)),
             #[cfg(feature = "gpu")]
             here: Arc::default(),
+            #[cfg(feature = "gpu")]
+            pinned: 0,
         }
+    }
+
+    /// The same devices with this many bytes of files pinned for them at most.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_mut, unused_variables))]
+    pub(crate) fn pinning(mut self, bytes: u64) -> Self {
+        #[cfg(feature = "gpu")]
+        {
+            self.pinned = bytes;
+        }
+        self
     }
 
     /// Begins to open a GPU in the background, for queries to come.
@@ -262,19 +275,36 @@ impl Devices {
         self.gpus.open_in_background();
     }
 
-    /// Pins the files of a snapshot's segments for a GPU that is open, so that it copies from them by itself; as many as half of the
-    /// memory that is available has room for. Returns their bytes. Releases those of files that are closed.
+    /// True if files are to be pinned for a GPU.
+    pub(crate) fn pins_files(&self) -> bool {
+        #[cfg(feature = "gpu")]
+        return self.pinned > 0;
+        #[cfg(not(feature = "gpu"))]
+        false
+    }
+
+    /// Pins the files of a database's segments for a GPU that is open, so that it copies from them by itself, as far as there is room.
+    /// Releases those of files that are closed.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the system or the card cannot, which costs nothing but time; [`Error::Cancelled`].
+    /// [`Error::Unsupported`] where the system or the card cannot; [`Error::Cancelled`]; errors of the device.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
-    pub(crate) fn pin_files(&self, snapshot: &Snapshot, cancel: &CancelToken) -> Result<u64> {
+    pub(crate) fn pin_files(
+        &self,
+        snapshot: impl Fn() -> Snapshot,
+        cancel: &CancelToken,
+    ) -> Result<()> {
         #[cfg(feature = "gpu")]
-        if !snapshot.is_sharded() {
-            let room = Machine::read().available() / 2;
-            return (self.gpus).pin_files(snapshot.base().segment_pages(), room, cancel);
-        }
-        Ok(0)
+        self.gpus
+            .pin_files(|| snapshot().base().segment_pages(), self.pinned, cancel)?;
+        Ok(())
+    }
+
+    /// Releases the files of a snapshot's segments.
+    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
+    pub(crate) fn release_files(&self, snapshot: &Snapshot) {
+        #[cfg(feature = "gpu")]
+        self.gpus.release_files(&snapshot.base().segment_pages());
     }
 
     /// The executor for this plan, which could use this many threads of the CPU.
@@ -371,6 +401,7 @@ impl Devices {
         Self {
             gpus: Arc::new(jindou_gpu::Fleet::new(gpus)),
             here: Arc::default(),
+            pinned: 0,
         }
     }
 }

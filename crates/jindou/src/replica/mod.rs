@@ -65,7 +65,8 @@ pub struct SharedLog {
     pub told: Told,
     /// Where other servers reach this one, HOST:PORT; without it this one learns from the log alone what they do.
     pub peer_address: Option<String>,
-    /// Where this one listens for them, HOST:PORT, if that is not `peer_address`: behind a forwarded port, say.
+    /// Where this one listens for them, HOST:PORT, if that is not `peer_address`: behind a forwarded port, say. Has no effect without
+    /// that.
     pub peer_listen: Option<String>,
     /// True if queries wait by themselves until the published snapshot is fresh enough ([`Consistency::Default`]). A server
     /// whose threads must not block waits itself ([`Replica::ready_for`]).
