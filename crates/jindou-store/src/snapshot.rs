@@ -39,8 +39,8 @@ pub struct Snapshot {
     delta: Arc<Delta>,
     /// Access to the other shards, if the base is one of several.
     sharded: Option<Sharded>,
-    /// Named graphs that have a quad, once they were requested.
-    named_graphs: OnceLock<Arc<[u32]>>,
+    /// Named graphs that have a quad, once they were requested of this snapshot or a copy of it.
+    named_graphs: Arc<OnceLock<Arc<[u32]>>>,
     prefixes: Arc<PrefixTable>,
 }
 
@@ -76,7 +76,7 @@ impl Snapshot {
             shape: 0,
             delta: Arc::new(delta),
             sharded: None,
-            named_graphs: OnceLock::new(),
+            named_graphs: Arc::default(),
         }
     }
 
@@ -515,8 +515,8 @@ impl Snapshot {
         })
     }
 
-    /// Named graphs that have a quad, ascending. O(graphs) at the first call, plus [`Self::has_graph`] for those that
-    /// lost quads.
+    /// Named graphs that have a quad, ascending. O(graphs) at the first call for this snapshot and all copies of it, plus
+    /// [`Self::has_graph`] for those that lost quads.
     #[must_use]
     pub fn named_graphs(&self) -> Arc<[u32]> {
         let find = || self.find_named_graphs().into();
@@ -635,7 +635,7 @@ impl Snapshot {
             shape: version,
             delta: Arc::new(delta),
             sharded: None,
-            named_graphs: OnceLock::new(),
+            named_graphs: Arc::default(),
             prefixes: Arc::clone(&self.prefixes),
         }
     }
@@ -650,7 +650,10 @@ impl Snapshot {
     }
 
     fn delta_mut(&mut self) -> &mut Delta {
-        self.named_graphs.take();
+        match Arc::get_mut(&mut self.named_graphs) {
+            Some(own) => drop(own.take()),
+            None => self.named_graphs = Arc::default(),
+        }
         Arc::make_mut(&mut self.delta)
     }
 

@@ -2,7 +2,7 @@
 //! subjects.
 
 use super::list::CowVec;
-use crate::segment::CowTree;
+use crate::segment::{CowTree, Finger};
 use crate::sets::CharacteristicSets;
 use jindou_model::Direction;
 use rustc_hash::FxHashMap;
@@ -188,11 +188,13 @@ impl VertexDelta {
         self.shrunk.iter()
     }
 
-    /// Graphs that edits added edges to, ascending. O(log edits) each.
+    /// Graphs that edits added edges to, ascending. O(log edits) each, and less where they have few edges.
     pub fn graphs(&self) -> impl Iterator<Item = u32> + '_ {
         let mut at = Some([0; 3]);
+        let mut finger = Finger::default();
         std::iter::from_fn(move || {
-            let graph = self.graphs.first_from(&at?)?[0];
+            let mut from = finger.range(&self.graphs, at?, [u32::MAX; 3]);
+            let graph = from.next()?.first()?[0];
             at = graph.checked_add(1).map(|g| [g, 0, 0]);
             Some(graph)
         })

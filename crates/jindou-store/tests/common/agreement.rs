@@ -182,6 +182,12 @@ pub fn agree(quads: &[TermQuad], snapshot: &Snapshot) {
         .collect();
     assert_eq!(got, by_set);
     // Graphs.
+    // Found once for all copies, also those that were made before.
+    let copy = snapshot.clone();
+    assert!(std::sync::Arc::ptr_eq(
+        &snapshot.named_graphs(),
+        &copy.named_graphs()
+    ));
     let graphs: BTreeSet<Vec<u8>> = snapshot.named_graphs().iter().copied().map(name).collect();
     assert_eq!(
         graphs,
