@@ -100,6 +100,10 @@ const ADVANCE_SHARE: u64 = 1024;
 /// Divisor for the reserve: once more than one part in this many of the whole is taken, nothing is reserved in advance,
 /// since parts that use nothing must not keep others from the rest.
 const ADVANCED_SHARE: u64 = 8;
+/// Divisor for the last bytes of a whole, which parts that leave them do not get unless they are small.
+const LAST_SHARE: u64 = 16;
+/// Divisor for a small part: at most one in this many of the whole.
+const SMALL_SHARE: u64 = 256;
 
 #[derive(Debug)]
 struct BudgetInner {
@@ -119,12 +123,24 @@ struct BudgetInner {
 struct ParentBudget {
     budget: MemoryBudget,
     advance: u64,
+    /// True if the part leaves the last bytes of the whole to small parts.
+    leaves: bool,
 }
 
 impl ParentBudget {
     /// Bytes charged to the whole when the part uses this many.
     fn charged(&self, used: u64) -> u64 {
         used.max(self.advance)
+    }
+
+    /// Bytes of the whole that may be taken for a part that uses this many itself.
+    fn open_to(&self, used: u64) -> u64 {
+        let limit = self.budget.inner.limit;
+        if self.leaves && used > limit / SMALL_SHARE {
+            limit - limit / LAST_SHARE
+        } else {
+            limit
+        }
     }
 }
 
@@ -150,15 +166,31 @@ impl MemoryBudget {
     /// that is less.
     #[must_use]
     pub fn part(&self, limit: u64) -> Self {
+        self.part_that(limit, false)
+    }
+
+    /// As [`Self::part`], but the part takes none of the last sixteenth of the whole once it uses more than a 256th of it. So small
+    /// queries are answered while a few large ones take all that they can.
+    #[must_use]
+    pub fn modest_part(&self, limit: u64) -> Self {
+        self.part_that(limit, true)
+    }
+
+    fn part_that(&self, limit: u64, leaves: bool) -> Self {
         let advance = ADVANCE.min(limit).min(self.inner.limit / ADVANCE_SHARE);
         let has_plenty = self.used() < self.inner.limit / ADVANCED_SHARE;
-        let advance = if has_plenty && self.take(advance, false).is_ok() {
+        let advance = if has_plenty && self.take(advance, false, self.inner.limit).is_ok() {
             advance
         } else {
             0
         };
         let budget = self.clone();
-        Self::build(limit, Some(ParentBudget { budget, advance }))
+        let whole = ParentBudget {
+            budget,
+            advance,
+            leaves,
+        };
+        Self::build(limit, Some(whole))
     }
 
     fn build(limit: u64, whole: Option<ParentBudget>) -> Self {
@@ -209,7 +241,7 @@ impl MemoryBudget {
         if let Some(held) = self.held(holder) {
             held.fetch_add(bytes, Ordering::Relaxed);
         }
-        self.take(bytes, true).err()
+        self.take(bytes, true, self.inner.limit).err()
     }
 
     /// Releases bytes that were charged by [`Self::take_measured`].
@@ -223,18 +255,23 @@ impl MemoryBudget {
     /// True if this many more bytes would fit at present. Charges nothing.
     #[must_use]
     pub fn has_room(&self, bytes: u64) -> bool {
-        let fits = |b: &Self| b.used().saturating_add(bytes) <= b.inner.limit;
+        let after = self.used().saturating_add(bytes);
         let whole = self.inner.whole.as_ref();
-        fits(self) && whole.is_none_or(|whole| fits(&whole.budget))
+        after <= self.inner.limit
+            && whole.is_none_or(|whole| {
+                whole.budget.used().saturating_add(bytes) <= whole.open_to(after)
+            })
     }
 
     /// The error of a charge that did not fit; `bytes` were requested on behalf of the holder, in addition to the
     /// present use.
     #[cold]
     pub(crate) fn refusal(&self, full: Full, holder: Holder, bytes: u64) -> Error {
-        if let (Some(ParentBudget { budget: whole, .. }), Full::Whole) = (&self.inner.whole, full) {
+        if let (Some(parent), Full::Whole) = (&self.inner.whole, full) {
+            let whole = &parent.budget;
             // On its own it would not fit either.
-            if self.used().saturating_add(bytes) > whole.inner.limit {
+            let after = self.used().saturating_add(bytes);
+            if after > parent.open_to(after) {
                 return whole.refusal(Full::Own, holder, bytes);
             }
             let whole = whole.inner.limit;
@@ -274,7 +311,7 @@ impl MemoryBudget {
     /// Charges `bytes` if they fit; false otherwise.
     #[must_use]
     pub fn try_charge(&self, bytes: u64) -> bool {
-        let taken = self.take(bytes, false).is_ok();
+        let taken = self.take(bytes, false, self.inner.limit).is_ok();
         if taken {
             scope::charged(self, bytes as isize);
         }
@@ -285,8 +322,8 @@ impl MemoryBudget {
     /// from the whole, and bytes that do not fit there are never charged here, so other charges are not refused because
     /// of them. Takes one compare-and-swap per budget, and only this budget's while its bytes were reserved in advance.
     ///
-    /// Bytes that are already `held` are charged in any case; the error is the same.
-    fn take(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
+    /// `limit` is this budget's, or less. Bytes that are already `held` are charged in any case; the error is the same.
+    fn take(&self, bytes: u64, held: bool, limit: u64) -> std::result::Result<(), Full> {
         let used = &self.inner.used;
         let mut before = used.load(Ordering::Relaxed);
         // Bytes charged to the whole by this call.
@@ -294,7 +331,7 @@ impl MemoryBudget {
         let mut full = None;
         let taken = loop {
             let after = before.checked_add(bytes);
-            let fits = after.is_some_and(|after| after <= self.inner.limit);
+            let fits = after.is_some_and(|after| after <= limit);
             if !fits {
                 full = Some(Full::Own);
             }
@@ -306,7 +343,7 @@ impl MemoryBudget {
                 None => 0,
             };
             if owed > paid {
-                if self.charge_whole(owed - paid, held).is_err() {
+                if self.charge_whole(owed - paid, held, after).is_err() {
                     full = full.or(Some(Full::Whole));
                     if !held {
                         break false;
@@ -329,9 +366,12 @@ impl MemoryBudget {
         full.map_or(Ok(()), Err)
     }
 
-    fn charge_whole(&self, bytes: u64, held: bool) -> std::result::Result<(), Full> {
+    /// Charges bytes to the whole for a part that then uses `after` itself.
+    fn charge_whole(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
         let whole = self.inner.whole.as_ref();
-        whole.map_or(Ok(()), |whole| whole.budget.take(bytes, held))
+        whole.map_or(Ok(()), |whole| {
+            whole.budget.take(bytes, held, whole.open_to(after))
+        })
     }
 
     fn release_whole(&self, bytes: u64) {
@@ -555,6 +595,31 @@ mod tests {
         whole.charge(10 << 20).unwrap();
         assert!(!whole.part(1 << 20).try_charge(1));
         assert_eq!(whole.used(), 10 << 20);
+    }
+
+    #[test]
+    fn modest_parts_leave_the_last_bytes_to_small_ones() {
+        let whole = MemoryBudget::new(1 << 20);
+        let large: Vec<MemoryBudget> = (0..3).map(|_| whole.modest_part(1 << 20)).collect();
+        let small = whole.modest_part(1 << 20);
+        // One large part gets fifteen sixteenths, and hears that it is too large; more of them share that.
+        let most = (1 << 20) / 16 * 15;
+        // What the others were given in advance is taken already.
+        assert!(large[0].charge(most - (4 << 10)).is_ok());
+        assert!(matches!(large[0].charge(8 << 10), Err(Error::Limit(_))));
+        large[0].release(most / 2);
+        assert!(large[1].has_room(most / 4) && large[1].try_charge(most / 4));
+        assert!(matches!(large[1].charge(most / 2), Err(Error::Busy(_))));
+        assert!(!large[1].has_room(most / 2));
+        while large[2].try_charge(8 << 10) {}
+        assert!(whole.used() <= most + (4 << 10));
+        // Small ones go on, and an ordinary part takes all.
+        let before = whole.used();
+        assert!(small.has_room(4 << 10) && small.try_charge(4 << 10) && !small.try_charge(1 << 10));
+        let rest = (1 << 20) - whole.used();
+        assert!(whole.part(1 << 20).try_charge(rest));
+        drop((large, small));
+        assert!(before > 0 && whole.used() == 0);
     }
 
     #[test]

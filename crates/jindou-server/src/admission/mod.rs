@@ -201,7 +201,7 @@ pub(crate) fn admit(
             .timeout
             .unwrap_or(options.timeout)
             .min(options.max_timeout),
-        memory: shared.memory.part(memory),
+        memory: shared.memory.modest_part(memory),
     };
     shared.live.admit(newcomer).map_err(|crowded| {
         shared.metrics.refused.inc();
