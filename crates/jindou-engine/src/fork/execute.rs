@@ -225,7 +225,10 @@ impl ForkExecutor {
             .iter()
             .map(|&number| PartMessage::Start { number, alone });
         let all = places.iter().copied().zip(start).collect();
-        taken(hub.posts(query, hub.home, all, cancel)?)?;
+        let mut answers = hub.posts(query, hub.home, all, cancel)?;
+        // A part that another one's failure has ended meanwhile is unknown: the reason is gathered, or on its way.
+        answers.retain(|(_, answer, _)| !matches!(answer, PartAnswer::Unknown));
+        taken(answers)?;
         Ok(Box::new(gathered))
     }
 }
