@@ -7,8 +7,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Size of a disk: a group of a log takes 4 KiB at least.
-const DISK: &str = "size=1g";
 /// An address of no interface: what is sent there is lost.
 const NOWHERE: &str = "02:00:00:00:00:01";
 /// The interface of each namespace.
@@ -124,11 +122,12 @@ impl Drop for Network {
 pub struct Disk(PathBuf);
 
 impl Disk {
-    /// Mounts one at a path that is not there yet.
-    pub fn new(path: &Path) -> Result<Self> {
+    /// Mounts one of some gigabytes at a path that is not there yet.
+    pub fn new(path: &Path, gigabytes: u32) -> Result<Self> {
         std::fs::create_dir(path).map_err(|e| Error::io(path, e))?;
         let at = path.display().to_string();
-        run(&["mount", "-t", "tmpfs", "-o", DISK, "none", &at])?;
+        let size = format!("size={gigabytes}g");
+        run(&["mount", "-t", "tmpfs", "-o", &size, "none", &at])?;
         Ok(Self(path.into()))
     }
 

@@ -169,9 +169,9 @@ impl Place {
                 "--isolated makes a directory for the log itself".into(),
             ));
         }
-        let log = Disk::new(&place.path("log-disk"))?;
+        let log = Disk::new(&place.path("log-disk"), 3)?;
         place.log = log.path().join("log").display().to_string();
-        let stores = (NAMES[..setup.servers].iter()).map(|name| Disk::new(&place.path(name)));
+        let stores = (NAMES[..setup.servers].iter()).map(|name| Disk::new(&place.path(name), 1));
         place.isolated = Some(Isolated {
             stores: stores.collect::<Result<_>>()?,
             network: Network::new(setup.servers)?,

@@ -90,7 +90,10 @@ pub(super) fn count(shared: &Shared, client: usize, home: usize, mut state: u64)
             Ok(answer) if answer.is_success() => {
                 let read = number(&answer.text());
                 let from = answer.snapshot().unwrap_or_default();
-                let was_cut = !cuts.is_multiple_of(2) || shared.cuts.load(Ordering::SeqCst) != cuts;
+                // One that was stopped when it was asked was not in contact, either.
+                let was_cut = !cuts.is_multiple_of(2)
+                    || shared.cuts.load(Ordering::SeqCst) != cuts
+                    || !moves.is_multiple_of(2);
                 let least = match was_cut && consistency.is_none() {
                     true => acknowledged.partition_point(|&at| at + FOUND_OUT <= asked) as u64,
                     false => n,
