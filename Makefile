@@ -9,7 +9,7 @@ JINDOU := target/release/jindou
 # shared dependencies are the same and nothing is compiled twice.
 TARGETS := --workspace --lib --bins --tests --locked
 
-.PHONY: release build demo site test lint built unit documents page page-browser python tools demo-check test-long bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint built unit documents page page-browser python tools demo-check test-long test-long-rest bench bench-quick fuzz needs needs-test
 
 # LINT=compile: Clippy reads what is compiled while it is compiled, as continuous integration has it. That takes less time where nothing
 # is compiled yet, and keeps such builds apart from others.
@@ -82,9 +82,15 @@ demo-check: built $(AFTER)
 	@rm -f demo.log
 	@echo "demo: passed"
 
-# Every long test: big scales, 100,000 random cases, real data. About an hour on two cores.
+# Every long test: big scales, 100,000 random cases, real data. Some hours on two cores; PACKAGES="jindou-plan jindou-gpu" runs those of
+# these packages (docs/testing.md has the time of each), and test-long-rest what belongs to none.
 test-long: build
-	PROPTEST_CASES=1024 cargo test --workspace --release --locked -- --include-ignored
+	PROPTEST_CASES=1024 TMPDIR="$${TMPDIR:-/tmp}" JINDOU_PACKAGES="$(PACKAGES)" JINDOU_AT_ONCE="$${JINDOU_AT_ONCE:-2}" \
+		scripts/test-programs.sh $(TARGETS) --release -- --include-ignored
+	$(if $(PACKAGES),,$(MAKE) test-long-rest)
+
+# Fuzzing's targets, the model of replicas, the library by itself, the page's long tests.
+test-long-rest: build
 	cargo check --manifest-path lab/fuzz/Cargo.toml
 	cargo test --release --locked --manifest-path lab/replicas-model/Cargo.toml
 	cargo check -p jindou --locked

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `cargo test` for many test programs, one more at once than there are processors: most of them wait, or keep one busy.
 #   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
-# Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the number of programs that failed.
+# Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the names of the programs that failed.
+# JINDOU_PACKAGES="jindou-plan jindou-gpu": only the programs of these packages. JINDOU_AT_ONCE=n: n programs at once.
 #
 # Cargo hands every program to a runner, in its package's folder and with its variables. The runner here only notes what it was
 # given; the notes are run afterwards.
@@ -54,12 +55,24 @@ env "CARGO_TARGET_${host}_RUNNER=$self --note" cargo test "$@"
 
 # The longest first, so that none is left over at the end.
 long=" driver servers http jindou hostile growth measured all faults kernels jindou_syntax commands queries fork jindou_bench words "
-for note in "$JINDOU_NOTES"/*@*; do
+packages=${JINDOU_PACKAGES:-}
+notes=$(for note in "$JINDOU_NOTES"/*@*; do
+  package=$(sed -n 's/^cd //p' "$note")
+  echo "${package##*/} $note"
+done)
+for package in $packages; do
+  if ! grep -q "^$package " <<<"$notes"; then
+    echo "error: no test program is of a package $package" >&2
+    exit 1
+  fi
+done
+while read -r package note; do
+  case " ${packages:-$package} " in *" $package "*) ;; *) continue ;; esac
   name=${note##*/}
   name=${name%@*}
   before=${long%% "$name" *}
   [ "$before" = "$long" ] && echo "9999 $note" || echo "${#before} $note"
-done | sort -n | cut -d' ' -f2- | xargs -P $(($(nproc) + 1)) -n 1 "$self" --run
+done <<<"$notes" | sort -n | cut -d' ' -f2- | xargs -P "${JINDOU_AT_ONCE:-$(($(nproc) + 1))}" -n 1 "$self" --run
 
 if [ -f "$JINDOU_NOTES/.failed" ]; then
   echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | tr '\n' ' ')" >&2

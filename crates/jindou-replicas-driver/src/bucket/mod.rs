@@ -7,6 +7,7 @@
 
 mod anchor;
 mod bases;
+mod directory;
 mod identity;
 mod list;
 mod open;
@@ -22,9 +23,9 @@ use identity::IDENTITY;
 pub use identity::{Beginning, FoundServer, Identity, ServerEntry};
 
 use bytes::Bytes;
+use directory::Directory;
 use futures_util::StreamExt;
 use jindou_replicas::{Fetch, Fetched, Name, PutResult};
-use object_store::local::LocalFileSystem;
 use object_store::path::Path as Key;
 use object_store::{
     GetResult, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload,
@@ -141,8 +142,8 @@ impl Bucket {
         Self::of(store, prefix, None, limits)
     }
 
-    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts, and folders
-    /// that become empty are removed.
+    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts. Folders in
+    /// it that become empty are removed, and made again; the directory itself is not made again.
     ///
     /// # Errors
     /// If it cannot be made or opened.
@@ -150,11 +151,8 @@ impl Bucket {
         if !path.is_dir() {
             jindou_model::private::create_folder(path)?;
         }
-        let store = LocalFileSystem::new_with_prefix(path)
-            .map_err(std::io::Error::from)?
-            .with_fsync(true)
-            .with_automatic_cleanup(true);
-        Ok(Self::over_folder(Arc::new(store), path, limits))
+        let store = Arc::new(Directory::open(path)?);
+        Ok(Self::over_folder(store, path, limits))
     }
 
     /// A directory behind an object store of the caller's, such as one that counts or fails.

@@ -20,7 +20,7 @@ const FOLDERS: [(&str, usize); 7] = [
 ];
 
 impl Bucket {
-    /// Removes files that `object_store` wrote in a directory to be renamed, and that were not, a day ago or earlier.
+    /// Removes files that were staged in a directory a day ago or earlier, and not put in their places.
     pub(super) async fn remove_staged(&self) -> Result<(), Failure> {
         let Some(root) = self.folder().map(Path::to_owned) else {
             return Ok(());

@@ -9,7 +9,7 @@ use jindou_replicas_driver::{
 };
 use object_store::memory::InMemory;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -611,4 +611,90 @@ async fn a_directory_that_is_away_takes_nothing() {
     std::fs::rename(&aside, &log).unwrap();
     assert_eq!(put(2).await, Put::Created);
     assert_eq!(bucket.list(EPOCH, 1).await.unwrap().log, [name(2)]);
+}
+
+/// A directory that is moved away and back while puts are under way is not made again, and what is acknowledged is there in the end. The
+/// bucket was not told which directory it must be.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_that_is_away_is_not_made_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (there, away) = (folder.path().join("log"), folder.path().join("away"));
+    let bucket = Bucket::directory(&there, limits()).unwrap();
+    std::fs::rename(&there, &away).unwrap();
+    let name = |number| Name::Group(number).text(EPOCH);
+    let put = bucket.create(&name(1), "x".into()).await;
+    assert!(matches!(put, Put::Failed(Failure::Unknown(_))), "{put:?}");
+    assert!(bucket.replace("servers/one", "x".into()).await.is_err());
+    assert!(!there.exists());
+    std::fs::rename(&away, &there).unwrap();
+    let moving = Arc::new(AtomicBool::new(true));
+    let moves = std::thread::spawn({
+        let (moving, there) = (moving.clone(), there.clone());
+        move || {
+            while moving.load(Ordering::SeqCst) {
+                std::fs::rename(&there, &away).unwrap();
+                std::thread::sleep(Duration::from_micros(100));
+                // Fails if a put made another one that is not empty.
+                std::fs::rename(&away, &there).unwrap();
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        }
+    });
+    let (mut acknowledged, mut failed) = (Vec::new(), 0);
+    let begun = Instant::now();
+    for number in 1.. {
+        match bucket
+            .create(&name(number), format!("{number}").into())
+            .await
+        {
+            Put::Created => acknowledged.push(number),
+            Put::Failed(Failure::Unknown(_)) => failed += 1,
+            put => panic!("{put:?}"),
+        }
+        let both = acknowledged.len() >= 200 && failed >= 200;
+        if both || begun.elapsed() > Duration::from_secs(20) {
+            break;
+        }
+    }
+    moving.store(false, Ordering::SeqCst);
+    moves.join().unwrap();
+    assert!(!acknowledged.is_empty() && failed > 0);
+    for number in acknowledged {
+        let bytes = bucket.get(&name(number)).await.unwrap();
+        assert_eq!(bytes, format!("{number}"));
+    }
+    // No put leaves what it staged.
+    for entry in std::fs::read_dir(there.join(name(1)).parent().unwrap()).unwrap() {
+        let name = entry.unwrap().file_name();
+        assert!(!name.to_string_lossy().contains('#'), "{name:?}");
+    }
+}
+
+/// Names that exist, folders in folders, and files that a dead process staged under the same names.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn puts_in_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::create_dir(at("parts")).unwrap();
+    std::fs::write(at("parts/x#1"), "left").unwrap();
+    std::fs::write(at("parts/x#2"), "left").unwrap();
+    assert_eq!(bucket.create("parts/x", "one".into()).await, Put::Created);
+    assert_eq!(bucket.create("parts/x", "two".into()).await, Put::Exists);
+    assert_eq!(bucket.get("parts/x").await.unwrap(), "one");
+    bucket.replace("parts/x", "three".into()).await.unwrap();
+    assert_eq!(bucket.get("parts/x").await.unwrap(), "three");
+    let deep = "parts/in/other/folders/x";
+    bucket.replace(deep, "new".into()).await.unwrap();
+    assert_eq!(bucket.create(deep, "".into()).await, Put::Exists);
+    assert_eq!(bucket.get(deep).await.unwrap(), "new");
+    let mut names: Vec<_> = std::fs::read_dir(at("parts"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort_unstable();
+    assert_eq!(names, ["in", "x", "x#1", "x#2"]);
+    // A file where a folder must be.
+    let put = bucket.create("parts/x/y", "".into()).await;
+    assert!(matches!(put, Put::Failed(_)), "{put:?}");
 }

@@ -7,7 +7,7 @@ use crate::world::{Server, Way, World, limits};
 use jindou_replicas::simulate::EPOCH;
 use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
 use jindou_replicas_driver::{Beginning, Bucket, Hub, Nobody, Options, Report, Stopped, start};
-use object_store::local::LocalFileSystem;
+use object_store::ObjectStore;
 use object_store::memory::InMemory;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -25,11 +25,13 @@ pub async fn seconds(seconds: f64) {
     tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
 }
 
-fn directory() -> (tempfile::TempDir, Arc<LocalFileSystem>) {
+/// A directory, and the object store that a bucket over it has.
+fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();
-    let store = LocalFileSystem::new_with_prefix(folder.path()).unwrap();
-    let store = store.with_fsync(true).with_automatic_cleanup(true);
-    (folder, Arc::new(store))
+    let mut store: Option<Arc<dyn ObjectStore>> = None;
+    let bucket = Bucket::directory(folder.path(), limits()).unwrap();
+    bucket.behind(|of_bucket| store.insert(of_bucket).clone());
+    (folder, store.unwrap())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

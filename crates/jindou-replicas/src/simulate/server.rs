@@ -224,8 +224,8 @@ impl World<'_> {
             self.after(time, request);
         }
         // A machine that wakes up may have lost its connections, with all that they held, and have a bad network at first. Its clients
-        // look at what it says then.
-        let lost = self.random.chance(40);
+        // look at what it says then. Once all trouble has ended no new one begins.
+        let lost = self.random.chance(40) && now < self.until;
         if lost {
             let until = now + self.random.between(S, 5 * S);
             let bad = &mut self.weather.bucket_bad[index];

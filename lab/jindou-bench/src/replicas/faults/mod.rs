@@ -12,7 +12,7 @@ use clients::{all_there, count};
 use jindou::{Error, Result};
 use jindou_model::random::splitmix64;
 use jindou_model::sync::lock;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,6 +23,9 @@ const READ: Duration = Duration::from_secs(10);
 
 /// Time after which a server that others could not tell has seen an update that was acknowledged (docs/replicas.md).
 const FOUND_OUT: Duration = Duration::from_millis(3500);
+
+/// Time after which a server that goes on is counted by the others: two beats.
+const COUNTED: Duration = Duration::from_secs(1);
 
 /// Kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,8 +74,8 @@ struct Shared {
     moves: Vec<AtomicU64>,
     /// The log's.
     log_moves: AtomicU64,
-    /// Cuts of links that have begun and ended; odd while one lasts.
-    cuts: AtomicU64,
+    /// By server: stops and cuts that have begun and ended; odd while it may be out of contact with another server.
+    apart: Vec<AtomicU64>,
 
     updates: AtomicU64,
     repeated: AtomicU64,
@@ -98,6 +101,15 @@ impl Shared {
 
     fn goes(&self, i: usize) {
         self.moves[i].fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Begins or ends the time in which a server may be out of contact.
+    fn contact_changes(&self, i: usize) {
+        self.apart[i].fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn is_apart(&self, i: usize) -> bool {
+        !self.apart[i].load(Ordering::SeqCst).is_multiple_of(2)
     }
 
     fn bad(&self, what: String) {
@@ -153,9 +165,8 @@ fn isolated_fault(
     if kind == Kind::FullLog {
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
     }
-    if !links.is_empty() {
-        shared.cuts.fetch_add(1, Ordering::SeqCst);
-    }
+    let ends: BTreeSet<usize> = links.iter().flat_map(|&(from, to)| [from, to]).collect();
+    ends.iter().for_each(|&end| shared.contact_changes(end));
     for &(from, to) in &links {
         isolated.network.cut(from, to)?;
     }
@@ -172,7 +183,7 @@ fn isolated_fault(
     if !links.is_empty() {
         // Until the servers have found one another.
         std::thread::sleep(FOUND_OUT);
-        shared.cuts.fetch_add(1, Ordering::SeqCst);
+        ends.iter().for_each(|&end| shared.contact_changes(end));
     }
     if kind == Kind::FullLog {
         shared.log_moves.fetch_add(1, Ordering::SeqCst);
@@ -222,6 +233,7 @@ fn one_fault(
         }
         Kind::StopAny | Kind::StopWriter => {
             shared.goes(i);
+            shared.contact_changes(i);
             if let Some(process) = &servers[i].process {
                 process.stop();
                 std::thread::sleep(long);
@@ -230,6 +242,9 @@ fn one_fault(
             begun = Instant::now();
             servers[i].ready(PATIENCE)?;
             shared.goes(i);
+            // Until the others count it again.
+            std::thread::sleep(COUNTED);
+            shared.contact_changes(i);
         }
         Kind::LogAway => {
             let Some(log) = place.log_folder() else {
@@ -299,7 +314,7 @@ pub fn run(a: &ReplicasFaults) -> Result<ExitCode> {
         end: AtomicBool::new(false),
         moves: servers.iter().map(|_| AtomicU64::new(0)).collect(),
         log_moves: AtomicU64::new(0),
-        cuts: AtomicU64::new(0),
+        apart: servers.iter().map(|_| AtomicU64::new(0)).collect(),
         updates: AtomicU64::new(0),
         repeated: AtomicU64::new(0),
         reads: AtomicU64::new(0),
