@@ -96,7 +96,7 @@ impl Root {
             let opened = match open_in(&at, folder, FOLDER) {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&at, folder, Mode::from_raw_mode(0o777)) {
-                        // Whoever made it may not have synced it yet.
+                        // The process that made it may not have synced it yet.
                         Ok(()) | Err(Errno::EXIST) => at.sync_all()?,
                         Err(e) => return Err(e.into()),
                     }

@@ -3,6 +3,7 @@
 //! accident, since types that contain others are not `Clone`. A rewriting shares the unchanged parts.
 
 mod convert;
+mod convert_terms;
 mod display;
 mod expression;
 mod nodes;
@@ -11,6 +12,7 @@ mod pattern;
 mod query;
 mod rewrite;
 mod term;
+mod term_conversions;
 mod text;
 
 pub use display::text_len;

@@ -1,0 +1,193 @@
+//! Conversions between terms, patterns of them and what holds both.
+
+use super::term::{
+    BlankNode, GraphName, GraphNamePattern, GroundQuad, GroundQuadPattern, GroundTerm,
+    GroundTermPattern, GroundTriple, GroundTriplePattern, Literal, NamedNode, NamedNodePattern,
+    NamedOrBlankNode, Quad, QuadPattern, Term, TermPattern, Triple, TriplePattern, Variable,
+};
+
+/// Implements `From` a part for the variant of the same name.
+macro_rules! variants {
+    ($($to:ident { $($variant:ident ($part:ty)),* })*) => {$($(
+        impl From<$part> for $to {
+            fn from(part: $part) -> Self {
+                Self::$variant(part.into())
+            }
+        }
+    )*)*};
+}
+
+variants! {
+    NamedOrBlankNode { NamedNode(NamedNode), BlankNode(BlankNode) }
+    Term { NamedNode(NamedNode), BlankNode(BlankNode), Literal(Literal), Triple(Triple) }
+    GroundTerm { NamedNode(NamedNode), Literal(Literal), Triple(GroundTriple) }
+    GraphName { NamedNode(NamedNode) }
+    NamedNodePattern { NamedNode(NamedNode), Variable(Variable) }
+    TermPattern { NamedNode(NamedNode), BlankNode(BlankNode), Literal(Literal), Triple(TriplePattern), Variable(Variable) }
+    GroundTermPattern { NamedNode(NamedNode), Literal(Literal), Variable(Variable), Triple(GroundTriplePattern) }
+    GraphNamePattern { NamedNode(NamedNode), Variable(Variable) }
+}
+
+impl From<NamedNodePattern> for TermPattern {
+    fn from(p: NamedNodePattern) -> Self {
+        match p {
+            NamedNodePattern::NamedNode(n) => n.into(),
+            NamedNodePattern::Variable(v) => v.into(),
+        }
+    }
+}
+
+impl From<GraphName> for GraphNamePattern {
+    fn from(g: GraphName) -> Self {
+        match g {
+            GraphName::NamedNode(n) => n.into(),
+            GraphName::DefaultGraph => Self::DefaultGraph,
+        }
+    }
+}
+
+impl From<NamedOrBlankNode> for Term {
+    fn from(n: NamedOrBlankNode) -> Self {
+        match n {
+            NamedOrBlankNode::NamedNode(n) => n.into(),
+            NamedOrBlankNode::BlankNode(b) => b.into(),
+        }
+    }
+}
+
+impl TryFrom<NamedNodePattern> for NamedNode {
+    type Error = ();
+
+    fn try_from(p: NamedNodePattern) -> Result<Self, ()> {
+        match p {
+            NamedNodePattern::NamedNode(n) => Ok(n),
+            NamedNodePattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+impl TryFrom<TermPattern> for NamedOrBlankNode {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        match p {
+            TermPattern::NamedNode(n) => Ok(n.into()),
+            TermPattern::BlankNode(b) => Ok(b.into()),
+            TermPattern::Literal(_) | TermPattern::Triple(_) | TermPattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+/// Recurses into triple terms, as deep as they nest.
+impl TryFrom<TermPattern> for Term {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        Ok(match p {
+            TermPattern::NamedNode(n) => n.into(),
+            TermPattern::BlankNode(b) => b.into(),
+            TermPattern::Literal(l) => l.into(),
+            TermPattern::Triple(t) => Triple {
+                subject: t.subject.clone().try_into()?,
+                predicate: t.predicate.clone().try_into()?,
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+            TermPattern::Variable(_) => return Err(()),
+        })
+    }
+}
+
+impl TryFrom<Term> for GroundTerm {
+    type Error = ();
+
+    fn try_from(t: Term) -> Result<Self, ()> {
+        Ok(match t {
+            Term::NamedNode(n) => n.into(),
+            Term::BlankNode(_) => return Err(()),
+            Term::Literal(l) => l.into(),
+            Term::Triple(t) => GroundTriple {
+                subject: match &t.subject {
+                    NamedOrBlankNode::NamedNode(n) => n.clone(),
+                    NamedOrBlankNode::BlankNode(_) => return Err(()),
+                },
+                predicate: t.predicate.clone(),
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+        })
+    }
+}
+
+impl TryFrom<TermPattern> for GroundTermPattern {
+    type Error = ();
+
+    fn try_from(p: TermPattern) -> Result<Self, ()> {
+        Ok(match p {
+            TermPattern::NamedNode(n) => n.into(),
+            TermPattern::BlankNode(_) => return Err(()),
+            TermPattern::Literal(l) => l.into(),
+            TermPattern::Variable(v) => v.into(),
+            TermPattern::Triple(t) => GroundTriplePattern {
+                subject: t.subject.clone().try_into()?,
+                predicate: t.predicate.clone(),
+                object: t.object.clone().try_into()?,
+            }
+            .into(),
+        })
+    }
+}
+
+impl TryFrom<GraphNamePattern> for GraphName {
+    type Error = ();
+
+    fn try_from(g: GraphNamePattern) -> Result<Self, ()> {
+        match g {
+            GraphNamePattern::NamedNode(n) => Ok(n.into()),
+            GraphNamePattern::DefaultGraph => Ok(Self::DefaultGraph),
+            GraphNamePattern::Variable(_) => Err(()),
+        }
+    }
+}
+
+impl TryFrom<QuadPattern> for Quad {
+    type Error = ();
+
+    fn try_from(q: QuadPattern) -> Result<Self, ()> {
+        Ok(Self {
+            subject: q.subject.try_into()?,
+            predicate: q.predicate.try_into()?,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name.try_into()?,
+        })
+    }
+}
+
+impl TryFrom<Quad> for GroundQuad {
+    type Error = ();
+
+    fn try_from(q: Quad) -> Result<Self, ()> {
+        Ok(Self {
+            subject: match q.subject {
+                NamedOrBlankNode::NamedNode(n) => n,
+                NamedOrBlankNode::BlankNode(_) => return Err(()),
+            },
+            predicate: q.predicate,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name,
+        })
+    }
+}
+
+impl TryFrom<QuadPattern> for GroundQuadPattern {
+    type Error = ();
+
+    fn try_from(q: QuadPattern) -> Result<Self, ()> {
+        Ok(Self {
+            subject: q.subject.try_into()?,
+            predicate: q.predicate,
+            object: q.object.try_into()?,
+            graph_name: q.graph_name,
+        })
+    }
+}
