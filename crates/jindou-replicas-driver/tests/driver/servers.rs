@@ -30,7 +30,7 @@ fn directory() -> (tempfile::TempDir, Arc<dyn ObjectStore>) {
     let folder = tempfile::tempdir().unwrap();
     let mut store: Option<Arc<dyn ObjectStore>> = None;
     let bucket = Bucket::directory(folder.path(), limits()).unwrap();
-    bucket.behind(|of_bucket| store.insert(of_bucket).clone());
+    let _ = bucket.behind(|of_bucket| store.insert(of_bucket).clone());
     (folder, store.unwrap())
 }
 
