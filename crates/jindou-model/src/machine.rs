@@ -36,12 +36,21 @@ impl Machine {
 /// Lets the disk serve the reads of other threads before those of this one, where its scheduler knows priorities.
 pub fn read_after_others() {
     #[cfg(target_os = "linux")]
-    {
-        const OF_A_THREAD: libc::c_int = 1;
-        const IDLE: libc::c_int = 3 << 13;
-        // SAFETY: the call takes no pointers; 0 is the calling thread. A refusal changes nothing.
-        unsafe { libc::syscall(libc::SYS_ioprio_set, OF_A_THREAD, 0, IDLE) };
-    }
+    set_priority(3 << 13);
+}
+
+/// Ends [`read_after_others`] for this thread.
+pub fn read_as_others() {
+    #[cfg(target_os = "linux")]
+    set_priority(0);
+}
+
+/// Sets the class and the priority of this thread's reads, as `ioprio_set` takes them.
+#[cfg(target_os = "linux")]
+fn set_priority(priority: libc::c_int) {
+    const OF_A_THREAD: libc::c_int = 1;
+    // SAFETY: the call takes no pointers; 0 is the calling thread. A refusal changes nothing.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, OF_A_THREAD, 0, priority) };
 }
 
 /// The smallest limit given by the files below `root`.

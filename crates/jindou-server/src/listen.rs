@@ -133,7 +133,7 @@ impl Server {
         let warming = match options.warm {
             Warm::None => None,
             _ => Some(
-                db.warm(|e| tracing::warn!("the store is not read into memory as a whole: {e}"))
+                db.warm(|failure| tracing::warn!("{failure}"))
                     .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?,
             ),
         };

@@ -139,7 +139,7 @@ pub use update::{
     UpdateOptions, UpdateReport, Verify,
 };
 
-pub use warm::{Warm, Warming};
+pub use warm::{Warm, WarmFailure, Warming};
 pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 

@@ -104,38 +104,67 @@ impl Drop for Warming {
     }
 }
 
+/// A part of keeping a store warm that has failed. The rest goes on.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum WarmFailure {
+    /// Reading has ended early. Queries meet the same failure where it concerns them.
+    Reading(Error),
+    /// Files are not pinned for a GPU, or not all for which there is room: threads copy from them, more slowly.
+    Pinning(Error),
+}
+
+impl std::fmt::Display for WarmFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        match self {
+            Self::Reading(e) => write!(f, "the store is not read into memory as a whole: {e}"),
+            Self::Pinning(e) => write!(f, "the store's files are not pinned for the GPU: {e}"),
+        }
+    }
+}
+
 impl Database {
     /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
     /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
     /// which is that order after the next start. If everything was read, it also pins the files of segments for a GPU that is open, as many as
-    /// [`RuntimeBuilder::gpu_pinned`](crate::RuntimeBuilder::gpu_pinned) says, until it ends. `failed` is told why reading has ended early, if
-    /// it has: queries meet the same failure where it concerns them.
+    /// [`RuntimeBuilder::gpu_pinned`](crate::RuntimeBuilder::gpu_pinned) says, until it ends. `failed` is told of each failure, of repeated
+    /// ones once.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
-    pub fn warm(&self, failed: impl FnOnce(&Error) + Send + 'static) -> Result<Warming> {
+    pub fn warm(&self, mut failed: impl FnMut(&WarmFailure) + Send + 'static) -> Result<Warming> {
         let shared = Arc::new(Shared::default());
         let (db, told) = (self.clone(), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name("jindou-warm".into())
             .spawn(move || {
-                let all = match read(&db.snapshot(), &told) {
-                    Ok(all) => all,
+                let read = match read(&db.snapshot(), &told) {
                     // The base was merged or replaced meanwhile, and its files were removed: the new ones were just written.
                     Err(Error::Io { source, .. })
                         if source.kind() == std::io::ErrorKind::NotFound =>
                     {
-                        true
+                        Ok(true)
+                    }
+                    read => read,
+                };
+                let pins = db.runtime().devices().pins_files();
+                let is_all = match read {
+                    Ok(is_all) => {
+                        if pins && !is_all {
+                            let why = "memory has no room for the whole store";
+                            failed(&WarmFailure::Pinning(Error::Unsupported(why.into())));
+                        }
+                        is_all
                     }
                     Err(Error::Cancelled) => false,
                     Err(e) => {
-                        failed(&e);
+                        failed(&WarmFailure::Reading(e));
                         false
                     }
                 };
                 told.done.store(true, Ordering::Release);
-                if all && db.runtime().devices().pins_files() {
-                    stay_pinned(&db, &told);
+                if pins && is_all {
+                    stay_pinned(&db, &told, &mut failed);
                 } else {
                     while !told.wait(KEEP) {
                         keep_use(&db);
@@ -157,15 +186,27 @@ fn keep_use(db: &Database) {
 }
 
 /// Pins files for a GPU that is open, and those of merges after them, until the end.
-fn stay_pinned(db: &Database, told: &Shared) {
+fn stay_pinned(db: &Database, told: &Shared, failed: &mut dyn FnMut(&WarmFailure)) {
+    machine::read_as_others();
     let devices = db.runtime().devices();
     let mut kept = Instant::now();
-    let mut failed: Option<Instant> = None;
+    let mut failed_at: Option<Instant> = None;
+    let mut said = String::new();
     loop {
-        if failed.is_none_or(|at| at.elapsed() >= KEEP) {
-            // Without it, threads copy what the GPU needs, more slowly.
-            let pinned = devices.pin_files(|| db.snapshot(), &told.cancel);
-            failed = pinned.err().map(|_| Instant::now());
+        if failed_at.is_none_or(|at| at.elapsed() >= KEEP) {
+            failed_at = match devices.pin_files(|| db.snapshot(), &told.cancel) {
+                Ok(()) => None,
+                Err(Error::Cancelled) => Some(Instant::now()),
+                Err(e) => {
+                    let failure = WarmFailure::Pinning(e);
+                    let text = failure.to_string();
+                    if said != text {
+                        failed(&failure);
+                        said = text;
+                    }
+                    Some(Instant::now())
+                }
+            };
         }
         if told.wait(LOOK) {
             break;

@@ -8,8 +8,8 @@ use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
 use jindou::replica::{Bucket, BucketLimits, SharedLog, Told};
 use jindou::{
-    Access, BackupTarget, Database, Durability, Error, MergePolicy, OpenOptions, QueryOptions,
-    Result, UpdateOptions, Verify,
+    Access, BackupTarget, Database, Durability, Error, GpuChoice, MergePolicy, OpenOptions,
+    QueryOptions, Result, UpdateOptions, Verify, Warm,
 };
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::collections::HashMap;
@@ -59,6 +59,12 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
     if a.tls_cert.is_some() != a.tls_key.is_some() {
         return Err(Error::Unsupported(
             "TLS needs both tls-cert and tls-key: set the other one as well".into(),
+        ));
+    }
+    if a.gpu_pin > 0 && (a.gpu == GpuChoice::Off || a.warm == Warm::None) {
+        return Err(Error::Usage(
+            "--gpu-pin pins files for a GPU once they have been read: leave out --gpu off and --warm none, or --gpu-pin"
+                .into(),
         ));
     }
     let store = a.place.path().ok_or_else(|| {
