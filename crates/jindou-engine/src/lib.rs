@@ -33,6 +33,7 @@ mod id_test;
 mod intersect;
 mod key_table;
 mod live;
+mod morsels;
 mod offload;
 mod operators;
 mod options;

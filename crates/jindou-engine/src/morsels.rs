@@ -1,0 +1,167 @@
+//! The leaves of a pipeline, cut into morsels.
+
+use crate::batch::{Batch, View};
+use crate::compile::{Leaf, LeafSource};
+use crate::executor::PulledRows;
+use crate::explore::{Consumer, Flow, Halt, Pipeline, QueryContext, StartReader as Start};
+use crate::offload::Streamed;
+use crate::operators::Sorter;
+use crate::row_buffer::RowBuffer;
+use jindou_model::{Error, Result};
+use jindou_plan::Exploration;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+/// Number of rows that a short start is expanded to before its steps are shared among threads.
+const SHARE_FROM: usize = 512;
+
+/// Work that workers take morsels from.
+pub(crate) enum MorselSource<'p> {
+    /// The start's values.
+    Start(Start<'p>),
+    /// Rows after the step with this number.
+    After(Batch, usize),
+    /// Predicates, for a scan of everything.
+    Scan(Start<'p>),
+    /// Chunks; the first morsel has the rows without columns as well.
+    RowBuffer(&'p RowBuffer),
+    /// Rows that another executor makes meanwhile.
+    Pulled(&'p dyn PulledRows),
+    /// Rows that another executor makes on the main worker's thread, and the blocks that it may be ahead of the others.
+    Streamed(&'p Streamed<'p>, usize),
+    /// Rows of long columns.
+    Whole(&'p Batch),
+    Sorted(&'p Mutex<Sorter>),
+}
+
+/// A leaf while it is being run.
+pub(crate) struct LeafJob<'p> {
+    pub work: MorselSource<'p>,
+    pub total: u64,
+    pub morsel: u64,
+    pub next: AtomicU64,
+    /// No more of its rows are needed.
+    pub done: AtomicBool,
+}
+
+/// The work of a leaf that morsels are taken from, and its size. Also returns the exploration's pipeline, which is made
+/// to find out.
+pub(crate) fn job<'p, 'a>(
+    leaf: &'p Leaf<'a>,
+    ctx: &QueryContext<'p>,
+    heavy: bool,
+    threads: usize,
+) -> Result<(MorselSource<'p>, u64, Option<Pipeline<'p>>), Halt> {
+    Ok(match &leaf.source {
+        LeafSource::Explore(e) => {
+            let mut pipeline = Pipeline::new(e, ctx)?;
+            pipeline.watch(ctx, leaf.node);
+            let (work, total) = cut(e, &mut pipeline, ctx, heavy)?;
+            (work, total, Some(pipeline))
+        }
+        LeafSource::RowBuffer(h) => {
+            let total = h.chunks().len() as u64 + u64::from(h.bare() > 0);
+            (MorselSource::RowBuffer(h), total, None)
+        }
+        // Their number is not known before the last one came.
+        LeafSource::Pulled(rows) => (MorselSource::Pulled(&**rows), u64::MAX, None),
+        LeafSource::Streamed(rows) => (MorselSource::Streamed(rows, threads - 1), u64::MAX, None),
+        LeafSource::Whole(b) => (MorselSource::Whole(b), b.rows as u64, None),
+        LeafSource::Sorted(s) => (MorselSource::Sorted(s), 1, None),
+        LeafSource::Outer(_) => {
+            return Err(Error::Internal("outer rows outside of an apply".into()).into());
+        }
+    })
+}
+
+/// Collects the rows that a short start has grown into, before they are shared.
+struct CollectRows {
+    rows: Batch,
+    bare: usize,
+}
+
+impl Consumer for CollectRows {
+    fn batch(&mut self, rows: View<'_>) -> Flow {
+        if rows.columns.is_empty() {
+            self.bare += rows.rows;
+            return Ok(());
+        }
+        Ok(self.rows.append(rows)?)
+    }
+}
+
+/// The work of an exploration that morsels are taken from, and its size. If the plan is heavy and its start short,
+/// steps are run until there are rows to share.
+fn cut<'p>(
+    exploration: &'p Exploration,
+    pipeline: &mut Pipeline<'p>,
+    ctx: &QueryContext<'p>,
+    heavy: bool,
+) -> Result<(MorselSource<'p>, u64), Halt> {
+    let source = Pipeline::source(exploration, ctx)?;
+    let len = source.len();
+    if heavy && source.is_unit() && pipeline.is_scan() {
+        return Ok((
+            MorselSource::Scan(source),
+            u64::from(ctx.snapshot.predicate_count()),
+        ));
+    }
+    if !heavy || len >= SHARE_FROM as u64 || pipeline.steps() == 0 {
+        return Ok((MorselSource::Start(source), len));
+    }
+    let collect = |at: usize, pipeline: &Pipeline<'_>| CollectRows {
+        rows: Batch::new(pipeline.layout_after(at).len(), ctx.budget),
+        bare: 0,
+    };
+    let mut held = collect(0, pipeline);
+    pipeline.morsel(ctx, &source, 0..len, 0, &mut held)?;
+    let mut at = 0;
+    while at < pipeline.steps() && (1..SHARE_FROM).contains(&(held.rows.rows + held.bare)) {
+        let mut next = collect(at + 1, pipeline);
+        let total = held.rows.rows + held.bare;
+        let mut chunk = Batch::new(held.rows.columns.len(), ctx.budget);
+        each_chunk(
+            &held.rows,
+            total,
+            0..total,
+            ctx.batch_rows,
+            &mut chunk,
+            |rows| pipeline.rows(ctx, rows, at..at + 1, &mut next),
+        )?;
+        pipeline.flush(ctx, at..at + 1, &mut next)?;
+        held = next;
+        at += 1;
+    }
+    let mut rows = held.rows;
+    if held.bare > 0 {
+        rows.rows = held.bare;
+    }
+    let total = rows.rows as u64;
+    Ok((MorselSource::After(rows, at), total))
+}
+
+/// Calls `f` with the rows `range` of a batch, `step` at a time, copied to `chunk`.
+pub(crate) fn each_chunk(
+    rows: &Batch,
+    total: usize,
+    range: Range<usize>,
+    step: usize,
+    chunk: &mut Batch,
+    mut f: impl FnMut(View<'_>) -> Flow,
+) -> Flow {
+    let range = range.start..range.end.min(total);
+    for from in range.clone().step_by(step) {
+        let n = step.min(range.end - from);
+        if rows.columns.is_empty() {
+            f(View {
+                columns: &[],
+                rows: n,
+            })?;
+        } else {
+            chunk.copy_rows(rows, from, n)?;
+            f(chunk.view())?;
+        }
+    }
+    Ok(())
+}
