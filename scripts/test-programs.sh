@@ -26,6 +26,8 @@ fi
 if [ "${1:-}" = --run ]; then
   note=$2
   name=${note##*/}
+  package=$(sed -n 's/^cd //p' "$note")
+  name="${package##*/} ${name%@*}"
   code=0
   TIMEFORMAT='%R %U %S'
   { time bash "$note" >"$note.out" 2>&1 || code=$?; } 2>"$note.time"
@@ -33,9 +35,9 @@ if [ "${1:-}" = --run ]; then
   read -r real user system < <(tail -n 1 "$note.time")
   (
     flock 9
-    echo "--- ${name%@*}: ${real%.*} s, $(((10#${user/./} + 10#${system/./}) / 1000)) s of processor time$([ "$code" = 0 ] || echo ", FAILED with $code")"
+    echo "--- $name: ${real%.*} s, $(((10#${user/./} + 10#${system/./}) / 1000)) s of processor time$([ "$code" = 0 ] || echo ", FAILED with $code")"
     cat "$note.out"
-    [ "$code" = 0 ] || echo "${name%@*}" >>"$JINDOU_NOTES/.failed"
+    [ "$code" = 0 ] || echo "$name" >>"$JINDOU_NOTES/.failed"
   ) 9>"$JINDOU_NOTES/.turn"
   exit 0
 fi
@@ -75,6 +77,6 @@ while read -r package note; do
 done <<<"$notes" | sort -n | cut -d' ' -f2- | xargs -P "${JINDOU_AT_ONCE:-$(($(nproc) + 1))}" -n 1 "$self" --run
 
 if [ -f "$JINDOU_NOTES/.failed" ]; then
-  echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | tr '\n' ' ')" >&2
+  echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | paste -sd, | sed 's/,/, /g')" >&2
   exit 1
 fi
