@@ -113,6 +113,8 @@ struct BudgetInner {
     peak: AtomicU64,
     /// The share of each [`Holder`] in `used`.
     held: [AtomicU64; Holder::ALL.len()],
+    /// Bytes of small parts that were taken from the last ones, while others held more than they may.
+    reserve: AtomicU64,
     /// The budget to which this one's bytes are charged as well.
     whole: Option<ParentBudget>,
 }
@@ -125,6 +127,8 @@ struct ParentBudget {
     advance: u64,
     /// True if the part leaves the last bytes of the whole to small parts.
     leaves: bool,
+    /// Bytes of this part in the whole's `reserve`; they are charged to the whole as well.
+    from_reserve: AtomicU64,
 }
 
 impl ParentBudget {
@@ -133,14 +137,69 @@ impl ParentBudget {
         used.max(self.advance)
     }
 
+    /// True for a part that leaves the last bytes to small ones, and is small with this use.
+    fn is_small(&self, used: u64) -> bool {
+        self.leaves && used <= self.budget.inner.limit / SMALL_SHARE
+    }
+
     /// Bytes of the whole that may be taken for a part that uses this many itself.
     fn open_to(&self, used: u64) -> u64 {
         let limit = self.budget.inner.limit;
-        if self.leaves && used > limit / SMALL_SHARE {
+        if self.leaves && !self.is_small(used) {
             limit - limit / LAST_SHARE
         } else {
             limit
         }
+    }
+
+    /// True if the reserve has room for this many bytes more.
+    fn reserve_fits(&self, reserved: u64, bytes: u64) -> bool {
+        let last = self.budget.inner.limit / LAST_SHARE;
+        reserved.saturating_add(bytes) <= last
+    }
+
+    /// Charges the part's bytes to the whole. Those of a small part may come from the reserve: what was measured after it was allocated
+    /// is charged whether it fits or not, so that large parts hold more than they may until they end.
+    fn charge(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
+        let is_small = self.is_small(after);
+        if !is_small {
+            self.leave_reserve(u64::MAX);
+        }
+        let charged = self.budget.take(bytes, held, self.open_to(after));
+        if charged.is_ok() || !is_small {
+            return charged;
+        }
+        let taken = |reserved| self.reserve_fits(reserved, bytes).then(|| reserved + bytes);
+        let reserve = &self.budget.inner.reserve;
+        if reserve
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
+            .is_err()
+        {
+            return charged;
+        }
+        self.from_reserve.fetch_add(bytes, Ordering::Relaxed);
+        if !held {
+            let _ = self.budget.take(bytes, true, u64::MAX);
+        }
+        Ok(())
+    }
+
+    /// Takes up to this many of the part's bytes out of the reserve.
+    fn leave_reserve(&self, bytes: u64) {
+        if self.from_reserve.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        let less = |from: u64| Some(from.saturating_sub(bytes));
+        let from = (self.from_reserve)
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+            .unwrap_or_default();
+        let reserve = &self.budget.inner.reserve;
+        reserve.fetch_sub(from.min(bytes), Ordering::Relaxed);
+    }
+
+    fn give_back(&self, bytes: u64) {
+        self.leave_reserve(bytes);
+        self.budget.give_back(bytes);
     }
 }
 
@@ -148,7 +207,7 @@ impl Drop for BudgetInner {
     /// Releases the bytes charged to the whole when a part's last owner is dropped.
     fn drop(&mut self) {
         if let Some(whole) = &self.whole {
-            whole.budget.give_back(whole.charged(*self.used.get_mut()));
+            whole.give_back(whole.charged(*self.used.get_mut()));
         }
     }
 }
@@ -170,7 +229,7 @@ impl MemoryBudget {
     }
 
     /// As [`Self::part`], but the part takes none of the last sixteenth of the whole once it uses more than a 256th of it. So small
-    /// queries are answered while a few large ones take all that they can.
+    /// queries are answered while a few large ones take all that they can, also in the moments in which these hold more than they may.
     #[must_use]
     pub fn modest_part(&self, limit: u64) -> Self {
         self.part_that(limit, true)
@@ -189,6 +248,7 @@ impl MemoryBudget {
             budget,
             advance,
             leaves,
+            from_reserve: AtomicU64::new(0),
         };
         Self::build(limit, Some(whole))
     }
@@ -200,6 +260,7 @@ impl MemoryBudget {
                 used: AtomicU64::new(0),
                 peak: AtomicU64::new(0),
                 held: Default::default(),
+                reserve: AtomicU64::new(0),
                 whole,
             }),
         }
@@ -259,7 +320,9 @@ impl MemoryBudget {
         let whole = self.inner.whole.as_ref();
         after <= self.inner.limit
             && whole.is_none_or(|whole| {
+                let reserved = whole.budget.inner.reserve.load(Ordering::Relaxed);
                 whole.budget.used().saturating_add(bytes) <= whole.open_to(after)
+                    || (whole.is_small(after) && whole.reserve_fits(reserved, bytes))
             })
     }
 
@@ -369,14 +432,12 @@ impl MemoryBudget {
     /// Charges bytes to the whole for a part that then uses `after` itself.
     fn charge_whole(&self, bytes: u64, held: bool, after: u64) -> std::result::Result<(), Full> {
         let whole = self.inner.whole.as_ref();
-        whole.map_or(Ok(()), |whole| {
-            whole.budget.take(bytes, held, whole.open_to(after))
-        })
+        whole.map_or(Ok(()), |whole| whole.charge(bytes, held, after))
     }
 
     fn release_whole(&self, bytes: u64) {
         if let Some(whole) = &self.inner.whole {
-            whole.budget.give_back(bytes);
+            whole.give_back(bytes);
         }
     }
 
@@ -403,7 +464,7 @@ impl MemoryBudget {
         if let Some(whole) = &self.inner.whole {
             let surplus = whole.charged(before) - whole.charged(before.saturating_sub(bytes));
             if surplus > 0 {
-                whole.budget.give_back(surplus);
+                whole.give_back(surplus);
             }
         }
     }
@@ -620,6 +681,49 @@ mod tests {
         assert!(whole.part(1 << 20).try_charge(rest));
         drop((large, small));
         assert!(before > 0 && whole.used() == 0);
+    }
+
+    /// Small parts have the reserve, and no more, while large ones were charged beyond the limit: bytes measured after they were allocated.
+    #[test]
+    fn small_parts_have_the_reserve_while_large_ones_hold_too_much() {
+        const MIB: u64 = 1 << 20;
+        let all = MemoryBudget::new(64 * MIB);
+        let large = all.modest_part(u64::MAX);
+        assert!(large.take_measured(Holder::Text, 80 * MIB).is_some());
+        for _ in 0..3 {
+            let mut small = Vec::new();
+            loop {
+                let part = all.modest_part(u64::MAX);
+                let fits = part.has_room(MIB / 8);
+                assert_eq!(part.try_charge(MIB / 8), fits);
+                if !fits {
+                    break;
+                }
+                small.push(part);
+            }
+            assert_eq!(small.len(), 32, "4 MiB in parts of 128 KiB");
+            assert_eq!(all.used(), 84 * MIB);
+            // In part, and whole.
+            small[0].release(MIB / 16);
+            let other = all.modest_part(u64::MAX);
+            assert!(other.try_charge(MIB / 16) && !other.try_charge(1));
+            drop(other);
+            drop(small);
+            assert_eq!(all.used(), 80 * MIB);
+        }
+        // One that grows leaves the reserve, and is refused as a large one.
+        let grows = all.modest_part(u64::MAX);
+        assert!(grows.try_charge(MIB / 4) && !grows.try_charge(MIB / 4));
+        let measured = all.modest_part(u64::MAX);
+        assert!(measured.take_measured(Holder::Text, MIB / 4).is_none());
+        assert!(measured.take_measured(Holder::Text, MIB).is_some());
+        assert_eq!(all.inner.reserve.load(Ordering::Relaxed), 0);
+        drop(grows);
+        measured.return_measured(Holder::Text, MIB * 5 / 4);
+        large.return_measured(Holder::Text, 80 * MIB);
+        drop(large);
+        assert_eq!(all.used(), 0);
+        assert!(measured.try_charge(60 * MIB) && !measured.try_charge(1));
     }
 
     #[test]
