@@ -113,7 +113,7 @@ struct BudgetInner {
     peak: AtomicU64,
     /// The share of each [`Holder`] in `used`.
     held: [AtomicU64; Holder::ALL.len()],
-    /// Bytes of small parts that were taken from the last ones, while others held more than they may.
+    /// Bytes of small parts that were taken from the last ones, which no other parts take that leave them.
     reserve: AtomicU64,
     /// The budget to which this one's bytes are charged as well.
     whole: Option<ParentBudget>,
@@ -142,13 +142,12 @@ impl ParentBudget {
         self.leaves && used <= self.budget.inner.limit / SMALL_SHARE
     }
 
-    /// Bytes of the whole that may be taken for a part that uses this many itself.
-    fn open_to(&self, used: u64) -> u64 {
+    /// Bytes of the whole that may be taken for the part, without the reserve.
+    fn open(&self) -> u64 {
         let limit = self.budget.inner.limit;
-        if self.leaves && !self.is_small(used) {
-            limit - limit / LAST_SHARE
-        } else {
-            limit
+        match self.leaves {
+            true => limit - limit / LAST_SHARE,
+            false => limit,
         }
     }
 
@@ -165,7 +164,7 @@ impl ParentBudget {
         if !is_small {
             self.leave_reserve(u64::MAX);
         }
-        let charged = self.budget.take(bytes, held, self.open_to(after));
+        let charged = self.budget.take(bytes, held, self.open());
         if charged.is_ok() || !is_small {
             return charged;
         }
@@ -230,6 +229,7 @@ impl MemoryBudget {
 
     /// As [`Self::part`], but the part takes none of the last sixteenth of the whole once it uses more than a 256th of it. So small
     /// queries are answered while a few large ones take all that they can, also in the moments in which these hold more than they may.
+    /// Where parts of the other kind fill the whole, such as bodies that are received, small ones hold up to that sixteenth beyond its limit.
     #[must_use]
     pub fn modest_part(&self, limit: u64) -> Self {
         self.part_that(limit, true)
@@ -321,7 +321,7 @@ impl MemoryBudget {
         after <= self.inner.limit
             && whole.is_none_or(|whole| {
                 let reserved = whole.budget.inner.reserve.load(Ordering::Relaxed);
-                whole.budget.used().saturating_add(bytes) <= whole.open_to(after)
+                whole.budget.used().saturating_add(bytes) <= whole.open()
                     || (whole.is_small(after) && whole.reserve_fits(reserved, bytes))
             })
     }
@@ -334,7 +334,7 @@ impl MemoryBudget {
             let whole = &parent.budget;
             // On its own it would not fit either.
             let after = self.used().saturating_add(bytes);
-            if after > parent.open_to(after) {
+            if after > parent.open() {
                 return whole.refusal(Full::Own, holder, bytes);
             }
             let whole = whole.inner.limit;
@@ -724,6 +724,26 @@ mod tests {
         drop(large);
         assert_eq!(all.used(), 0);
         assert!(measured.try_charge(60 * MIB) && !measured.try_charge(1));
+    }
+
+    /// Small parts by themselves fill the whole, and pass its limit no more than others do.
+    #[test]
+    fn small_parts_never_pass_the_limit_together() {
+        const MIB: u64 = 1 << 20;
+        let all = MemoryBudget::new(64 * MIB);
+        let mut parts = Vec::new();
+        loop {
+            let part = all.modest_part(u64::MAX);
+            if !part.try_charge(MIB / 8) {
+                break;
+            }
+            parts.push(part);
+        }
+        assert_eq!(parts.len(), 512, "64 MiB in parts of 128 KiB");
+        assert_eq!(all.used(), 64 * MIB);
+        drop(parts);
+        assert_eq!(all.used(), 0);
+        assert_eq!(all.inner.reserve.load(Ordering::Relaxed), 0);
     }
 
     #[test]
