@@ -72,6 +72,14 @@ impl Node {
         }
     }
 
+    /// All that has come and comes within this time, questions for the list of servers apart. [`introduce`] leaves such questions
+    /// behind: the server that knows the others first dials them before they know it. They come a second apart.
+    pub async fn told(&mut self, within: Duration) -> Vec<FromPeer> {
+        let mut all = self.all(within).await;
+        all.retain(|from| !matches!(from, FromPeer::Unknown));
+        all
+    }
+
     /// All that has come and comes within this time.
     pub async fn all(&mut self, within: Duration) -> Vec<FromPeer> {
         let end = tokio::time::Instant::now() + within;
@@ -88,6 +96,7 @@ pub fn rand() -> u64 {
     NEXT.fetch_add(1, Ordering::SeqCst)
 }
 
+/// Tells each of these servers of all, one after the other.
 pub fn introduce(nodes: &mut [&mut Node]) {
     let entries: Vec<_> = nodes.iter().map(|node| node.entry.clone()).collect();
     for node in nodes {

@@ -306,12 +306,12 @@ async fn no_room() {
     for key in [5, 6] {
         a.send("b", forward(key, 1100 << 10));
     }
-    let told = a.all(Duration::from_millis(200)).await;
+    let told = a.told(Duration::from_millis(200)).await;
     let [FromPeer::Problem(PeerProblem::TooLarge(name, size))] = &told[..] else {
         panic!("{told:?}");
     };
     assert!(**name == *"b" && *size > 1100 << 10);
-    assert_eq!(b.all(Duration::from_millis(100)).await.len(), 0);
+    assert_eq!(b.told(Duration::from_millis(100)).await.len(), 0);
 }
 
 /// A wrong address is told once, and tried again until it is right.
@@ -325,7 +325,7 @@ async fn wrong_addresses() {
     let right = std::mem::replace(&mut b.entry.addresses, vec![wrong.clone()]);
     a.entry.addresses.clear();
     introduce(&mut [&mut a, &mut b]);
-    let told = a.all(Duration::from_secs(9)).await;
+    let told = a.told(Duration::from_secs(9)).await;
     let [FromPeer::Problem(PeerProblem::Unreachable(name, why))] = &told[..] else {
         panic!("{told:?}");
     };
