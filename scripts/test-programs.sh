@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `cargo test` for many test programs, one more at once than there are processors: most of them wait, or keep one busy.
+# `cargo test` for many test programs, two more at once than there are processors: many of them wait.
 #   test-programs.sh ARGS OF CARGO TEST… [-- ARGS OF THE PROGRAMS…]
 # Each program's output is printed when it ends, with its seconds and those of processor time. Ends with the names of the programs that failed.
 # JINDOU_PACKAGES="jindou-plan jindou-gpu": only the programs of these packages. JINDOU_AT_ONCE=n: n programs at once.
@@ -74,7 +74,7 @@ while read -r package note; do
   name=${name%@*}
   before=${long%% "$name" *}
   [ "$before" = "$long" ] && echo "9999 $note" || echo "${#before} $note"
-done <<<"$notes" | sort -n | cut -d' ' -f2- | xargs -P "${JINDOU_AT_ONCE:-$(($(nproc) + 1))}" -n 1 "$self" --run
+done <<<"$notes" | sort -n | cut -d' ' -f2- | xargs -P "${JINDOU_AT_ONCE:-$(($(nproc) + 2))}" -n 1 "$self" --run
 
 if [ -f "$JINDOU_NOTES/.failed" ]; then
   echo "error: failed: $(sort "$JINDOU_NOTES/.failed" | paste -sd, | sed 's/,/, /g')" >&2

@@ -6,6 +6,7 @@ use crate::clock;
 use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
 use crate::peers::{FromPeer, Peers};
 use crate::turns::{Laid, Turn, Turns};
+use crate::uploads::{Upload, Uploads};
 use jindou_model::CancelToken;
 use jindou_replicas::{
     Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Outcome, Refusal,
@@ -60,7 +61,7 @@ pub(crate) enum Done<S> {
     Laid(Laid<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
-    UploadFailed(Report),
+    UploadFailed(Upload, Report),
     UploadAgain,
     Trimmed(Result<u64, Failure>),
     Saved(
@@ -100,9 +101,7 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) happened: VecDeque<Event>,
     /// Bytes and number of groups that a span may be made of.
     pub(crate) span_room: (usize, u64),
-    pub(crate) uploading: bool,
-    /// The base that the log begins with, while the bucket has none.
-    pub(crate) first: Option<Base>,
+    pub(crate) uploads: Uploads,
     pub(crate) trimming: bool,
     /// Number up to which the machine lets groups be trimmed.
     pub(crate) trim_to: u64,
@@ -154,8 +153,6 @@ pub(crate) struct Parts<A: Application, P: Peers> {
     pub events: Vec<Event>,
 }
 
-/// Time after an upload that others wait for and that failed.
-const UPLOAD_AGAIN: Duration = Duration::from_secs(5);
 /// Shortest time between two listings of the servers, and the longest after one that failed.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_AGAIN: Duration = Duration::from_secs(15);
@@ -193,8 +190,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     .saturating_mul(2),
                 settings.span_groups.saturating_mul(2),
             ),
-            uploading: false,
-            first: parts.first,
+            uploads: Uploads::new(parts.first),
             trimming: false,
             trim_to: 0,
             trimmed: 0,
@@ -241,9 +237,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     async fn go_on(&mut self) -> Result<(), Stopped> {
-        if let Some(base) = self.first.clone() {
-            self.upload(base);
-        }
+        self.upload_next();
         self.handle_all()?;
         loop {
             if self.cancel.is_cancelled() {
@@ -471,28 +465,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::Laid(laid, publish) => self.laid(laid, publish)?,
             Done::OverSaved(moved) => self.moved(moved)?,
             Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
-            Done::Uploaded(number) => {
-                self.uploading = false;
-                self.first = None;
-                self.happened.push_back(Event::Uploaded(number));
-                // One base less may be needed; of groups no more than the machine said.
-                self.trim(self.trim_to);
-            }
-            Done::UploadFailed(report) => {
-                self.uploading = false;
-                self.store.report(report);
-                if self.first.is_some() {
-                    self.spawn(async {
-                        tokio::time::sleep(UPLOAD_AGAIN).await;
-                        Some(Done::UploadAgain)
-                    });
-                }
-            }
-            Done::UploadAgain => {
-                if let Some(base) = self.first.clone() {
-                    self.upload(base);
-                }
-            }
+            Done::Uploaded(number) => self.uploaded(number),
+            Done::UploadFailed(upload, report) => self.upload_failed(upload, report),
+            Done::UploadAgain => self.upload_next(),
             Done::Trimmed(result) => {
                 self.trimming = false;
                 match result {
@@ -504,10 +479,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.saving = false;
                 let saved = match saved {
                     Ok(()) => {
-                        if self.first.is_some() {
-                            self.first = Some(self.machine.base(number));
-                        }
-                        self.happened.push_back(Event::Merged(number));
+                        self.saved(number);
                         self.turn(Turn::OverSaved)?;
                         Some(number)
                     }

@@ -20,6 +20,7 @@ mod peers;
 mod requests;
 mod start;
 mod turns;
+mod uploads;
 
 pub use application::{Application, Evaluated, Local, Report};
 pub use bucket::{

@@ -5,7 +5,7 @@ use crate::bucket::{Failure, Put};
 use crate::driver::{Done, Driver};
 use crate::peers::Peers;
 use bytes::Bytes;
-use jindou_replicas::{Base, Blob, Event, Fetch, Fetched, write_span};
+use jindou_replicas::{Blob, Event, Fetch, Fetched, write_span};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -83,30 +83,6 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
                 _ => None,
             }
-        });
-    }
-
-    /// Uploads the local store, if it is of this number still.
-    pub(crate) fn upload(&mut self, base: Base) {
-        if std::mem::replace(&mut self.uploading, true) {
-            return;
-        }
-        let (bucket, epoch, start) = (self.bucket.clone(), self.epoch, self.me.start);
-        let store = self.store.clone();
-        self.spawn(async move {
-            let number = base.number;
-            let disk = |e: String| Some(Done::UploadFailed(Report::Disk(e)));
-            let files = tokio::task::spawn_blocking(move || store.files(number)).await;
-            let files = match files {
-                Ok(Ok(Some(files))) => files,
-                Ok(Ok(None)) => return disk(format!("the local store is not that of {number}")),
-                Ok(Err(e)) => return disk(e.to_string()),
-                Err(e) => return disk(e.to_string()),
-            };
-            Some(match bucket.upload(epoch, start, &base, files).await {
-                Ok(()) => Done::Uploaded(number),
-                Err(failure) => Done::UploadFailed(Report::Bucket("uploading a base", failure)),
-            })
         });
     }
 

@@ -379,6 +379,43 @@ async fn repeated_requests_after_a_start() {
     world.finish(clients, &[server, other]).await;
 }
 
+/// A base that is saved while another one is on its way to the bucket, or which the bucket refuses, is uploaded afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_newest_saved_base_is_uploaded() {
+    let world = World::new(Arc::new(InMemory::new()), None, false, 9, settings());
+    let server = world.new_server(0, false).await;
+    let (running, _) = server.running.as_ref().unwrap();
+    let save = async || {
+        world.update().await;
+        running.handle.save().await
+    };
+    let uploaded = async |number: u64| {
+        let until = async {
+            while world.bucket.bases(EPOCH).await.unwrap().last() != Some(&number) {
+                seconds(0.05).await;
+            }
+        };
+        let came = tokio::time::timeout(Duration::from_secs(20), until).await;
+        assert!(came.is_ok(), "{:?}", running.store.reports.lock().unwrap());
+    };
+    uploaded(0).await;
+    *running.store.slow_files.lock().unwrap() = Duration::from_secs(1);
+    for number in 1..=3 {
+        assert_eq!(save().await, Some(number));
+    }
+    *running.store.slow_files.lock().unwrap() = Duration::ZERO;
+    assert_eq!(world.bucket.bases(EPOCH).await.unwrap().last(), Some(&0));
+    uploaded(3).await;
+    world.update().await;
+    *world.faulty.unwritable.lock().unwrap() = Some(std::io::ErrorKind::PermissionDenied);
+    assert_eq!(running.handle.save().await, Some(4));
+    seconds(0.5).await;
+    *world.faulty.unwritable.lock().unwrap() = None;
+    uploaded(4).await;
+    let clients = tokio::task::JoinSet::new();
+    world.finish(clients, &[server]).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_evaluation_holds_nothing_up() {
     let world = World::new(Arc::new(InMemory::new()), None, true, 6, settings());

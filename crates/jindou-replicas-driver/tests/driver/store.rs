@@ -20,6 +20,8 @@ pub struct Tiny {
     pub reports: Arc<Mutex<Vec<Report>>>,
     /// Time that each evaluation takes.
     pub slow: Arc<Mutex<std::time::Duration>>,
+    /// Time that reading a base's file for the bucket takes.
+    pub slow_files: Arc<Mutex<std::time::Duration>>,
 }
 
 impl Application for Tiny {
@@ -101,7 +103,8 @@ impl Application for Tiny {
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
         let folder = self.folder.0.lock().unwrap();
         let there = folder.as_ref().filter(|(base, _)| base.number == number);
-        Ok(there.map(|(_, state)| Arc::new(OneFile(state.bytes())) as Arc<dyn BaseFiles>))
+        let slow = *self.slow_files.lock().unwrap();
+        Ok(there.map(|(_, state)| Arc::new(OneFile(state.bytes(), slow)) as Arc<dyn BaseFiles>))
     }
 
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<State>>> {
@@ -114,8 +117,8 @@ impl Application for Tiny {
     }
 }
 
-/// The state, and a file without bytes.
-struct OneFile([u8; 48]);
+/// The state, whose file takes this time to read, and a file without bytes.
+struct OneFile([u8; 48], std::time::Duration);
 
 impl BaseFiles for OneFile {
     fn files(&self) -> Vec<(String, u64)> {
@@ -124,6 +127,7 @@ impl BaseFiles for OneFile {
 
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         assert_eq!(file, "state");
+        std::thread::sleep(self.1);
         bytes.copy_from_slice(&self.0[at as usize..][..bytes.len()]);
         Ok(())
     }

@@ -367,6 +367,11 @@ impl Machine {
         self.settled.unwrap_or_default()
     }
 
+    /// The newest base in the bucket, as the last listing had it.
+    pub fn newest_base(&self) -> Option<u64> {
+        self.bases.newest
+    }
+
     /// The author of the newest group, who writes by habit.
     pub fn writer(&self) -> Option<&ServerName> {
         self.author.as_ref().map(|author| &author.server)

@@ -1,0 +1,143 @@
+//! Uploads of bases: one at a time, and each that was asked for, or a later one.
+
+use crate::application::{Application, Report};
+use crate::bucket::BaseFiles;
+use crate::driver::{Done, Driver};
+use crate::peers::Peers;
+use jindou_replicas::{Base, Event};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Shortest and longest pause after an upload that failed.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
+
+/// A base that is to be uploaded, with its files once they were opened. A second attempt has the same requests and files: parts of the
+/// first are there already, under names of their own.
+pub(crate) struct Upload {
+    base: Base,
+    files: Option<Arc<dyn BaseFiles>>,
+}
+
+impl From<Base> for Upload {
+    fn from(base: Base) -> Self {
+        Self { base, files: None }
+    }
+}
+
+/// The upload under way, and the one that follows.
+pub(crate) struct Uploads {
+    /// Number of the base that is on its way.
+    running: Option<u64>,
+    /// The next upload: of the base that the log begins with, of one that was saved while another was on its way, or of one whose upload
+    /// failed.
+    next: Option<Upload>,
+    /// Number of the local store, once it was saved.
+    saved: u64,
+    /// Pause after the next failure.
+    pause: Duration,
+}
+
+impl Uploads {
+    pub fn new(first: Option<Base>) -> Self {
+        Self {
+            running: None,
+            next: first.map(Upload::from),
+            saved: 0,
+            pause: AGAIN.0,
+        }
+    }
+}
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    /// Uploads the local store, if it is of this number still. If another upload is under way, this one follows.
+    pub(crate) fn upload(&mut self, base: Base) {
+        let uploads = &mut self.uploads;
+        let number = base.number;
+        if uploads.running == Some(number) {
+            return;
+        }
+        if (uploads.next.as_ref()).is_none_or(|next| next.base.number < number) {
+            uploads.next = Some(base.into());
+        }
+        self.upload_next();
+    }
+
+    /// Uploads what waits for that, unless another upload is under way or the bucket has a base that is as new.
+    pub(crate) fn upload_next(&mut self) {
+        if self.uploads.running.is_some() {
+            return;
+        }
+        let newest = self.machine.newest_base();
+        let next = self.uploads.next.take();
+        let Some(mut upload) =
+            next.filter(|next| newest.is_none_or(|newest| newest < next.base.number))
+        else {
+            return;
+        };
+        let number = upload.base.number;
+        self.uploads.running = Some(number);
+        let (bucket, epoch, start) = (self.bucket.clone(), self.epoch, self.me.start);
+        let store = self.store.clone();
+        self.spawn(async move {
+            let files = match upload.files.clone() {
+                Some(files) => Ok(Some(files)),
+                None => match tokio::task::spawn_blocking(move || store.files(number)).await {
+                    Ok(files) => files.map_err(|e| e.to_string()),
+                    Err(e) => Err(e.to_string()),
+                },
+            };
+            let none = || format!("the local store is not that of {number}");
+            let files = match files.and_then(|files| files.ok_or_else(none)) {
+                Ok(files) => upload.files.insert(files).clone(),
+                Err(why) => return Some(Done::UploadFailed(upload, Report::Disk(why))),
+            };
+            Some(
+                match bucket.upload(epoch, start, &upload.base, files).await {
+                    Ok(()) => Done::Uploaded(number),
+                    Err(failure) => {
+                        Done::UploadFailed(upload, Report::Bucket("uploading a base", failure))
+                    }
+                },
+            )
+        });
+    }
+
+    pub(crate) fn uploaded(&mut self, number: u64) {
+        (self.uploads.running, self.uploads.pause) = (None, AGAIN.0);
+        self.happened.push_back(Event::Uploaded(number));
+        // One base less may be needed; of groups no more than the machine said.
+        self.trim(self.trim_to);
+        self.upload_next();
+    }
+
+    pub(crate) fn upload_failed(&mut self, upload: Upload, report: Report) {
+        self.store.report(report);
+        let uploads = &mut self.uploads;
+        uploads.running = None;
+        uploads.next.get_or_insert(upload);
+        let pause = uploads.pause;
+        uploads.pause = (pause * 2).min(AGAIN.1);
+        self.renew_next();
+        self.spawn(async move {
+            tokio::time::sleep(pause).await;
+            Some(Done::UploadAgain)
+        });
+    }
+
+    /// The local store is of this number now, and what waits to be uploaded with it.
+    pub(crate) fn saved(&mut self, number: u64) {
+        self.uploads.saved = number;
+        self.renew_next();
+        self.happened.push_back(Event::Merged(number));
+    }
+
+    /// Uploads the local store in place of one before it, which may be gone.
+    fn renew_next(&mut self) {
+        let saved = self.uploads.saved;
+        if let Some(next) = &mut self.uploads.next
+            && next.base.number < saved
+        {
+            *next = self.machine.base(saved).into();
+        }
+    }
+}
