@@ -6,7 +6,7 @@ use crate::clock;
 use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
 use crate::peers::{FromPeer, Peers};
 use crate::turns::{Laid, Turn, Turns};
-use crate::uploads::{Upload, Uploads};
+use crate::uploads::{Failed, Upload, Uploads};
 use jindou_model::CancelToken;
 use jindou_replicas::{
     Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Outcome, Refusal,
@@ -61,7 +61,7 @@ pub(crate) enum Done<S> {
     Laid(Laid<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
-    UploadFailed(Upload, Report),
+    UploadFailed(Upload, Failed, Duration),
     UploadAgain,
     Trimmed(Result<u64, Failure>),
     Saved(
@@ -466,8 +466,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::OverSaved(moved) => self.moved(moved)?,
             Done::Downloaded(base, snapshot) => self.turn(Turn::Install(base, snapshot))?,
             Done::Uploaded(number) => self.uploaded(number),
-            Done::UploadFailed(upload, report) => self.upload_failed(upload, report),
-            Done::UploadAgain => self.upload_next(),
+            Done::UploadFailed(upload, failed, took) => self.upload_failed(upload, failed, took),
+            Done::UploadAgain => self.upload_again(),
             Done::Trimmed(result) => {
                 self.trimming = false;
                 match result {

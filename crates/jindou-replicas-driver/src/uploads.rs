@@ -7,6 +7,7 @@ use crate::peers::Peers;
 use jindou_replicas::{Base, Event};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Shortest and longest pause after an upload that failed.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
@@ -24,6 +25,15 @@ impl From<Base> for Upload {
     }
 }
 
+impl Upload {
+    /// Closes the files. That takes long where they are large and were removed.
+    fn close(self) {
+        if self.files.is_some() {
+            tokio::task::spawn_blocking(move || drop(self));
+        }
+    }
+}
+
 /// The upload under way, and the one that follows.
 pub(crate) struct Uploads {
     /// Number of the base that is on its way.
@@ -35,6 +45,8 @@ pub(crate) struct Uploads {
     saved: u64,
     /// Pause after the next failure.
     pause: Duration,
+    /// True during a pause.
+    pauses: bool,
 }
 
 impl Uploads {
@@ -44,8 +56,16 @@ impl Uploads {
             next: first.map(Upload::from),
             saved: 0,
             pause: AGAIN.0,
+            pauses: false,
         }
     }
+}
+
+/// Reason why an upload ended without a base.
+pub(crate) enum Failed {
+    /// The local store is of a later number.
+    Gone,
+    Report(Report),
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
@@ -56,8 +76,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
         if uploads.running == Some(number) {
             return;
         }
-        if (uploads.next.as_ref()).is_none_or(|next| next.base.number < number) {
-            uploads.next = Some(base.into());
+        if (uploads.next.as_ref()).is_none_or(|next| next.base.number < number)
+            && let Some(before) = uploads.next.replace(base.into())
+        {
+            before.close();
         }
         self.upload_next();
     }
@@ -67,38 +89,42 @@ impl<A: Application, P: Peers> Driver<A, P> {
         if self.uploads.running.is_some() {
             return;
         }
-        let newest = self.machine.newest_base();
-        let next = self.uploads.next.take();
-        let Some(mut upload) =
-            next.filter(|next| newest.is_none_or(|newest| newest < next.base.number))
-        else {
+        let Some(mut upload) = self.uploads.next.take() else {
             return;
         };
         let number = upload.base.number;
+        if self
+            .machine
+            .newest_base()
+            .is_some_and(|newest| newest >= number)
+        {
+            self.uploads.pause = AGAIN.0;
+            return upload.close();
+        }
         self.uploads.running = Some(number);
         let (bucket, epoch, start) = (self.bucket.clone(), self.epoch, self.me.start);
         let store = self.store.clone();
         self.spawn(async move {
+            let begun = Instant::now();
             let files = match upload.files.clone() {
                 Some(files) => Ok(Some(files)),
                 None => match tokio::task::spawn_blocking(move || store.files(number)).await {
-                    Ok(files) => files.map_err(|e| e.to_string()),
-                    Err(e) => Err(e.to_string()),
+                    Ok(files) => files.map_err(|e| Report::Disk(e.to_string())),
+                    Err(e) => Err(Report::Disk(e.to_string())),
                 },
             };
-            let none = || format!("the local store is not that of {number}");
-            let files = match files.and_then(|files| files.ok_or_else(none)) {
-                Ok(files) => upload.files.insert(files).clone(),
-                Err(why) => return Some(Done::UploadFailed(upload, Report::Disk(why))),
-            };
-            Some(
-                match bucket.upload(epoch, start, &upload.base, files).await {
-                    Ok(()) => Done::Uploaded(number),
-                    Err(failure) => {
-                        Done::UploadFailed(upload, Report::Bucket("uploading a base", failure))
+            let failed = match files {
+                Ok(Some(files)) => {
+                    upload.files = Some(files.clone());
+                    match bucket.upload(epoch, start, &upload.base, files).await {
+                        Ok(()) => return Some(Done::Uploaded(number)),
+                        Err(e) => Failed::Report(Report::Bucket("uploading a base", e)),
                     }
-                },
-            )
+                }
+                Ok(None) => Failed::Gone,
+                Err(report) => Failed::Report(report),
+            };
+            Some(Done::UploadFailed(upload, failed, begun.elapsed()))
         });
     }
 
@@ -110,18 +136,37 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.upload_next();
     }
 
-    pub(crate) fn upload_failed(&mut self, upload: Upload, report: Report) {
-        self.store.report(report);
+    /// An attempt failed after this time. Where that was long, all of it may be sent again, so that the pause is as long.
+    pub(crate) fn upload_failed(&mut self, upload: Upload, failed: Failed, took: Duration) {
+        let number = upload.base.number;
         let uploads = &mut self.uploads;
         uploads.running = None;
-        uploads.next.get_or_insert(upload);
-        let pause = uploads.pause;
-        uploads.pause = (pause * 2).min(AGAIN.1);
+        match uploads.next {
+            Some(_) => upload.close(),
+            None => uploads.next = Some(upload),
+        }
         self.renew_next();
+        let uploads = &mut self.uploads;
+        match failed {
+            // Otherwise the end of the save that it met is still to be told of.
+            Failed::Gone if uploads.saved > number => return self.upload_next(),
+            Failed::Gone => {}
+            Failed::Report(report) => self.store.report(report),
+        }
+        if std::mem::replace(&mut uploads.pauses, true) {
+            return;
+        }
+        let pause = uploads.pause.max(took);
+        uploads.pause = (uploads.pause * 2).min(AGAIN.1);
         self.spawn(async move {
             tokio::time::sleep(pause).await;
             Some(Done::UploadAgain)
         });
+    }
+
+    pub(crate) fn upload_again(&mut self) {
+        self.uploads.pauses = false;
+        self.upload_next();
     }
 
     /// The local store is of this number now, and what waits to be uploaded with it.
@@ -137,7 +182,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         if let Some(next) = &mut self.uploads.next
             && next.base.number < saved
         {
-            *next = self.machine.base(saved).into();
+            std::mem::replace(next, self.machine.base(saved).into()).close();
         }
     }
 }

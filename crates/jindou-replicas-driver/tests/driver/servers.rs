@@ -399,12 +399,13 @@ async fn the_newest_saved_base_is_uploaded() {
         assert!(came.is_ok(), "{:?}", running.store.reports.lock().unwrap());
     };
     uploaded(0).await;
-    *running.store.slow_files.lock().unwrap() = Duration::from_secs(1);
+    let wait = &running.store.files_wait;
+    wait.store(true, Ordering::SeqCst);
     for number in 1..=3 {
         assert_eq!(save().await, Some(number));
     }
-    *running.store.slow_files.lock().unwrap() = Duration::ZERO;
     assert_eq!(world.bucket.bases(EPOCH).await.unwrap().last(), Some(&0));
+    wait.store(false, Ordering::SeqCst);
     uploaded(3).await;
     world.update().await;
     *world.faulty.unwritable.lock().unwrap() = Some(std::io::ErrorKind::PermissionDenied);

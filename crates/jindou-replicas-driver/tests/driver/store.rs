@@ -5,6 +5,7 @@ use jindou_replicas::simulate::{EPOCH, State};
 use jindou_replicas::{Base, Blob, Group, RequestKey};
 use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local, Report};
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Id epoch of the state without groups.
@@ -20,8 +21,8 @@ pub struct Tiny {
     pub reports: Arc<Mutex<Vec<Report>>>,
     /// Time that each evaluation takes.
     pub slow: Arc<Mutex<std::time::Duration>>,
-    /// Time that reading a base's file for the bucket takes.
-    pub slow_files: Arc<Mutex<std::time::Duration>>,
+    /// While it is true, reading a base's file for the bucket does not end.
+    pub files_wait: Arc<AtomicBool>,
 }
 
 impl Application for Tiny {
@@ -103,8 +104,9 @@ impl Application for Tiny {
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>> {
         let folder = self.folder.0.lock().unwrap();
         let there = folder.as_ref().filter(|(base, _)| base.number == number);
-        let slow = *self.slow_files.lock().unwrap();
-        Ok(there.map(|(_, state)| Arc::new(OneFile(state.bytes(), slow)) as Arc<dyn BaseFiles>))
+        let wait = &self.files_wait;
+        Ok(there
+            .map(|(_, state)| Arc::new(OneFile(state.bytes(), wait.clone())) as Arc<dyn BaseFiles>))
     }
 
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<State>>> {
@@ -117,8 +119,8 @@ impl Application for Tiny {
     }
 }
 
-/// The state, whose file takes this time to read, and a file without bytes.
-struct OneFile([u8; 48], std::time::Duration);
+/// The state, whose file cannot be read while this is true, and a file without bytes.
+struct OneFile([u8; 48], Arc<AtomicBool>);
 
 impl BaseFiles for OneFile {
     fn files(&self) -> Vec<(String, u64)> {
@@ -127,7 +129,9 @@ impl BaseFiles for OneFile {
 
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()> {
         assert_eq!(file, "state");
-        std::thread::sleep(self.1);
+        while self.1.load(Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
         bytes.copy_from_slice(&self.0[at as usize..][..bytes.len()]);
         Ok(())
     }
