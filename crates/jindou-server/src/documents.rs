@@ -5,11 +5,23 @@ use jindou::search::{Found, Searched};
 use serde_json::{Value, json};
 use std::time::Duration;
 
+/// The advice for a search that ran out of time because there is no index ([`Searched::indexed`]).
+pub const NO_WORD_INDEX: &str = "The store has no index of words, so a search looks through all labels and IRIs. Build one with `jindou recluster --text`, or load the data again with `--text`.";
+
 /// The answer of a search. `took`: its time.
 #[must_use]
 pub fn searched(searched: &Searched, took: Duration) -> Value {
     let results: Vec<Value> = searched.found.iter().map(found).collect();
-    json!({ "results": results, "complete": searched.complete, "ms": took.as_secs_f64() * 1e3 })
+    let mut made = json!({
+        "results": results,
+        "complete": searched.complete,
+        "indexed": searched.indexed,
+        "ms": took.as_secs_f64() * 1e3,
+    });
+    if !searched.complete && !searched.indexed {
+        made["hint"] = json!(NO_WORD_INDEX);
+    }
+    made
 }
 
 fn found(found: &Found) -> Value {

@@ -12,7 +12,7 @@ mod serve;
 
 pub use cluster::{ClusterCommand, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
-pub use graphs::GraphsArg;
+pub use graphs::{GraphChoice, GraphsArg};
 pub use query::{QueryArgs, RemoteArgs, Shell};
 pub use rdf::{Convert, Dump, parse_prefix};
 pub use search::{SearchArgs, SearchFormat};

@@ -1,6 +1,7 @@
 //! The command line of `jindou search`.
 
-use super::{GraphsArg, VerifyArg, parse_memory};
+use super::graphs::GraphChoice;
+use super::{VerifyArg, parse_memory};
 use clap::{Args as ClapArgs, ValueEnum};
 use jindou_model::units::parse_duration;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ pub struct SearchArgs {
     pub languages: Vec<String>,
     /// Property whose objects are labels of resources; repeatable, the best first (default: rdfs:label, skos:prefLabel, schema:name, foaf:name,
     /// dcterms:title).
-    #[arg(long = "label-property", value_name = "IRI", value_parser = parse_property)]
+    #[arg(long = "label-property", value_name = "IRI", value_parser = parse_iri)]
     pub label_properties: Vec<String>,
     /// Format of the answer.
     #[arg(long, value_enum, default_value_t = SearchFormat::Table)]
@@ -33,8 +34,12 @@ pub struct SearchArgs {
     /// Memory that the search may use, e.g. 2G (default: half of this machine's).
     #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_MEMORY")]
     pub memory: Option<u64>,
-    #[command(flatten)]
-    pub graphs: GraphsArg,
+    /// Graphs that are searched: `default`, the store's default graph, or `all`, as without this option.
+    #[arg(long, value_enum, value_name = "WHICH", hide_possible_values = true)]
+    pub graphs: Option<GraphChoice>,
+    /// Search in this named graph only; repeatable.
+    #[arg(long = "graph", value_name = "IRI", value_parser = parse_iri, conflicts_with = "graphs")]
+    pub named_graphs: Vec<String>,
     #[command(flatten)]
     pub verify: VerifyArg,
 }
@@ -48,8 +53,8 @@ pub enum SearchFormat {
     Json,
 }
 
-/// The IRI of a property.
-pub fn parse_property(text: &str) -> Result<String, String> {
+/// An IRI, with or without `<…>`.
+pub fn parse_iri(text: &str) -> Result<String, String> {
     match jindou::oxrdf::NamedNode::new(text.trim_start_matches('<').trim_end_matches('>')) {
         Ok(iri) => Ok(iri.into_string()),
         Err(e) => Err(format!("not an IRI such as http://example.org/name: {e}")),

@@ -155,7 +155,7 @@ pub struct Serve {
     pub graphs: GraphsArg,
     /// Property whose objects are labels of resources; repeatable, the best first (default: rdfs:label, skos:prefLabel, schema:name, foaf:name,
     /// dcterms:title).
-    #[arg(long = "label-property", value_name = "IRI", value_parser = super::search::parse_property)]
+    #[arg(long = "label-property", value_name = "IRI", value_parser = super::search::parse_iri)]
     pub label_properties: Vec<String>,
     /// Require queries and updates to declare all prefixes. Otherwise those of the store and some sixty common ones (foaf:, skos:) are known.
     #[arg(long, env = "JINDOU_NO_PREFIXES", conflicts_with = "common_prefixes")]

@@ -1,10 +1,10 @@
 //! `jindou search`.
 
 use super::{indexes, runtime};
-use crate::args::{SearchArgs, SearchFormat};
+use crate::args::{GraphChoice, SearchArgs, SearchFormat};
 use crate::say::say;
 use jindou::search::{Found, LabelOptions, Search as Asked, Searched};
-use jindou::{Access, Database, OpenOptions, QueryOptions, Result};
+use jindou::{Access, Database, DatasetChoice, OpenOptions, QueryOptions, Result};
 use jindou_server::documents;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -17,7 +17,13 @@ pub fn run(a: &SearchArgs) -> Result<ExitCode> {
         .with_runtime(runtime(None, a.memory));
     let db = Database::open_with(&a.store, &options)?;
     super::tell_copy(&a.store);
-    let query = QueryOptions::default().with_union_default(a.graphs.union_default());
+    let mut query = QueryOptions::default().with_union_default(a.graphs.map(GraphChoice::is_union));
+    if !a.named_graphs.is_empty() {
+        query.dataset = Some(DatasetChoice {
+            default: a.named_graphs.clone(),
+            named: Vec::new(),
+        });
+    }
     let mut labels = LabelOptions::default()
         .with_languages(a.languages.clone())
         .with_query(query);
@@ -73,8 +79,9 @@ fn table(searched: &Searched) {
         say!("nothing has these words");
     }
     if !searched.complete {
-        eprintln!(
-            "jindou: the search ended before it had looked at everything; there may be more (a longer --timeout, or an index of words: docs/search.md)"
-        );
+        eprintln!("jindou: there may be more: the search ended before it had looked at everything");
+        if !searched.indexed {
+            eprintln!("jindou: {}", documents::NO_WORD_INDEX);
+        }
     }
 }

@@ -45,6 +45,36 @@ fn at_terminal(folder: &Path, args: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&o.stdout).replace('\r', ""))
 }
 
+/// A search looks everywhere unless it is told where.
+#[test]
+fn a_search_looks_in_all_graphs() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let label = "<http://www.w3.org/2000/01/rdf-schema#label>";
+    let data = format!(
+        "<http://e/a> {label} \"red stone\" .\n<http://e/b> {label} \"red sand\" <http://e/g> .\n"
+    );
+    std::fs::write(at.join("d.nq"), data).unwrap();
+    good(at, &["load", "-q", "--store", "s", "d.nq"]);
+    for (chosen, want) in [
+        (&[][..], [true, true]),
+        (&["--graphs", "all"], [true, true]),
+        (&["--graphs", "default"], [true, false]),
+        (&["--graph", "http://e/g"], [false, true]),
+        (
+            &["--graph", "<http://e/g>", "--graph", "http://e/h"],
+            [false, true],
+        ),
+    ] {
+        let args = [&["search", "--store", "s", "red"], chosen].concat();
+        let (out, _) = good(at, &args);
+        let found = ["http://e/a", "http://e/b"].map(|iri| out.contains(iri));
+        assert_eq!(found, want, "{chosen:?}: {out}");
+    }
+    let (_, err) = good(at, &["search", "--store", "s", "--timeout", "0s", "red"]);
+    assert!(err.contains("jindou recluster --text"), "{err}");
+}
+
 #[test]
 fn a_load_says_that_all_is_in_named_graphs() {
     let t = tempfile::tempdir().unwrap();

@@ -60,6 +60,12 @@ impl Own {
         all.filter_map(|(shard, base)| Some((shard, base.as_ref()?)))
     }
 
+    /// As [`ShardClient::has_word_index`](crate::shards::ShardClient::has_word_index).
+    #[cfg(feature = "text")]
+    pub fn has_word_index(&self) -> bool {
+        crate::shards::are_indexed(self.all().map(|s| s.1))
+    }
+
     /// As [`ShardClient::prepare_search`](crate::shards::ShardClient::prepare_search).
     #[cfg(feature = "text")]
     pub fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {

@@ -438,6 +438,11 @@ impl ShardClient for Servers {
     }
 
     #[cfg(feature = "text")]
+    fn has_word_index(&self) -> bool {
+        self.own.has_word_index()
+    }
+
+    #[cfg(feature = "text")]
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         self.own.prepare_search(stop)
     }

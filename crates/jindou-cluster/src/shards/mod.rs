@@ -25,4 +25,4 @@ pub use request::{Reply, RequestGraphs, SearchTurns, ShardClient, ShardRequest, 
 pub use session::{ShardSession, snapshot_of_shard};
 pub use uses::uses_of;
 #[cfg(all(feature = "servers", feature = "text"))]
-pub(crate) use words::prepare;
+pub(crate) use words::{are_indexed, prepare};

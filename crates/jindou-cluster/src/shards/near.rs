@@ -83,6 +83,11 @@ impl ShardClient for NearShards {
     }
 
     #[cfg(feature = "text")]
+    fn has_word_index(&self) -> bool {
+        super::words::are_indexed(self.shards.iter())
+    }
+
+    #[cfg(feature = "text")]
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         super::words::prepare(self.shards.iter(), stop)
     }

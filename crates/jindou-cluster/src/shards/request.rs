@@ -396,6 +396,11 @@ pub trait ShardClient: Far {
         None
     }
 
+    /// True if all shards of this process have an index of words.
+    fn has_word_index(&self) -> bool {
+        false
+    }
+
     /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
     /// Returns true once nothing is left to do.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {

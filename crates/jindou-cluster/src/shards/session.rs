@@ -558,6 +558,10 @@ impl OtherShards for ShardSession {
         self.count_uses(vertices, scope)
     }
 
+    fn has_word_index(&self) -> bool {
+        self.client.has_word_index()
+    }
+
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         self.client.prepare_search(stop)
     }

@@ -40,6 +40,11 @@ pub(super) struct OwnSearch<'a> {
     pub time: Duration,
 }
 
+/// True if each of the bases has an index of words.
+pub(crate) fn are_indexed<'b>(mut bases: impl Iterator<Item = &'b Arc<Base>>) -> bool {
+    bases.all(|base| base.indexes().get::<OpenText>().is_some())
+}
+
 /// Has bases compare their indexes of words with the hashes, as far as `stop` lets them. Returns true once all are.
 pub(crate) fn prepare<'b>(
     bases: impl Iterator<Item = &'b Arc<Base>>,

@@ -170,6 +170,9 @@ pub trait OtherShards: TermSource + Watch {
     /// About how often vertices occur in all graphs, in one round; `None` for those that do not in the scope.
     fn uses(&self, vertices: &[u32], scope: GraphScope<'_>) -> Vec<Option<u64>>;
 
+    /// True if all shards of this process have an index of words.
+    fn has_word_index(&self) -> bool;
+
     /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
     /// Returns true once nothing is left to do.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool;

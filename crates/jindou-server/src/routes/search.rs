@@ -14,13 +14,14 @@ use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use http::{Method, Response};
-use jindou::search::{Label, LabelOptions, MOST_FOUND, PATIENCE, Search};
+use jindou::search::{Label, LabelOptions, MOST_FOUND, Search};
 use jindou::{Error, QueryOptions};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest `timeout` of a request.
+/// The longest `timeout` of a request, and the default. With an index of words a search takes milliseconds; without one a
+/// shorter time would leave most of a large store out.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
 /// Additional time to wait for a slot.
 const WAIT: Duration = Duration::from_millis(250);
@@ -79,7 +80,7 @@ fn options(shared: &AppState, parameters: &Parameters) -> Result<LabelOptions, P
         .map(str::trim)
         .filter(|l| !l.is_empty());
     let query = QueryOptions::default()
-        .with_union_default(parameters.union_default()?.or(shared.options.union_default))
+        .with_union_default(parameters.union_default()?)
         .with_dataset(parameters.dataset());
     let mut options = LabelOptions::default()
         .with_languages(languages.take(LANGUAGES).map(str::to_owned).collect())
@@ -112,7 +113,7 @@ async fn found(
             Problem::bad_request(format!("limit={text} is not a number of resources"))
         })?,
     };
-    let patience = parameters.timeout()?.unwrap_or(PATIENCE);
+    let patience = parameters.timeout()?.unwrap_or(LONGEST_PATIENCE);
     let patience = patience.min(LONGEST_PATIENCE);
     let options = options(shared, &parameters)?;
     let shown = format!("search for {}", crate::live::shown(&words));

@@ -34,7 +34,7 @@ fn iris(answer: &Answer) -> Vec<String> {
 fn resources_are_found_by_words() {
     let server = serve(planets(), options());
     let answer = get(&server, "/search?q=mars&lang=es,de");
-    assert_eq!(iris(&answer), ["q1", "q2", "marsBar"]);
+    assert_eq!(iris(&answer), ["q1", "q3", "q2", "marsBar"]);
     let json = answer.json();
     assert_eq!(json["complete"], true);
     assert!(json["ms"].as_f64().unwrap() >= 0.0);
@@ -44,11 +44,7 @@ fn resources_are_found_by_words() {
     assert_eq!(json["results"][0], first);
     let last =
         serde_json::json!({ "iri": "http://e/marsBar", "label": "Sweet", "matched": "marsBar" });
-    assert_eq!(json["results"][2], last);
-    assert_eq!(
-        iris(&get(&server, "/search?q=mars&graphs=all")),
-        ["q1", "q3", "q2", "marsBar"]
-    );
+    assert_eq!(json["results"][3], last);
     assert_eq!(iris(&get(&server, "/search?q=mars&limit=1")), ["q1"]);
     assert_eq!(iris(&get(&server, "/search?q=MARSH+l")), ["q2"]);
     assert_eq!(iris(&get(&server, "/search?q=")), [""; 0]);
@@ -69,6 +65,41 @@ fn resources_are_found_by_words() {
     until("nothing is left", || server.live_queries() == 0);
 }
 
+/// Everything is searched, whatever default graph the server gives to queries, unless the request chooses.
+#[test]
+fn all_graphs_are_searched_unless_some_are_chosen() {
+    let all = ["q1", "q3", "q2", "marsBar"];
+    for own in [None, Some(false), Some(true)] {
+        let server = serve(planets(), options().with_union_default(own));
+        for (chosen, want) in [
+            ("", &all[..]),
+            ("&graphs=all", &all),
+            ("&graphs=default", &["q1", "q2", "marsBar"]),
+            ("&default-graph-uri=http://e/g", &["q3"]),
+            ("&default-graph-uri=http://e/none", &[]),
+        ] {
+            let found = get(&server, &format!("/search?q=mars{chosen}"));
+            assert_eq!(iris(&found), want, "{chosen}, {own:?}");
+            let labels = get(&server, &format!("/labels?iri=http://e/q3{chosen}")).json();
+            let has = labels["labels"].get("http://e/q3").is_some();
+            assert_eq!(has, want.contains(&"q3"), "{chosen}, {own:?}");
+        }
+    }
+}
+
+/// Without an index of words, an answer that ran out of time says what would help.
+#[test]
+fn an_answer_without_an_index_says_what_would_help() {
+    let server = serve(planets(), options());
+    let answer = get(&server, "/search?q=mars").json();
+    assert_eq!(answer["indexed"], false);
+    assert_eq!(answer.get("hint"), None);
+    let answer = get(&server, "/search?q=mars&timeout=0s").json();
+    assert_eq!(answer["complete"], false);
+    let hint = answer["hint"].as_str().unwrap();
+    assert!(hint.contains("recluster --text"), "{hint}");
+}
+
 #[test]
 fn labels_come_in_the_best_language() {
     let server = serve(planets(), options());
@@ -84,13 +115,11 @@ fn labels_come_in_the_best_language() {
     };
     let want = serde_json::json!({"labels": {
         "http://e/q1": { "text": "Mars", "lang": "de" }, "http://e/q2": { "text": "Marsh land" },
+        "http://e/q3": { "text": "Mars again" },
     }});
     assert_eq!(post("&lang=de,en"), want);
     assert_eq!(post("")["labels"]["http://e/q1"]["lang"], "en");
-    assert_eq!(
-        post("&graphs=all")["labels"]["http://e/q3"]["text"],
-        "Mars again"
-    );
+    assert_eq!(post("&graphs=default")["labels"].get("http://e/q3"), None);
     let answer = get(&server, &format!("/labels?{}&lang=es", all[0]));
     assert_eq!(answer.json()["labels"]["http://e/q1"]["text"], "Marte");
 }

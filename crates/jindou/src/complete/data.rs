@@ -103,7 +103,7 @@ impl<'a> Look<'a> {
         look
     }
 
-    fn union_default(&self) -> bool {
+    pub(crate) fn union_default(&self) -> bool {
         let chosen = self.request.options.union_default;
         chosen.unwrap_or_else(|| self.snapshot.base().union_default())
     }

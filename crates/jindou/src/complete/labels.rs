@@ -110,9 +110,9 @@ impl LabelFinder<'_> {
     fn options(&self, all_graphs: bool) -> LabelOptions {
         let request = self.look.request;
         let mut query = request.options.clone();
+        query.union_default = Some(all_graphs || self.look.union_default());
         if all_graphs {
             query.dataset = None;
-            query.union_default = Some(true);
         }
         LabelOptions::default()
             .with_properties(request.labels.clone())

@@ -3,7 +3,7 @@
 use super::labels;
 use super::scan;
 use super::sight::{LabelSight, id_of};
-use super::{Found, MOST_FOUND, Search, Searched};
+use super::{Found, MOST_FOUND, Search, Searched, tail};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{
@@ -320,7 +320,11 @@ impl<'a> ResourceFinder<'a> {
         for (found, label) in found.iter_mut().zip(labels) {
             found.label = label;
         }
-        Ok(Searched { found, complete })
+        Ok(Searched {
+            found,
+            complete,
+            indexed: tail::has_index(sight.snapshot),
+        })
     }
 }
 

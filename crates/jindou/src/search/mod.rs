@@ -61,7 +61,8 @@ pub struct LabelOptions {
     pub languages: Vec<String>,
     /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
     pub properties: Arc<[String]>,
-    /// Graphs that are read (`union_default`, `dataset`), memory, time and the token.
+    /// Graphs that are read (`union_default`, `dataset`), memory, time and the token. Where `union_default` is not set, all graphs are
+    /// read, whatever the store's own default is.
     pub query: QueryOptions,
 }
 
@@ -149,6 +150,8 @@ pub struct Searched {
     /// True if everything was looked at that may have the words. False where time was up, where very many have them, and where terms of
     /// updates are not indexed yet: then there may be more resources, and better ones.
     pub complete: bool,
+    /// False if the store has no index of words ([`Text`]) for the terms in its files, so that the search had to look through them.
+    pub indexed: bool,
 }
 
 /// True if the data has one of these properties.
@@ -258,6 +261,7 @@ impl Database {
             return Ok(Searched {
                 found: Vec::new(),
                 complete: true,
+                indexed: tail::has_index(&snapshot),
             });
         };
         let settled = self.settle(&options.query);

@@ -1,8 +1,8 @@
 //! The graph as labels and searches see it.
 
 use super::LabelOptions;
+use crate::Snapshot;
 use crate::default_graph::DefaultGraph;
-use crate::{Database, Snapshot};
 use jindou_cluster::shards::uses_of;
 use jindou_graph::{Edges, Graph};
 use jindou_model::{CancelToken, Direction, NO_VERTEX, PredicateId, Result, VertexId, term};
@@ -67,7 +67,7 @@ impl<'a> LabelSight<'a> {
         options: &LabelOptions,
         cancel: CancelToken,
     ) -> Result<Self> {
-        let union = Database::union_default(snapshot, &options.query);
+        let union = options.query.union_default.unwrap_or(true);
         let dataset = match &options.query.dataset {
             Some(chosen) => Some(chosen.dataset()?),
             None => None,

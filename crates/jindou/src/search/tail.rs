@@ -37,6 +37,15 @@ pub(super) fn ready(snapshot: &Snapshot) -> bool {
     index.is_none_or(OpenText::is_ready)
 }
 
+/// True if no terms of the base have to be looked through; of a store in shards, those of this process.
+pub(super) fn has_index(snapshot: &Snapshot) -> bool {
+    if let Some(sharded) = snapshot.as_sharded() {
+        return sharded.others().has_word_index();
+    }
+    let base = snapshot.base();
+    base.indexes().get::<OpenText>().is_some() || base.dictionary().is_empty()
+}
+
 impl TailTexts {
     /// The index of a snapshot's tail, as far as it is made.
     pub fn of(&self, snapshot: &Snapshot) -> Growing {
