@@ -182,7 +182,9 @@ test("a document from a URL replaces a graph where that is asked for", async () 
   await page.locator(".uploading .error", { hasText: "choose one of the two" }).waitFor();
   await page.getByLabel("skip statements that are malformed").uncheck();
   await page.getByRole("button", { name: "Load URL" }).click();
+  await page.getByRole("button", { name: "Replace its 2 triples" }).click();
   await page.getByText("1 quad added, 2 quads removed by 2 operations.").waitFor();
+  assert.ok(!(await page.getByLabel("replace the graph's contents").isChecked()));
   documents.close();
   assert.deepEqual(faults, []);
   await close();
@@ -247,7 +249,7 @@ test("only what is on the screen is asked for a label", async () => {
   const own = await serve({ turtle: many });
   const { page, faults, close } = await visit(own);
   const asked = [];
-  await page.route("**/labels", (route) => {
+  await page.route("**/labels?*", (route) => {
     const iris = new URLSearchParams(route.request().postData()).getAll("iri");
     asked.push(iris.length);
     return route.fulfill({ json: { labels: Object.fromEntries(iris.filter((i) => i.includes("/s")).map((i) => [i, { text: `the ${i.slice(9)}`, lang: "" }])) } });

@@ -53,6 +53,11 @@ export function choose(value: Graphs): void {
   }
 }
 
+/** What the search and labels read: all graphs, unless someone chose the default graph. */
+export function graphsOfNames(): Graphs {
+  return chosen() ?? "all";
+}
+
 /** The parameter for the server; `undefined` where it is what the server does anyway. */
 export function graphsParameter(value: Graphs = graphs()): Graphs | undefined {
   return value === own ? undefined : value;

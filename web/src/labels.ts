@@ -2,7 +2,7 @@
 
 import { tell } from "./events.ts";
 import { dressed, token } from "./net/http.ts";
-import { graphs, inGraphs } from "./graphs.ts";
+import { graphsOfNames, inGraphs } from "./graphs.ts";
 import { data } from "./state.ts";
 
 /** Predicates that give a name, the best first: those that the server takes unless it is told otherwise. */
@@ -73,8 +73,8 @@ export function labelOf(iri: string): Label | null | undefined {
 
 /** Gives the label when it is there. */
 export function label(iri: string): Promise<Label | null> {
-  if (of !== graphs()) {
-    of = graphs();
+  if (of !== graphsOfNames()) {
+    of = graphsOfNames();
     known = new Map();
   }
   const found = known.get(iri);
@@ -130,10 +130,10 @@ async function flush(): Promise<void> {
 /** The labels of those that have one; `undefined` where the server gave no answer. No one is asked for a token, and no error is shown. */
 async function fetchLabels(iris: string[]): Promise<Map<string, Label> | undefined> {
   try {
-    // Only the description says which graphs are read.
+    // Only the description says which graphs the server reads by itself.
     await data();
     const body = new URLSearchParams([...iris.map((iri): [string, string] => ["iri", iri]), ["lang", languages().join(",")]]);
-    const response = await fetch(inGraphs("labels"), dressed({ method: "POST", body }, token()));
+    const response = await fetch(inGraphs("labels", graphsOfNames()), dressed({ method: "POST", body }, token()));
     if (!response.ok) return undefined;
     const { labels } = (await response.json()) as { labels: Record<string, { text: string; lang?: string }> };
     return new Map(Object.entries(labels).map(([iri, l]) => [iri, { text: l.text, lang: l.lang ?? "" }]));

@@ -1,6 +1,6 @@
 // Finds resources by words of their labels and by parts of their IRIs.
 
-import { graphs, graphsParameter } from "../graphs.ts";
+import { graphsOfNames } from "../graphs.ts";
 import { choose, LABELS, languages } from "../labels.ts";
 import { iriText, written } from "../rdf/term.ts";
 import { prefixes } from "../show.ts";
@@ -21,22 +21,22 @@ export interface Found {
   results: Hit[];
   /** False if there may be more. */
   complete: boolean;
+  /** What would make such a search complete, where the server knows something. */
+  hint?: string;
 }
 
 /** Results that are asked for. */
 const MOST = 20;
 /** Labels that are looked through where the server cannot search. */
 const LOOKED = 200_000;
-/** Seconds for that. */
-const PATIENCE = 2;
+/** Seconds that a search may take. */
+export const PATIENCE = 2;
 
 let canSearch = true;
 
 export async function search(words: string, signal: AbortSignal): Promise<Found> {
   if (canSearch) {
-    const parameters = new URLSearchParams({ q: words, limit: String(MOST), lang: languages().join(",") });
-    const which = graphsParameter();
-    if (which) parameters.set("graphs", which);
+    const parameters = new URLSearchParams({ q: words, limit: String(MOST), lang: languages().join(","), graphs: graphsOfNames(), timeout: String(PATIENCE) });
     const response = await fetch(`search?${parameters}`, dressed({ signal }, token()));
     if (response.ok) return (await response.json()) as Found;
     if (response.status !== 501) return { results: [], complete: false };
@@ -62,7 +62,7 @@ async function scan(text: string, signal: AbortSignal): Promise<Found> {
   const query = `SELECT ?x ?l { { SELECT ?x ?l { VALUES ?p { ${LABELS.map(iriText).join(" ")} } ?x ?p ?l } LIMIT ${LOOKED} } FILTER(ISIRI(?x) && ${has}) } LIMIT ${MOST * 10}`;
   try {
     const texts = new Map<string, { predicate: number; text: string; lang: string }[]>();
-    for (const [x, l] of await select(query, { signal, timeout: PATIENCE, most: 200, graphs: graphs() })) {
+    for (const [x, l] of await select(query, { signal, timeout: PATIENCE, most: 200, graphs: graphsOfNames() })) {
       if (x?.type !== "iri" || l?.type !== "literal") continue;
       texts.set(x.value, [...(texts.get(x.value) ?? []), { predicate: 0, text: l.value, lang: l.language ?? "" }]);
     }

@@ -34,36 +34,67 @@ export interface Target {
   lenient: boolean;
 }
 
-/** Sends a file and shows how far it is; the report, or `undefined` if it was not taken. */
-export async function sendFile(file: File, { graph, replace, lenient }: Target, line: HTMLElement, started: (x: XMLHttpRequest) => void, view: (r: Report) => HTMLElement): Promise<Report | undefined> {
-  const media = file.type.includes("/") && isRdf(file.type) ? file.type : mediaOf(file.name);
-  if (!media) {
-    line.append(failure(`${file.name}: cannot tell the RDF format from the name; use .ttl, .nt, .rdf, .jsonld, .nq or .trig`));
+/** Media type of a file's RDF. Browsers know few of these types by the name of a file. */
+function mediaOfFile(file: File): string | undefined {
+  return RDF.includes(file.type) ? file.type : mediaOf(file.name);
+}
+
+/** The reason why a file cannot be loaded into the target, if there is one. */
+export function objection(file: File, { graph, replace }: Target): string | undefined {
+  const media = mediaOfFile(file);
+  if (!media) return `${file.name}: cannot tell the RDF format from the name; use .ttl, .nt, .rdf, .jsonld, .nq or .trig`;
+  if (replace && graph === "" && isDataset(media)) return `${file.name} contains named graphs: name the one graph to replace`;
+  return undefined;
+}
+
+/** The parameters of `/store` for a target; a file in a dataset format names its graphs itself. */
+function parameters({ graph, lenient }: Target, dataset: boolean): string {
+  const made = new URLSearchParams({ ...(graph !== "" ? { graph } : dataset ? {} : { default: "" }), ...(lenient ? { lenient: "true" } : {}) });
+  return made.size > 0 ? `?${made}` : "";
+}
+
+/**
+ * Sends files in one request, which is one transaction, and shows its progress. Returns the report, or `undefined` if the server refused it.
+ * Several files must replace a graph.
+ */
+export async function sendFiles(files: File[], target: Target, line: HTMLElement, started: (x: XMLHttpRequest) => void, view: (r: Report) => HTMLElement): Promise<Report | undefined> {
+  const wrong = files.map((file) => objection(file, target)).find((w) => w !== undefined);
+  if (wrong !== undefined) {
+    line.append(failure(wrong));
     return undefined;
   }
-  if (replace && graph === "" && isDataset(media)) {
-    line.append(failure(`${file.name} contains named graphs: name the one graph to replace`));
-    return undefined;
-  }
-  const target = new URLSearchParams({ ...(graph !== "" ? { graph } : isDataset(media) ? {} : { default: "" }), ...(lenient ? { lenient: "true" } : {}) });
+  const name = files.length === 1 ? (files[0]?.name ?? "") : `${files.length} files`;
+  const size = files.reduce((sum, file) => sum + file.size, 0);
+  const medias = files.map((file) => mediaOfFile(file) ?? "");
+  const path = `store${parameters(target, medias.some(isDataset))}`;
   for (;;) {
-    const bar = h("progress", { attrs: { max: file.size || 1, value: 0, "aria-label": file.name } });
+    const bar = h("progress", { attrs: { max: size || 1, value: 0, "aria-label": name } });
     const said = h("span");
-    line.replaceChildren(`${file.name} `, bar, " ", said);
+    line.replaceChildren(`${name} `, bar, " ", said);
     try {
-      const report = await post(file, media, `store${target.size > 0 ? `?${target}` : ""}`, replace ? "PUT" : "POST", (n) => {
+      const report = await post(bodyOf(files, medias), path, target.replace ? "PUT" : "POST", (n) => {
         bar.value = n;
-        said.textContent = n < file.size ? `${bytes(n)} of ${bytes(file.size)}` : "uploaded; the server is reading it…";
+        said.textContent = n < size ? `${bytes(n)} of ${bytes(size)}` : "uploaded; the server is reading it…";
       }, started);
-      line.replaceChildren(h("strong", {}, file.name), view(report));
+      line.replaceChildren(h("strong", {}, name), view(report));
       return report;
     } catch (error) {
       const problem = problemIn(error);
       if (wantsToken(problem) && (await offerToken(problem))) continue;
-      line.replaceChildren(h("strong", {}, file.name), h("pre", { class: "error", attrs: { role: "alert" } }, refusal(problem, lenient).replaceAll("<body>", file.name)));
+      line.replaceChildren(h("strong", {}, name), h("pre", { class: "error", attrs: { role: "alert" } }, refusal(problem, target.lenient).replaceAll("<body>", name)));
       return undefined;
     }
   }
+}
+
+/** The body of a request: a file, or a form with a part for each file. */
+function bodyOf(files: File[], medias: string[]): File | FormData {
+  const typed = files.map((file, i) => new File([file], file.name, { type: medias[i] ?? "" }));
+  const [first] = typed;
+  if (first && typed.length === 1) return first;
+  const form = new FormData();
+  for (const file of typed) form.append("file", file, file.name);
+  return form;
 }
 
 /** What is said of a document that was refused; where skipping would help, how to do that here. */
@@ -90,11 +121,6 @@ export function problemIn(error: unknown): Problem {
 
 const RDF = ["text/turtle", "application/n-triples", "application/n-quads", "application/trig", "application/rdf+xml", "application/ld+json"];
 
-/** Browsers know few of these by the name of a file, so a type that is none says nothing. */
-function isRdf(media: string): boolean {
-  return RDF.includes(media);
-}
-
 /** The format that a pasted text looks like. */
 export function guess(text: string): string {
   const start = text.trimStart();
@@ -106,17 +132,17 @@ export function guess(text: string): string {
 }
 
 /** `fetch` does not say how much of a body was sent. */
-function post(file: File, media: string, path: string, method: string, sent: (n: number) => void, started: (x: XMLHttpRequest) => void): Promise<Report> {
+function post(body: File | FormData, path: string, method: string, sent: (n: number) => void, started: (x: XMLHttpRequest) => void): Promise<Report> {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const fail = (detail: string) => reject(new ProblemError({ status: 0, kind: "network", detail }));
     request.open(method, path);
-    request.setRequestHeader("Content-Type", media);
+    if (body instanceof File) request.setRequestHeader("Content-Type", body.type);
     const bearer = token();
     if (bearer) request.setRequestHeader("Authorization", `Bearer ${bearer}`);
     request.upload.onprogress = (event) => sent(event.loaded);
-    request.onabort = () => fail("cancelled: nothing was loaded, unless the server had already read the whole file");
-    request.onerror = () => fail("the server cannot be reached, or refused the file before its end");
+    request.onabort = () => fail("cancelled: nothing was loaded, unless the server had already read everything");
+    request.onerror = () => fail("the server cannot be reached, or refused the upload before its end");
     request.onload = () => {
       try {
         const document = JSON.parse(request.responseText) as Record<string, unknown>;
@@ -127,6 +153,6 @@ function post(file: File, media: string, path: string, method: string, sent: (n:
       }
     };
     started(request);
-    request.send(file);
+    request.send(body);
   });
 }

@@ -3,7 +3,9 @@
 import { button, failure, h } from "../dom.ts";
 import { tell } from "../events.ts";
 import { bytes, count, counted, milliseconds } from "../format.ts";
-import { guess, loadAddress, problemIn, refusal, type Report, sendFile, SKIP, type Skipped, type Target } from "../net/upload.ts";
+import { select } from "../net/select.ts";
+import { guess, loadAddress, objection, problemIn, refusal, type Report, sendFiles, SKIP, type Skipped, type Target } from "../net/upload.ts";
+import { iriText, visible } from "../rdf/term.ts";
 import { dialog } from "../show.ts";
 import { data, stale } from "../state.ts";
 
@@ -30,12 +32,49 @@ function skips({ statements, first, rest }: Skipped): HTMLElement {
   const shown = first.length < statements ? `The first ${count(first.length)}:` : "";
   return h(
     "div", { class: "skipped" }, h("p", {}, h("strong", {}, `${counted(statements, "malformed statement")} skipped${behind}.`), " ", shown),
-    h("ol", {}, ...first.map(({ line, column, message, text }) => h("li", {}, line > 0 ? `Line ${count(line)}, column ${count(column)}: ` : "", message, ...(text === null ? [] : [h("br"), h("code", {}, h("bdi", {}, text))])))),
+    h("ol", {}, ...first.map(({ document, line, column, message, text }) => h("li", {}, document === "<body>" ? "" : `${visible(document)}: `, line > 0 ? `Line ${count(line)}, column ${count(column)}: ` : "", message, ...(text === null ? [] : [h("br"), h("code", {}, h("bdi", {}, text))])))),
   );
 }
 
 function hasSkips(report: Report): boolean {
   return (report.skipped?.statements ?? 0) > 0;
+}
+
+/** Seconds that counting a graph's triples may take. */
+const PATIENCE = 5;
+
+/** The number of a graph's triples, in the default graph where `graph` is empty; `undefined` if it cannot be counted in time. */
+async function sizeOf(graph: string): Promise<number | undefined> {
+  const pattern = graph === "" ? "?s ?p ?o" : `GRAPH ${iriText(graph)} { ?s ?p ?o }`;
+  try {
+    const [row] = await select(`SELECT (COUNT(*) AS ?n) { ${pattern} }`, { timeout: PATIENCE, graphs: "default" });
+    return Number(row?.[0]?.value ?? 0);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Asks before a graph that is not empty is replaced. Resolves to true if it may be. */
+async function mayReplace(graph: string, by: string): Promise<boolean> {
+  const size = await sizeOf(graph);
+  if (size === 0) return true;
+  const triples = size === undefined ? "contents" : counted(size, "triple");
+  const name = graph === "" ? "the default graph" : visible(graph);
+  return new Promise((resolve) => {
+    let replaces = false;
+    const go = button(`Replace its ${triples}`, () => {
+      replaces = true;
+      box.close();
+    }, { class: "danger" });
+    const keep = button("Keep them", () => box.close());
+    const box = dialog(
+      "Replace a graph?",
+      h("p", {}, `${size === undefined ? "The contents" : triples} of `, graph === "" ? name : h("code", {}, name), ` will be deleted, and replaced by ${by}, in one transaction. This cannot be undone; if you may need them again, download the graph first.`),
+      h("p", { class: "tools" }, go, keep),
+    );
+    box.addEventListener("close", () => resolve(replaces));
+    keep.focus();
+  });
 }
 
 /** The page's ways to load something. */
@@ -69,7 +108,7 @@ export class Loader {
       "div", { class: "drop-zone" },
       h("p", { class: "drop-title" }, "Drop RDF files anywhere on this page, or choose them:"),
       h("p", {}, this.files, " ", this.go, " ", this.stopButton),
-      h("p", { class: "soft" }, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: it is loaded completely or not at all."),
+      h("p", { class: "soft" }, "Turtle, N-Triples, RDF/XML, JSON-LD, N-Quads or TriG, plain or compressed (gz, bz2, xz, zst). Each file is one transaction: it is loaded completely or not at all. Files that replace a graph are one transaction together."),
     );
     const paste = h(
       "details", { class: "way-in" }, h("summary", {}, "Paste a text"),
@@ -90,11 +129,56 @@ export class Loader {
     return { graph: this.graph.value.trim(), replace: this.replace.checked, lenient: this.lenient.checked };
   }
 
-  /** Loads files one after the other; one that is refused keeps no other out. */
+  /** Loads files: all of them in one transaction if they replace a graph, else one after the other. */
   async take(files: File[]): Promise<void> {
+    const { target } = this;
     this.go.disabled = true;
-    this.stopButton.hidden = false;
     this.stopped = false;
+    await (target.replace ? this.replaceBy(files, target) : this.addEach(files, target));
+    this.go.disabled = false;
+    this.stopButton.hidden = true;
+  }
+
+  /** Replaces a graph by all files together: none is loaded if one of them is refused. */
+  private async replaceBy(files: File[], target: Target): Promise<void> {
+    const wrong = files.flatMap((file) => objection(file, target) ?? []);
+    if (wrong.length > 0) {
+      this.log.replaceChildren(...wrong.map(failure));
+      return;
+    }
+    const by = files.length === 1 ? (files[0]?.name ?? "") : counted(files.length, "file");
+    if (!(await this.confirmed(target, by))) return;
+    this.stopButton.hidden = false;
+    const total = h("p", { attrs: { role: "status" } });
+    const line = h("div", { class: "uploading" });
+    this.log.replaceChildren(total, line);
+    const report = await sendFiles(files, target, line, (x) => (this.running = x), reportView);
+    if (!report) {
+      total.textContent = "The graph was not changed.";
+      return;
+    }
+    const said = `The graph was replaced by ${by}: ${counted(report.added, "quad")} added, ${counted(report.removed, "quad")} removed.`;
+    total.textContent = said;
+    this.replaced();
+    this.changed();
+    if (hasSkips(report)) dialog("Loaded in part", h("p", {}, said), line);
+  }
+
+  /** True if nothing is replaced that someone has not agreed to. */
+  private async confirmed(target: Target, by: string): Promise<boolean> {
+    if (await mayReplace(target.graph, by)) return true;
+    this.log.replaceChildren(h("p", { attrs: { role: "status" } }, "Nothing was loaded, and the graph was not changed."));
+    return false;
+  }
+
+  /** The next load replaces nothing, unless someone chooses that again. */
+  private replaced(): void {
+    this.replace.checked = false;
+  }
+
+  /** Loads files one after the other; one that is refused keeps no other out. */
+  private async addEach(files: File[], target: Target): Promise<void> {
+    this.stopButton.hidden = false;
     const total = h("p", { attrs: { role: "status" } });
     this.log.replaceChildren(total);
     const refused: HTMLElement[] = [];
@@ -106,7 +190,7 @@ export class Loader {
       const line = h("div", { class: "uploading" });
       if (files.length > 1) total.textContent = `File ${count(i + 1)} of ${count(files.length)}; ${counted(quads, "quad")} so far.`;
       this.log.append(line);
-      const report = await sendFile(file, this.target, line, (x) => (this.running = x), reportView);
+      const report = await sendFiles([file], target, line, (x) => (this.running = x), reportView);
       if (!report) {
         refused.push(line);
         continue;
@@ -117,8 +201,6 @@ export class Loader {
       if (hasSkips(report)) reduced.push(line);
       else if (files.length > MANY) line.remove();
     }
-    this.go.disabled = false;
-    this.stopButton.hidden = true;
     const said = `${count(taken)} of ${counted(files.length, "file")} loaded, ${counted(quads, "quad")} added${refused.length > 0 ? `; ${count(refused.length)} refused` : ""}.`;
     if (files.length > 1) total.textContent = said;
     if (taken > 0) this.changed();
@@ -149,11 +231,13 @@ export class Loader {
       return;
     }
     const { target } = this;
+    if (target.replace && !target.lenient && !(await this.confirmed(target, address))) return;
     const line = h("div", { class: "uploading" }, `${address}: the server fetches and reads it…`);
     this.log.replaceChildren(line);
     try {
       const report = await loadAddress(address, target);
       line.replaceChildren(h("strong", {}, address), reportView(report));
+      if (target.replace) this.replaced();
       this.changed();
       if (hasSkips(report)) dialog("Loaded in part", line);
     } catch (error) {

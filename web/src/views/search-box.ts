@@ -1,12 +1,15 @@
 // The search for resources, on every page.
 
 import { h } from "../dom.ts";
-import { type Hit, search } from "../net/search.ts";
+import { graphsMatter, graphsOfNames } from "../graphs.ts";
+import { type Found, type Hit, PATIENCE, search } from "../net/search.ts";
 import { visible } from "../rdf/term.ts";
 import { nameOf, prefixes, resourceHash } from "../show.ts";
 
 /** Milliseconds after the last key. */
 const PAUSE = 120;
+/** Milliseconds after which the list says that the search is still running. */
+const SLOW = 300;
 
 export class SearchBox {
   readonly element: HTMLElement;
@@ -60,19 +63,23 @@ export class SearchBox {
       this.open(false);
       return;
     }
+    const slow = setTimeout(() => control === this.control && this.display([], ["Searching…"]), SLOW);
     try {
-      const { results, complete } = await search(words, control.signal);
-      if (control !== this.control) return;
-      this.hits = results;
-      this.active = -1;
-      this.list.replaceChildren(...results.map((hit, i) => this.line(hit, i)));
-      this.status.textContent = results.length === 0
-        ? `Nothing has these words in its label or IRI${complete ? "." : ", as far as was looked."}`
-        : complete ? "" : "There may be more.";
-      this.open(document.activeElement === this.input);
+      const found = await search(words, control.signal);
+      clearTimeout(slow);
+      if (control === this.control) this.display(found.results, note(found));
     } catch {
       // Another text was typed, or the server does not answer; the next key looks again.
+      clearTimeout(slow);
     }
+  }
+
+  private display(hits: Hit[], said: (Node | string)[]): void {
+    this.hits = hits;
+    this.active = -1;
+    this.list.replaceChildren(...hits.map((hit, i) => this.line(hit, i)));
+    this.status.replaceChildren(...said);
+    this.open(document.activeElement === this.input);
   }
 
   private line(hit: Hit, i: number): HTMLElement {
@@ -124,4 +131,15 @@ export class SearchBox {
     this.input.blur();
     location.hash = resourceHash(hit.iri);
   }
+}
+
+/** What is said below the resources: what the search left out, and how to include it. */
+function note({ results, complete, hint }: Found): (Node | string)[] {
+  const said: (Node | string)[] = [];
+  if (results.length === 0) said.push(`Nothing has these words in its label or IRI${complete ? "" : ", as far as was searched"}. `);
+  else if (!complete) said.push("There may be more. ");
+  // Commands stand between backticks.
+  if (hint !== undefined) said.push(`A search ends after ${PATIENCE} seconds. `, ...hint.split("`").map((part, i) => (i % 2 === 1 ? h("code", {}, part) : part)), " ");
+  if (graphsMatter() && graphsOfNames() === "default") said.push("Only the default graph was searched: choose “All graphs” at the top for the others.");
+  return said;
 }
