@@ -503,6 +503,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));
+                let common = ServerEntry::common_groups(&servers);
+                self.happened.push_back(Event::Format(common));
             }
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
@@ -520,9 +522,10 @@ impl<A: Application, P: Peers> Driver<A, P> {
         match command {
             // The client has gone.
             Command::Update(_, _, reply, _) if reply.is_closed() => {}
-            Command::Update(key, body, reply, permit) => {
-                self.updates.entry(key).or_default().push((reply, permit));
-                self.happened.push_back(Event::Update(key, body));
+            Command::Update(request, body, reply, permit) => {
+                let waiting = self.updates.entry(request.key).or_default();
+                waiting.push((reply, permit));
+                self.happened.push_back(Event::Update(request, body));
             }
             Command::Read(_, reply) if reply.is_closed() => {}
             Command::Read(_, reply) if self.reads.len() >= READS => {

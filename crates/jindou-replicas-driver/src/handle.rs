@@ -2,7 +2,7 @@
 
 use crate::figures::{Figures, FiguresNow};
 use jindou_replicas::Time;
-use jindou_replicas::{Blob, Consistency, Outcome, Refusal, RequestKey};
+use jindou_replicas::{Blob, Consistency, Outcome, Refusal, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub(crate) type ReadReply<S> = oneshot::Sender<Result<(u64, S), Refusal>>;
 pub(crate) enum Command<S> {
     /// The permit is for the body's bytes and goes with the answer.
     Update(
-        RequestKey,
+        Request,
         Blob,
         oneshot::Sender<Outcome>,
         OwnedSemaphorePermit,
@@ -171,7 +171,8 @@ impl<S> Handle<S> {
 
     /// Does an update. Waits while others' bodies fill the room. The caller may drop this: the update may be done all the
     /// same, and its key asks again.
-    pub async fn update(&self, key: RequestKey, body: Blob) -> Outcome {
+    pub async fn update(&self, request: impl Into<Request>, body: Blob) -> Outcome {
+        let request = request.into();
         if body.len() > self.most {
             let why = format!(
                 "the update has {} MiB, and at most {} can go through the log",
@@ -185,7 +186,7 @@ impl<S> Handle<S> {
             return Outcome::Unknown;
         };
         let (reply, answer) = oneshot::channel();
-        let command = Command::Update(key, body, reply, permit);
+        let command = Command::Update(request, body, reply, permit);
         if self.commands.send(command).await.is_err() {
             return Outcome::Unknown;
         }

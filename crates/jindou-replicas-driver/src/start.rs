@@ -7,7 +7,7 @@ use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
 use crate::peers::{FromPeer, Peers};
 use jindou_model::CancelToken;
-use jindou_replicas::{Author, Base, Event, Machine, Settings};
+use jindou_replicas::{Author, Base, Event, GROUP_VERSION, Machine, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -28,6 +28,8 @@ pub struct Options {
     pub update_bytes: usize,
     /// Time between two entries into the list of servers.
     pub refresh: Duration,
+    /// The newest version of groups that it reads and writes.
+    pub groups: u32,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
     /// Longest wait of a server with an empty folder for the first upload of the store.
@@ -44,6 +46,7 @@ impl Options {
             addresses: Vec::new(),
             certificate: None,
             settings: Settings::default(),
+            groups: GROUP_VERSION,
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
@@ -129,11 +132,7 @@ pub async fn start<A: Application, P: Peers>(
             }
             let failed = "the local folder cannot be written";
             blocking(&store, failed, move |store| store.follow(log)).await?;
-            let base = Base {
-                number: 0,
-                keys: Vec::new(),
-            };
-            (Some(base), snapshot)
+            (Some(Base::default()), snapshot)
         }
         Local::Empty if waits => {
             return Err(
@@ -156,6 +155,9 @@ pub async fn start<A: Application, P: Peers>(
         start,
         addresses: options.addresses,
         certificate: options.certificate,
+        groups: options.groups,
+        newest: base.as_ref().map_or(0, |base| base.number),
+        log: Some(identity),
     };
     let servers = bucket.servers(&me).await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
@@ -172,7 +174,11 @@ pub async fn start<A: Application, P: Peers>(
     let number = base.as_ref().map_or(0, |base| base.number);
     store.publish(number, &snapshot);
     let names = servers.iter().map(|server| server.name.as_str().into());
-    let events = vec![Event::Opened(base), Event::Peers(names.collect())];
+    let events = vec![
+        Event::Opened(base),
+        Event::Peers(names.collect()),
+        Event::Format(ServerEntry::common_groups(&servers)),
+    ];
     let driver = Driver::new(Parts {
         machine,
         store,

@@ -1,6 +1,6 @@
 //! Inputs and outputs of the machine.
 
-use crate::group::{Author, Blob, Group, RequestKey, ServerName};
+use crate::group::{Author, Blob, Group, Request, RequestKey, ServerName};
 use crate::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,8 @@ use std::time::Duration;
 pub struct Base {
     /// The last group in it.
     pub number: u64,
+    /// [`Group::hash`] of that group; 0: unknown, or there is none.
+    pub hash: u64,
     /// The requests that it knows.
     pub keys: Vec<KnownKey>,
 }
@@ -19,6 +21,8 @@ pub struct Base {
 pub struct KnownKey {
     /// The request.
     pub key: RequestKey,
+    /// Its fingerprint; 0: unknown.
+    pub fingerprint: u64,
     /// The group that has it.
     pub number: u64,
     /// Its answer.
@@ -34,8 +38,10 @@ pub enum Event {
     Downloaded(Option<Base>),
     /// The servers in the bucket's list, this one possibly among them.
     Peers(Vec<ServerName>),
+    /// The newest version of groups that every server in the bucket's list reads: newer ones are not written.
+    Format(u32),
     /// A client's update. The same key again joins the first one.
-    Update(RequestKey, Blob),
+    Update(Request, Blob),
     /// The evaluation with this ticket is over.
     Evaluated(u64, Evaluation),
     /// A client's query, of a number that the driver gave.
@@ -130,8 +136,15 @@ pub enum Fetched {
 /// The outcome of an update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Durable, in the group of this number, with this answer.
-    Done(u64, Blob),
+    /// Durable.
+    Done {
+        /// The group that has it.
+        number: u64,
+        /// The fingerprint of the request that was done, which may be another one with the same key; 0: unknown.
+        fingerprint: u64,
+        /// Its answer.
+        report: Blob,
+    },
     /// Not done, for reasons that are not in the data.
     Refused(Blob),
     /// Done or not; the same key asks again.
@@ -248,7 +261,7 @@ pub enum Message {
     /// The sender's later reads see the group of this number.
     Heard(u64),
     /// An update for the writer.
-    Forward(RequestKey, Blob, Option<Echo>),
+    Forward(Request, Blob, Option<Echo>),
     /// A forwarded update is over.
     Outcome(RequestKey, Outcome),
     /// A forwarded update is not taken; the sender's newest committed group, and true if it wants to stop.

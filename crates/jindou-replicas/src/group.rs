@@ -1,7 +1,7 @@
 //! Groups of transactions, and their bytes.
 
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Immutable bytes.
 pub type Blob = Arc<[u8]>;
@@ -11,6 +11,24 @@ pub type ServerName = Arc<str>;
 /// A request's identity: what a client's key and its principal hash to, or a random number without a key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestKey(pub u128);
+
+/// A client's request: its identity, and what it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Request {
+    /// Its identity.
+    pub key: RequestKey,
+    /// Hash of everything that it asks for, so that another request with the same key is recognised; 0: unknown.
+    pub fingerprint: u64,
+}
+
+impl From<RequestKey> for Request {
+    fn from(key: RequestKey) -> Self {
+        Self {
+            key,
+            fingerprint: 0,
+        }
+    }
+}
 
 /// One run of a server's process. It proposes at most one group of a number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -26,6 +44,8 @@ pub struct Author {
 pub struct Record {
     /// The request that it answers.
     pub key: RequestKey,
+    /// The request's fingerprint; 0: unknown, as in all groups of version 1.
+    pub fingerprint: u64,
     /// Its answer, which repeated requests get as well.
     pub report: Blob,
     /// The changes; opaque here.
@@ -35,7 +55,7 @@ pub struct Record {
 impl Record {
     /// Number of bytes in a group.
     pub(crate) fn size(&self) -> usize {
-        24 + self.report.len() + self.bytes.len()
+        32 + self.report.len() + self.bytes.len()
     }
 }
 
@@ -46,6 +66,9 @@ pub struct Group {
     pub number: u64,
     /// The run that made it.
     pub author: Author,
+    /// [`Group::hash`] of the group before it; 0 for the first group, and where the writer did not know it. `None` in a
+    /// group of version 1, which does not have it.
+    pub previous: Option<u64>,
     /// The transactions in order.
     pub records: Vec<Record>,
 }
@@ -87,7 +110,8 @@ impl std::error::Error for Damage {}
 
 const MAGIC: &[u8; 8] = b"JDGROUP\n";
 const SPAN: &[u8; 8] = b"JDSPAN1\n";
-const VERSION: u32 = 1;
+/// The newest version of groups that this program reads and writes.
+pub const GROUP_VERSION: u32 = 2;
 
 impl Group {
     /// Number of bytes of its transactions.
@@ -95,33 +119,63 @@ impl Group {
         self.records.iter().map(Record::size).sum()
     }
 
+    /// The version of its bytes.
+    pub fn version(&self) -> u32 {
+        match self.previous {
+            None => 1,
+            Some(_) => 2,
+        }
+    }
+
     /// The bytes of the object, for a store of this id epoch.
     ///
     /// # Errors
     /// [`Damage::Length`] for what 32 bits cannot count.
     pub fn write(&self, epoch: u64) -> Result<Blob, Damage> {
-        let size = |bytes: usize| u32::try_from(bytes).map_err(|_| Damage::Length);
-        let name = self.author.server.as_bytes();
-        let records: usize = self.records.iter().map(Record::size).sum();
-        let mut out = Vec::with_capacity(56 + name.len() + records);
-        out.extend_from_slice(MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
-        out.extend_from_slice(&size(self.records.len())?.to_le_bytes());
-        for number in [epoch, self.number, self.author.start] {
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        out.extend_from_slice(&size(name.len())?.to_le_bytes());
-        out.extend_from_slice(name);
-        for record in &self.records {
-            out.extend_from_slice(&record.key.0.to_le_bytes());
-            for part in [&record.report, &record.bytes] {
-                out.extend_from_slice(&size(part.len())?.to_le_bytes());
-                out.extend_from_slice(part);
-            }
-        }
+        let mut out = Vec::with_capacity(72 + self.author.server.len() + self.size());
+        self.encode(epoch, |bytes| out.extend_from_slice(bytes))?;
         let sum = xxh3_64(&out);
         out.extend_from_slice(&sum.to_le_bytes());
         Ok(out.into())
+    }
+
+    /// The hash by which the next group names this one: the checksum at the end of its bytes. Since it covers
+    /// `previous`, two logs with the same hash are equal up to this group. Never 0.
+    pub fn hash(&self, epoch: u64) -> u64 {
+        let mut hash = Xxh3::new();
+        match self.encode(epoch, |bytes| hash.update(bytes)) {
+            Ok(()) => hash.digest().max(1),
+            Err(_) => 0,
+        }
+    }
+
+    /// Passes the bytes before the checksum to `out`, part by part.
+    fn encode(&self, epoch: u64, mut out: impl FnMut(&[u8])) -> Result<(), Damage> {
+        let size = |bytes: usize| match u32::try_from(bytes) {
+            Ok(size) => Ok(size.to_le_bytes()),
+            Err(_) => Err(Damage::Length),
+        };
+        let name = self.author.server.as_bytes();
+        out(MAGIC);
+        out(&self.version().to_le_bytes());
+        out(&size(self.records.len())?);
+        let head = [epoch, self.number, self.author.start];
+        for number in head.into_iter().chain(self.previous) {
+            out(&number.to_le_bytes());
+        }
+        out(&size(name.len())?);
+        out(name);
+        for record in &self.records {
+            out(&record.key.0.to_le_bytes());
+            if self.version() > 1 {
+                out(&record.fingerprint.to_le_bytes());
+            }
+            for part in [&record.report, &record.bytes] {
+                out(&size(part.len())?);
+                out(part);
+            }
+        }
+        Ok(())
     }
 
     /// The group in an object's bytes.
@@ -134,7 +188,7 @@ impl Group {
             return Err(Damage::Magic);
         }
         let version = rest.u32()?;
-        if version != VERSION {
+        if !(1..=GROUP_VERSION).contains(&version) {
             return Err(Damage::Version(version));
         }
         let body = bytes.len().checked_sub(8).ok_or(Damage::Length)?;
@@ -148,20 +202,32 @@ impl Group {
             return Err(Damage::Epoch);
         }
         let (number, start) = (rest.u64()?, rest.u64()?);
+        let previous = match version {
+            1 => None,
+            _ => Some(rest.u64()?),
+        };
         let name = rest.part()?;
         let server = std::str::from_utf8(name).map_err(|_| Damage::Name)?.into();
         // The count is checked by the bytes that follow, before it makes room.
         let mut records = Vec::with_capacity((count as usize).min(rest.0.len() / 24));
         for _ in 0..count {
             let key = RequestKey(u128::from_le_bytes(rest.array()?));
-            let report = rest.part()?.into();
-            let bytes = rest.part()?.into();
-            records.push(Record { key, report, bytes });
+            let fingerprint = match version {
+                1 => 0,
+                _ => rest.u64()?,
+            };
+            records.push(Record {
+                key,
+                fingerprint,
+                report: rest.part()?.into(),
+                bytes: rest.part()?.into(),
+            });
         }
         match rest.0.is_empty() {
             true => Ok(Self {
                 number,
                 author: Author { server, start },
+                previous,
                 records,
             }),
             false => Err(Damage::Length),
@@ -228,9 +294,13 @@ impl<'a> Bytes<'a> {
 mod tests {
     use super::*;
 
-    fn example() -> Group {
+    fn example(version: u32) -> Group {
         let record = |key| Record {
             key: RequestKey(key),
+            fingerprint: match version {
+                1 => 0,
+                _ => key as u64 * 7,
+            },
             report: b"done".as_slice().into(),
             bytes: vec![key as u8; key as usize].into(),
         };
@@ -240,32 +310,73 @@ mod tests {
                 server: "eins".into(),
                 start: 77,
             },
+            previous: (version > 1).then_some(0xabc),
             records: vec![record(3), record(0)],
         }
     }
 
     #[test]
-    fn groups_are_read_back() {
-        let bytes = example().write(5).unwrap();
-        assert_eq!(Group::read(5, &bytes), Ok(example()));
-        assert_eq!(Group::read(6, &bytes), Err(Damage::Epoch));
-        let span = write_span(&[bytes.clone(), bytes]);
-        assert_eq!(read_span(5, &span).unwrap(), [example(), example()]);
+    fn groups_of_both_versions_are_read_back() {
+        for version in [1, 2] {
+            let group = example(version);
+            assert_eq!(group.version(), version);
+            let bytes = group.write(5).unwrap();
+            assert_eq!(
+                u32::from_le_bytes(bytes[8..12].try_into().unwrap()),
+                version
+            );
+            assert_eq!(Group::read(5, &bytes), Ok(group.clone()));
+            assert_eq!(Group::read(6, &bytes), Err(Damage::Epoch));
+            let sum = u64::from_le_bytes(bytes[bytes.len() - 8..].try_into().unwrap());
+            assert_eq!(group.hash(5), sum);
+            let span = write_span(&[bytes.clone(), bytes]);
+            assert_eq!(read_span(5, &span).unwrap(), [group.clone(), group]);
+        }
+    }
+
+    #[test]
+    fn the_bytes_of_version_1_are_those_of_earlier_releases() {
+        let mut bytes = b"JDGROUP\n".to_vec();
+        bytes.extend_from_slice(&[1, 0, 0, 0, 2, 0, 0, 0]);
+        for number in [5_u64, 9, 77] {
+            bytes.extend_from_slice(&number.to_le_bytes());
+        }
+        bytes.extend_from_slice(b"\x04\0\0\0eins");
+        for key in [3_u8, 0] {
+            bytes.extend_from_slice(&u128::from(key).to_le_bytes());
+            bytes.extend_from_slice(b"\x04\0\0\0done");
+            bytes.extend_from_slice(&u32::from(key).to_le_bytes());
+            bytes.extend(std::iter::repeat_n(key, key.into()));
+        }
+        let sum = xxh3_64(&bytes);
+        bytes.extend_from_slice(&sum.to_le_bytes());
+        assert_eq!(Group::read(5, &bytes), Ok(example(1)));
+        assert_eq!(example(1).write(5).as_deref(), Ok(&*bytes));
+    }
+
+    #[test]
+    fn a_hash_depends_on_the_predecessor() {
+        let mut other = example(2);
+        other.previous = Some(0xabd);
+        assert_ne!(example(2).hash(5), other.hash(5));
+        assert_ne!(example(2).hash(5), example(2).hash(6));
     }
 
     #[test]
     fn every_change_of_a_byte_and_every_cut_is_refused() {
-        let bytes = example().write(5).unwrap();
-        let span = write_span(&[bytes.clone(), bytes.clone()]);
-        for at in 0..bytes.len() {
-            assert!(Group::read(5, &bytes[..at]).is_err());
-            let mut changed = bytes.to_vec();
-            changed[at] ^= 1 << (at % 8);
-            assert!(Group::read(5, &changed).is_err(), "byte {at}");
-        }
-        for at in 1..span.len() {
-            if let Ok(groups) = read_span(5, &span[..at]) {
-                assert!(groups.len() < 2);
+        for version in [1, 2] {
+            let bytes = example(version).write(5).unwrap();
+            let span = write_span(&[bytes.clone(), bytes.clone()]);
+            for at in 0..bytes.len() {
+                assert!(Group::read(5, &bytes[..at]).is_err());
+                let mut changed = bytes.to_vec();
+                changed[at] ^= 1 << (at % 8);
+                assert!(Group::read(5, &changed).is_err(), "byte {at}");
+            }
+            for at in 1..span.len() {
+                if let Ok(groups) = read_span(5, &span[..at]) {
+                    assert!(groups.len() < 2);
+                }
             }
         }
     }
@@ -273,8 +384,8 @@ mod tests {
     #[test]
     fn sums_that_fit_do_not_make_lengths_fit() {
         // A count and a length of 2^32 - 1, with a right checksum.
-        for at in [12, 40] {
-            let mut bytes = example().write(5).unwrap().to_vec();
+        for (version, at) in [(1, 12), (1, 40), (2, 12), (2, 48)] {
+            let mut bytes = example(version).write(5).unwrap().to_vec();
             bytes[at..at + 4].fill(0xff);
             let end = bytes.len() - 8;
             let sum = xxh3_64(&bytes[..end]).to_le_bytes();

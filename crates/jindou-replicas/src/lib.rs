@@ -21,7 +21,8 @@ pub use event::{
     Message, Outcome, Problem, PutResult, Refusal,
 };
 pub use group::{
-    Author, Blob, Damage, Group, Record, RequestKey, ServerName, read_span, write_span,
+    Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,
+    write_span,
 };
 pub use machine::{Impossible, Machine};
 pub use names::Name;

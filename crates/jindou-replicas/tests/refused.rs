@@ -38,12 +38,14 @@ fn group(number: u64, key: RequestKey) -> Arc<Group> {
     let bytes: Blob = b"changes".as_slice().into();
     let record = Record {
         key,
+        fingerprint: 0,
         report: bytes.clone(),
         bytes,
     };
     Arc::new(Group {
         number,
         author: author("writer"),
+        previous: None,
         records: vec![record],
     })
 }
@@ -71,8 +73,8 @@ fn a_failure_of_its_own_is_not_told_as_not_done_after_forwarding() {
     }
     assert_eq!(server.machine.committed(), 1);
     let body: Blob = b"update".as_slice().into();
-    server.hears(Duration::ZERO, Event::Update(KEY, body));
-    let forwarded = |a: &Action| matches!(a, Action::Send(to, Message::Forward(key, ..)) if *to == writer && *key == KEY);
+    server.hears(Duration::ZERO, Event::Update(KEY.into(), body));
+    let forwarded = |a: &Action| matches!(a, Action::Send(to, Message::Forward(request, ..)) if *to == writer && request.key == KEY);
     assert!(server.finds(forwarded).is_some());
     // The writer has put group 2 with it, and is silent.
     let ticket = loop {

@@ -4,11 +4,12 @@
 //! carry the number and the start of the process that uploads. So those of an upload that was not finished are known without
 //! a clock: their number is below that of the second newest base, and no base has it. Which bases stay is in [`stay`].
 
+use super::known::{read_known, write_known};
 use super::past::micros;
 use super::{Bucket, Failure, Lane, PAGE, Put};
 use bytes::Bytes;
 use futures_util::StreamExt;
-use jindou_replicas::{Base, KnownKey, Name, RequestKey};
+use jindou_replicas::{Base, Name};
 use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
@@ -137,7 +138,7 @@ impl Bucket {
             },
             files: Vec::new(),
         };
-        let keys: Arc<dyn BaseFiles> = Arc::new(Memory(write_keys(&base.keys)));
+        let keys: Arc<dyn BaseFiles> = Arc::new(Memory(write_known(base)));
         document.keys = self.upload_file(&document, 0, &keys, "", None).await?;
         for (index, (name, length)) in files.files().into_iter().enumerate() {
             let file = self
@@ -268,7 +269,7 @@ impl Bucket {
         while let Some(part) = parts.next().await {
             keys.extend_from_slice(&part?);
         }
-        let keys = read_keys(&keys)
+        let base = read_known(document.number, &keys)
             .ok_or_else(|| Failure::Refused("the requests of the base are damaged".into()))?;
         for (index, file) in document.files.iter().enumerate() {
             let mut parts = self.parts(document, index + 1, file);
@@ -284,10 +285,6 @@ impl Bucket {
                 }
             }
         }
-        let base = Base {
-            number: document.number,
-            keys,
-        };
         blocking(move || into.finish(&base).map(|store| (base, store))).await
     }
 
@@ -443,42 +440,6 @@ impl BaseFiles for Memory {
         bytes.copy_from_slice(part.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
-}
-
-/// Requests as bytes: key, number and report of each.
-pub fn write_keys(keys: &[KnownKey]) -> Vec<u8> {
-    let mut out = Vec::new();
-    for known in keys {
-        out.extend_from_slice(&known.key.0.to_le_bytes());
-        out.extend_from_slice(&known.number.to_le_bytes());
-        out.extend_from_slice(&(known.report.len() as u64).to_le_bytes());
-        out.extend_from_slice(&known.report);
-    }
-    out
-}
-
-/// The requests in these bytes; `None` if they are damaged.
-pub fn read_keys(mut bytes: &[u8]) -> Option<Vec<KnownKey>> {
-    fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-        let (first, rest) = bytes.split_first_chunk()?;
-        *bytes = rest;
-        Some(*first)
-    }
-    let mut keys = Vec::new();
-    while !bytes.is_empty() {
-        let key = RequestKey(u128::from_le_bytes(take(&mut bytes)?));
-        let number = u64::from_le_bytes(take(&mut bytes)?);
-        let length = usize::try_from(u64::from_le_bytes(take(&mut bytes)?)).ok()?;
-        let (report, rest) = bytes.split_at_checked(length)?;
-        bytes = rest;
-        let report = report.into();
-        keys.push(KnownKey {
-            key,
-            number,
-            report,
-        });
-    }
-    Some(keys)
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub(super) const IDENTITY: &str = "log.json";
 const SERVERS: &str = "servers";
 
 /// A server of the list in the bucket.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ServerEntry {
     /// Its name.
     pub name: String,
@@ -48,6 +48,23 @@ pub struct ServerEntry {
     /// Hash of the certificate that it shows there.
     #[serde(default)]
     pub certificate: Option<String>,
+    /// The newest version of groups that it reads; 0 in entries of servers that read version 1 only.
+    #[serde(default)]
+    pub groups: u32,
+    /// The newest group that it knew of when it wrote the entry, whatever is in the log now.
+    #[serde(default)]
+    pub newest: u64,
+    /// The store that the log began with: as much as `log.json` says.
+    #[serde(default)]
+    pub log: Option<Identity>,
+}
+
+impl ServerEntry {
+    /// The newest version of groups that all these servers read.
+    pub fn common_groups(servers: &[Self]) -> u32 {
+        let versions = servers.iter().map(|server| server.groups.max(1));
+        versions.min().unwrap_or(1)
+    }
 }
 
 /// A server's entry, and what its age says.

@@ -9,6 +9,7 @@ mod anchor;
 mod bases;
 mod directory;
 mod identity;
+mod known;
 mod list;
 mod open;
 mod past;
@@ -18,9 +19,10 @@ mod s3;
 mod staged;
 
 use anchor::Anchor;
-pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming, read_keys, write_keys};
+pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming};
 use identity::IDENTITY;
 pub use identity::{Beginning, FoundServer, Identity, ServerEntry};
+pub use known::{read_known, write_known};
 
 use bytes::Bytes;
 use directory::Directory;

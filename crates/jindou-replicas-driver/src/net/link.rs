@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 const MAGIC: &[u8; 8] = b"JDPEERS\n";
 /// The version of the connections between servers.
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 /// Bytes that stay where they are in all versions: the magic number, the version, and the length of the rest.
 const HEAD: usize = 14;
 /// Most bytes of the rest.

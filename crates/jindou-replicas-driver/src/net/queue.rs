@@ -72,7 +72,7 @@ fn size(message: &Outgoing) -> usize {
 
 fn forward(message: &Outgoing) -> Option<RequestKey> {
     match message.message() {
-        Message::Forward(key, ..) => Some(*key),
+        Message::Forward(request, ..) => Some(request.key),
         _ => None,
     }
 }

@@ -55,8 +55,8 @@ impl Room {
     pub fn received(&self, message: &Message, held: &Held) {
         let mut kept = self.lock();
         match message {
-            Message::Forward(key, ..) => {
-                (kept.updates).insert(*key, (held.clone(), Instant::now()));
+            Message::Forward(request, ..) => {
+                (kept.updates).insert(request.key, (held.clone(), Instant::now()));
             }
             Message::Proposed(group) => drop(kept.groups.insert(group.number, held.clone())),
             _ => {}

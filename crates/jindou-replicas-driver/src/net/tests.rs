@@ -4,7 +4,7 @@ use super::queue::{BATCH, Lost, Queue};
 use super::room::Room;
 use super::wire::{FRAME, Outgoing, PIECE, Reader, kind, read, weight};
 use jindou_replicas::{
-    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, RequestKey, Time,
+    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, Time,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -31,6 +31,14 @@ fn echo(random: &mut StdRng) -> Option<Echo> {
     })
 }
 
+fn done(random: &mut StdRng) -> Outcome {
+    Outcome::Done {
+        number: random.random(),
+        fingerprint: random.random(),
+        report: blob(random, 300),
+    }
+}
+
 fn message(random: &mut StdRng) -> Message {
     let key = RequestKey(random.random());
     match random.random_range(0..9) {
@@ -51,13 +59,20 @@ fn message(random: &mut StdRng) -> Message {
         }
         2 => Message::Heard(random.random()),
         3 => Message::NotHere(key, random.random(), random.random()),
-        4 => Message::Outcome(key, Outcome::Done(random.random(), blob(random, 300))),
+        4 => Message::Outcome(key, done(random)),
         5 => Message::Outcome(key, Outcome::Refused(blob(random, 300))),
         6 => Message::Outcome(key, Outcome::Unknown),
-        7 => Message::Forward(key, blob(random, 300), echo(random)),
+        7 => {
+            let request = Request {
+                key,
+                fingerprint: random.random(),
+            };
+            Message::Forward(request, blob(random, 300), echo(random))
+        }
         _ => {
             let records = (0..random.random_range(0..5)).map(|_| Record {
                 key: RequestKey(random.random()),
+                fingerprint: random.random(),
                 report: blob(random, 20),
                 bytes: blob(random, 100),
             });
@@ -65,6 +80,7 @@ fn message(random: &mut StdRng) -> Message {
             Message::Proposed(Arc::new(Group {
                 number: random.random(),
                 author: author(random),
+                previous: random.random::<bool>().then(|| random.random()),
                 records,
             }))
         }
@@ -164,12 +180,13 @@ fn batch(queue: &Queue) -> Vec<(u8, Vec<u8>)> {
 }
 
 fn forward(key: u128, size: usize) -> Message {
-    Message::Forward(RequestKey(key), vec![key as u8; size].into(), None)
+    Message::Forward(RequestKey(key).into(), vec![key as u8; size].into(), None)
 }
 
 fn group(number: u64, size: usize) -> Message {
     let record = Record {
         key: RequestKey(1),
+        fingerprint: 0,
         report: b"".as_slice().into(),
         bytes: vec![number as u8; size].into(),
     };
@@ -179,6 +196,7 @@ fn group(number: u64, size: usize) -> Message {
             server: "a".into(),
             start: 1,
         },
+        previous: None,
         records: vec![record],
     }))
 }
@@ -275,7 +293,14 @@ fn queues_are_bounded() {
     // Outcomes: all that may reasonably wait.
     let outcome = |key| {
         let report = b"a report".as_slice().into();
-        Message::Outcome(RequestKey(key), Outcome::Done(1, report))
+        Message::Outcome(
+            RequestKey(key),
+            Outcome::Done {
+                number: 1,
+                fingerprint: 0,
+                report,
+            },
+        )
     };
     let mut count = 0;
     while queue.push(outcome(count)).is_ok() {
@@ -337,7 +362,7 @@ fn updates_are_sent_once() {
         };
         let body = b"body".as_slice().into();
         queue
-            .push(Message::Forward(RequestKey(7), body, Some(echo)))
+            .push(Message::Forward(RequestKey(7).into(), body, Some(echo)))
             .unwrap();
     }
     let frames = batch(&queue);

@@ -4,7 +4,8 @@
 //! kind. A larger one comes in pieces, in frames of their own, between which other frames pass.
 
 use jindou_replicas::{
-    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, RequestKey, ServerName, Time,
+    Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, ServerName,
+    Time,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,10 +70,14 @@ impl Outgoing {
         let bodies = match &message {
             Message::Proposed(group) => {
                 let records = group.records.iter();
-                records.map(|r| 24 + r.report.len() + r.bytes.len()).sum()
+                records
+                    .map(|r| FIXED + r.report.len() + r.bytes.len())
+                    .sum()
             }
             Message::Forward(_, body, _)
-            | Message::Outcome(_, Outcome::Done(_, body) | Outcome::Refused(body)) => body.len(),
+            | Message::Outcome(_, Outcome::Done { report: body, .. } | Outcome::Refused(body)) => {
+                body.len()
+            }
             _ => 0,
         };
         let left = head.len() + bodies;
@@ -124,7 +129,10 @@ impl Outgoing {
                 (
                     1,
                     Message::Forward(_, body, _)
-                    | Message::Outcome(_, Outcome::Done(_, body) | Outcome::Refused(body)),
+                    | Message::Outcome(
+                        _,
+                        Outcome::Done { report: body, .. } | Outcome::Refused(body),
+                    ),
                 ) => body,
                 _ => return,
             };
@@ -142,13 +150,17 @@ impl Outgoing {
 }
 
 /// The part of a record that is before its bodies. Their lengths fit, since a group that was put has them in 32 bits.
-fn fixed_part(record: &Record) -> [u8; 24] {
-    let mut fixed = [0; 24];
+fn fixed_part(record: &Record) -> [u8; FIXED] {
+    let mut fixed = [0; FIXED];
     fixed[..16].copy_from_slice(&record.key.0.to_le_bytes());
-    fixed[16..20].copy_from_slice(&(record.report.len() as u32).to_le_bytes());
-    fixed[20..].copy_from_slice(&(record.bytes.len() as u32).to_le_bytes());
+    fixed[16..24].copy_from_slice(&record.fingerprint.to_le_bytes());
+    fixed[24..28].copy_from_slice(&(record.report.len() as u32).to_le_bytes());
+    fixed[28..].copy_from_slice(&(record.bytes.len() as u32).to_le_bytes());
     fixed
 }
+
+/// Bytes of a record before its bodies.
+const FIXED: usize = 32;
 
 fn head(message: &Message) -> Option<Vec<u8>> {
     let mut out = Writer(Vec::with_capacity(96));
@@ -189,9 +201,14 @@ fn head(message: &Message) -> Option<Vec<u8>> {
             out.u8(kind::OUTCOME);
             out.key(*key);
             match outcome {
-                Outcome::Done(number, _) => {
+                Outcome::Done {
+                    number,
+                    fingerprint,
+                    ..
+                } => {
                     out.u8(0);
                     out.u64(*number);
+                    out.u64(*fingerprint);
                 }
                 Outcome::Refused(_) => out.u8(1),
                 Outcome::Unknown => out.u8(2),
@@ -201,12 +218,15 @@ fn head(message: &Message) -> Option<Vec<u8>> {
             out.u8(kind::PROPOSED);
             out.u64(group.number);
             out.author(&group.author)?;
+            out.u8(group.previous.is_some().into());
+            out.u64(group.previous.unwrap_or(0));
             out.0
                 .extend_from_slice(&u32::try_from(group.records.len()).ok()?.to_le_bytes());
         }
-        Message::Forward(key, _, echo) => {
+        Message::Forward(request, _, echo) => {
             out.u8(kind::FORWARD);
-            out.key(*key);
+            out.key(request.key);
+            out.u64(request.fingerprint);
             out.echo(*echo);
         }
     }
@@ -250,6 +270,7 @@ pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
     }
     rest.u64()?;
     rest.author()?;
+    rest.previous()?;
     Ok(bytes.len() + RECORD * rest.count()?)
 }
 
@@ -294,7 +315,11 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
         kind::OUTCOME => {
             let key = rest.key()?;
             let outcome = match rest.u8()? {
-                0 => Outcome::Done(rest.u64()?, rest.all()),
+                0 => Outcome::Done {
+                    number: rest.u64()?,
+                    fingerprint: rest.u64()?,
+                    report: rest.all(),
+                },
                 1 => Outcome::Refused(rest.all()),
                 2 => Outcome::Unknown,
                 _ => return Err(Broken("an outcome of an unknown kind")),
@@ -304,13 +329,15 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
         kind::PROPOSED => {
             let number = rest.u64()?;
             let author = rest.author()?;
+            let previous = rest.previous()?;
             let count = rest.count()?;
             let mut records = Vec::with_capacity(count);
             for _ in 0..count {
-                let key = rest.key()?;
+                let (key, fingerprint) = (rest.key()?, rest.u64()?);
                 let (report, bytes) = (rest.u32()?, rest.u32()?);
                 records.push(Record {
                     key,
+                    fingerprint,
                     report: rest.take(report as usize)?.into(),
                     bytes: rest.take(bytes as usize)?.into(),
                 });
@@ -318,12 +345,17 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
             Message::Proposed(Arc::new(Group {
                 number,
                 author,
+                previous,
                 records,
             }))
         }
         kind::FORWARD => {
-            let (key, echo) = (rest.key()?, rest.echo()?);
-            Message::Forward(key, rest.all(), echo)
+            let request = Request {
+                key: rest.key()?,
+                fingerprint: rest.u64()?,
+            };
+            let echo = rest.echo()?;
+            Message::Forward(request, rest.all(), echo)
         }
         _ => return Err(Broken("a message of an unknown kind")),
     };
@@ -391,10 +423,17 @@ impl<'a> Reader<'a> {
         Ok(Author { server, start })
     }
 
+    /// The hash of a group's predecessor, if the group has it.
+    fn previous(&mut self) -> Result<Option<u64>, Broken> {
+        let there = self.flag()?;
+        let hash = self.u64()?;
+        Ok(there.then_some(hash))
+    }
+
     /// The number of records, each of which has bytes in what follows.
     fn count(&mut self) -> Result<usize, Broken> {
         let count = self.u32()? as usize;
-        match count <= self.0.len() / 24 {
+        match count <= self.0.len() / FIXED {
             true => Ok(count),
             false => Err(Broken("more records than there is room for")),
         }

@@ -89,7 +89,7 @@ pub async fn check_objects(bucket: Bucket) {
         name: "one".into(),
         start: 5,
         addresses: vec!["one:7000".into()],
-        certificate: None,
+        ..ServerEntry::default()
     };
     let other = ServerEntry {
         name: "two".into(),
@@ -430,8 +430,10 @@ pub async fn check_bases(bucket: &Bucket) {
     ];
     let base = |number| Base {
         number,
+        hash: number * 11,
         keys: vec![KnownKey {
             key: RequestKey(5),
+            fingerprint: number % 2 * 9,
             number: 2,
             report: b"done".as_slice().into(),
         }],
@@ -502,7 +504,7 @@ async fn what_the_last_day_needs_is_kept() {
     let upload = async |number: u64, hours: u64| {
         let base = Base {
             number,
-            keys: Vec::new(),
+            ..Base::default()
         };
         bucket.upload(EPOCH, 1, &base, small.clone()).await.unwrap();
         let path = folder.path().join(Name::Base(number).text(EPOCH));

@@ -23,6 +23,7 @@ async fn every_message_comes() {
     };
     let record = |size| Record {
         key: RequestKey(size as u128),
+        fingerprint: 5,
         report: body(size / 10),
         bytes: body(size),
     };
@@ -30,6 +31,7 @@ async fn every_message_comes() {
         Message::Proposed(Arc::new(Group {
             number,
             author: author.clone(),
+            previous: Some(number),
             records: sizes.iter().map(|&size| record(size)).collect(),
         }))
     };
@@ -41,9 +43,16 @@ async fn every_message_comes() {
         Message::Committed(9, None),
         Message::Committed(10, Some(author.clone())),
         Message::Heard(u64::MAX),
-        Message::Forward(RequestKey(u128::MAX), body(0), None),
-        Message::Forward(RequestKey(1), body(20_000_000), None),
-        Message::Outcome(RequestKey(2), Outcome::Done(4, body(10))),
+        Message::Forward(RequestKey(u128::MAX).into(), body(0), None),
+        Message::Forward(RequestKey(1).into(), body(20_000_000), None),
+        Message::Outcome(
+            RequestKey(2),
+            Outcome::Done {
+                number: 4,
+                fingerprint: 9,
+                report: body(10),
+            },
+        ),
         Message::Outcome(RequestKey(3), Outcome::Refused(body(200_000))),
         Message::Outcome(RequestKey(4), Outcome::Unknown),
         Message::NotHere(RequestKey(5), 6, true),
@@ -98,7 +107,10 @@ async fn round_trips() {
     times.sort();
     let begun = Instant::now();
     let large = body(64 << 20);
-    a.send("b", Message::Forward(RequestKey(1), large.clone(), None));
+    a.send(
+        "b",
+        Message::Forward(RequestKey(1).into(), large.clone(), None),
+    );
     let (_, message) = a.message().await;
     let time = begun.elapsed();
     assert!(matches!(message, Message::Forward(_, body, _) if body == large));
@@ -120,7 +132,10 @@ async fn beats_pass_large_messages() {
     introduce(&mut [&mut a, &mut b]);
     meet(&mut a, &mut b).await;
     let large = body(64 << 20);
-    a.send("b", Message::Forward(RequestKey(1), large.clone(), None));
+    a.send(
+        "b",
+        Message::Forward(RequestKey(1).into(), large.clone(), None),
+    );
     let begun = Instant::now();
     let (mut worst, mut beats, mut small) = (Duration::ZERO, 0, 0);
     let mut come = false;
@@ -129,7 +144,10 @@ async fn beats_pass_large_messages() {
         assert!(begun.elapsed() < 6 * SOON);
         a.send("b", beat(number));
         a.send("b", Message::Committed(number, None));
-        a.send("b", Message::Forward(RequestKey(100), body(500), None));
+        a.send(
+            "b",
+            Message::Forward(RequestKey(100).into(), body(500), None),
+        );
         b.send("a", beat(number));
         number += 1;
         sleep(Duration::from_millis(25)).await;
@@ -140,7 +158,9 @@ async fn beats_pass_large_messages() {
                         worst = worst.max(now().since(beat.clock));
                         beats += 1;
                     }
-                    FromPeer::Message(_, Message::Forward(RequestKey(1), body, _), _) => {
+                    FromPeer::Message(_, Message::Forward(request, body, _), _)
+                        if request.key == RequestKey(1) =>
+                    {
                         assert!(*body == *large);
                         come = true;
                     }

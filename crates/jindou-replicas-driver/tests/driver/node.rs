@@ -35,6 +35,7 @@ impl Node {
             start: rand(),
             addresses: vec![listener.address().to_owned()],
             certificate: Some(listener.certificate()),
+            ..ServerEntry::default()
         };
         let (connections, incoming) = listener.connect(name).unwrap();
         let name = name.into();

@@ -28,6 +28,7 @@ impl Identity {
             start: 1,
             addresses: addresses.iter().map(|&a| a.into()).collect(),
             certificate: Some(hash(self.0.cert.der())),
+            ..ServerEntry::default()
         }
     }
 

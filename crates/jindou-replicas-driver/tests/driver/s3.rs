@@ -489,7 +489,7 @@ async fn commits() {
                         let key =
                             RequestKey((clients << 96) + (client << 64) + times.len() as u128 + 1);
                         let outcome = handle.update(key, b"\0".as_slice().into()).await;
-                        assert!(matches!(outcome, jindou_replicas::Outcome::Done(..)));
+                        assert!(matches!(outcome, jindou_replicas::Outcome::Done { .. }));
                         times.push(began.elapsed());
                     }
                     times

@@ -125,7 +125,7 @@ async fn large_updates_over_tcp() {
         let body: Vec<u8> = vec![number as u8; 32 << 20];
         let asked = running.handle.update(key, body.into());
         let outcome = tokio::time::timeout(Duration::from_secs(10), asked).await;
-        assert!(matches!(outcome, Ok(Outcome::Done(..))), "{outcome:?}");
+        assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
     }
     let sums = world.finish(clients, &servers).await;
     eprintln!("{sums:?}");
@@ -310,7 +310,7 @@ async fn a_bucket_that_goes_away_and_comes_back() {
             outcome = running.handle.update(key, b"\0".as_slice().into()).await;
         }
     }
-    assert!(matches!(outcome, Outcome::Done(..)), "{outcome:?}");
+    assert!(matches!(outcome, Outcome::Done { .. }), "{outcome:?}");
     world.finish(clients, &servers).await;
 }
 
@@ -354,7 +354,10 @@ async fn repeated_requests_after_a_start() {
         running.handle.update(key, b"\0".as_slice().into()).await
     };
     let first = ask(&server).await;
-    assert!(matches!(first, Outcome::Done(1, _)), "{first:?}");
+    assert!(
+        matches!(first, Outcome::Done { number: 1, .. }),
+        "{first:?}"
+    );
     world.update().await;
     let (running, _) = server.running.as_ref().unwrap();
     assert_eq!(running.handle.save().await, Some(2));
@@ -520,7 +523,7 @@ async fn ends_of_drivers() {
     assert_eq!(first.await.unwrap(), Err(Stopped::Replaced));
     assert!(matches!(
         second.update(RequestKey(2), body.into()).await,
-        Outcome::Done(1, _)
+        Outcome::Done { number: 1, .. }
     ));
     second.stop();
     assert_eq!(task.await.unwrap(), Ok(()));

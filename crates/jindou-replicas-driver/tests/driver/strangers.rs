@@ -285,7 +285,7 @@ async fn no_room() {
     let mut b = Node::new("b", small).await;
     introduce(&mut [&mut a, &mut b]);
     meet(&mut a, &mut b).await;
-    let forward = |key, size| Message::Forward(RequestKey(key), body(size), None);
+    let forward = |key, size| Message::Forward(RequestKey(key).into(), body(size), None);
     a.send("b", forward(1, 900 << 10));
     assert_eq!(b.message().await.1, forward(1, 900 << 10));
     // The machine has it, and so there is no room for these, large or small.
@@ -395,7 +395,7 @@ async fn one_that_does_not_read() {
         number += 1;
         a.send(
             "known",
-            Message::Forward(RequestKey(number), body(1 << 20), None),
+            Message::Forward(RequestKey(number).into(), body(1 << 20), None),
         );
         let sent = Instant::now();
         a.send("b", Message::Heard(number as u64));

@@ -2,8 +2,8 @@
 
 use crate::faulty::Faulty;
 use crate::store::{Folder, Tiny};
-use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, judge};
-use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
+use jindou_replicas::simulate::{Ack, EPOCH, History, ReadAnswer, State, fingerprint, judge};
+use jindou_replicas::{Consistency, Name, Outcome, Request, RequestKey, Settings};
 use jindou_replicas_driver::{
     Bucket, Failure, Handle, Hub, Limits, Nobody, Options, Stopped, net, start,
 };
@@ -251,6 +251,10 @@ impl World {
     pub async fn update(&self) {
         let number = self.keys.fetch_add(1, Ordering::SeqCst) + 1;
         let key = RequestKey(number.into());
+        let request = Request {
+            key,
+            fingerprint: fingerprint(key),
+        };
         let body: Vec<u8> = match number % 37 {
             // A register that there is not: refused.
             36 => vec![4],
@@ -261,7 +265,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             };
-            let asked = server.handle.update(key, body.clone().into());
+            let asked = server.handle.update(request, body.clone().into());
             let outcome = tokio::time::timeout(Duration::from_secs(12), asked).await;
             let now = self.faulty.time();
             // Over TCP a server that was started is connected once the others have read the list.
@@ -273,9 +277,13 @@ impl World {
             let calm =
                 connected && now.saturating_sub(self.disturbed.load(Ordering::SeqCst)) >= 3_000_000;
             let done = match outcome {
-                Ok(Outcome::Done(number, report)) => {
+                Ok(Outcome::Done {
+                    number,
+                    fingerprint,
+                    report,
+                }) => {
                     self.newest.fetch_max(number, Ordering::SeqCst);
-                    Some((number, report))
+                    Some((number, fingerprint, report))
                 }
                 Ok(Outcome::Refused(_)) => None,
                 Ok(Outcome::Unknown) | Err(_) => {

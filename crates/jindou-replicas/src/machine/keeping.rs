@@ -11,6 +11,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub number: u64,
+    pub fingerprint: u64,
     pub report: Blob,
 }
 
@@ -31,10 +32,16 @@ impl Keys {
     pub fn learn(&mut self, known: KnownKey, now: Time) {
         let KnownKey {
             key,
+            fingerprint,
             number,
             report,
         } = known;
-        if self.known.insert(key, Known { number, report }).is_none() {
+        let known = Known {
+            number,
+            fingerprint,
+            report,
+        };
+        if self.known.insert(key, known).is_none() {
             self.learned.push_back((now, key));
         }
     }
@@ -58,10 +65,47 @@ impl Keys {
         known
             .map(|(key, known)| KnownKey {
                 key: *key,
+                fingerprint: known.fingerprint,
                 number: known.number,
                 report: known.report.clone(),
             })
             .collect()
+    }
+}
+
+/// Hashes of the newest consecutive groups.
+#[derive(Debug, Default)]
+pub(super) struct Hashes {
+    /// Number of the last one.
+    last: u64,
+    hashes: VecDeque<u64>,
+}
+
+impl Hashes {
+    /// Forgets all, and continues after this group.
+    pub fn restart(&mut self, number: u64, hash: u64) {
+        self.last = number;
+        self.hashes.clear();
+        self.hashes.push_back(hash);
+    }
+
+    /// Adds the hash of the next group.
+    pub fn push(&mut self, hash: u64) {
+        if self.hashes.len() == HASHES {
+            self.hashes.pop_front();
+        }
+        self.last += 1;
+        self.hashes.push_back(hash);
+    }
+
+    /// The hash of a group; 0 where it is not known.
+    pub fn get(&self, number: u64) -> u64 {
+        let back = self.last.checked_sub(number).map(usize::try_from);
+        let at = match back {
+            Some(Ok(back)) => self.hashes.len().checked_sub(back.saturating_add(1)),
+            _ => None,
+        };
+        at.and_then(|at| self.hashes.get(at)).copied().unwrap_or(0)
     }
 }
 
@@ -70,6 +114,7 @@ impl Machine {
     pub fn base(&self, number: u64) -> Base {
         Base {
             number,
+            hash: self.hashes.get(number),
             keys: self.keys.up_to(number),
         }
     }
@@ -147,3 +192,5 @@ impl Machine {
 
 /// Number of moments remembered within `keep`.
 const MARKS: u32 = 32;
+/// Number of groups whose hashes are remembered: more than are committed and not applied yet.
+const HASHES: usize = 1 << 16;

@@ -152,6 +152,7 @@ impl Machine {
             if own || !planted!(self, KeysForgotten) {
                 let known = KnownKey {
                     key: record.key,
+                    fingerprint: record.fingerprint,
                     number,
                     report: record.report.clone(),
                 };
@@ -159,6 +160,8 @@ impl Machine {
             }
         }
         self.author = Some(group.author.clone());
+        self.newest_version = group.version();
+        self.hashes.push(group.hash(self.epoch));
         self.forget_groups();
         self.settle();
         self.mark();
@@ -201,7 +204,7 @@ impl Machine {
             keys.extend(put.group.records.iter().map(|r| r.key));
         }
         keys.extend(self.pending.drain(..).map(|(key, _)| key));
-        keys.extend(self.evaluating.drain(..).map(|(_, key)| key));
+        keys.extend(self.evaluating.drain(..).map(|(_, request)| request.key));
         keys
     }
 
@@ -514,8 +517,8 @@ impl Machine {
                 self.phase = Phase::Following;
                 if planted!(self, KeysForgotten) {
                     self.start_from(Base {
-                        number: base.number,
                         keys: Vec::new(),
+                        ..base
                     });
                 } else {
                     self.start_from(base);

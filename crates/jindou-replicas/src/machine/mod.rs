@@ -21,7 +21,7 @@ mod reads;
 mod writing;
 
 use crate::event::{Action, Base, Echo, Event, Fetch, Outcome};
-use crate::group::{Author, Blob, Group, Record, RequestKey, ServerName};
+use crate::group::{Author, Blob, Group, Record, Request, RequestKey, ServerName};
 use crate::settings::{Settings, Time};
 #[cfg(any(test, feature = "testing"))]
 use crate::simulate::Fault;
@@ -78,6 +78,11 @@ pub struct Machine {
     committed: u64,
     /// Author of the group `committed`, if it was seen: the writer.
     author: Option<Author>,
+    /// Version of that group.
+    newest_version: u32,
+    /// The newest version of groups that every listed server reads.
+    format: u32,
+    hashes: keeping::Hashes,
     heard: u64,
     head: Head,
     /// Groups after `committed` that their authors proposed.
@@ -105,7 +110,7 @@ pub struct Machine {
     /// Evaluated after all that `writing` has.
     pending: VecDeque<(RequestKey, Record)>,
     /// One after another, in this order.
-    evaluating: VecDeque<(u64, RequestKey)>,
+    evaluating: VecDeque<(u64, Request)>,
     /// The requests in `writing`, `pending` and `evaluating`, whether or not their clients wait still.
     ahead: BTreeSet<RequestKey>,
     tickets: u64,
@@ -242,6 +247,7 @@ enum PutState {
 /// An update that was not answered yet.
 #[derive(Debug)]
 struct Waiting {
+    fingerprint: u64,
     body: Blob,
     asked: Time,
     /// True if a client of this server waits.
@@ -299,6 +305,9 @@ impl Machine {
             phase: Phase::Closed,
             committed: 0,
             author: None,
+            newest_version: 1,
+            format: 1,
+            hashes: keeping::Hashes::default(),
             heard: 0,
             head: Head::Published,
             proposed: BTreeMap::new(),
@@ -452,7 +461,8 @@ impl Machine {
             Event::Opened(base) => self.opened(base)?,
             Event::Downloaded(base) => self.downloaded(base),
             Event::Peers(names) => self.know(names),
-            Event::Update(key, body) => self.asked(key, body, None),
+            Event::Format(version) => self.format = version,
+            Event::Update(request, body) => self.asked(request, body, None),
             Event::Evaluated(ticket, evaluation) => self.evaluated(ticket, evaluation)?,
             Event::Read(read, consistency) => self.read(read, consistency),
             Event::Put(number, attempt, result) => self.put_returned(number, attempt, result),
@@ -528,6 +538,7 @@ impl Machine {
         self.committed = base.number;
         self.heard = self.heard.max(base.number);
         self.author = None;
+        self.hashes.restart(base.number, base.hash);
         self.span = (base.number.saturating_add(1), 0);
         for known in base.keys {
             self.keys.learn(known, self.now);

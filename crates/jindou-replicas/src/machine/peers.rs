@@ -89,7 +89,7 @@ impl Machine {
                 peer.heard = peer.heard.max(number);
                 peer.round = peer.round.max(Some(now).filter(|_| peer.clock.is_some()));
             }
-            Message::Forward(key, body, echo) => self.forwarded(from, key, body, echo),
+            Message::Forward(request, body, echo) => self.forwarded(from, request, body, echo),
             Message::Outcome(key, outcome) => self.outcome(&from, key, outcome),
             Message::NotHere(key, committed, draining) => {
                 peer.draining |= draining;
@@ -166,7 +166,11 @@ impl Machine {
             }
             self.unheard.pop_first();
             if let Some(known) = self.keys.get(key) {
-                let outcome = Outcome::Done(number, known.report.clone());
+                let outcome = Outcome::Done {
+                    number,
+                    fingerprint: known.fingerprint,
+                    report: known.report.clone(),
+                };
                 self.finish(key, outcome);
             }
         }

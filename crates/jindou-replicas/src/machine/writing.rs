@@ -2,7 +2,7 @@
 
 use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
 use crate::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
-use crate::group::{Blob, Group, Record, RequestKey, ServerName};
+use crate::group::{Blob, Group, Record, Request, RequestKey, ServerName};
 use crate::settings::Time;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -64,9 +64,11 @@ impl Gathering {
 
 impl Machine {
     /// An update of a client, or of one of another server's.
-    pub(super) fn asked(&mut self, key: RequestKey, body: Blob, peer: Option<ServerName>) {
+    pub(super) fn asked(&mut self, request: Request, body: Blob, peer: Option<ServerName>) {
+        let Request { key, fingerprint } = request;
         let new = !self.waiting.contains_key(&key);
         let waiting = self.waiting.entry(key).or_insert_with(|| Waiting {
+            fingerprint,
             body,
             asked: self.now,
             client: false,
@@ -88,17 +90,18 @@ impl Machine {
     pub(super) fn forwarded(
         &mut self,
         from: ServerName,
-        key: RequestKey,
+        request: Request,
         body: Blob,
         sent: Option<crate::event::Echo>,
     ) {
         let recent = sent.is_some_and(|echo| {
             echo.start == self.me.start && self.now.since(echo.clock) <= self.settings.forward_limit
         });
+        let key = request.key;
         let known = self.ahead.contains(&key) || self.keys.get(key).is_some();
         let stopping = self.draining || self.phase != Phase::Following;
         match recent && (known || (!stopping && self.target().is_none())) {
-            true => self.asked(key, body, Some(from)),
+            true => self.asked(request, body, Some(from)),
             false => self.send(&from, Message::NotHere(key, self.committed, stopping)),
         }
     }
@@ -137,6 +140,7 @@ impl Machine {
         }
         let peers = std::mem::take(&mut waiting.peers);
         let (client, body) = (waiting.client, waiting.body.clone());
+        let fingerprint = waiting.fingerprint;
         let Some(target) = self.target() else {
             if let Some(waiting) = self.waiting.get_mut(&key) {
                 waiting.peers = peers;
@@ -154,7 +158,8 @@ impl Machine {
             return;
         }
         let echo = self.peers.get(&target).and_then(|p| p.clock);
-        self.send(&target, Message::Forward(key, body, echo));
+        let request = Request { key, fingerprint };
+        self.send(&target, Message::Forward(request, body, echo));
         if let Some(waiting) = self.waiting.get_mut(&key) {
             waiting.forwarded += 1;
             waiting.stage = Stage::Forwarded(target, self.now);
@@ -186,7 +191,7 @@ impl Machine {
     /// The server that it was forwarded to has an outcome.
     pub(super) fn outcome(&mut self, from: &ServerName, key: RequestKey, outcome: Outcome) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
-        if let Outcome::Done(number, _) = outcome {
+        if let Outcome::Done { number, .. } = outcome {
             self.hear(number);
         }
         if self.waiting.get(&key).is_some_and(forwarded) {
@@ -258,6 +263,10 @@ impl Machine {
                 continue;
             }
             let body = waiting.body.clone();
+            let request = Request {
+                key,
+                fingerprint: waiting.fingerprint,
+            };
             if let Some(known) = self.keys.get(key) {
                 let number = known.number;
                 self.tell_committed();
@@ -273,7 +282,7 @@ impl Machine {
             }
             self.head = Head::Own;
             self.tickets += 1;
-            self.evaluating.push_back((self.tickets, key));
+            self.evaluating.push_back((self.tickets, request));
             self.ahead.insert(key);
             self.out.push(Action::Evaluate(self.tickets, key, body));
         }
@@ -285,7 +294,7 @@ impl Machine {
         evaluation: Evaluation,
     ) -> Result<(), Impossible> {
         let next = self.evaluating.front().filter(|(t, _)| *t == ticket);
-        let Some(&(_, key)) = next else {
+        let Some(&(_, Request { key, fingerprint })) = next else {
             // Evaluated on a head that fell.
             return Ok(());
         };
@@ -295,7 +304,12 @@ impl Machine {
         }
         match evaluation {
             Evaluation::Record { bytes, report } => {
-                let record = Record { key, report, bytes };
+                let record = Record {
+                    key,
+                    fingerprint,
+                    report,
+                    bytes,
+                };
                 self.pending.push_back((key, record));
             }
             Evaluation::Refused(report) => {
@@ -330,9 +344,18 @@ impl Machine {
             }
             records.extend(self.pending.pop_front().map(|(_, record)| record));
         }
+        let previous = match self.format.max(self.newest_version) {
+            ..=1 => None,
+            _ => Some(self.hashes.get(self.committed)),
+        };
+        if previous.is_none() {
+            // As others read it.
+            records.iter_mut().for_each(|record| record.fingerprint = 0);
+        }
         let group = Arc::new(Group {
             number: self.next(),
             author: self.me.clone(),
+            previous,
             records,
         });
         let Ok(bytes) = group.write(self.epoch) else {

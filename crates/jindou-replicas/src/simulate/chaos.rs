@@ -31,6 +31,8 @@ pub(super) struct Weather {
     /// Time between two updates, and between two queries.
     pub updates: u64,
     pub queries: u64,
+    /// Time until which some server reads groups of version 1 only.
+    pub upgraded: u64,
 }
 
 impl Weather {
@@ -42,6 +44,10 @@ impl Weather {
             (_, true) => random.between(3 * S, 20 * S),
             _ => random.between(S, 6 * S),
         };
+        let length = match long_pauses {
+            true => random.between(120 * S, 240 * S),
+            false => random.between(15 * S, 40 * S),
+        };
         Self {
             bucket_bad: [0; SERVERS],
             bucket_cut: [0; SERVERS],
@@ -52,10 +58,7 @@ impl Weather {
                 true => S,
                 false => 8 * S,
             },
-            length: match long_pauses {
-                true => random.between(120 * S, 240 * S),
-                false => random.between(15 * S, 40 * S),
-            },
+            length,
             long_pauses,
             every,
             updates: match long_pauses {
@@ -65,6 +68,10 @@ impl Weather {
             queries: match long_pauses {
                 true => random.between(500 * MS, 2 * S),
                 false => random.between(10 * MS, 300 * MS),
+            },
+            upgraded: match random.chance(50) {
+                true => 0,
+                false => random.below(length),
             },
         }
     }

@@ -129,7 +129,7 @@ impl World<'_> {
             return self.fail(format!("{server} answers an update that was not asked"));
         };
         let number = match &outcome {
-            Outcome::Done(number, _) => *number,
+            Outcome::Done { number, .. } => *number,
             _ => 0,
         };
         self.note([13, key.0 as u64, number], || {
@@ -143,7 +143,11 @@ impl World<'_> {
                 time: now,
                 key,
                 done: match outcome {
-                    Outcome::Done(number, report) => Some((number, report)),
+                    Outcome::Done {
+                        number,
+                        fingerprint,
+                        report,
+                    } => Some((number, fingerprint, report)),
                     _ => None,
                 },
                 calm: self.servers.iter().all(calm),

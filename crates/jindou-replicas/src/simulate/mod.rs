@@ -19,7 +19,7 @@ pub use counts::{Counted, Counts};
 pub use fault::Fault;
 pub use oracle::{Ack, History, ReadAnswer, judge};
 pub use seeds::{Seeds, seeds};
-pub use state::State;
+pub use state::{State, fingerprint};
 pub use world::EPOCH;
 
 /// The outcome of a seed.

@@ -1,9 +1,9 @@
 //! The judge: the four guarantees, from requests, answers and the first object of each name in the bucket.
 
-use super::state::State;
+use super::state::{State, fingerprint};
 use super::world::{EPOCH, MS};
 use crate::event::Consistency;
-use crate::group::{Blob, Group, RequestKey};
+use crate::group::{Blob, Group, Record, RequestKey};
 use std::collections::BTreeMap;
 
 /// The answer to an update.
@@ -13,8 +13,8 @@ pub struct Ack {
     pub time: u64,
     /// The request.
     pub key: RequestKey,
-    /// Group and report; `None` for one that was refused.
-    pub done: Option<(u64, Blob)>,
+    /// Group, fingerprint and report; `None` for one that was refused.
+    pub done: Option<(u64, u64, Blob)>,
     /// True if all servers and their connections had been well for 3 s, so that the one that decided reached all.
     pub calm: bool,
 }
@@ -57,7 +57,7 @@ impl History {
     /// The newest group of which a client knows.
     pub(super) fn newest_done(&self) -> u64 {
         let done = self.acks.iter().rev().find_map(|ack| ack.done.as_ref());
-        done.map_or(0, |(number, _)| *number)
+        done.map_or(0, |(number, ..)| *number)
     }
 }
 
@@ -69,7 +69,7 @@ const STALE: u64 = 10_700 * MS;
 /// The snapshots of the log: content, and time of creation.
 struct Snapshots {
     digests: Vec<(u64, u64)>,
-    done: BTreeMap<RequestKey, (u64, Blob)>,
+    done: BTreeMap<RequestKey, (u64, u64, Blob)>,
 }
 
 /// Judges a run of tiny stores.
@@ -83,21 +83,21 @@ pub fn judge(history: &History) -> Result<(), String> {
         match (&ack.done, there) {
             (Some(done), Some(there)) if done == there => {}
             (None, None) => {}
-            (Some((number, _)), None) => {
+            (Some((number, ..)), None) => {
                 return Err(format!(
                     "1: {:?}, acknowledged in {number}, is lost",
                     ack.key
                 ));
             }
-            (None, Some((number, _))) => {
+            (None, Some((number, ..))) => {
                 return Err(format!(
                     "1: {:?}, told as not done, is in {number}",
                     ack.key
                 ));
             }
-            (Some((number, _)), Some((there, _))) => {
+            (Some((number, ..)), Some((there, ..))) => {
                 return Err(format!(
-                    "1: {:?}: told {number}, is in {there}, or another report",
+                    "1: {:?}: told {number}, is in {there}, or another report or fingerprint",
                     ack.key
                 ));
             }
@@ -145,14 +145,22 @@ fn replay(history: &History) -> Result<Snapshots, String> {
             if let (Some(place), Some(register)) = (body.first_mut(), record.bytes.first()) {
                 *place = *register;
             }
-            if state.evaluate(record.key, &body).as_ref() != Some(&record) {
+            let evaluated = state.evaluate(record.key, &body).map(|evaluated| Record {
+                fingerprint: match group.previous {
+                    None => 0,
+                    Some(_) => fingerprint(record.key),
+                },
+                ..evaluated
+            });
+            if evaluated.as_ref() != Some(&record) {
                 return Err(format!(
                     "2: {:?} in {number} was evaluated on another state",
                     record.key
                 ));
             }
             state.apply(&record);
-            if let Some((first, _)) = done.insert(record.key, (*number, record.report)) {
+            let told = (*number, record.fingerprint, record.report);
+            if let Some((first, ..)) = done.insert(record.key, told) {
                 return Err(format!(
                     "1: {:?} is done twice, in {first} and {number}",
                     record.key
@@ -174,7 +182,7 @@ fn fresh(history: &History) -> Result<(), String> {
         list.push((time, newest.max(number)));
     };
     for ack in &history.acks {
-        if let Some((number, _)) = &ack.done {
+        if let Some((number, ..)) = &ack.done {
             add(&mut all, ack.time, *number);
             if ack.calm {
                 add(&mut calm, ack.time, *number);

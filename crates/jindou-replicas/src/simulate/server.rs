@@ -3,10 +3,10 @@
 use super::Counted;
 use super::bucket::Op;
 use super::clients::Attached;
-use super::state::State;
+use super::state::{State, fingerprint};
 use super::world::{EPOCH, Happening, MS, S, SERVERS, World};
 use crate::event::{Action, Base, Evaluation, Event, Message, Problem};
-use crate::group::{Author, Blob, Group, Record, RequestKey, write_span};
+use crate::group::{Author, Blob, Group, Record, Request, RequestKey, write_span};
 use crate::machine::Machine;
 use crate::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
@@ -132,6 +132,12 @@ impl World<'_> {
             .filter(|(server, _)| server.member)
             .map(|(_, name)| name.clone());
         self.deliver(index, Event::Peers(names.collect()));
+        // Servers of an earlier version leave one after the other.
+        let format = match self.now < self.weather.upgraded {
+            true => 1,
+            false => 2,
+        };
+        self.deliver(index, Event::Format(format));
     }
 
     pub fn list_peers(&mut self) {
@@ -291,7 +297,11 @@ impl World<'_> {
                 let update = &self.updates[update];
                 // A client that is gone has closed its connection.
                 if update.attempt == attempt && update.attached == Attached::To(index) {
-                    let event = Event::Update(update.key, update.body.clone());
+                    let request = Request {
+                        key: update.key,
+                        fingerprint: fingerprint(update.key),
+                    };
+                    let event = Event::Update(request, update.body.clone());
                     self.deliver(index, event);
                 }
             }

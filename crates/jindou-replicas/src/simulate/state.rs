@@ -22,6 +22,7 @@ impl State {
         bytes.resize(9 + body.len(), 0);
         Some(Record {
             key,
+            fingerprint: 0,
             report: Blob::from(old.to_le_bytes()),
             bytes: bytes.into(),
         })
@@ -73,6 +74,11 @@ impl State {
         }
         sum
     }
+}
+
+/// The fingerprint that clients give a request.
+pub fn fingerprint(key: RequestKey) -> u64 {
+    mix(!key.0 as u64) | 1
 }
 
 pub(super) fn mix(x: u64) -> u64 {

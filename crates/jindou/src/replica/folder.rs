@@ -13,7 +13,7 @@ use jindou_dictionary::index::Indexes;
 use jindou_log::{Directory, StoreLock};
 use jindou_model::{Error, Progress, Result, private, sync};
 use jindou_replicas::Base as LogBase;
-use jindou_replicas_driver::{BaseFiles, Incoming, Local, read_keys, write_keys};
+use jindou_replicas_driver::{BaseFiles, Incoming, Local, read_known, write_known};
 use jindou_store::directory::{
     BaseLocation, LOG, MANIFEST, Manifest, ManifestState, REPLICA, open_after, open_at,
     remove_leftovers,
@@ -196,10 +196,7 @@ impl Folder {
         }
         let (log, rest) = rest.split_first_chunk().ok_or_else(damaged)?;
         let (number, keys) = rest.split_first_chunk().ok_or_else(damaged)?;
-        let base = LogBase {
-            number: u64::from_le_bytes(*number),
-            keys: read_keys(keys).ok_or_else(damaged)?,
-        };
+        let base = read_known(u64::from_le_bytes(*number), keys).ok_or_else(damaged)?;
         Ok(Some((u64::from_le_bytes(*log), base)))
     }
 
@@ -207,7 +204,7 @@ impl Folder {
         let mut rest = Vec::new();
         rest.extend_from_slice(&log.to_le_bytes());
         rest.extend_from_slice(&base.number.to_le_bytes());
-        rest.extend_from_slice(&write_keys(&base.keys));
+        rest.extend_from_slice(&write_known(base));
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&xxh3_64(&rest).to_le_bytes());
         bytes.append(&mut rest);
@@ -240,11 +237,7 @@ impl Folder {
             std::fs::remove_dir_all(&folder).map_err(|e| Error::io(&folder, e))?;
         }
         crate::create::unless_there(&folder, &self.load)?;
-        let base = LogBase {
-            number: 0,
-            keys: Vec::new(),
-        };
-        self.use_base(place, log, &base, None)
+        self.use_base(place, log, &LogBase::default(), None)
     }
 
     /// Makes the complete folder of a base the store's.
@@ -281,11 +274,7 @@ impl Folder {
         let Some((place, base)) = &state.open else {
             return Err(Error::Internal("no store to follow a log".into()));
         };
-        let empty = LogBase {
-            number: 0,
-            keys: Vec::new(),
-        };
-        self.write_note(place.number(), base.number(), log, &empty)?;
+        self.write_note(place.number(), base.number(), log, &LogBase::default())?;
         state.log = Some((log, 0));
         Ok(())
     }

@@ -262,9 +262,9 @@ impl Replica {
             Error::OutcomeUnknown(why)
         };
         match outcome {
-            Some(Outcome::Done(group, report)) => {
+            Some(Outcome::Done { number, report, .. }) => {
                 let mut report = request::read_answer(&report)?;
-                report.snapshot = group;
+                report.snapshot = number;
                 let took = report.parse_time + report.run_time;
                 report.commit_time = asked.elapsed().saturating_sub(took);
                 Ok(report)
