@@ -13,7 +13,7 @@ use crate::tree::Nodes;
 use crate::worker::{guarded, run_pipe};
 use jindou_graph::Graph;
 use jindou_model::scope::is_measured;
-use jindou_model::{Error, Holder, Resource, Result, Scope, invariant, sync};
+use jindou_model::{Error, Holder, Resource, Result, Scope, invariant, scope, sync};
 use jindou_plan::{Exploration, Operator, Plan, Slot, Weight};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
@@ -117,7 +117,7 @@ pub(crate) fn drive(
             live.begin(1);
         }
         let one = || guarded(|| crate::single_thread::run(plan, e, &ctx, sinks, begin));
-        return within(ctx.scope, one);
+        return within(&ctx, one);
     }
     let nodes = Nodes::from_root(&plan.root)?;
     if let Some(live) = ctx.live {
@@ -136,7 +136,7 @@ pub(crate) fn drive(
         offload,
     };
     let all = || guarded(|| unhalted(exec.output(plan, sinks)));
-    let all = || within(scope.as_ref(), all);
+    let all = || within(&ctx, all);
     if nodes.depth <= PLAIN_DEPTH {
         all()?;
     } else {
@@ -193,11 +193,11 @@ fn measured(
     Some(Scope::beside_charges(Holder::Rest, memory, cancel))
 }
 
-/// Runs a closure inside the scope of the execution, if there is one.
-pub(crate) fn within<T>(scope: Option<&Scope>, run: impl FnOnce() -> T) -> T {
-    match scope {
+/// Runs a closure for the execution: inside its scope, if it has one.
+pub(crate) fn within<T>(ctx: &EvalContext<'_>, run: impl FnOnce() -> T) -> T {
+    match ctx.scope {
         Some(scope) => scope.run(run),
-        None => run(),
+        None => scope::timed(ctx.cancel, run),
     }
 }
 

@@ -12,6 +12,9 @@ pub trait Sink: Send {
     /// ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after the call. An
     /// error ends the query with that error (`Error::SinkClosed` when the reader went away).
     ///
+    /// Called inside the query's scope, if it has one: memory that outlives the query is to be taken
+    /// [outside](jindou_model::scope::outside).
+    ///
     /// # Errors
     /// Any failure of the sink to take rows.
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()>;

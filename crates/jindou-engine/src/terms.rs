@@ -5,6 +5,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 use jindou_dictionary::STRINGS_FILE;
 use jindou_graph::{Graph, TermDecoding, Vocabulary};
+use jindou_model::scope::worked;
 use jindou_model::sync;
 use jindou_model::{
     Error, FIRST_QUERY_ID, Holder, MemoryBudget, NO_VERTEX, Resource, Result, VertexId, term,
@@ -18,6 +19,8 @@ use std::time::SystemTime;
 const SHARDS: usize = 16;
 /// Overhead of a term beyond its own bytes: its end, and its entry in the hash table.
 const OVERHEAD: usize = 24;
+/// Bytes of terms for which a shard has room at first.
+const LEAST: usize = 256;
 /// Bytes are charged to the query in steps of this size.
 const CHARGE_STEP: usize = 1 << 16;
 
@@ -84,17 +87,24 @@ impl Shard {
                 "the query creates too many distinct terms",
             ));
         }
-        let held = bytes.len() + canonical.len() + (at + 1) * OVERHEAD;
+        let more = bytes.len() + canonical.len();
+        let room = match more > bytes.capacity() {
+            true => more.max(bytes.capacity() * 3 / 2).max(LEAST),
+            false => bytes.capacity(),
+        };
+        let held = room + (at + 1) * OVERHEAD;
         if held > *charged
             && let Some(budget) = budget
         {
-            // Vectors double, and old and new exist together while they do.
-            let want = (held + held / 2).next_multiple_of(CHARGE_STEP);
+            // The table and the list of ends double.
+            let want = (held + at * OVERHEAD / 2).next_multiple_of(CHARGE_STEP);
             charge
                 .get_or_insert_with(|| OperatorCharge::for_holder(Holder::Terms, budget))
                 .set(want)?;
             *charged = want;
         }
+        worked(canonical.len())?;
+        bytes.reserve_exact(room - bytes.len());
         bytes.extend_from_slice(canonical);
         ends.push(bytes.len());
         vacant.insert(at as u32);

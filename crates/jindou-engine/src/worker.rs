@@ -226,7 +226,7 @@ fn worker<'p, 'a, 's>(
     between: &mut dyn FnMut() -> Result<bool>,
 ) -> Option<WorkerResult<'a, 's>> {
     let work = || guarded(|| take_morsels(shared, first, is_main, between));
-    let failed = match within(shared.ctx.scope, work) {
+    let failed = match within(shared.ctx, work) {
         Ok(done) => return done,
         Err(e) => e,
     };

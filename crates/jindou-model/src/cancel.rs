@@ -1,7 +1,6 @@
 //! Cancellation and deadlines, which every path of a query and a load checks.
 
-use crate::sync;
-use crate::{Error, Result};
+use crate::{Error, Result, scope, sync};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::Thread;
@@ -124,6 +123,7 @@ impl CancelToken {
 
     /// Ok to continue, or the error to return. Reads the clock if there is a deadline (about 25 ns).
     pub fn check(&self) -> Result<()> {
+        scope::checked();
         if self.is_cancelled() {
             return Err(Error::Cancelled);
         }

@@ -1,6 +1,6 @@
 //! Charges to a budget that release themselves, and returning memory to the system.
 
-use crate::{Holder, MemoryBudget, Result};
+use crate::{Holder, MemoryBudget, Result, scope};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -70,6 +70,96 @@ impl Charge {
 impl Drop for Charge {
     fn drop(&mut self) {
         self.budget.release_for(self.holder, self.bytes);
+    }
+}
+
+/// Bytes that a [`TextRoom`] charges at least at a time.
+const BLOCK: u64 = 64 << 10;
+
+/// Memory of growing texts, charged to a budget before they grow: in blocks, so that short texts cost few charges. Counts
+/// what is written as [work](scope::worked).
+#[derive(Debug)]
+pub struct TextRoom {
+    charge: Charge,
+    /// Bytes that the texts have taken.
+    held: u64,
+}
+
+impl TextRoom {
+    /// Room for texts of `holder`.
+    #[must_use]
+    pub fn new(holder: Holder, budget: &MemoryBudget) -> Self {
+        Self {
+            charge: Charge::new(holder, budget),
+            held: 0,
+        }
+    }
+
+    /// Makes room for `more` bytes in a text, all of whose memory is counted here.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses, and those of [`scope::worked`].
+    #[inline]
+    pub fn reserve(&mut self, text: &mut Vec<u8>, more: usize) -> Result<()> {
+        scope::worked(more)?;
+        match more <= text.capacity() - text.len() {
+            true => Ok(()),
+            false => self.grow(text, more),
+        }
+    }
+
+    #[inline(never)]
+    fn grow(&mut self, text: &mut Vec<u8>, more: usize) -> Result<()> {
+        let had = text.capacity();
+        let want = text.len().saturating_add(more);
+        // The old and the new text exist together for a moment.
+        let room = match want < 2 * had {
+            true if had < BLOCK as usize => 2 * had,
+            true => want.max(had + had / 2),
+            false => want,
+        };
+        self.take(room as u64)?;
+        text.reserve_exact(room - text.len());
+        self.release(had as u64);
+        Ok(())
+    }
+
+    /// Counts bytes that are held for texts otherwise.
+    ///
+    /// # Errors
+    /// [`Error::Limit`](crate::Error::Limit) if the budget refuses.
+    pub fn take(&mut self, bytes: u64) -> Result<()> {
+        let held = self.held.saturating_add(bytes);
+        if held > self.charge.bytes() {
+            // Blocks grow with what is held.
+            let block = BLOCK.max(held / 16);
+            if self.charge.set(held.saturating_add(block)).is_err() {
+                self.charge.set(held)?;
+            }
+        }
+        self.held = held;
+        Ok(())
+    }
+
+    /// Counts bytes that are no longer held.
+    pub fn release(&mut self, bytes: u64) {
+        self.held = self.held.saturating_sub(bytes);
+    }
+
+    /// Takes over the texts of another room.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub fn append(&mut self, mut other: Self) -> Result<()> {
+        let held = std::mem::take(&mut other.held);
+        drop(other);
+        self.take(held)
+    }
+
+    /// Bytes charged at present.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.charge.bytes()
     }
 }
 

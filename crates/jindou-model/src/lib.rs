@@ -27,7 +27,7 @@ pub use allocator::{BySize, Tracked};
 pub use batch::{CancellableSource, Progress, QuadBatch, QuadSink, QuadSource, Span};
 pub use budget::{Holder, MemoryBudget};
 pub use cancel::{CancelToken, Watch};
-pub use charge::{Charge, WORTH_TRIMMING, set_up_allocator, trim};
+pub use charge::{Charge, TextRoom, WORTH_TRIMMING, set_up_allocator, trim};
 pub use diagnostic::{Diagnostic, DiagnosticKind, Diagnostics, Suggestion};
 pub use error::{Error, Limit, Location, Resource, Result};
 pub use ids::{

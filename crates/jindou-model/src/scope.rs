@@ -70,6 +70,15 @@ struct ThreadState {
     pending: Cell<isize>,
     /// Bytes allocated since the last look at the clock.
     work: Cell<usize>,
+    /// Bytes [worked on](worked) since the last check of the token.
+    text: Cell<usize>,
+    /// Token of the query that the thread works for; null without one. Points to a token that lives until the thread
+    /// has left [`Scope::run`] or [`timed`].
+    token: Cell<*const CancelToken>,
+    /// Numbers of checks of tokens, of stays begun and ended, and of bytes charged less those released, so far.
+    checks: Cell<u64>,
+    stay: Cell<u64>,
+    charged: Cell<i64>,
 }
 
 thread_local! {
@@ -79,6 +88,11 @@ thread_local! {
             scope: Cell::new(ptr::null()),
             pending: Cell::new(0),
             work: Cell::new(0),
+            text: Cell::new(0),
+            token: Cell::new(ptr::null()),
+            checks: Cell::new(0),
+            stay: Cell::new(0),
+            charged: Cell::new(0),
         }
     };
 }
@@ -106,6 +120,7 @@ pub(crate) fn gave(size: usize) {
 /// Counts bytes that the thread has charged to a budget, or released.
 pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     LOCAL.with(|local| {
+        local.charged.set(local.charged.get() + bytes as i64);
         // SAFETY: as in `ThreadState::tell`.
         if let Some(shared) = unsafe { local.scope.get().as_ref() }
             && shared.beside_charges
@@ -151,6 +166,20 @@ impl ThreadState {
         }
     }
 
+    /// Looks at the token of the thread's query.
+    #[cold]
+    #[inline(never)]
+    fn check(&self) -> Result<()> {
+        self.text.set(0);
+        // SAFETY: both pointers are null or point to what outlives the stay that set them.
+        let (scope, token) = unsafe { (self.scope.get().as_ref(), self.token.get().as_ref()) };
+        match (scope, token) {
+            (Some(shared), _) => shared.look(),
+            (None, Some(token)) => token.check(),
+            (None, None) => Ok(()),
+        }
+    }
+
     /// Reports the pending bytes to the scope. Called inside the allocator: must not allocate, block or panic.
     #[cold]
     #[inline(never)]
@@ -176,14 +205,22 @@ struct Stay {
     scope: *const ScopeShared,
     pending: isize,
     work: usize,
+    token: *const CancelToken,
 }
 
 impl Stay {
+    /// Outside of all scopes, the thread still works for the same query.
     fn begin(scope: *const ScopeShared) -> Self {
-        LOCAL.with(|local| Self {
-            scope: local.scope.replace(scope),
-            pending: local.pending.take(),
-            work: local.work.take(),
+        // SAFETY: a scope that is entered lives until the stay ends.
+        let token = unsafe { scope.as_ref() }.map(|shared| ptr::from_ref(&shared.cancel));
+        LOCAL.with(|local| {
+            local.stay.set(local.stay.get() + 1);
+            Self {
+                scope: local.scope.replace(scope),
+                pending: local.pending.take(),
+                work: local.work.take(),
+                token: local.token.replace(token.unwrap_or(local.token.get())),
+            }
         })
     }
 }
@@ -195,8 +232,95 @@ impl Drop for Stay {
             local.scope.set(self.scope);
             local.pending.set(self.pending);
             local.work.set(self.work);
+            local.token.set(self.token);
+            local.stay.set(local.stay.get() + 1);
         });
     }
+}
+
+/// Runs work for a query without a scope, whose time [`worked`] limits.
+pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
+    struct Restored(*const CancelToken);
+    impl Drop for Restored {
+        fn drop(&mut self) {
+            LOCAL.with(|local| local.token.set(self.0));
+        }
+    }
+    let _restored = Restored(LOCAL.with(|local| local.token.replace(ptr::from_ref(cancel))));
+    run()
+}
+
+/// Counts bytes of text that the thread has read, compared, converted or written for its query, and looks at the
+/// query's token after every mebibyte. To be called for each block of a text that may be long, *before* the work, with
+/// a multiple of the block's length if the work is slower than copying.
+///
+/// # Errors
+/// As [`look`], or those of the token for a query without a scope.
+#[inline]
+pub fn worked(bytes: usize) -> Result<()> {
+    LOCAL.with(|local| {
+        let text = local.text.get().saturating_add(bytes);
+        local.text.set(text);
+        match text < CLOCK {
+            true => Ok(()),
+            false => local.check(),
+        }
+    })
+}
+
+/// Counts a check of a token.
+#[inline]
+pub(crate) fn checked() {
+    LOCAL.with(|local| local.checks.set(local.checks.get().wrapping_add(1)));
+}
+
+/// Account of a thread, for tools that look for memory that is not charged and for long work without checks.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ThreadAccount {
+    /// True while the thread works for a query.
+    pub has_token: bool,
+    /// Number of checks of tokens so far.
+    pub checks: u64,
+    /// Changes whenever the thread enters or leaves a scope, or [the outside](outside).
+    pub stay: u64,
+    /// Bytes charged less bytes released so far, to whatever budget.
+    pub charged: i64,
+    /// The scope that the thread is in.
+    pub scope: Option<ScopeAccount>,
+}
+
+/// Account of a scope.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ScopeAccount {
+    /// Bytes that were allocated in excess of those charged before, in a scope [alongside
+    /// charges](Scope::beside_charges).
+    pub uncharged: i64,
+    /// Bytes charged in excess of the budget's limit, since they were allocated already.
+    pub beyond_limit: i64,
+}
+
+/// The account of this thread. Neither allocates nor blocks.
+#[must_use]
+pub fn account() -> ThreadAccount {
+    LOCAL.with(|local| {
+        // SAFETY: as in `ThreadState::tell`.
+        let scope = unsafe { local.scope.get().as_ref() }.map(|shared| ScopeAccount {
+            uncharged: match shared.beside_charges {
+                true => shared.net.load(Ordering::Relaxed) + local.pending.get() as i64,
+                false => 0,
+            },
+            beyond_limit: shared.budget.used().saturating_sub(shared.budget.limit()) as i64,
+        });
+        ThreadAccount {
+            has_token: !local.token.get().is_null(),
+            checks: local.checks.get(),
+            stay: local.stay.get(),
+            charged: local.charged.get(),
+            scope,
+        }
+    })
 }
 
 fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {

@@ -174,11 +174,46 @@ impl Exact {
         })
     }
 
-    /// The exact sum; `None` for too many digits.
+    /// The exact sum; `None` for too many digits. O(length): digit by digit.
     #[must_use]
     pub fn add(&self, other: &Self) -> Option<Self> {
         let places = self.places().max(other.places());
-        Self::of_scaled(&(self.scaled(places)? + other.scaled(places)?), places)
+        let length = |e: &Self| e.length().max(places);
+        if length(self).max(length(other)) > MOST_DIGITS {
+            return None;
+        }
+        let is_greater = |a: &Self, b: &Self| {
+            (a.exponent, &a.digits).cmp(&(b.exponent, &b.digits)) == Ordering::Greater
+        };
+        let (large, small) = match other.digits.is_empty() || is_greater(self, other) {
+            true => (self, other),
+            false => (other, self),
+        };
+        if small.digits.is_empty() {
+            return Some(large.clone());
+        }
+        // One digit more than the larger number has before the point.
+        let end = large.exponent + 1;
+        let width = usize::try_from(end + places as i64).ok()?;
+        let mut digits = large.aligned(end, width);
+        let added = small.aligned(end, width);
+        let carry = match large.negative == small.negative {
+            true => add_digits(&mut digits, &added),
+            false => subtract_digits(&mut digits, &added),
+        };
+        debug_assert!(!carry, "the larger number has the most digits");
+        let sum = Self::new(large.negative, &digits, b"", -(places as i64));
+        (sum.length().max(sum.places()) <= MOST_DIGITS).then_some(sum)
+    }
+
+    /// `width` digits from the one before 10^`end` on, zeros included.
+    fn aligned(&self, end: i64, width: usize) -> Vec<u8> {
+        let mut digits = vec![b'0'; width];
+        let from = usize::try_from(end - self.exponent).unwrap_or(0);
+        if let Some(to) = digits.get_mut(from..from + self.digits.len()) {
+            to.copy_from_slice(&self.digits);
+        }
+        digits
     }
 
     /// The exact difference; `None` for too many digits.
@@ -262,6 +297,29 @@ impl Exact {
         }
         self.add(&Self::new(false, b"", b"5", 0))?.floor()
     }
+}
+
+/// Adds decimal digits of one length. True if a carry is left.
+fn add_digits(digits: &mut [u8], added: &[u8]) -> bool {
+    let mut carry = 0;
+    for (d, a) in digits.iter_mut().zip(added).rev() {
+        let sum = *d - b'0' + (a - b'0') + carry;
+        carry = u8::from(sum >= 10);
+        *d = b'0' + sum - 10 * carry;
+    }
+    carry > 0
+}
+
+/// Subtracts decimal digits of one length. True if a borrow is left.
+fn subtract_digits(digits: &mut [u8], less: &[u8]) -> bool {
+    let mut borrow = 0;
+    for (d, l) in digits.iter_mut().zip(less).rev() {
+        let taken = *l - b'0' + borrow;
+        let own = *d - b'0';
+        borrow = u8::from(own < taken);
+        *d = b'0' + own + 10 * borrow - taken;
+    }
+    borrow > 0
 }
 
 impl From<Decimal> for Exact {
@@ -403,6 +461,16 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn sums_are_those_of_large_integers(
+            a in "-?[0-9]{0,40}[.]?[0-9]{1,40}", b in "-?[0-9]{0,40}[.]?[0-9]{1,40}",
+        ) {
+            let (a, b) = (e(&a), e(&b));
+            let places = a.places().max(b.places());
+            let sum = a.scaled(places).unwrap() + b.scaled(places).unwrap();
+            prop_assert_eq!(a.add(&b), Exact::of_scaled(&sum, places));
+        }
+
         #[test]
         fn order_is_that_of_scaled_integers(
             a in -2000i64..2000, b in -2000i64..2000, i in 0usize..4, j in 0usize..4, pad in 0usize..3,

@@ -9,8 +9,9 @@ use crate::options::QueryOptions;
 use crate::planning::{PlannedQuery, QueryForm};
 use crate::row_batch::{BatchColumns, IdContext, RowBatch};
 use jindou_engine::{QueryTerms, Sink, WorkerPool};
-use jindou_model::sync;
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result};
+use jindou_model::{
+    CancelToken, Charge, Error, Holder, MemoryBudget, Resource, Result, scope, sync,
+};
 use jindou_store::Snapshot;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -169,7 +170,8 @@ impl Sink for Put<'_> {
         // Decoding rows does not report data of other shards that the query itself failed to read.
         self.snapshot.check_shards()?;
         for from in (0..rows).step_by(ROWS) {
-            self.piece(columns, from, ROWS.min(rows - from))?;
+            // The batch outlives the query.
+            scope::outside(|| self.piece(columns, from, ROWS.min(rows - from)))?;
         }
         Ok(())
     }

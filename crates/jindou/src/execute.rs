@@ -9,7 +9,7 @@ use crate::formatted::{GROUP, RowFormatter};
 use crate::graph_forms::{self, Construct, DescribedVertices};
 use crate::options::QueryOptions;
 use crate::profile::ProfileNode;
-use crate::results::{AnswerSink, RowText, Rows};
+use crate::results::{AnswerSink, PIECE, RowText, Rows};
 use crate::runtime::{Computing, Settled};
 use crate::watch::QueryWatch;
 use jindou_engine::{
@@ -17,15 +17,12 @@ use jindou_engine::{
     ParallelSink, QueryTerms, Sink, TermDecoder,
 };
 use jindou_graph::Graph;
-use jindou_model::sync;
-use jindou_model::{CancelToken, Result};
+use jindou_model::{CancelToken, Holder, MemoryBudget, Result, Scope, TextRoom, scope, sync};
 use jindou_plan::{Form, Plan, Weight};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Least size of the pieces of text that pass the lock. The first pieces are smaller: a slow answer must not wait until
-/// a whole piece is full.
-const PIECE: usize = 1 << 16;
+/// Least size of the first pieces of text that pass the lock: a slow answer must not wait until a whole piece is full.
 const FIRST_PIECE: usize = 1 << 12;
 
 pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
@@ -125,8 +122,7 @@ pub(crate) fn run(
             let mut rows =
                 Construct::new(template, snapshot, &terms, &options.memory, cancel, sink);
             let ran = execution.stream(&mut rows)?;
-            rows.sink.finish()?;
-            (rows.triples, ran)
+            (rows.finish()?, ran)
         }
         Form::Describe(_) => {
             if !matches!(chosen.executor, ExecutorChoice::Shards(_)) {
@@ -135,15 +131,18 @@ pub(crate) fn run(
             sink.graph()?;
             let mut rows = DescribedVertices::new(&options.memory);
             let ran = execution.stream(&mut rows)?;
-            let mut decoder = TermDecoder::new(snapshot, &terms);
-            let resources = rows
-                .ids
-                .iter()
-                .filter_map(|&id| decoder.term(id).transpose())
-                .collect::<Result<Vec<_>>>()?;
             let memory = &options.memory;
-            let triples =
-                graph_forms::describe(resources, described, snapshot, cancel, memory, sink)?;
+            let triples = Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
+                let mut decoder = TermDecoder::new(snapshot, &terms);
+                let decoded = |&id: &u32| {
+                    scope::worked(decoder.canonical(id)?.map_or(0, <[u8]>::len))?;
+                    decoder.term(id)
+                };
+                let resources = rows.ids.iter().map(decoded);
+                let resources = resources.filter_map(Result::transpose);
+                let resources = resources.collect::<Result<Vec<_>>>()?;
+                graph_forms::describe(resources, described, snapshot, cancel, memory, sink)
+            })?;
             sink.finish()?;
             (triples, ran)
         }
@@ -171,7 +170,7 @@ fn solutions(execution: &Execution<'_>, sink: &mut dyn AnswerSink) -> Result<Exe
         .filter(|_| !execution.plan.root.is_ordered());
     let Some(kind) = text else {
         let mut decoded = DecodedRows {
-            decoder: RowDecoder::new(snapshot, terms),
+            decoder: RowDecoder::new(snapshot, terms, &execution.options.memory),
             sink,
         };
         let ran = execution.stream(&mut decoded)?;
@@ -238,19 +237,25 @@ struct RowDecoder<'a> {
     terms: &'a QueryTerms,
     columns: Vec<TermDecoder<'a>>,
     rows: Rows,
+    /// Memory of the rows.
+    room: TextRoom,
 }
 
+/// Bytes of rows after which a group ends, and a column's decoder is dropped with what it keeps.
+const GROUP_BYTES: usize = 1 << 18;
+
 impl<'a> RowDecoder<'a> {
-    fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
+    fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms, memory: &MemoryBudget) -> Self {
         Self {
             snapshot,
             terms,
             columns: Vec::new(),
             rows: Rows::default(),
+            room: TextRoom::new(Holder::Rest, memory),
         }
     }
 
-    /// Decodes up to `GROUP` rows from `from` on.
+    /// Decodes up to `GROUP` rows from `from` on, and fewer if they are long.
     fn group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<&Rows> {
         if self.columns.len() != columns.len() {
             self.columns = columns
@@ -266,12 +271,19 @@ impl<'a> RowDecoder<'a> {
         for r in from..to {
             for (column, decoder) in columns.iter().zip(&mut self.columns) {
                 if let Some(term) = decoder.canonical(column[r])? {
+                    self.room.reserve(&mut self.rows.bytes, term.len())?;
                     self.rows.bytes.extend_from_slice(term);
+                    if term.len() >= PIECE {
+                        *decoder = TermDecoder::new(self.snapshot, self.terms);
+                    }
                 }
                 self.rows.end_cell();
             }
+            self.rows.rows += 1;
+            if self.rows.bytes.len() >= GROUP_BYTES {
+                break;
+            }
         }
-        self.rows.rows = to - from;
         Ok(&self.rows)
     }
 }
@@ -311,23 +323,33 @@ pub(crate) fn pulled(
 /// Rows whose terms are fetched from other shards at once: a multiple of [`GROUP`].
 const FETCHED: usize = 64 * GROUP;
 
-/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet.
-fn fetch_terms(snapshot: &dyn Graph, columns: &[&[u32]], from: usize, rows: usize) {
-    if from.is_multiple_of(FETCHED)
+/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet:
+/// `fetched` is the end of the rows whose terms were.
+fn fetch_terms(
+    snapshot: &dyn Graph,
+    columns: &[&[u32]],
+    from: usize,
+    rows: usize,
+    fetched: &mut usize,
+) {
+    if from >= *fetched
         && let Some(sharded) = snapshot.as_sharded()
     {
-        let to = rows.min(from + FETCHED);
-        let parts = columns.iter().filter_map(|c| c.get(from..to));
+        *fetched = rows.min(from + FETCHED);
+        let parts = columns.iter().filter_map(|c| c.get(from..*fetched));
         sharded.fetch_terms(parts.flatten().copied());
     }
 }
 
 impl Sink for DecodedRows<'_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
-        for from in (0..rows).step_by(GROUP) {
-            fetch_terms(self.decoder.snapshot, columns, from, rows);
+        let (mut from, mut fetched) = (0, 0);
+        while from < rows {
+            fetch_terms(self.decoder.snapshot, columns, from, rows, &mut fetched);
             let group = self.decoder.group(columns, from, rows)?;
-            self.sink.rows(group)?;
+            // What the reader keeps outlives the query.
+            scope::outside(|| self.sink.rows(group))?;
+            from += group.rows;
         }
         Ok(())
     }
@@ -353,11 +375,12 @@ struct WorkerText<'a, 'p, 's> {
     enough: usize,
 }
 
-impl WorkerText<'_, '_, '_> {
+impl<'s> WorkerText<'_, '_, 's> {
     fn hand_on(&mut self) -> Result<()> {
         if !self.text.is_empty() {
             let mut sink = self.whole.exec.lock(&self.whole.sink)?;
-            sink.raw(&self.text, self.rows)?;
+            // What the reader keeps outlives the query.
+            scope::outside(|| sink.raw(&self.text, self.rows))?;
             drop(sink);
             self.rows = 0;
             self.enough = PIECE.min(self.enough * 2);
@@ -371,17 +394,44 @@ impl WorkerText<'_, '_, '_> {
         }
         Ok(())
     }
+
+    /// Appends rows' text to the piece. If the piece gets too long in the middle of a row, it is handed on, and the
+    /// other workers wait until all rows of the group are.
+    fn push_group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<usize> {
+        let (whole, rows_before) = (self.whole, self.rows);
+        let mut sink: Option<MutexGuard<'_, &'s mut dyn AnswerSink>> = None;
+        let mut hand_on = |text: &mut Vec<u8>| {
+            scope::worked(text.len())?;
+            let is_first = sink.is_none();
+            let sink = match &mut sink {
+                Some(sink) => sink,
+                None => sink.insert(whole.exec.lock(&whole.sink)?),
+            };
+            let counted = if is_first { rows_before } else { 0 };
+            scope::outside(|| sink.raw(text, counted))?;
+            text.clear();
+            Ok(())
+        };
+        let range = (from, rows);
+        let text = &mut self.text;
+        let pushed = (self.formatter).group(&whole.kind, columns, range, text, &mut hand_on)?;
+        if let Some(mut sink) = sink {
+            scope::outside(|| sink.raw(&self.text, pushed as u64))?;
+            self.text.clear();
+            self.rows = 0;
+        } else {
+            self.rows += pushed as u64;
+        }
+        Ok(pushed)
+    }
 }
 
 impl Sink for WorkerText<'_, '_, '_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        let mut fetched = 0;
         for from in (0..rows).step_by(GROUP) {
-            fetch_terms(self.whole.snapshot, columns, from, rows);
-            let kind = &self.whole.kind;
-            let pushed = self
-                .formatter
-                .group(kind, columns, from, rows, &mut self.text)?;
-            self.rows += pushed as u64;
+            fetch_terms(self.whole.snapshot, columns, from, rows, &mut fetched);
+            self.push_group(columns, from, rows)?;
             if self.text.len() >= self.enough {
                 self.hand_on()?;
             }

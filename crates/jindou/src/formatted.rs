@@ -1,10 +1,11 @@
 //! Rows of ids straight to rows of text: each cell is decoded and formatted in place, and repeated cells of a column
 //! are formatted once.
 
-use crate::results::{CellLayout, Csv, JsonLayout, JsonLine, RowText, Tsv, Xml};
+use crate::results::{CellLayout, Csv, FULL, HandOn, JsonLayout, JsonLine, RowText, Tsv, Xml};
 use jindou_engine::{QueryTerms, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{NO_VERTEX, Result};
+use std::ops::Range;
 
 /// Rows whose terms are all prefetched before the first is read.
 pub(crate) const GROUP: usize = 32;
@@ -37,14 +38,15 @@ impl<'a> RowFormatter<'a> {
         }
     }
 
-    /// Appends up to [`GROUP`] rows from `from` on; returns how many.
+    /// Appends up to [`GROUP`] rows from `from` on, and hands on what is longer than a piece, also in the middle of a
+    /// row; returns how many.
     pub(crate) fn group(
         &mut self,
         kind: &RowText,
         columns: &[&[u32]],
-        from: usize,
-        rows: usize,
+        (from, rows): (usize, usize),
         out: &mut Vec<u8>,
+        hand_on: &mut HandOn<'_>,
     ) -> Result<usize> {
         if self.columns.len() != columns.len() {
             self.columns = columns
@@ -66,27 +68,36 @@ impl<'a> RowFormatter<'a> {
             column.prefetch(ids.get(from..to).unwrap_or(&[]));
         }
         match kind {
-            RowText::Tsv => self.push(&Tsv, columns, from, to, out),
-            RowText::Csv => self.push(&Csv, columns, from, to, out),
-            RowText::Json(keys) => self.push(&JsonLayout(keys), columns, from, to, out),
-            RowText::JsonLines(keys) => self.push(&JsonLine(keys), columns, from, to, out),
-            RowText::Xml(keys) => self.push(&Xml(keys), columns, from, to, out),
+            RowText::Tsv => self.push(&Tsv, columns, from..to, out, hand_on),
+            RowText::Csv => self.push(&Csv, columns, from..to, out, hand_on),
+            RowText::Json(keys) => self.push(&JsonLayout(keys), columns, from..to, out, hand_on),
+            RowText::JsonLines(keys) => self.push(&JsonLine(keys), columns, from..to, out, hand_on),
+            RowText::Xml(keys) => self.push(&Xml(keys), columns, from..to, out, hand_on),
         }?;
         Ok(to - from)
+    }
+
+    /// Drops what the columns' decoders keep: a long term each, at worst.
+    #[cold]
+    #[inline(never)]
+    fn release(&mut self) {
+        for column in &mut self.columns {
+            column.decoder = TermDecoder::new(self.snapshot, self.terms);
+        }
     }
 
     fn push<L: CellLayout>(
         &mut self,
         layout: &L,
         columns: &[&[u32]],
-        from: usize,
-        to: usize,
+        rows: Range<usize>,
         out: &mut Vec<u8>,
+        hand_on: &mut HandOn<'_>,
     ) -> Result<()> {
-        for row in from..to {
+        for row in rows {
             out.extend_from_slice(L::OPEN);
             let mut first = true;
-            for (i, (column, ids)) in self.columns.iter_mut().zip(columns).enumerate() {
+            for (i, ids) in columns.iter().enumerate() {
                 let id = ids[row];
                 if id == NO_VERTEX && !L::UNBOUND_HAS_PLACE {
                     continue;
@@ -95,8 +106,11 @@ impl<'a> RowFormatter<'a> {
                     out.extend_from_slice(L::BETWEEN);
                 }
                 first = false;
-                if id != NO_VERTEX {
-                    column.push(layout, i, id, out)?;
+                if id != NO_VERTEX
+                    && let Some(column) = self.columns.get_mut(i)
+                    && column.push(layout, i, id, out, hand_on)?
+                {
+                    self.release();
                 }
             }
             out.extend_from_slice(L::CLOSE);
@@ -126,6 +140,7 @@ impl ColumnDecoder<'_> {
         self.decoder.prefetch(&missing[..n]);
     }
 
+    /// Appends a cell. True if it was long, or the text before it.
     #[inline]
     fn push<L: CellLayout>(
         &mut self,
@@ -133,22 +148,26 @@ impl ColumnDecoder<'_> {
         i: usize,
         id: u32,
         out: &mut Vec<u8>,
-    ) -> Result<()> {
-        let kept = self.kept.as_deref_mut().filter(|k| k.on);
-        if let Some(kept) = kept {
-            if let Some(text) = kept.get(id) {
-                out.extend_from_slice(text);
-                return Ok(());
-            }
-            let start = out.len();
-            if let Some(term) = self.decoder.canonical(id)? {
-                layout.cell(i, term, out)?;
-                kept.keep(id, &out[start..]);
-            }
-        } else if let Some(term) = self.decoder.canonical(id)? {
-            layout.cell(i, term, out)?;
+        hand_on: &mut HandOn<'_>,
+    ) -> Result<bool> {
+        let mut kept = self.kept.as_deref_mut().filter(|k| k.on);
+        if let Some(text) = kept.as_mut().and_then(|kept| kept.get(id)) {
+            out.extend_from_slice(text);
+            return Ok(false);
         }
-        Ok(())
+        let start = out.len();
+        let Some(term) = self.decoder.canonical(id)? else {
+            return Ok(false);
+        };
+        if start + term.len() >= FULL {
+            layout.long_cell(i, term, out, hand_on)?;
+            return Ok(true);
+        }
+        layout.cell(i, term, out)?;
+        if let Some(kept) = kept {
+            kept.keep(id, &out[start..]);
+        }
+        Ok(false)
     }
 }
 

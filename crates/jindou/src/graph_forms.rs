@@ -5,7 +5,9 @@ use crate::results::AnswerSink;
 use jindou_dictionary::STRINGS_FILE;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_graph::Graph;
-use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result, VertexId, term};
+use jindou_model::{
+    CancelToken, Charge, Error, Holder, MemoryBudget, Result, TextRoom, VertexId, scope, term,
+};
 use jindou_plan::TemplateTerm;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
@@ -78,18 +80,62 @@ pub(crate) struct Construct<'a> {
     row: Vec<Option<Term>>,
     /// The row's blank nodes.
     blanks: Vec<Option<BlankNode>>,
-    given: Given,
-    cancel: &'a CancelToken,
-    /// Triples since the last look at the clock, and bytes of their terms.
-    made: usize,
-    written: usize,
-    pub sink: &'a mut dyn AnswerSink,
-    pub triples: u64,
+    out: TripleWriter<'a>,
 }
 
-/// Number of triples between two looks at the clock, and of bytes of their terms: one triple may have megabytes.
-const LOOK: usize = 256;
-const LOOK_BYTES: usize = 1 << 20;
+/// Writes triples that were not written before, and charges long ones: a writer of RDF copies and escapes their terms.
+pub(crate) struct TripleWriter<'a> {
+    given: Given,
+    cancel: &'a CancelToken,
+    /// Memory of terms and triples on their way.
+    room: TextRoom,
+    sink: &'a mut dyn AnswerSink,
+    triples: u64,
+}
+
+/// Work of writing a triple, in bytes.
+const TRIPLE_WORK: usize = 1 << 12;
+/// Bytes of a triple from which it is charged.
+const LONG: usize = 1 << 16;
+/// Copies of a term in a row and in its triple.
+const COPIES: u64 = 3;
+/// Bytes that a writer may hold for each byte of a triple: each may become an escape, in a vector that doubles.
+const WRITTEN: u64 = 12;
+
+impl<'a> TripleWriter<'a> {
+    fn new(budget: &MemoryBudget, cancel: &'a CancelToken, sink: &'a mut dyn AnswerSink) -> Self {
+        Self {
+            given: Given::new(budget),
+            cancel,
+            room: TextRoom::new(Holder::Rest, budget),
+            sink,
+            triples: 0,
+        }
+    }
+
+    fn write(&mut self, triple: &Triple) -> Result<()> {
+        scope::worked(TRIPLE_WORK)?;
+        if !self.given.is_new(triple) {
+            return Ok(());
+        }
+        let length = self.given.bytes.len();
+        let charged = if length < LONG {
+            0
+        } else {
+            WRITTEN * length as u64
+        };
+        self.room.take(charged)?;
+        // What the reader keeps outlives the query.
+        let written = scope::outside(|| self.sink.triple(triple));
+        if length >= LONG {
+            self.given.bytes = Vec::new();
+        }
+        self.room.release(charged);
+        self.triples += 1;
+        // A writer that the token stopped only says that it cannot go on.
+        written.or_else(|e| self.cancel.check().and(Err(e)))
+    }
+}
 
 impl<'a> Construct<'a> {
     pub fn new(
@@ -107,23 +153,43 @@ impl<'a> Construct<'a> {
             terms,
             row: Vec::new(),
             blanks: Vec::new(),
-            given: Given::new(budget),
-            cancel,
-            made: 0,
-            written: 0,
-            sink,
-            triples: 0,
+            out: TripleWriter::new(budget, cancel, sink),
         }
+    }
+
+    /// Ends the answer; returns the number of triples.
+    pub fn finish(self) -> Result<u64> {
+        self.out.sink.finish()?;
+        Ok(self.out.triples)
+    }
+
+    /// Decodes a row's terms, each of which is charged before; returns the bytes charged.
+    fn decode(&mut self, columns: &[&[u32]], row: usize) -> Result<u64> {
+        self.row.clear();
+        let mut charged = 0;
+        for (column, decoder) in columns.iter().zip(&mut self.decoders) {
+            let id = column.get(row).copied().unwrap_or(0);
+            let Some(bytes) = decoder.canonical(id)? else {
+                self.row.push(None);
+                continue;
+            };
+            let length = bytes.len();
+            scope::worked(length)?;
+            self.out.room.take(COPIES * length as u64)?;
+            charged += COPIES * length as u64;
+            self.row.push(decoder.term(id)?);
+            if length >= LONG {
+                *decoder = TermDecoder::new(self.snapshot, self.terms);
+            }
+        }
+        Ok(charged)
     }
 
     /// `None` for a position without a term.
     fn term(&mut self, t: &TemplateTerm) -> Option<Term> {
         match t {
             TemplateTerm::Column(c) => self.row.get(*c).cloned().flatten(),
-            TemplateTerm::Term(bytes) => {
-                self.written += bytes.len();
-                term::decode(bytes)
-            }
+            TemplateTerm::Term(bytes) => term::decode(bytes),
             TemplateTerm::Blank(n) => {
                 if self.blanks.len() <= *n {
                     self.blanks.resize(n + 1, None);
@@ -164,28 +230,16 @@ impl Sink for Construct<'_> {
         }
         let template = self.template;
         for r in 0..rows {
-            self.row.clear();
             self.blanks.clear();
-            for (column, decoder) in columns.iter().zip(&mut self.decoders) {
-                let id = column.get(r).copied().unwrap_or(0);
-                self.row.push(decoder.term(id)?);
-            }
+            let charged = self.decode(columns, r)?;
             for parts in template {
-                if self.made >= LOOK || self.written >= LOOK_BYTES {
-                    (self.made, self.written) = (0, 0);
-                    self.cancel.check()?;
-                }
-                self.made += 1;
-                let Some(t) = self.triple(parts) else {
-                    continue;
-                };
-                let is_new = self.given.is_new(&t);
-                self.written += self.given.bytes.len();
-                if is_new {
-                    self.sink.triple(&t)?;
-                    self.triples += 1;
+                if let Some(triple) = self.triple(parts) {
+                    self.out.write(&triple)?;
+                } else {
+                    scope::worked(TRIPLE_WORK)?;
                 }
             }
+            self.out.room.release(charged);
         }
         Ok(())
     }
@@ -248,11 +302,10 @@ pub(crate) fn describe(
                 )
             })
     };
-    let mut given = Given::new(budget);
+    let mut out = TripleWriter::new(budget, cancel, sink);
     let mut waiting: Vec<Term> = resources;
     waiting.reverse();
     let mut known: FxHashSet<Term> = waiting.iter().cloned().collect();
-    let mut triples = 0;
     while let Some(resource) = waiting.pop() {
         cancel.check()?;
         let subject = match &resource {
@@ -274,12 +327,9 @@ pub(crate) fn describe(
                 blanks.push(object.clone());
             }
             let t = Triple::new(subject.clone(), predicate, object);
-            if given.is_new(&t) {
-                sink.triple(&t)?;
-                triples += 1;
-            }
+            out.write(&t)?;
         }
         waiting.extend(blanks.into_iter().rev());
     }
-    Ok(triples)
+    Ok(out.triples)
 }

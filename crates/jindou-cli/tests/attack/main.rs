@@ -85,8 +85,11 @@ fn random_texts() {
 /// Texts that broke a promise once: a line is a language and a recipe.
 const FOUND: &str = include_str!("found.txt");
 
-fn found() -> impl Iterator<Item = Attack> {
-    FOUND.lines().map(|line| {
+/// Texts of which a batch of rows, or a single row, broke one: long strings, wide rows, long numbers.
+const BATCH: &str = include_str!("batch.txt");
+
+fn listed(texts: &'static str) -> impl Iterator<Item = Attack> {
+    texts.lines().map(|line| {
         let (language, recipe) = line.split_once(' ').expect("a language and a recipe");
         let language = match language {
             "query" => Language::Query,
@@ -109,7 +112,16 @@ fn found_texts() {
     };
     let mut campaign = Campaign::new(&[usual], 20_000, Slack(Duration::from_secs(1)));
     campaign.most = 12 << 20;
-    found().for_each(|attack| campaign.plain(&attack));
+    listed(FOUND).for_each(|attack| campaign.plain(&attack));
+    campaign.end();
+}
+
+/// The limits hold within a batch of rows and within a row.
+#[test]
+fn texts_that_are_long_within_a_batch() {
+    let mut campaign = Campaign::new(&SETTINGS[..1], 2000, Slack(Duration::from_secs(2)));
+    campaign.most = 12 << 20;
+    listed(BATCH).for_each(|attack| campaign.plain(&attack));
     campaign.end();
 }
 

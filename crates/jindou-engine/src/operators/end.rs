@@ -9,7 +9,7 @@ use crate::explore::{Consumer, Flow, Halt, QueryContext};
 use crate::row_buffer::RowBuffer;
 use crate::sink::{SinkFactory, WorkerSink};
 use crate::tree::SlotLayout;
-use jindou_model::{Error, Holder, Result, scope};
+use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Aggregate, Count, Slot};
 
 /// Specification of a pipeline's end: what its rows become.
@@ -41,8 +41,7 @@ impl<'a, 's> PipelineEnd<'a, 's> {
     pub fn new(spec: EndSpec<'a, 's>, layout: &[Slot], ctx: &QueryContext<'_>) -> Self {
         match spec {
             EndSpec::Output(output, sinks) => {
-                let sink = scope::outside(|| sinks.worker());
-                Self::Output(OutputEnd::new(output, layout, sink))
+                Self::Output(OutputEnd::new(output, layout, sinks.worker()))
             }
             EndSpec::RowBuffer(holder) => {
                 Self::RowBuffer(RowBuffer::new(layout.len(), ctx, holder))
@@ -60,8 +59,7 @@ impl<'a, 's> PipelineEnd<'a, 's> {
 
     pub fn batch(&mut self, ctx: &QueryContext<'_>, rows: View<'_>) -> Flow {
         match self {
-            // Rows that leave the query are the reader's.
-            Self::Output(o) => scope::outside(|| o.batch(rows)),
+            Self::Output(o) => o.batch(rows),
             Self::RowBuffer(h) => Ok(h.push(rows)?),
             Self::Any(any) => {
                 *any |= rows.rows > 0;
@@ -127,7 +125,7 @@ impl<'s> OutputEnd<'s> {
     /// Hands the sink back: all rows were taken.
     pub fn done(mut self) -> Result<Self> {
         if let Some(sink) = self.sink.take() {
-            scope::outside(|| sink.done())?;
+            sink.done()?;
         }
         Ok(self)
     }

@@ -8,19 +8,19 @@ use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use crate::tree::SlotLayout;
+use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
-use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, VertexId};
+use jindou_model::{Error, FIRST_QUERY_ID, Holder, Result, TextRoom, VertexId};
 use jindou_plan::{Aggregate, AggregateFunction, Slot};
 use jindou_values::{Num, Number};
 use rustc_hash::FxHashSet;
 use std::cmp::Ordering;
 
 /// The text of a group so far.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct ConcatState {
+    /// Canonical bytes of the string; empty until the group has a value.
     bytes: Vec<u8>,
-    /// True once the group has a value.
-    begun: bool,
     failed: bool,
 }
 
@@ -63,7 +63,8 @@ pub(crate) struct Accumulators {
     known: NumberCache,
     scratch: Vec<u8>,
     tuple: Vec<u32>,
-    text_bytes: usize,
+    /// Memory of the groups' texts.
+    room: TextRoom,
     charge: OperatorCharge,
 }
 
@@ -118,7 +119,7 @@ impl Accumulators {
             known: NumberCache::new(ctx),
             scratch: vec![],
             tuple: vec![],
-            text_bytes: 0,
+            room: TextRoom::new(Holder::GroupBy, ctx.budget),
             charge: OperatorCharge::for_holder(Holder::GroupBy, ctx.budget),
         }
     }
@@ -144,7 +145,7 @@ impl Accumulators {
     }
 
     fn recharge(&mut self) -> Result<()> {
-        let mut bytes = self.text_bytes;
+        let mut bytes = 0;
         for one in &self.all {
             bytes += match &one.state {
                 GroupStates::Count(v) => v.capacity() * 8,
@@ -191,7 +192,7 @@ impl Accumulators {
             known,
             scratch,
             tuple,
-            text_bytes,
+            room,
             ..
         } = self;
         for one in all.iter_mut() {
@@ -230,19 +231,17 @@ impl Accumulators {
                     GroupStates::Sum(v) => {
                         match (id != 0).then(|| known.number(ctx, id, scratch)).flatten() {
                             Some(n) => v[group].add_times(n, times),
-                            None => v[group].add_number_times(number(ctx, id, scratch), times),
+                            None => v[group].add_number_times(number(ctx, id, scratch)?, times),
                         }
                     }
-                    GroupStates::Best(v, max) => better(ctx, places, &mut v[group], id, *max),
+                    GroupStates::Best(v, max) => better(ctx, places, &mut v[group], id, *max)?,
                     GroupStates::Sample(v) => {
                         if v[group] == 0 {
                             v[group] = id;
                         }
                     }
                     GroupStates::Text(v, separator) => {
-                        for _ in 0..times {
-                            *text_bytes += v[group].add(ctx, id, separator, scratch);
-                        }
+                        v[group].add(ctx, id, separator, times, room, scratch)?;
                     }
                 }
             }
@@ -255,11 +254,11 @@ impl Accumulators {
     /// # Errors
     /// `Limit`; `Internal` for other aggregates.
     pub fn merge(&mut self, ctx: &EvalContext<'_>, other: Self, group_map: &[u32]) -> Result<()> {
-        self.text_bytes += other.text_bytes;
         let Self {
             all,
             places,
             scratch,
+            room,
             ..
         } = self;
         for (to, from) in all.iter_mut().zip(other.all) {
@@ -278,9 +277,9 @@ impl Accumulators {
                         let group = group as usize;
                         match &mut to.state {
                             GroupStates::Count(v) => v[group] += 1,
-                            GroupStates::Sum(v) => v[group].add_number(number(ctx, id, scratch)),
+                            GroupStates::Sum(v) => v[group].add_number(number(ctx, id, scratch)?),
                             GroupStates::Text(v, separator) => {
-                                v[group].add(ctx, id, separator, scratch);
+                                v[group].add(ctx, id, separator, 1, room, scratch)?;
                             }
                             GroupStates::Best(..) | GroupStates::Sample(_) => {}
                         }
@@ -319,8 +318,9 @@ impl Accumulators {
                     }
                 }
                 (GroupStates::Sum(a), GroupStates::Sum(b)) => {
-                    for (from, to) in pairs() {
-                        a[to].merge(b[from].clone());
+                    for ((_, to), from) in pairs().zip(b) {
+                        worked(SUM_WORK + from.bytes())?;
+                        a[to].merge(from);
                     }
                 }
                 (GroupStates::Best(a, max), GroupStates::Best(b, _)) => {
@@ -328,7 +328,7 @@ impl Accumulators {
                         match b[from] {
                             0 => {}
                             FAILED => a[to] = FAILED,
-                            id => better(ctx, places, &mut a[to], id, *max),
+                            id => better(ctx, places, &mut a[to], id, *max)?,
                         }
                     }
                 }
@@ -341,7 +341,7 @@ impl Accumulators {
                 }
                 (GroupStates::Text(a, separator), GroupStates::Text(b, _)) => {
                     for (from, to) in pairs() {
-                        a[to].append(&b[from], separator);
+                        a[to].append(&b[from], separator, room)?;
                     }
                 }
                 _ => return Err(Error::Internal("parts of different aggregates".into())),
@@ -362,6 +362,7 @@ impl Accumulators {
             let number = |n: Option<Number>, bytes: &mut Vec<u8>| match n {
                 None => Ok(0),
                 Some(n) => {
+                    worked(SUM_WORK)?;
                     bytes.clear();
                     n.push(bytes);
                     made(bytes)
@@ -395,11 +396,12 @@ impl Accumulators {
                         if t.failed {
                             return Ok(0);
                         }
-                        bytes.clear();
-                        // A simple literal whatever the values are (SPARQL 1.1 §18.5.1.7).
-                        bytes.push(term::STRING);
-                        bytes.extend_from_slice(&t.bytes);
-                        made(&bytes)
+                        worked(t.bytes.len())?;
+                        made(if t.bytes.is_empty() {
+                            &[term::STRING]
+                        } else {
+                            &t.bytes
+                        })
                     })
                     .collect(),
             };
@@ -410,12 +412,18 @@ impl Accumulators {
     }
 }
 
+/// Work for a sum or a quotient, in bytes.
+const SUM_WORK: usize = 64;
+
+/// The value of a numeric literal. Reading its digits and adding them takes a few times as long as copying it.
 #[inline]
-fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Number> {
+fn number(ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Result<Option<Number>> {
     if id == 0 {
-        return None;
+        return Ok(None);
     }
-    long_number_of_id(ctx, id, scratch)
+    let number = long_number_of_id(ctx, id, scratch);
+    worked(SUM_WORK + 8 * scratch.len())?;
+    Ok(number)
 }
 
 /// Groups whose aggregate is already an error.
@@ -429,9 +437,15 @@ fn failures(state: &GroupStates) -> Vec<usize> {
 
 /// MIN and MAX follow the order of ORDER BY; an error is an error.
 #[inline]
-fn better(ctx: &EvalContext<'_>, places: &mut IdOrder, best: &mut u32, id: u32, max: bool) {
+fn better(
+    ctx: &EvalContext<'_>,
+    places: &mut IdOrder,
+    best: &mut u32,
+    id: u32,
+    max: bool,
+) -> Result<()> {
     if *best == FAILED {
-        return;
+        return Ok(());
     }
     if id == 0 {
         *best = FAILED;
@@ -443,23 +457,26 @@ fn better(ctx: &EvalContext<'_>, places: &mut IdOrder, best: &mut u32, id: u32, 
         } else {
             Ordering::Less
         };
-        if places.compare(ctx, id, *best) == wanted {
+        if places.compare(ctx, id, *best)? == wanted {
             *best = id;
         }
     }
+    Ok(())
 }
 
 impl ConcatState {
-    /// Returns the number of bytes it grew by.
+    /// Adds a value this many times.
     fn add(
         &mut self,
         ctx: &EvalContext<'_>,
         id: u32,
         separator: &[u8],
+        times: u32,
+        room: &mut TextRoom,
         scratch: &mut Vec<u8>,
-    ) -> usize {
+    ) -> Result<()> {
         if self.failed {
-            return 0;
+            return Ok(());
         }
         scratch.clear();
         let v = VertexId(id);
@@ -479,26 +496,30 @@ impl ConcatState {
             ) => s,
             Some(Parts::Blank(_) | Parts::Triple(_)) | None => {
                 self.failed = true;
-                return 0;
+                return Ok(());
             }
         };
-        let before = self.bytes.capacity();
-        self.join(text.as_bytes(), separator);
-        self.bytes.capacity() - before
+        (0..times).try_for_each(|_| self.join(text.as_bytes(), separator, room))
     }
 
-    fn join(&mut self, text: &[u8], separator: &[u8]) {
-        if self.begun {
+    fn join(&mut self, text: &[u8], separator: &[u8], room: &mut TextRoom) -> Result<()> {
+        // One more, since even an empty text takes some time.
+        room.reserve(&mut self.bytes, separator.len() + text.len() + 1)?;
+        if self.bytes.is_empty() {
+            // A simple literal whatever the values are (SPARQL 1.1 §18.5.1.7).
+            self.bytes.push(term::STRING);
+        } else {
             self.bytes.extend_from_slice(separator);
         }
-        self.begun = true;
         self.bytes.extend_from_slice(text);
+        Ok(())
     }
 
-    fn append(&mut self, other: &Self, separator: &[u8]) {
+    fn append(&mut self, other: &Self, separator: &[u8], room: &mut TextRoom) -> Result<()> {
         self.failed |= other.failed;
-        if other.begun {
-            self.join(&other.bytes, separator);
+        match other.bytes.get(1..) {
+            Some(text) => self.join(text, separator, room),
+            None => Ok(()),
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::eval::EvalContext;
 use crate::filter::added_term;
 use jindou_dictionary::{Dictionary, SortKey, TermKind};
 use jindou_graph::{TermDecoding, Vocabulary};
+use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
 use jindou_model::{FIRST_QUERY_ID, Holder, Result, VertexId};
 use jindou_values::{DurationKey, Number, Value, value};
@@ -170,32 +171,44 @@ fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {
 pub(crate) struct IdOrder {
     /// Keys of ids that were compared with a term that the base does not have.
     known: FxHashMap<u32, Added<'static>>,
+    /// Bytes of the keys.
+    bytes: usize,
 }
 
-/// Largest number of cached positions; beyond it, the cache is cleared.
+/// Largest number of cached keys, and of their bytes; beyond it, the cache is cleared.
 const PLACES: usize = 1 << 14;
+const PLACES_BYTES: usize = 1 << 18;
 
 impl IdOrder {
     /// Order of two bound ids. Between two of the base: two reads of its rank columns.
-    pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Ordering {
+    ///
+    /// # Errors
+    /// Those of [`worked`], and `Limit` without memory for keys of long terms.
+    pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Result<Ordering> {
         if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {
             let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
             if !(a.is_triple() && b.is_triple()) {
-                return a.packed().cmp(&b.packed());
+                return Ok(a.packed().cmp(&b.packed()));
             }
         }
-        if self.known.len() >= PLACES {
-            self.known.clear();
+        if self.known.len() >= PLACES || self.bytes >= PLACES_BYTES {
+            // The key of the best term so far is likely to be needed again.
+            self.known.retain(|&id, _| id == b);
+            self.bytes = self.known.values().map(Added::bytes).sum();
         }
         for id in [a, b] {
-            self.known
-                .entry(id)
-                .or_insert_with(|| Added::new(ctx.vocabulary.ranks(), added_term(ctx, id).into()));
+            if let Entry::Vacant(entry) = self.known.entry(id) {
+                let term = added_term(ctx, id);
+                worked(8 * term.len())?;
+                let added = entry.insert(Added::new(ctx.vocabulary.ranks(), term.into()));
+                self.bytes += added.bytes();
+            }
         }
-        match (self.known.get(&a), self.known.get(&b)) {
-            (Some(a), Some(b)) => a.order(b),
-            _ => Ordering::Equal,
-        }
+        let (Some(a), Some(b)) = (self.known.get(&a), self.known.get(&b)) else {
+            return Ok(Ordering::Equal);
+        };
+        worked(a.bytes().min(b.bytes()))?;
+        Ok(a.order(b))
     }
 }
 
@@ -269,6 +282,7 @@ impl<'b> Added<'b> {
                 });
                 parts.capacity() * size_of::<Added<'_>>() + each.sum::<usize>()
             }
+            By::Number(n) => n.bytes(),
             _ => 0,
         }
     }

@@ -189,6 +189,14 @@ impl Sum {
         self.count += other.count;
     }
 
+    /// Bytes on the heap.
+    pub fn bytes(&self) -> usize {
+        match &self.exact {
+            ExactSum::Long(n) => n.bytes(),
+            ExactSum::Small(_) | ExactSum::Failed => 0,
+        }
+    }
+
     /// `None` after an error.
     pub fn total(&self) -> Option<Number> {
         let exact = self.exact.number()?;

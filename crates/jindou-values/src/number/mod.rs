@@ -202,6 +202,15 @@ impl Number {
         matches!(self, Self::Small(Num::Int(_)) | Self::Integer(_))
     }
 
+    /// Bytes on the heap.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Small(_) => 0,
+            Self::Integer(e) | Self::Decimal(e) => e.bytes(),
+        }
+    }
+
     /// Arithmetic on any numbers. `None` is an error: exact division by zero, or numbers of more than 10,000 digits.
     #[must_use]
     pub fn compute(&self, op: Arithmetic, other: &Self) -> Option<Self> {

@@ -1,5 +1,6 @@
 //! Layouts: how each format builds rows from cells.
 
+use super::out::{FULL, HandOn, PIECE, Pieces, TextOut};
 use super::rows::{push_json_term, push_xml_term};
 use super::text::{push_csv_term, push_tsv_term};
 use jindou_model::Result;
@@ -20,18 +21,41 @@ pub(crate) trait CellLayout {
     ///
     /// # Errors
     /// If the format cannot express the term.
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()>;
+    fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()>;
+
+    /// Appends a bound cell, in pieces if it is long: for a text that is as long as a piece, or would be with this
+    /// term.
+    ///
+    /// # Errors
+    /// As [`Self::cell`], and those of `hand_on`.
+    #[cold]
+    #[inline(never)]
+    fn long_cell(
+        &self,
+        column: usize,
+        term: &[u8],
+        out: &mut Vec<u8>,
+        hand_on: &mut HandOn<'_>,
+    ) -> Result<()> {
+        if out.len() >= PIECE {
+            hand_on(out)?;
+        }
+        let mut pieces = Pieces::new(out, hand_on);
+        let written = self.cell(column, term, &mut pieces);
+        pieces.outcome().and(written)
+    }
 }
 
-/// Appends one row. O(bytes of the row).
+/// Appends one row, and hands text on whenever there is a piece of it. O(bytes of the row).
 ///
 /// # Errors
-/// If the format cannot express a term.
+/// If the format cannot express a term, and those of `hand_on`.
 #[inline]
 pub(super) fn push_row<'a, L: CellLayout>(
     layout: &L,
     row: impl Iterator<Item = Option<&'a [u8]>>,
     out: &mut Vec<u8>,
+    hand_on: &mut HandOn<'_>,
 ) -> Result<()> {
     out.extend_from_slice(L::OPEN);
     let mut first = true;
@@ -44,7 +68,10 @@ pub(super) fn push_row<'a, L: CellLayout>(
         }
         first = false;
         if let Some(cell) = cell {
-            layout.cell(column, cell, out)?;
+            match out.len() + cell.len() < FULL {
+                true => layout.cell(column, cell, out)?,
+                false => layout.long_cell(column, cell, out, hand_on)?,
+            }
         }
     }
     out.extend_from_slice(L::CLOSE);
@@ -61,7 +88,7 @@ impl CellLayout for Tsv {
     const UNBOUND_HAS_PLACE: bool = true;
 
     #[inline]
-    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn cell<T: TextOut>(&self, _: usize, term: &[u8], out: &mut T) -> Result<()> {
         push_tsv_term(term, out);
         Ok(())
     }
@@ -77,7 +104,7 @@ impl CellLayout for Csv {
     const UNBOUND_HAS_PLACE: bool = true;
 
     #[inline]
-    fn cell(&self, _: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn cell<T: TextOut>(&self, _: usize, term: &[u8], out: &mut T) -> Result<()> {
         push_csv_term(term, out);
         Ok(())
     }
@@ -94,7 +121,7 @@ impl CellLayout for JsonLayout<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()> {
         out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
         push_json_term(term, out);
         Ok(())
@@ -111,7 +138,7 @@ impl CellLayout for JsonLine<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()> {
         JsonLayout(self.0).cell(column, term, out)
     }
 }
@@ -126,7 +153,7 @@ impl CellLayout for Xml<'_> {
     const UNBOUND_HAS_PLACE: bool = false;
 
     #[inline]
-    fn cell(&self, column: usize, term: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()> {
         out.extend_from_slice(self.0.get(column).map_or(&[], Vec::as_slice));
         push_xml_term(term, out)?;
         out.extend_from_slice(b"</binding>");

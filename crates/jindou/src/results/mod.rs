@@ -4,6 +4,8 @@ mod answer;
 mod checked;
 mod find;
 mod layout;
+mod out;
+mod polled;
 mod prefixes;
 mod rows;
 mod sayable;
@@ -14,6 +16,7 @@ mod writer;
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
 pub(crate) use layout::{CellLayout, Csv, JsonLayout, JsonLine, Tsv, Xml};
+pub(crate) use out::{FULL, HandOn, PIECE};
 pub use prefixes::Prefixes;
 pub(crate) use prefixes::namespaces;
 pub use sayable::expressible;
@@ -88,18 +91,32 @@ impl RowText {
     /// # Errors
     /// [`Error::Unsupported`](jindou_model::Error::Unsupported) if the format cannot express a term: XML does not allow
     /// control characters.
-    #[inline]
     pub fn push<'a>(
         &self,
         row: impl Iterator<Item = Option<&'a [u8]>>,
         out: &mut Vec<u8>,
     ) -> Result<()> {
+        self.push_in_pieces(row, out, &mut |_| Ok(()))
+    }
+
+    /// Appends one row, and calls `hand_on` whenever 128 KiB or more have gathered, also in the middle of the row; it
+    /// takes the bytes and clears the vector.
+    ///
+    /// # Errors
+    /// As [`Self::push`], those of `hand_on`, and, within long rows, those of the query's token.
+    #[inline]
+    pub fn push_in_pieces<'a>(
+        &self,
+        row: impl Iterator<Item = Option<&'a [u8]>>,
+        out: &mut Vec<u8>,
+        hand_on: &mut HandOn<'_>,
+    ) -> Result<()> {
         match self {
-            Self::Tsv => layout::push_row(&Tsv, row, out),
-            Self::Csv => layout::push_row(&Csv, row, out),
-            Self::Json(keys) => layout::push_row(&JsonLayout(keys), row, out),
-            Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out),
-            Self::Xml(keys) => layout::push_row(&Xml(keys), row, out),
+            Self::Tsv => layout::push_row(&Tsv, row, out, hand_on),
+            Self::Csv => layout::push_row(&Csv, row, out, hand_on),
+            Self::Json(keys) => layout::push_row(&JsonLayout(keys), row, out, hand_on),
+            Self::JsonLines(keys) => layout::push_row(&JsonLine(keys), row, out, hand_on),
+            Self::Xml(keys) => layout::push_row(&Xml(keys), row, out, hand_on),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! JSON and XML result rows straight from canonical bytes: as for TSV and CSV, no term object is built.
 
 use super::find::{Needle, first_of};
+use super::out::{BLOCK, TextOut, push_escaped};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, Result};
-use std::io::Write as _;
 
 const XSD: &[u8] = b"http://www.w3.org/2001/XMLSchema#";
 
@@ -30,7 +30,7 @@ pub(super) fn xml_keys(variables: &[String]) -> Vec<Vec<u8>> {
 }
 
 /// Appends a term's object.
-pub(super) fn push_json_term(cell: &[u8], out: &mut Vec<u8>) {
+pub(super) fn push_json_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
         Some(&term::IRI) => return push_json_value(b"uri", &cell[1..], out),
         Some(&term::BLANK) => return push_json_value(b"bnode", cell.get(2..).unwrap_or(&[]), out),
@@ -86,19 +86,19 @@ pub(super) fn push_json_term(cell: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-fn open_json(kind: &[u8], value: &[u8], out: &mut Vec<u8>) {
+fn open_json<T: TextOut>(kind: &[u8], value: &[u8], out: &mut T) {
     out.extend_from_slice(b"{\"type\":\"");
     out.extend_from_slice(kind);
     out.extend_from_slice(b"\",\"value\":");
     push_json_string(value, out);
 }
 
-fn push_json_value(kind: &[u8], value: &[u8], out: &mut Vec<u8>) {
+fn push_json_value<T: TextOut>(kind: &[u8], value: &[u8], out: &mut T) {
     open_json(kind, value, out);
     out.push(b'}');
 }
 
-fn push_coded_datatype(code: u8, out: &mut Vec<u8>) {
+fn push_coded_datatype<T: TextOut>(code: u8, out: &mut T) {
     out.extend_from_slice(XSD);
     let local = code
         .checked_sub(term::FIRST_DATATYPE)
@@ -107,47 +107,29 @@ fn push_coded_datatype(code: u8, out: &mut Vec<u8>) {
 }
 
 /// Appends a JSON string, quotes included.
-pub(super) fn push_json_string(text: &[u8], out: &mut Vec<u8>) {
+pub(super) fn push_json_string<T: TextOut>(text: &[u8], out: &mut T) {
     out.push(b'"');
-    push_runs(
+    push_escaped(
         text,
         |rest| first_of(rest, 0x20, [Needle::one(b'"'), Needle::one(b'\\')]),
-        |rest, out| match rest[0] {
+        |rest, out: &mut T| match rest[0] {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
             b'\n' => out.extend_from_slice(b"\\n"),
             b'\r' => out.extend_from_slice(b"\\r"),
             b'\t' => out.extend_from_slice(b"\\t"),
-            // Writing to a vector cannot fail.
-            b => drop(write!(out, "\\u{b:04x}")),
+            b => out.extend_from_slice(format!("\\u{b:04x}").as_bytes()),
         },
         out,
     );
     out.push(b'"');
 }
 
-/// Copies runs of plain bytes as a whole.
-#[inline]
-fn push_runs(
-    text: &[u8],
-    special: impl Fn(&[u8]) -> Option<usize>,
-    mut escape: impl FnMut(&[u8], &mut Vec<u8>),
-    out: &mut Vec<u8>,
-) {
-    let mut rest = text;
-    while let Some(at) = special(rest) {
-        out.extend_from_slice(&rest[..at]);
-        escape(&rest[at..], out);
-        rest = &rest[at + 1..];
-    }
-    out.extend_from_slice(rest);
-}
-
 /// Appends a term's element.
 ///
 /// # Errors
 /// If it has a character that XML cannot express.
-pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) -> Result<()> {
+pub(super) fn push_xml_term<T: TextOut>(cell: &[u8], out: &mut T) -> Result<()> {
     match cell.first() {
         Some(&term::IRI) => {
             // IRIs have no spaces.
@@ -205,7 +187,7 @@ pub(super) fn push_xml_term(cell: &[u8], out: &mut Vec<u8>) -> Result<()> {
     Ok(())
 }
 
-fn push_element(open: &[u8], text: &[u8], close: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn push_element<T: TextOut>(open: &[u8], text: &[u8], close: &[u8], out: &mut T) -> Result<()> {
     out.extend_from_slice(open);
     push_xml_text(text, out)?;
     out.extend_from_slice(close);
@@ -223,8 +205,15 @@ pub(super) fn push_xml_name(name: &str, out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// If it has a character that XML 1.0 cannot express.
-pub(super) fn push_xml_text(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let spaces = |n: usize, out: &mut Vec<u8>| (0..n).for_each(|_| out.extend_from_slice(b"&#32;"));
+pub(super) fn push_xml_text<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
+    let spaces = |n: usize, out: &mut T| {
+        for at in 0..n {
+            if at.is_multiple_of(BLOCK) && out.is_over(BLOCK) {
+                break;
+            }
+            out.extend_from_slice(b"&#32;");
+        }
+    };
     let leading = text.iter().take_while(|b| **b == b' ').count();
     let text = &text[leading..];
     let trailing = text.iter().rev().take_while(|b| **b == b' ').count();
@@ -244,13 +233,13 @@ const XML: [Needle; 4] = [
     Needle::one(0xEF),
 ];
 
-fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+fn push_xml_inner<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
     let mut is_expressible = true;
     let is_expressible_so_far = &mut is_expressible;
-    push_runs(
+    push_escaped(
         text,
         |rest| first_of(rest, 0x20, XML),
-        |rest, out| match rest[0] {
+        |rest, out: &mut T| match rest[0] {
             b'<' => out.extend_from_slice(b"&lt;"),
             b'>' => out.extend_from_slice(b"&gt;"),
             b'&' => out.extend_from_slice(b"&amp;"),
@@ -272,7 +261,8 @@ fn push_xml_inner(text: &[u8], out: &mut Vec<u8>) -> Result<()> {
 
 #[cold]
 fn inexpressible(text: &[u8]) -> Error {
-    let text = String::from_utf8_lossy(text);
+    // A long text's beginning will do.
+    let text = String::from_utf8_lossy(&text[..text.len().min(1 << 20)]);
     let why = jindou_xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
     let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     Error::Unsupported(format!(

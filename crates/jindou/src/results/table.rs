@@ -6,8 +6,9 @@ use super::text::push_tsv_term;
 use jindou_model::term::{self, Parts};
 use std::borrow::Cow;
 
-/// Number of rows that decide the column widths.
+/// Number of rows that decide the column widths, and most bytes of them.
 const SAMPLE: usize = 200;
+const SAMPLE_BYTES: usize = 1 << 20;
 /// Largest width to which columns are padded.
 const MAX_WIDTH: usize = 60;
 
@@ -50,6 +51,7 @@ pub(super) struct TextTable {
     header: Vec<String>,
     widths: Vec<usize>,
     held: Vec<Vec<String>>,
+    held_bytes: usize,
     drawn: bool,
     prefixes: Prefixes,
     /// Columns of the screen that the table must fit.
@@ -84,8 +86,9 @@ impl TextTable {
         for (w, c) in self.widths.iter_mut().zip(&row) {
             *w = (*w).max(c.chars().count().min(most));
         }
+        self.held_bytes += row.iter().map(String::len).sum::<usize>();
         self.held.push(row);
-        if self.held.len() == SAMPLE {
+        if self.held.len() == SAMPLE || self.held_bytes >= SAMPLE_BYTES {
             self.draw(out);
         }
     }

@@ -1,10 +1,11 @@
 //! TSV and CSV straight from canonical bytes: these are the formats of bulk export, so no term object is built.
 
 use super::find::{Needle, first_of};
+use super::out::{TextOut, has_special, push_escaped};
 use jindou_model::term::{self, Parts};
 
 /// Appends a term in Turtle's syntax.
-pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
+pub(super) fn push_tsv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
         // The two common tags need no UTF-8 check: their bytes are copied unchanged.
         Some(&term::IRI) => {
@@ -64,7 +65,7 @@ pub(super) fn push_tsv_term(cell: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends a term's plain value.
-pub(super) fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
+pub(super) fn push_csv_term<T: TextOut>(cell: &[u8], out: &mut T) {
     match cell.first() {
         Some(&term::IRI) => return out.extend_from_slice(&cell[1..]),
         Some(&term::BLANK) => return out.extend_from_slice(cell),
@@ -78,16 +79,7 @@ pub(super) fn push_csv_term(cell: &[u8], out: &mut Vec<u8>) {
             | Parts::Typed(text, _)
             | Parts::String(text),
         ) => push_csv_value(text.as_bytes(), out),
-        Some(Parts::Triple(parts)) => {
-            let mut text = Vec::new();
-            for (i, p) in parts.into_iter().enumerate() {
-                if i > 0 {
-                    text.push(b' ');
-                }
-                push_csv_term(p, &mut text);
-            }
-            push_csv_value(&text, out);
-        }
+        Some(Parts::Triple(parts)) => push_csv_triple(parts, out),
         Some(Parts::Iri(_) | Parts::Blank(_)) | None => {}
     }
 }
@@ -100,18 +92,97 @@ const CSV: [Needle; 4] = [
     Needle::one(b'\r'),
 ];
 
-fn push_csv_value(text: &[u8], out: &mut Vec<u8>) {
-    if first_of(text, 0, CSV).is_none() {
+fn push_csv_value<T: TextOut>(text: &[u8], out: &mut T) {
+    if !has_special(text, |block| first_of(block, 0, CSV), out) {
         return out.extend_from_slice(text);
     }
     out.push(b'"');
-    for &b in text {
-        if b == b'"' {
-            out.push(b'"');
-        }
-        out.push(b);
-    }
+    push_doubled(text, out);
     out.push(b'"');
+}
+
+/// Appends text with each quote twice.
+fn push_doubled<T: TextOut>(text: &[u8], out: &mut T) {
+    push_escaped(
+        text,
+        |block| first_of(block, 0, [Needle::one(b'"')]),
+        |_, out: &mut T| out.extend_from_slice(b"\"\""),
+        out,
+    );
+}
+
+/// A triple's parts, separated by spaces, as one value.
+fn push_csv_triple<T: TextOut>(parts: [&[u8]; 3], out: &mut T) {
+    let push_parts = |out: &mut Doubled<'_>| {
+        for (i, part) in parts.into_iter().enumerate() {
+            if i > 0 {
+                out.push(b' ');
+            }
+            push_csv_term(part, out);
+        }
+    };
+    let quoted = parts.iter().any(|part| needs_quotes(part, out));
+    if quoted {
+        out.push(b'"');
+    }
+    push_parts(&mut Doubled { quoted, out });
+    if quoted {
+        out.push(b'"');
+    }
+}
+
+/// True if a term's text has a byte that needs quotes; for a triple, if that of one of its parts has.
+fn needs_quotes<T: TextOut>(term: &[u8], out: &mut T) -> bool {
+    let mut left = vec![term];
+    while let Some(term) = left.pop() {
+        let text = match term::parts(term) {
+            Some(Parts::Triple(parts)) => {
+                left.extend(parts);
+                continue;
+            }
+            Some(
+                Parts::Lang(text, _)
+                | Parts::Coded(text, _)
+                | Parts::Typed(text, _)
+                | Parts::String(text)
+                | Parts::Iri(text)
+                | Parts::Blank(text),
+            ) => text,
+            None => "",
+        };
+        if has_special(text.as_bytes(), |block| first_of(block, 0, CSV), out) {
+            return true;
+        }
+    }
+    false
+}
+
+/// Passes text on, with each quote twice inside quotes.
+struct Doubled<'o> {
+    quoted: bool,
+    out: &'o mut dyn TextOut,
+}
+
+impl TextOut for Doubled<'_> {
+    fn push(&mut self, byte: u8) {
+        self.extend_from_slice(&[byte]);
+    }
+
+    fn extend_from_slice(&mut self, text: &[u8]) {
+        if !self.quoted {
+            return self.out.extend_from_slice(text);
+        }
+        for (i, part) in text.split(|b| *b == b'"').enumerate() {
+            if i > 0 {
+                self.out.extend_from_slice(b"\"\"");
+            }
+            self.out.extend_from_slice(part);
+        }
+    }
+
+    fn is_over(&mut self, done: usize) -> bool {
+        self.out.is_over(done)
+    }
 }
 
 /// Bytes that are escaped in TSV.
@@ -123,22 +194,22 @@ const TSV: [Needle; 5] = [
     Needle::one(b'\\'),
 ];
 
-fn push_quoted(text: &[u8], out: &mut Vec<u8>) {
+fn push_quoted<T: TextOut>(text: &[u8], out: &mut T) {
     out.push(b'"');
-    if first_of(text, 0, TSV).is_some() {
-        for &b in text {
-            match b {
-                b'\t' => out.extend_from_slice(b"\\t"),
-                b'\n' => out.extend_from_slice(b"\\n"),
-                b'\r' => out.extend_from_slice(b"\\r"),
-                b'"' => out.extend_from_slice(b"\\\""),
-                b'\\' => out.extend_from_slice(b"\\\\"),
-                b => out.push(b),
-            }
-        }
-    } else {
-        out.extend_from_slice(text);
-    }
+    push_escaped(
+        text,
+        |block| first_of(block, 0, TSV),
+        |rest, out: &mut T| {
+            out.extend_from_slice(match rest[0] {
+                b'\t' => b"\\t",
+                b'\n' => b"\\n",
+                b'\r' => b"\\r",
+                b'"' => b"\\\"",
+                _ => b"\\\\",
+            });
+        },
+        out,
+    );
     out.push(b'"');
 }
 

@@ -1,7 +1,8 @@
 //! A single writer for all result formats.
 
+use super::polled::Polled;
 use super::table::TextTable;
-use super::{AnswerSink, Prefixes, RowText, Rows, expressible, rows};
+use super::{AnswerSink, PIECE, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use jindou_xml::write::Returns;
 use oxrdf::vocab::{rdf, xsd};
@@ -78,7 +79,7 @@ enum WriterState<W: Write> {
     Text(W, Vec<u8>, FormatKind),
     /// The first triples of a graph, until it is known which prefixes they use.
     Held(W, HeldTriples, RdfFormat),
-    Graph(Box<WriterQuadSerializer<Returns<W>>>, RdfFormat),
+    Graph(Box<WriterQuadSerializer<Returns<Polled<W>>>>, RdfFormat),
     Done,
 }
 
@@ -101,12 +102,38 @@ impl FormatKind {
 /// Removes the comma before an answer's first row.
 fn unjoined<'t>(kind: &mut FormatKind, text: &'t [u8]) -> &'t [u8] {
     match kind {
-        FormatKind::Rows(RowText::Json(_), started) if !text.is_empty() => {
+        FormatKind::Rows(kind, started) => unjoined_rows(kind, started, text),
+        FormatKind::Table(_) => text,
+    }
+}
+
+fn unjoined_rows<'t>(kind: &RowText, started: &mut bool, text: &'t [u8]) -> &'t [u8] {
+    match kind {
+        RowText::Json(_) if !text.is_empty() => {
             let from = usize::from(!*started);
             *started = true;
             &text[from..]
         }
         _ => text,
+    }
+}
+
+/// Writes a row's text to the end, piece by piece.
+fn write_row<'a, W: Write>(
+    (text, started): (&RowText, &mut bool),
+    row: impl Iterator<Item = Option<&'a [u8]>>,
+    buffer: &mut Vec<u8>,
+    out: &mut W,
+) -> Result<()> {
+    let mut write = |piece: &mut Vec<u8>| {
+        let written = out.write_all(unjoined_rows(text, started, piece));
+        piece.clear();
+        written.map_err(closed)
+    };
+    text.push_in_pieces(row, buffer, &mut write)?;
+    match buffer.len() < PIECE {
+        true => Ok(()),
+        false => write(buffer),
     }
 }
 
@@ -131,9 +158,6 @@ fn closed(e: std::io::Error) -> Error {
         Error::io("<output>", e)
     }
 }
-
-/// Size of the pieces in which text is handed on: large enough that a system call per piece costs nothing.
-const PIECE: usize = 1 << 16;
 
 impl<W: Write> ResultWriter<W> {
     /// A writer that has written nothing yet.
@@ -255,7 +279,7 @@ impl<W: Write + Send> ResultWriter<W> {
                 serializer = with;
             }
         }
-        let out = Returns::new(out, format == RdfFormat::RdfXml);
+        let out = Returns::new(Polled(out), format == RdfFormat::RdfXml);
         self.state = WriterState::Graph(Box::new(serializer.for_writer(out)), format);
         held.iter().try_for_each(|triple| self.triple(triple))
     }
@@ -277,12 +301,16 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         };
         for r in 0..rows.rows {
             match kind {
-                FormatKind::Table(t) => t.row(rows.row(r), buffer),
-                FormatKind::Rows(text, _) => text.push(rows.row(r), buffer)?,
-            }
-            if buffer.len() >= PIECE {
-                out.write_all(unjoined(kind, buffer)).map_err(closed)?;
-                buffer.clear();
+                FormatKind::Table(t) => {
+                    t.row(rows.row(r), buffer);
+                    if buffer.len() >= PIECE {
+                        out.write_all(buffer).map_err(closed)?;
+                        buffer.clear();
+                    }
+                }
+                FormatKind::Rows(text, started) => {
+                    write_row((text, started), rows.row(r), buffer, out)?;
+                }
             }
         }
         Ok(())
@@ -343,7 +371,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             self.state = WriterState::Held(out, HeldTriples::default(), format);
             return Ok(());
         }
-        let out = Returns::new(out, format == RdfFormat::RdfXml);
+        let out = Returns::new(Polled(out), format == RdfFormat::RdfXml);
         let serializer = RdfSerializer::from_format(format).for_writer(out);
         self.state = WriterState::Graph(Box::new(serializer), format);
         Ok(())
@@ -362,7 +390,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                 let triple = other.as_ref().unwrap_or(triple);
                 g.serialize_triple(triple).map_err(closed)
             }
-            WriterState::Text(out, buffer, FormatKind::Rows(text, _)) => {
+            WriterState::Text(out, buffer, FormatKind::Rows(text, started)) => {
                 let parts = [
                     &Term::from(triple.subject.clone()),
                     &Term::from(triple.predicate.clone()),
@@ -372,12 +400,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     cell.clear();
                     term::push_term(part, cell);
                 }
-                text.push(self.cells.iter().map(|c| Some(&**c)), buffer)?;
-                if buffer.len() >= PIECE {
-                    out.write_all(buffer).map_err(closed)?;
-                    buffer.clear();
-                }
-                Ok(())
+                let row = self.cells.iter().map(|c| Some(&**c));
+                write_row((text, started), row, buffer, out)
             }
             _ => Err(Error::Internal("a triple outside a graph".into())),
         }

@@ -4,7 +4,7 @@
 use super::transaction::Transaction;
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_model::{
-    Direction, Error, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, term,
+    Direction, Error, FIRST_QUERY_ID, MemoryBudget, NO_VERTEX, Result, VertexId, scope, term,
 };
 use jindou_plan::sparql::{
     BlankNode, Canonical, GraphNamePattern, GroundQuadPattern, GroundTermPattern, NamedNodePattern,
@@ -274,6 +274,13 @@ impl<'a> TemplateRows<'a> {
 
 impl Sink for TemplateRows<'_> {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
+        // What the transaction keeps outlives the pattern's execution.
+        scope::outside(|| self.record(columns, rows))
+    }
+}
+
+impl TemplateRows<'_> {
+    fn record(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
         let both = !self.delete.quads.is_empty() && !self.insert.quads.is_empty();
         for r in 0..rows {
             self.maker.row.clear();
