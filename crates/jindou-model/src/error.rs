@@ -214,6 +214,12 @@ pub enum Error {
     /// A change that conflicts with the current state.
     #[error("{0}")]
     Conflict(String),
+    /// A change whose condition on the current state does not hold.
+    #[error("{0}")]
+    Precondition(String),
+    /// A request with the key of another one.
+    #[error("{0}")]
+    KeyReused(String),
     /// An endpoint named by SERVICE may not be contacted, cannot be reached, or gave no answer.
     #[error("SERVICE <{endpoint}>: {message}")]
     Service {
@@ -384,6 +390,8 @@ impl Error {
             Self::Stale(m) => Self::Stale(m.clone()),
             Self::OutcomeUnknown(m) => Self::OutcomeUnknown(m.clone()),
             Self::Conflict(m) => Self::Conflict(m.clone()),
+            Self::Precondition(m) => Self::Precondition(m.clone()),
+            Self::KeyReused(m) => Self::KeyReused(m.clone()),
             Self::Service {
                 endpoint,
                 message,

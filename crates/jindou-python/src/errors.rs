@@ -93,7 +93,7 @@ fn made(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             "QueryTimeoutError"
         }
         Error::Cancelled => "CancelledError",
-        Error::Conflict(_) => "ConflictError",
+        Error::Conflict(_) | Error::Precondition(_) | Error::KeyReused(_) => "ConflictError",
         Error::Service { endpoint, .. } => {
             data.set_item("endpoint", endpoint)?;
             "ServiceError"

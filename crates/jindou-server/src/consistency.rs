@@ -4,9 +4,12 @@
 use crate::problem::Problem;
 use crate::shared::AppState;
 use axum::body::Body;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Uri};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, Uri};
 use jindou::Database;
 use jindou::replica::Consistency;
+use sha2::{Digest, Sha256};
 
 /// Header of a request, with the value of the parameter of the same name.
 const CONSISTENCY: HeaderName = HeaderName::from_static("jindou-consistency");
@@ -77,7 +80,7 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
 }
 
 /// An update's name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct UpdateKey {
     /// As the client gave it, or may give it when it sends the update again.
     own: String,
@@ -85,6 +88,8 @@ pub(crate) struct UpdateKey {
     given: bool,
     /// The caller, as all servers know it.
     principal: u64,
+    /// Of the request but for its body.
+    head: Sha256,
 }
 
 impl UpdateKey {
@@ -98,6 +103,22 @@ impl UpdateKey {
         self.given
     }
 
+    /// A number for the request with this body, the same at all servers: other requests have other ones. Never 0.
+    pub(crate) fn fingerprint(&self, body: &[u8]) -> u64 {
+        let hash = self.head.clone().chain_update(body).finalize();
+        let first = hash.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
+        first.max(1)
+    }
+
+    /// A number for the graph that a request with this fingerprint creates: the same one when it comes again.
+    pub(crate) fn graph_number(&self, fingerprint: u64) -> u64 {
+        let hash = Sha256::new()
+            .chain_update(self.of_all())
+            .chain_update(fingerprint.to_le_bytes())
+            .finalize();
+        hash.first_chunk().map_or(0, |b| u64::from_le_bytes(*b))
+    }
+
     /// Advice for a client that does not hear whether its update was made.
     pub(crate) fn advice(&self) -> String {
         format!(
@@ -107,28 +128,77 @@ impl UpdateKey {
     }
 }
 
+/// Parameters in a URL that change what a request does.
+const MATTERING: [&str; 8] = [
+    "default",
+    "graph",
+    "graphs",
+    "lenient",
+    "query",
+    "update",
+    "using-graph-uri",
+    "using-named-graph-uri",
+];
+
 /// The name that an update's headers give it, or a new one.
-pub(crate) fn key(headers: &HeaderMap, principal: u64) -> Result<UpdateKey, Problem> {
-    let Some(value) = headers.get(KEY) else {
-        let own = format!("{:016x}", Database::document_number());
-        return Ok(UpdateKey {
-            own,
-            given: false,
-            principal,
-        });
+///
+/// # Errors
+/// 400 for a name that is empty or too long, and for two of them.
+pub(crate) fn key(request: &Parts, principal: u64) -> Result<UpdateKey, Problem> {
+    let mut lines = request.headers.get_all(KEY).iter();
+    let (own, given) = match (lines.next(), lines.next()) {
+        (None, _) => (format!("{:016x}", Database::document_number()), false),
+        (Some(value), None) => {
+            let text = value.to_str().unwrap_or_default().trim();
+            // A string of structured fields has quotes.
+            let quoted = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+            (quoted.unwrap_or(text).to_owned(), true)
+        }
+        _ => (String::new(), true),
     };
-    match value.to_str() {
-        Ok(key) if (1..=LONGEST_KEY).contains(&key.len()) => Ok(UpdateKey {
-            own: key.to_owned(),
-            given: true,
-            principal,
-        }),
-        _ => Err(Problem::new(
-            StatusCode::BAD_REQUEST,
-            "bad-request",
-            format!("an Idempotency-Key has 1 to {LONGEST_KEY} characters of ASCII"),
-        )),
+    if !(1..=LONGEST_KEY).contains(&own.len()) {
+        return Err(Problem::bad_request(format!(
+            "an Idempotency-Key has 1 to {LONGEST_KEY} characters of ASCII, and a request has one key"
+        )));
     }
+    Ok(UpdateKey {
+        own,
+        given,
+        principal,
+        head: head(request),
+    })
+}
+
+/// Hash of a request without its body: of everything that changes what it does.
+fn head(request: &Parts) -> Sha256 {
+    let mut parameters: Vec<&str> = request
+        .uri
+        .query()
+        .unwrap_or_default()
+        .split('&')
+        .filter(|p| MATTERING.contains(&p.split('=').next().unwrap_or_default()))
+        .collect();
+    parameters.sort_unstable();
+    let mut hash = Sha256::new();
+    // An update is the same one at each address that takes updates.
+    let path = match request.uri.path() {
+        path if path.starts_with("/store") || path.starts_with("/prefixes") => path,
+        _ => "/update",
+    };
+    let parts = [request.method.as_str(), path];
+    for part in parts.into_iter().chain(parameters) {
+        hash.update(part);
+        hash.update("\n");
+    }
+    for name in [CONTENT_TYPE, CONTENT_ENCODING, IF_MATCH, IF_NONE_MATCH] {
+        for value in request.headers.get_all(&name) {
+            hash.update(name.as_str());
+            hash.update(value);
+            hash.update("\n");
+        }
+    }
+    hash.update("\n");
+    hash
 }
 
 /// A number as the value of [`SNAPSHOT`].
@@ -168,15 +238,72 @@ mod tests {
         assert_eq!(read, Some(Consistency::AtLeast(3)));
     }
 
+    fn of(method: &str, target: &str, headers: &[(&'static str, &str)]) -> UpdateKey {
+        let mut request = http::Request::builder().method(method).uri(target);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        key(&request.body(()).unwrap().into_parts().0, 0).unwrap()
+    }
+
     #[test]
     fn names_of_updates_are_those_of_a_caller() {
-        let mut headers = HeaderMap::new();
-        let [one, two] = [(); 2].map(|()| key(&headers, 0).unwrap());
-        assert_ne!(one, two);
-        headers.insert(KEY, one.own.parse().unwrap());
-        assert_eq!(key(&headers, 0).unwrap().of_all(), one.of_all());
-        assert_ne!(key(&headers, 1).unwrap().of_all(), one.of_all());
-        headers.insert(KEY, "x".repeat(256).parse().unwrap());
-        assert!(key(&headers, 0).is_err());
+        let request = |lines: &[&str]| {
+            let mut request = http::Request::builder();
+            for line in lines {
+                request = request.header(KEY, *line);
+            }
+            request.body(()).unwrap().into_parts().0
+        };
+        let own = |lines: &[&str]| key(&request(lines), 0).ok().map(|key| key.of_all());
+        assert_ne!(own(&[]), own(&[]));
+        assert_eq!(own(&["one"]), own(&["one"]));
+        assert_eq!(own(&["one"]), own(&["\"one\""]));
+        assert_ne!(own(&["one"]), own(&["One"]));
+        let other = key(&request(&["one"]), 1).unwrap().of_all();
+        assert_ne!(own(&["one"]), Some(other));
+        let (long, longest) = ("x".repeat(256), "x".repeat(255));
+        assert!(own(&[&longest]).is_some());
+        for wrong in [&[&*long][..], &[""], &["\"\""], &["a", "b"], &["a", "a"]] {
+            assert_eq!(own(wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn fingerprints_tell_requests_apart() {
+        let turtle = ("content-type", "text/turtle");
+        let put = |target: &str, more: &[(&'static str, &str)], body: &str| {
+            let headers = [&[turtle][..], more].concat();
+            of("PUT", target, &headers).fingerprint(body.as_bytes())
+        };
+        let one = put("/store?graph=urn:g", &[], "a");
+        for same in [
+            put("/store?graph=urn:g", &[], "a"),
+            put(
+                "/store?graph=urn:g&timeout=3",
+                &[("accept", "text/plain")],
+                "a",
+            ),
+            put(
+                "/store?consistency=any&graph=urn:g",
+                &[("host", "other")],
+                "a",
+            ),
+        ] {
+            assert_eq!(one, same);
+        }
+        for other in [
+            put("/store?graph=urn:g", &[], "b"),
+            put("/store?graph=urn:h", &[], "a"),
+            put("/store?default", &[], "a"),
+            put("/store?graph=urn:g&lenient=true", &[], "a"),
+            put("/store/urn:g", &[], "a"),
+            put("/store?graph=urn:g", &[("if-match", "*")], "a"),
+            put("/store?graph=urn:g", &[("content-encoding", "gzip")], "a"),
+            of("POST", "/store?graph=urn:g", &[turtle]).fingerprint(b"a"),
+            of("PUT", "/store?graph=urn:g", &[]).fingerprint(b"a"),
+        ] {
+            assert_ne!(one, other);
+        }
     }
 }

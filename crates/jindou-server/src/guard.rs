@@ -2,6 +2,7 @@
 
 use crate::auth::{Caller, Credentials, Keyring, TokenRights, Writing};
 use crate::codings;
+use crate::conditions;
 use crate::consistency;
 use crate::problem::Problem;
 use crate::routes;
@@ -12,7 +13,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY, X_CONTENT_TYPE_OPTIONS,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, HOST, ORIGIN, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::request::Parts;
 use http::uri::Authority;
@@ -22,6 +24,10 @@ use std::sync::Arc;
 
 /// Header in which browsers say what kind of site a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Headers of answers that pages of other origins may read, in addition to those that they always may.
+const EXPOSED: HeaderValue =
+    HeaderValue::from_static("content-encoding, etag, jindou-snapshot, location, retry-after");
 
 /// Routes, as metrics name them, whose answers depend on the data.
 const READING: [&str; 9] = [
@@ -78,6 +84,7 @@ pub(crate) async fn guard(
     if let Some(origin) = origin {
         let all = response.headers_mut();
         all.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        all.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
         all.append(VARY, HeaderValue::from_static("origin"));
     }
     // Keeps browsers from interpreting an answer as a page or a script.
@@ -145,7 +152,7 @@ fn preflight(methods: &'static str, allowed: bool) -> Response<Body> {
         all.insert(
             ACCESS_CONTROL_ALLOW_HEADERS,
             HeaderValue::from_static(
-                "accept, authorization, content-encoding, content-type, x-jindou-profile",
+                "accept, authorization, content-encoding, content-type, idempotency-key, if-match, if-none-match, jindou-consistency, x-jindou-profile",
             ),
         );
         all.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("86400"));
@@ -214,6 +221,7 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
     // `/sparql` takes both, and asks for itself.
     let changed = ["/store", "/prefixes/"].iter().any(|p| path.starts_with(p));
     let writes = path == "/update" || !safe && (changed || admin);
+    let has_tags = path == "/update" || path.starts_with("/store");
     let mut caller = match &shared.tokens {
         Some(tokens) => bearer(shared, tokens, request)?,
         None => local(shared, request)?,
@@ -229,7 +237,10 @@ fn permitted(shared: &AppState, request: &mut Request) -> Result<(), Problem> {
         failed(shared, request, "forbidden", &problem.detail);
         return Err(problem);
     }
-    Ok(())
+    match writes && !has_tags {
+        true => conditions::refuse(request.headers()),
+        false => Ok(()),
+    }
 }
 
 /// Refuses a request that turned out to be an update and is not allowed to be one.

@@ -9,6 +9,7 @@
 //! | `guard` | the checks that every request passes |
 //! | `bodies` | bodies of requests, within the memory of all queries |
 //! | `consistency` | what queries over a store with a shared log must see |
+//! | `conditions` | entity tags, If-Match and If-None-Match |
 //! | `codings` | bodies that come compressed |
 //! | `routes` | one file a route |
 //! | `negotiate` | Accept, Accept-Encoding and the parameter `format` |
@@ -37,6 +38,7 @@ mod base;
 mod batch;
 mod bodies;
 mod codings;
+mod conditions;
 mod consistency;
 #[doc(hidden)]
 pub mod documents;

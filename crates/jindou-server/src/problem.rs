@@ -162,6 +162,8 @@ impl Problem {
             Error::Service { .. } => (StatusCode::BAD_GATEWAY, "service"),
             Error::Document { .. } => (StatusCode::BAD_GATEWAY, "document"),
             Error::Conflict(_) => (StatusCode::CONFLICT, "conflict"),
+            Error::Precondition(_) => (StatusCode::PRECONDITION_FAILED, "precondition"),
+            Error::KeyReused(_) => (StatusCode::UNPROCESSABLE_ENTITY, "key-reused"),
             // The disk is full or unavailable, or another process has the store: only updates meet this, and it may
             // pass.
             Error::Io { source, .. } if is_disk(source.kind()) => {

@@ -5,6 +5,7 @@ use crate::admission::limits::{Refusal, WorkClass};
 use crate::admission::{self, AdmissionRequest, Admitted};
 use crate::auth::Caller;
 use crate::base;
+use crate::conditions::NEGOTIATED;
 use crate::consistency;
 use crate::inline::{self, Attempt};
 use crate::live::{CancelCause, LiveQuery, QueryState, shown};
@@ -23,7 +24,8 @@ use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
 use jindou::{
-    DatasetChoice, Error, PlannedQuery, QueryOptions, QueryWatch, Result, ResultFormat, Value,
+    DatasetChoice, Error, PlannedQuery, PrefixOrigin, QueryOptions, QueryWatch, Result,
+    ResultFormat, Snapshot, Value,
 };
 use jindou_xml::write::Returns;
 use oxrdf::Term;
@@ -119,6 +121,8 @@ pub(crate) struct ClientRequest {
     pub(crate) tag: Option<String>,
     /// True if the steps so far of the running query are to be seen.
     pub(crate) watched: bool,
+    /// The snapshot to read; the published one if the request does not care.
+    pub(crate) snapshot: Option<Snapshot>,
 }
 
 /// Reason why there is no complete answer.
@@ -247,10 +251,7 @@ pub(crate) fn respond(head: &ResponseHead, body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(head.content_type));
-    headers.insert(
-        VARY,
-        HeaderValue::from_static("accept, accept-encoding, origin"),
-    );
+    headers.insert(VARY, NEGOTIATED);
     if let Some(coding) = head.coding.name() {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
@@ -341,6 +342,11 @@ pub(crate) fn record(
 
 /// Most prefixes that a document of a graph declares.
 const MOST_DECLARED: usize = 100;
+
+/// The prefixes that a document of a graph declares.
+pub(crate) fn declared(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, PrefixOrigin)> {
+    snapshot.prefixes().iter().take(MOST_DECLARED)
+}
 
 /// How the database is to run it.
 pub(crate) fn options(
@@ -474,7 +480,7 @@ fn compute(
                 && matches!(format, RdfFormat::Turtle | RdfFormat::TriG)
             {
                 // Each IRI is compared with all of them.
-                for (name, iri, _) in planned.snapshot().prefixes().iter().take(MOST_DECLARED) {
+                for (name, iri, _) in declared(planned.snapshot()) {
                     if let Ok(with) = serializer.clone().with_prefix(name, iri) {
                         serializer = with;
                     }
@@ -485,10 +491,16 @@ fn compute(
                 format,
                 count: CountingSink::new(shared, query),
             };
-            for text in texts {
+            for (at, text) in texts.iter().enumerate() {
                 options.timeout = Some(query.left());
-                db.run(text, &options, &mut sink)
-                    .map_err(AnswerFailure::running)?;
+                // All of them read one snapshot.
+                let ran = match at {
+                    0 => db.run_planned(planned, &options, &mut sink),
+                    _ => db
+                        .plan_in(text, &options, planned.snapshot())
+                        .and_then(|planned| db.run_planned(&planned, &options, &mut sink)),
+                };
+                ran.map_err(AnswerFailure::running)?;
             }
             sink.writer
                 .finish()
@@ -526,7 +538,10 @@ pub(crate) fn plan(
         }
         _ => {}
     }
-    let planned = base::under(text, base, |text| admitted.db().plan(text, options))?;
+    let planned = base::under(text, base, |text| match &request.snapshot {
+        Some(snapshot) => admitted.db().plan_in(text, options, snapshot),
+        None => admitted.db().plan(text, options),
+    })?;
     let counter = if planned.is_cached() {
         &shared.metrics.plan_hits
     } else {

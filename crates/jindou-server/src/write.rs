@@ -11,10 +11,12 @@ use crate::run::Connection;
 use crate::shared::AppState;
 use axum::body::Body;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use jindou::{Database, Error, Result, UpdateOptions, UpdateReport};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Longest wait for the next piece of a body.
@@ -27,6 +29,8 @@ pub(crate) struct LiveUpdate {
     begun: Instant,
     /// The name that the client gave it.
     key: Option<UpdateKey>,
+    /// A number for the request, once its body is there; 0 for a request whose name the client did not choose.
+    fingerprint: AtomicU64,
 }
 
 /// The reason why nothing may be written here, if there is one.
@@ -65,6 +69,7 @@ impl LiveUpdate {
             admitted,
             begun: Instant::now(),
             key: None,
+            fingerprint: AtomicU64::new(0),
         })
     }
 
@@ -75,10 +80,19 @@ impl LiveUpdate {
     pub(crate) fn named(
         mut self,
         connection: &Connection,
-        headers: &HeaderMap,
+        request: &Parts,
     ) -> Result<Self, Problem> {
-        self.key = Some(consistency::key(headers, connection.caller.principal)?);
+        self.key = Some(consistency::key(request, connection.caller.principal)?);
+        self.identify(b"");
         Ok(self)
+    }
+
+    /// Learns the request's body.
+    fn identify(&self, body: &[u8]) {
+        if let Some(key) = self.key.as_ref().filter(|key| key.is_given()) {
+            let fingerprint = key.fingerprint(body);
+            self.fingerprint.store(fingerprint, Ordering::Relaxed);
+        }
     }
 
     /// Sets the text that lists and logs show from now on.
@@ -165,7 +179,16 @@ impl LiveUpdate {
                 format!("the request's body is longer than the server's limit of {most} bytes"),
             ));
         }
+        self.identify(&kept);
         Ok(kept)
+    }
+
+    /// A number for the name of a graph that the update creates.
+    pub(crate) fn graph_number(&self) -> u64 {
+        match self.key.as_ref().filter(|key| key.is_given()) {
+            Some(key) => key.graph_number(self.fingerprint.load(Ordering::Relaxed)),
+            None => Database::document_number(),
+        }
     }
 
     /// Runs the update.
@@ -182,6 +205,7 @@ impl LiveUpdate {
                 admitted,
                 begun,
                 key,
+                fingerprint,
             } = self;
             let query = &admitted.query;
             query.set_state(QueryState::Running);
@@ -194,7 +218,11 @@ impl LiveUpdate {
                 .with_common_prefixes(shared.options.common_prefixes)
                 .with_store_prefixes(shared.options.store_prefixes)
                 .with_functions(shared.options.functions.clone());
+            // A name that the server made up is of use only among servers that forward updates.
+            let is_shared = shared.upkeep.replica().is_some();
+            let key = key.filter(|key| is_shared || key.is_given());
             options.key = key.as_ref().map(UpdateKey::of_all);
+            options.fingerprint = fingerprint.into_inner();
             options.service.clone_from(&shared.options.service);
             options.documents.clone_from(&shared.options.documents);
             let done = query.check().and_then(|()| job(admitted.db(), options));
@@ -267,7 +295,8 @@ fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, too
             Error::Limit(_) => "limit",
             Error::Busy(_) => "refused",
             Error::OutcomeUnknown(_) => "unknown",
-            Error::Conflict(_) => "conflict",
+            Error::Conflict(_) | Error::KeyReused(_) => "conflict",
+            Error::Precondition(_) => "precondition",
             Error::Unsupported(_) => "unsupported",
             Error::Document { .. } | Error::Service { .. } => "document",
             _ => "error",

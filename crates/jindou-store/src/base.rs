@@ -1,6 +1,8 @@
 //! The base below all patches: the files of a load, and those of the merges since.
 
 use crate::directory::{IndexParts, Manifest, SegmentFile};
+use crate::requests::Requests;
+use crate::revisions::Revisions;
 use crate::shard::ShardInfo;
 use crate::warm::SegmentUse;
 use jindou_dictionary::Dictionary;
@@ -38,6 +40,9 @@ pub(crate) struct MergedData {
     pub touched: VertexDelta,
     /// The prefixes then; `None` in files of versions that did not know them.
     pub prefixes: Option<Arc<PrefixTable>>,
+    /// The revisions then; `None` in files of versions that did not know them.
+    pub revisions: Option<Revisions>,
+    pub requests: Requests,
 }
 
 /// The immutable part of a store: the output of a bulk load, and of merges since. Shared by all snapshots until the
@@ -288,6 +293,18 @@ impl Base {
     #[must_use]
     pub fn number(&self) -> u64 {
         self.manifest.snapshot.max(self.merged.number)
+    }
+
+    /// The revisions of the base's graphs. Files without any get them from what identifies their content: a load's from
+    /// its epoch, which is the same in all shards and copies of it.
+    pub(crate) fn revisions(&self) -> Revisions {
+        match &self.merged.revisions {
+            Some(revisions) => revisions.clone(),
+            None => {
+                let merged = self.manifest.merged.groups.iter().map(|g| g.checksums);
+                Revisions::of_files([self.epoch].into_iter().chain(merged))
+            }
+        }
     }
 
     /// Number of the last snapshot that was merged into the segments; 0 if there was no merge since the base was made.

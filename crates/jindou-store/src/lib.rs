@@ -7,6 +7,8 @@ pub mod directory;
 mod load;
 mod merge;
 mod quads;
+mod requests;
+mod revisions;
 pub mod shard;
 mod snapshot;
 mod snapshot_graph;
@@ -22,5 +24,6 @@ pub use directory::{
 pub use load::{LoadOptions, LoadReport, PHASES, Successor, load, load_successor};
 pub use merge::{MergeOptions, MergeReport, Merging};
 pub use quads::SnapshotQuads;
+pub use requests::DoneRequest;
 pub use snapshot::{GraphPart, Snapshot};
 pub use warm::{SegmentUse, WarmPart, WarmProgress, warm};

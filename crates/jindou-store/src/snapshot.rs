@@ -1,6 +1,8 @@
 //! The data that a query reads: an immutable base, and the patches over it at one snapshot number.
 
 use crate::base::Base;
+use crate::requests::Requests;
+use crate::revisions::Revisions;
 use jindou_graph::delta::{BaseSets, CowVec, TailTerms, VertexDelta};
 use jindou_graph::segment::{EdgeView, GraphScope, Patch};
 use jindou_graph::shard::{OtherShards, ShardEdges, Sharded};
@@ -56,6 +58,8 @@ pub(crate) struct Delta {
     pub predicate_of: Arc<FxHashMap<u32, u32>>,
     pub added: u64,
     pub removed: u64,
+    pub revisions: Revisions,
+    pub requests: Requests,
 }
 
 impl Snapshot {
@@ -65,6 +69,8 @@ impl Snapshot {
         let delta = Delta {
             touched: base.merged.touched.clone(),
             tail: base.merged.tail.clone(),
+            revisions: base.revisions(),
+            requests: base.merged.requests.clone(),
             ..Delta::default()
         };
         Self {
@@ -617,6 +623,8 @@ impl Snapshot {
         patches
             + self.delta.touched.bytes()
             + self.delta.tail.bytes()
+            + self.delta.revisions.bytes()
+            + self.delta.requests.bytes()
             + self.delta.predicates.len() * 24
     }
 
@@ -663,6 +671,14 @@ impl Snapshot {
 
     pub(crate) fn touched_mut(&mut self) -> &mut VertexDelta {
         &mut self.delta_mut().touched
+    }
+
+    pub(crate) fn revisions_mut(&mut self) -> &mut Revisions {
+        &mut self.delta_mut().revisions
+    }
+
+    pub(crate) fn requests_mut(&mut self) -> &mut Requests {
+        &mut self.delta_mut().requests
     }
 
     pub(crate) fn set_patch(&mut self, direction: usize, p: u32, patch: Arc<Patch>) {

@@ -134,9 +134,9 @@ pub use runtime::{Runtime, RuntimeBuilder};
 pub use spargebra;
 pub use summary::{GraphCounts, Summary};
 pub use update::{
-    Access, BackgroundMerges, Batch, Documents, Following, GraphName, MergePolicy, MergeStatus,
-    OpenOptions, OpenTransaction, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport, Trust,
-    UpdateOptions, UpdateReport, Verify,
+    Access, BackgroundMerges, Batch, Condition, Documents, Following, GraphName, MergePolicy,
+    MergeStatus, OpenOptions, OpenTransaction, RECLUSTER_PHASES, ReclusterOptions, ReclusterReport,
+    RevisionSet, Trust, UpdateOptions, UpdateReport, Verify,
 };
 
 pub use warm::{Warm, WarmFailure, Warming};

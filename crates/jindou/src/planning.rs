@@ -108,6 +108,28 @@ impl Database {
     /// Parses and plans a query, or finds its plan in the cache.
     pub fn plan(&self, text: &str, options: &QueryOptions) -> Result<PlannedQuery> {
         let snapshot = self.snapshot_for(&options.token())?;
+        self.plan_for(text, options, snapshot)
+    }
+
+    /// [`Self::plan`] for a snapshot that [`Self::snapshot`] returned.
+    #[doc(hidden)]
+    pub fn plan_in(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+        snapshot: &Snapshot,
+    ) -> Result<PlannedQuery> {
+        let snapshot = snapshot.for_new_query().into_owned();
+        snapshot.begin(&options.token());
+        self.plan_for(text, options, snapshot)
+    }
+
+    fn plan_for(
+        &self,
+        text: &str,
+        options: &QueryOptions,
+        snapshot: Snapshot,
+    ) -> Result<PlannedQuery> {
         self.inner.check_for_faults(&snapshot)?;
         let keyed = options.keyed(text);
         let key = CacheKey {

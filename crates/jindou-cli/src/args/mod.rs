@@ -246,8 +246,8 @@ pub struct UpdateArgs {
     pub store: Option<PathBuf>,
     #[command(flatten)]
     pub remote: RemoteArgs,
-    /// With --endpoint: key of the update. Servers of a shared log make an update of one key once, however often it is sent
-    /// (docs/replicas.md).
+    /// With --endpoint: key of the update. A server makes an update of one key once, however often it is sent within ten
+    /// minutes, and refuses another update with it (docs/updates.md).
     #[arg(long = "idempotency-key", value_name = "KEY", requires = "endpoint")]
     pub key: Option<String>,
     /// The update request.

@@ -168,13 +168,31 @@ fn an_endpoint_is_updated() {
     let routes = [server.1.clone(), server.1.replace("/sparql", "/update")];
     for (n, url) in routes.iter().enumerate() {
         let text = format!("INSERT DATA {{ <http://e/new> foaf:age {n} }}");
-        let done = update(url, &[&text, "--idempotency-key", "once"]);
-        let out = String::from_utf8_lossy(&done.stdout);
+        let key = format!("key {n}");
         let line = format!(
             "snapshot {}: 1 quad added, 0 removed by 1 operation\n",
             n + 1
         );
-        assert_eq!(out, line, "{done:?}");
+        // Made once, at whichever route it arrives again.
+        for url in [url, &routes[0], &routes[1]] {
+            let done = update(url, &[&text, "--idempotency-key", &key]);
+            assert_eq!(String::from_utf8_lossy(&done.stdout), line, "{done:?}");
+        }
+        let err = bad(
+            at,
+            &[
+                "update",
+                "--endpoint",
+                url,
+                "CLEAR ALL",
+                "--idempotency-key",
+                &key,
+            ],
+        );
+        assert!(
+            err.contains("422") && err.contains("another request"),
+            "{err}"
+        );
     }
     let done = update(
         &routes[0],

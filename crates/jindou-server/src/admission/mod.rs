@@ -14,7 +14,7 @@ use crate::shared::AppState;
 use jindou::complete::{Completer, Completion};
 use jindou::{
     BackupReport, BackupTarget, CancelToken, Database, MergeOptions, MergeReport, Progress,
-    ReclusterOptions, ReclusterReport, Result, WORTH_TRIMMING,
+    ReclusterOptions, ReclusterReport, Result, Snapshot, WORTH_TRIMMING,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -252,6 +252,11 @@ impl Upkeep {
     /// The place among the servers of a shared log, if there is one.
     pub(crate) fn replica(&self) -> Option<&jindou::replica::Replica> {
         self.db.replica()
+    }
+
+    /// The published snapshot.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        self.db.snapshot()
     }
 
     /// The number of the published snapshot.

@@ -4,16 +4,17 @@
 use super::input::{Parameters, in_utf8, media_and_charset, utf8};
 use super::multipart::{self, FormPart, FormParts};
 use super::update::reported;
+use crate::conditions::{self, Conditions};
 use crate::problem::Problem;
 use crate::run::Connection;
 use crate::shared::AppState;
 use crate::write::{LiveUpdate, refusal};
 use axum::body::Body;
 use axum::extract::Request;
-use http::header::{CONTENT_TYPE, LOCATION};
+use http::header::{CONTENT_RANGE, CONTENT_TYPE, ETAG, LOCATION};
 use http::{HeaderValue, Method, Response, StatusCode};
 use jindou::parse::{Format, Limits, Replacement, Sources};
-use jindou::{Database, GraphName, Progress, UpdateOptions, UpdateReport};
+use jindou::{Condition, Database, GraphName, Progress, UpdateOptions, UpdateReport};
 use std::sync::Arc;
 
 /// Most documents in one body.
@@ -59,10 +60,17 @@ pub(super) async fn answer(
         return Err(problem);
     }
     let (parts, content) = request.into_parts();
+    if parts.headers.contains_key(CONTENT_RANGE) {
+        return Err(Problem::bad_request(
+            "a graph cannot be written in part: Content-Range is not supported",
+        ));
+    }
+    let conditions = Conditions::from_headers(&parts.headers)?;
+    let condition = conditions.on(graph.clone());
     let shown = format!("{} {}", parts.method, parts.uri);
     let admit = || -> Result<LiveUpdate, Problem> {
         LiveUpdate::admit(shared, connection, &shown, parameters.timeout()?)?
-            .named(connection, &parts.headers)
+            .named(connection, &parts)
     };
     if parts.method == Method::DELETE {
         let graph = graph.ok_or_else(nameless)?;
@@ -70,7 +78,10 @@ pub(super) async fn answer(
         let is_default = graph == GraphName::Default;
         let name = graph.clone();
         let report = update
-            .run(move |db, options| db.clear_graph(&graph, &options))
+            .run(move |db, mut options| {
+                options.condition = Some(condition);
+                db.clear_graph(&graph, &options)
+            })
             .await?;
         if report.graph_was_there == Some(false) && !is_default {
             return Err(missing(&name));
@@ -93,6 +104,7 @@ pub(super) async fn answer(
         let report = update
             .run(move |db, mut options| {
                 (options.only, options.base) = (Some(graph), Some(base));
+                options.condition = Some(condition);
                 db.update(&request, &options)
             })
             .await?;
@@ -105,7 +117,8 @@ pub(super) async fn answer(
         let update = admit()?;
         let documents = read.documents(&update, content, &parts.headers).await?;
         let report = update
-            .run(move |db, options| {
+            .run(move |db, mut options| {
+                options.condition = Some(condition);
                 let source = sources(documents, &graph, &base, lenient, db, &options)?;
                 let read = Replacement::new(&source, &source, "the graph");
                 let report = db.replace_graph(&graph, &read, &options, &Progress::default());
@@ -119,7 +132,8 @@ pub(super) async fn answer(
     let dataset = |f: &Format| matches!(f, Format::NQuads | Format::TriG);
     if graph.is_none() && documents.iter().all(|d| dataset(&d.format)) {
         let report = update
-            .run(move |db, options| {
+            .run(move |db, mut options| {
+                options.condition = Some(condition);
                 let graph = GraphName::Default;
                 let source = sources(documents, &graph, &base, lenient, db, &options)?;
                 let report = db.insert(&source, &options, &Progress::default());
@@ -130,21 +144,28 @@ pub(super) async fn answer(
     }
     let fresh = graph.is_none();
     let graph = graph.unwrap_or_else(|| {
-        let number = Database::document_number();
+        let number = update.graph_number();
         GraphName::Named(format!("{}/{number:016x}", base.trim_end_matches('/')))
     });
     let location = match &graph {
         GraphName::Named(iri) if fresh => Some(iri.clone()),
         _ => None,
     };
-    let report = update
+    // Conditions of a request for a new graph are on the address that it was sent to: the whole store.
+    let is_new = fresh && conditions.is_empty();
+    let condition = match is_new {
+        true => Some(Condition::on(graph.clone())),
+        false => Some(condition),
+    };
+    let mut report = update
         .run(move |db, mut options| {
             let source = sources(documents, &graph, &base, lenient, db, &options)?;
-            options.only = Some(graph);
+            (options.only, options.condition) = (Some(graph), condition);
             let report = db.insert(&source, &options, &Progress::default());
             Ok(with_skips(report?, &source, lenient))
         })
         .await?;
+    report.revision = report.revision.filter(|_| is_new || !fresh);
     Ok(made(&report, location))
 }
 
@@ -167,6 +188,10 @@ fn missing(graph: &GraphName) -> Problem {
 fn done(status: StatusCode, report: &UpdateReport) -> Response<Body> {
     let mut response = reported(report);
     *response.status_mut() = status;
+    if let Some(revision) = report.revision {
+        let tag = conditions::content(revision);
+        response.headers_mut().insert(ETAG, tag);
+    }
     response
 }
 

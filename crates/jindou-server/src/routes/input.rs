@@ -198,9 +198,15 @@ pub(super) fn media_type(headers: &HeaderMap) -> Result<Option<String>, Problem>
 pub(super) fn media_and_charset(
     headers: &HeaderMap,
 ) -> Result<Option<(String, Option<String>)>, Problem> {
-    let Some(value) = headers.get(CONTENT_TYPE) else {
+    let mut lines = headers.get_all(CONTENT_TYPE).iter();
+    let Some(value) = lines.next() else {
         return Ok(None);
     };
+    if lines.next().is_some() {
+        return Err(Problem::bad_request(
+            "the request has two Content-Type headers",
+        ));
+    }
     let Ok(value) = value.to_str() else {
         return Err(Problem::media_type("the Content-Type header is malformed"));
     };

@@ -76,8 +76,7 @@ async fn change(
     let name = String::from_utf8(name)
         .map_err(|_| Problem::bad_request("the prefix in the address is not UTF-8"))?;
     let shown = format!("{} {}", parts.method, parts.uri);
-    let update =
-        LiveUpdate::admit(shared, connection, &shown, None)?.named(connection, &parts.headers)?;
+    let update = LiveUpdate::admit(shared, connection, &shown, None)?.named(connection, &parts)?;
     if parts.method == Method::DELETE {
         let absent = Arc::new(AtomicBool::new(false));
         let found = Arc::clone(&absent);

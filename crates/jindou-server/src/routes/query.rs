@@ -197,6 +197,7 @@ pub(super) async fn run(
         base: address(shared, headers, at).map(NamedNode::into_string),
         tag: parameters.tag()?,
         watched: parameters.switch("watch")?,
+        snapshot: None,
     };
     run::answer(shared, request).await
 }

@@ -3,15 +3,19 @@
 
 use super::input::{Parameters, address};
 use super::{answered, change};
-use crate::negotiate::{self, Coding, DATASETS, GRAPHS};
+use crate::conditions::{Conditions, Representation};
+use crate::negotiate::{self, Coding, DATASETS, GRAPHS, Offer};
 use crate::problem::Problem;
 use crate::run::{self, Connection, QueryTask};
 use crate::shared::AppState;
 use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use http::{Method, Response, StatusCode};
-use jindou::GraphName;
+use http::header::{CONTENT_ENCODING, ETAG};
+use http::{HeaderMap, Method, Response, StatusCode};
+use jindou::{Database, GraphName, ResultFormat, Snapshot};
+use oxrdfio::RdfFormat;
+use sha2::{Digest, Sha256};
 use std::sync::Arc;
 
 pub(super) async fn handle(
@@ -41,6 +45,11 @@ async fn answer(
     let parameters = Parameters::of_url(request.uri())?;
     let path = request.uri().path();
     let graph = match parameters.one("graph")? {
+        Some(_) if path != "/store" => {
+            return Err(Problem::bad_request(
+                "the address names a graph, and 'graph' another; use only one",
+            ));
+        }
         None if path != "/store" => Some(
             address(shared, headers, path)
                 .ok_or_else(|| {
@@ -76,47 +85,102 @@ async fn answer(
         };
         return change::answer(shared, &connection, &parameters, graph, base, request).await;
     }
-    let offers: &[_] = match (&graph, default) {
-        (None, false) => &DATASETS,
-        _ => &GRAPHS,
+    let target = match graph {
+        Some(iri) => Some(GraphName::Named(iri)),
+        None => default.then_some(GraphName::Default),
+    };
+    read(shared, connection, &parameters, target, headers).await
+}
+
+/// Answers a read of a graph, or of the whole store, from one snapshot.
+async fn read(
+    shared: &Arc<AppState>,
+    connection: Arc<Connection>,
+    parameters: &Parameters,
+    graph: Option<GraphName>,
+    headers: &HeaderMap,
+) -> Result<Response<Body>, Problem> {
+    let offers: &[_] = match &graph {
+        None => &DATASETS,
+        Some(_) => &GRAPHS,
     };
     let offer = match parameters.format()? {
         Some(format) => negotiate::named(&format, offers),
         None => negotiate::accept(headers, offers),
     };
     let offer = offer.ok_or_else(|| Problem::not_acceptable(offers))?;
-    let mut union_default = None;
+    let conditions = Conditions::from_headers(headers)?;
+    let snapshot = shared.upkeep.snapshot();
     let queries = match &graph {
-        Some(iri) => {
-            let name = oxrdf::NamedNode::new(iri)
-                .map_err(|e| Problem::bad_request(format!("graph={iri} is not an IRI: {e}")))?;
-            exists(shared, &connection, &parameters, name.as_ref()).await?;
+        Some(GraphName::Named(iri)) => {
+            let name = oxrdf::NamedNodeRef::new_unchecked(iri);
+            exists(shared, &connection, parameters, name, &snapshot).await?;
             vec![format!("SELECT ?s ?p ?o {{ GRAPH {name} {{ ?s ?p ?o }} }}")]
         }
-        None if default => vec!["SELECT ?s ?p ?o { ?s ?p ?o }".into()],
-        None => {
-            // The dataset as it is stored, not as queries see it.
-            union_default = Some(false);
-            vec![
-                "SELECT ?s ?p ?o { ?s ?p ?o }".into(),
-                "SELECT ?s ?p ?o ?g { GRAPH ?g { ?s ?p ?o } }".into(),
-            ]
-        }
+        Some(GraphName::Default) => vec!["SELECT ?s ?p ?o { ?s ?p ?o }".into()],
+        None => vec![
+            "SELECT ?s ?p ?o { ?s ?p ?o }".into(),
+            "SELECT ?s ?p ?o ?g { GRAPH ?g { ?s ?p ?o } }".into(),
+        ],
     };
+    let represented = representation(shared, &snapshot, graph.as_ref(), offer)?;
+    let coding = negotiate::coding(headers);
+    if let Some(unchanged) = conditions.read(&represented, coding)? {
+        return Ok(unchanged);
+    }
     let request = run::ClientRequest {
         work: QueryTask::Graph(queries, offer),
         timeout: parameters.timeout()?,
         dataset: None,
-        union_default,
-        coding: negotiate::coding(headers),
+        // Graphs as they are stored and written, not as queries see them.
+        union_default: Some(false),
+        coding,
         tables: None,
         graphs: Some(offer),
         connection,
         base: None,
         tag: None,
         watched: false,
+        snapshot: Some(snapshot),
     };
-    run::answer(shared, request).await
+    let mut response = run::answer(shared, request).await?;
+    let coding = match response.headers().contains_key(CONTENT_ENCODING) {
+        true => coding,
+        false => Coding::Identity,
+    };
+    let tag = represented.tag(coding);
+    response.headers_mut().insert(ETAG, tag);
+    Ok(response)
+}
+
+/// A graph, or the whole dataset, as a format writes it.
+fn representation(
+    shared: &AppState,
+    snapshot: &Snapshot,
+    graph: Option<&GraphName>,
+    (_, format): Offer,
+) -> Result<Representation, Problem> {
+    let format = match format {
+        ResultFormat::Rdf(format) => format,
+        _ => RdfFormat::NTriples,
+    };
+    let declares = matches!(format, RdfFormat::Turtle | RdfFormat::TriG)
+        && shared.options.store_prefixes
+        && !snapshot.prefixes().is_empty();
+    let mut hash = Sha256::new();
+    for (name, iri, _) in run::declared(snapshot).filter(|_| declares) {
+        for text in [name, " ", iri, "\n"] {
+            hash.update(text);
+        }
+    }
+    let hash = hash.finalize();
+    let hash = hash.first_chunk().map_or(0, |b| u32::from_le_bytes(*b));
+    let revision = Database::revision_in(snapshot, graph);
+    Ok(Representation {
+        revision: revision.map_err(|e| Problem::from_error(&e))?,
+        format: format.file_extension(),
+        prefixes: if declares { hash } else { 0 },
+    })
 }
 
 /// 404 for a graph without triples: the store keeps no empty graphs.
@@ -125,6 +189,7 @@ async fn exists(
     connection: &Arc<Connection>,
     parameters: &Parameters,
     name: oxrdf::NamedNodeRef<'_>,
+    snapshot: &Snapshot,
 ) -> Result<(), Problem> {
     let request = run::ClientRequest {
         work: QueryTask::Query(format!("ASK {{ GRAPH {name} {{ ?s ?p ?o }} }}")),
@@ -138,6 +203,7 @@ async fn exists(
         base: None,
         tag: None,
         watched: false,
+        snapshot: Some(snapshot.clone()),
     };
     let response = run::answer(shared, request).await?;
     let body = super::input::body(response.into_body(), 64).await?;

@@ -3,6 +3,7 @@
 use super::input::{Parameters, address, media_type, utf8};
 use super::{answered, text};
 use crate::base::unmarked;
+use crate::conditions::Conditions;
 use crate::consistency;
 use crate::guard;
 use crate::problem::Problem;
@@ -43,6 +44,7 @@ pub(super) async fn answer(
         return Err(Problem::method("POST, OPTIONS"));
     }
     guard::may_write(shared, connection, &parts)?;
+    let conditions = Conditions::from_headers(&parts.headers)?;
     let mut parameters = Parameters::of_url(&parts.uri)?;
     let form = match media_type(&parts.headers)?.as_deref() {
         Some("application/x-www-form-urlencoded") => true,
@@ -60,7 +62,7 @@ pub(super) async fn answer(
         }
     };
     let update = LiveUpdate::admit(shared, connection, "an update", parameters.timeout()?)?
-        .named(connection, &parts.headers)?;
+        .named(connection, &parts)?;
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;
@@ -84,8 +86,10 @@ pub(super) async fn answer(
     let (using, union_default) = (parameters.using(), parameters.union_default()?);
     let lenient = parameters.switch("lenient")?;
     let base = address(shared, &parts.headers, parts.uri.path()).map(|a| a.into_string());
+    let condition = Some(conditions.on(None)).filter(|_| !conditions.is_empty());
     let report = update
         .run(move |db, mut options| {
+            options.condition = condition;
             (options.using, options.base) = (using, base);
             options.union_default = union_default.or(options.union_default);
             options.lenient = lenient;

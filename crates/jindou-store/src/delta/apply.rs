@@ -2,6 +2,7 @@
 
 use super::record::{self, RecordPart};
 use super::{ChangeTerm, Changes, NetChanges};
+use crate::requests::DoneRequest;
 use crate::snapshot::Snapshot;
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::{
@@ -88,6 +89,33 @@ impl Snapshot {
         Ok(Some((self.with_prefixes(&effective, number), record)))
     }
 
+    /// Makes the next snapshot that remembers a request, and its record; or notes the request in the unpublished snapshot of
+    /// a transaction that is `begun`.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] when snapshot numbers run out.
+    pub fn apply_request(&self, request: &DoneRequest, begun: bool) -> Result<(Self, Vec<u8>)> {
+        let number = match begun {
+            true => self.number(),
+            false => self.next_number()?,
+        };
+        let request = DoneRequest {
+            snapshot: number,
+            ..*request
+        };
+        Ok((
+            self.with_request(request, number),
+            record::encode_request(&request, number),
+        ))
+    }
+
+    fn with_request(&self, request: DoneRequest, number: u64) -> Self {
+        let mut next = self.successor(number);
+        next.requests_mut().note(request);
+        next.finish(0, 0, false);
+        next
+    }
+
     fn with_prefixes(&self, changes: &[PrefixChange], number: u64) -> Self {
         let mut next = self.successor(number);
         next.set_prefixes(self.prefixes().with(changes));
@@ -131,6 +159,7 @@ impl Snapshot {
                     next = next.with_net(&net, number, 2);
                 }
                 RecordPart::Prefixes(changes) => next = next.with_prefixes(&changes, number),
+                RecordPart::Request(request) => next = next.with_request(request, number),
             }
         }
         Ok(next)

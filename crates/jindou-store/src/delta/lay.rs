@@ -134,6 +134,7 @@ impl Snapshot {
         look: &(impl Fn() -> Result<(), E> + Sync),
     ) -> Result<Self, E> {
         let mut next = self.successor(number);
+        next.revisions_mut().change(net);
         let mut moved = !net.predicates.is_empty();
         next.tail_mut().extend(&net.terms);
         look()?;

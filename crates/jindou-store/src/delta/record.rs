@@ -27,15 +27,25 @@
 //!         changes: count, each: kind u8 (1 declared by data, 2 set, 3 removed); length and bytes of the name, of the IRI
 //! ```
 //!
+//! A part of version 4 is the request that the transaction did. A transaction without another part only remembers one.
+//!
+//! ```text
+//! part    version u8 = 4, length of the rest
+//!         snapshot number
+//!         the numbers of a `DoneRequest`
+//! ```
+//!
 //! All numbers are 7-bit bytes, lowest first. Nothing read is trusted.
 
 use super::NetChanges;
+use crate::requests::{DoneRequest, NUMBERS};
 use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange};
 use jindou_model::{Error, Result};
 
 const VERSION: u8 = 1;
 const TIME: u8 = 2;
 const PREFIXES: u8 = 3;
+const REQUEST: u8 = 4;
 
 fn damaged(what: &str) -> Error {
     Error::damaged(
@@ -157,6 +167,36 @@ pub(super) fn encode_prefixes(changes: &[PrefixChange], number: u64) -> Vec<u8> 
     out
 }
 
+/// One part, of the request that was done.
+pub(super) fn encode_request(request: &DoneRequest, number: u64) -> Vec<u8> {
+    let mut body = Vec::with_capacity(64);
+    put(&mut body, number);
+    for number in request.to_numbers() {
+        put(&mut body, number);
+    }
+    let mut out = Vec::with_capacity(body.len() + 2);
+    out.push(REQUEST);
+    put(&mut out, body.len() as u64);
+    out.extend_from_slice(&body);
+    out
+}
+
+/// Takes a part of a request off a record.
+fn decode_request(record: &mut &[u8]) -> Result<(u64, DoneRequest)> {
+    *record = &record[1..];
+    let length = take_count(record, 1)?;
+    let mut body = take_bytes(record, length)?;
+    let number = take(&mut body)?;
+    let mut numbers = [0; NUMBERS];
+    for number in &mut numbers {
+        *number = take(&mut body)?;
+    }
+    match body.is_empty() {
+        true => Ok((number, DoneRequest::from_numbers(numbers))),
+        false => Err(damaged("it is longer than its contents")),
+    }
+}
+
 /// Appends to a record when its transaction was handed to the log, in microseconds since 1970 (UTC).
 pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     let mut body = Vec::with_capacity(10);
@@ -202,9 +242,10 @@ fn skip_time(record: &mut &[u8]) -> Result<bool> {
 pub(super) enum RecordPart {
     Quads(NetChanges),
     Prefixes(Vec<PrefixChange>),
+    Request(DoneRequest),
 }
 
-/// The parts of a record that change something, in order, with their snapshot numbers: one at least.
+/// The parts of a record, in order, with their snapshot numbers: one at least, besides its time.
 pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPart)>> {
     let mut rest = record;
     let mut first = true;
@@ -217,6 +258,9 @@ pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPa
                 Ok(true) => {}
                 Ok(false) if rest.first() == Some(&PREFIXES) => {
                     break decode_prefixes(&mut rest).map(|(n, p)| (n, RecordPart::Prefixes(p)));
+                }
+                Ok(false) if rest.first() == Some(&REQUEST) => {
+                    break decode_request(&mut rest).map(|(n, r)| (n, RecordPart::Request(r)));
                 }
                 Ok(false) => break decode(&mut rest).map(|(n, p)| (n, RecordPart::Quads(p))),
                 Err(e) => break Err(e),
@@ -385,6 +429,13 @@ mod tests {
             let both = [&prefixes[..], &bytes[..]].concat();
             let all: Vec<_> = parts(&both).collect::<Result<_>>().unwrap();
             prop_assert_eq!(all, vec![(number, RecordPart::Prefixes(changes)), quads()]);
+            let request = DoneRequest { key: u128::from(number) << 70 | 5, fingerprint: number, revision: Some(number), ..DoneRequest::default() };
+            let noted = [&bytes[..], &encode_request(&request, number)].concat();
+            let parsed: Vec<_> = parts(&noted).collect::<Result<_>>().unwrap();
+            prop_assert_eq!(parsed, vec![quads(), (number, RecordPart::Request(request))]);
+            for at in bytes.len() + 1..noted.len() {
+                prop_assert!(parts(&noted[..at]).any(|p| p.is_err()));
+            }
             for at in 0..prefixes.len() {
                 prop_assert!(parts(&prefixes[..at]).any(|p| p.is_err()));
                 let mut bad = prefixes.clone();

@@ -3,8 +3,12 @@
 
 use super::{Bytes, SectionFile, SectionWriter, parse_prefixes, prefixes_text};
 use crate::base::MergedData;
+use crate::requests::Requests;
+use crate::revisions::Revisions;
 use jindou_graph::delta::{TailTerms, VertexDelta};
-use jindou_model::{Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result};
+use jindou_model::{
+    DEFAULT_GRAPH, Direction, Error, FIRST_QUERY_ID, FIRST_TAIL_ID, NO_VERTEX, Result,
+};
 use std::io::{Seek, Write};
 use std::sync::Arc;
 
@@ -26,6 +30,10 @@ const GRAPHS: u32 = 10;
 const SHRUNK: u32 = 11;
 /// The text of the prefixes. Only where there were any.
 const PREFIXES: u32 = 12;
+/// u64: of graphs that no update changed, of the whole store, then graph and revision by graph.
+const REVISIONS: u32 = 13;
+/// u64. Only where there are any.
+const REQUESTS: u32 = 14;
 
 /// Writes the file.
 pub(crate) fn write_state<W: Write + Seek>(
@@ -38,8 +46,15 @@ pub(crate) fn write_state<W: Write + Seek>(
         tail,
         touched,
         prefixes,
+        revisions,
+        requests,
     } = merged;
-    let sections = 11 + u32::from(prefixes.is_some());
+    let more = [
+        prefixes.is_some(),
+        revisions.is_some(),
+        !requests.is_empty(),
+    ];
+    let sections = 11 + more.iter().filter(|&&there| there).count() as u32;
     let mut w = SectionWriter::new(out, MAGIC, sections)?;
     let totals = [*number, vertices.into(), tail.len().into()];
     w.section(TOTALS, &totals)?;
@@ -71,6 +86,12 @@ pub(crate) fn write_state<W: Write + Seek>(
     w.section(SHRUNK, &touched.shrunk().collect::<Vec<u32>>())?;
     if let Some(prefixes) = prefixes {
         w.section(PREFIXES, prefixes_text(prefixes).as_bytes())?;
+    }
+    if let Some(revisions) = revisions {
+        w.section(REVISIONS, &revisions.numbers())?;
+    }
+    if !requests.is_empty() {
+        w.section(REQUESTS, &requests.numbers())?;
     }
     w.finish()
 }
@@ -154,8 +175,19 @@ fn parse(file: &SectionFile, vertices: u32, predicates: usize) -> Option<MergedD
         Some(_) => Some(Arc::new(parse_prefixes(file.array(PREFIXES))?)),
         None => None,
     };
+    let of_graph = |graph: u32| graph == DEFAULT_GRAPH || known(graph);
+    let revisions = match file.place(REVISIONS) {
+        Some(_) => Some(Revisions::from_numbers(file.array(REVISIONS), of_graph)?),
+        None => None,
+    };
+    let requests = match file.place(REQUESTS) {
+        Some(_) => Requests::from_numbers(file.array(REQUESTS))?,
+        None => Requests::default(),
+    };
     Some(MergedData {
+        requests,
         prefixes,
+        revisions,
         number,
         touched: VertexDelta::from_parts(more, wide.into_iter(), graphs, shrunk),
         tail,

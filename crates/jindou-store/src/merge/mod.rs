@@ -314,6 +314,8 @@ impl MergeOutput<'_> {
             // A table that became empty has to be said, too.
             prefixes: (!snapshot.prefixes().is_empty() || !old.prefixes.is_empty())
                 .then(|| Arc::clone(snapshot.prefixes())),
+            revisions: Some(snapshot.delta().revisions.clone()),
+            requests: snapshot.delta().requests.clone(),
         };
         groups.push(self.state(&base)?);
         let replaced = self.put_in_place(&mut base, groups, &kept)?;

@@ -32,6 +32,8 @@ impl Merging {
             predicates: Arc::new(predicates),
             added: is.added.saturating_sub(was.added),
             removed: is.removed.saturating_sub(was.removed),
+            revisions: is.revisions.clone(),
+            requests: is.requests.clone(),
             ..Delta::default()
         };
         for (d, direction) in [Direction::Out, Direction::In].into_iter().enumerate() {

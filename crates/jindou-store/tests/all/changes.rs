@@ -10,6 +10,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use transactions::{Op, bytes, change, op, quads_of};
 
+/// Names of the default graph, of the graphs that these quads are in, and of one without any.
+fn graphs<'q>(quads: &[&'q BTreeSet<TermQuad>]) -> BTreeSet<&'q [u8]> {
+    let names = quads.iter().flat_map(|quads| quads.iter().map(|q| &*q[3]));
+    names.chain([&b""[..], b"<http://e/never"]).collect()
+}
+
+/// Checks that revisions changed where the quads did, and only there.
+fn revised((before, quads): &(Snapshot, BTreeSet<TermQuad>), now: &(Snapshot, BTreeSet<TermQuad>)) {
+    assert_eq!(before.revision() == now.0.revision(), *quads == now.1);
+    for graph in graphs(&[quads, &now.1]) {
+        let name = (!graph.is_empty()).then_some(graph);
+        let of = |quads: &BTreeSet<TermQuad>| -> Vec<TermQuad> {
+            quads.iter().filter(|q| q[3] == graph).cloned().collect()
+        };
+        let kept = before.graph_revision(name) == now.0.graph_revision(name);
+        assert_eq!(kept, of(quads) == of(&now.1));
+    }
+}
+
 fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>]) {
     let mut now = Snapshot::of_base(Arc::clone(base));
     let mut truth = start.clone();
@@ -35,6 +54,10 @@ fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>])
         now = applied.snapshot;
         truth = next;
         past.push((now.clone(), truth.clone()));
+        let [.., before, after] = &past[..] else {
+            continue;
+        };
+        revised(before, after);
     }
     let mut again = Snapshot::of_base(Arc::clone(base));
     for (i, record) in records.iter().enumerate() {
@@ -45,6 +68,7 @@ fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>])
         }
         again = again.replay(record).unwrap();
         assert_eq!(quads_of(&again), past[i + 1].1);
+        assert_eq!(again.revision(), past[i + 1].0.revision());
         assert_eq!(again.predicate_count(), past[i + 1].0.predicate_count());
     }
     // All as one transaction.
@@ -67,6 +91,7 @@ fn check(base: &Arc<Base>, start: &BTreeSet<TermQuad>, transactions: &[Vec<Op>])
         assert_eq!((quads_of(&one), one.number()), (truth.clone(), 1));
         let replayed = Snapshot::of_base(Arc::clone(base)).replay(&whole).unwrap();
         assert_eq!((quads_of(&replayed), replayed.number()), (truth, 1));
+        assert_eq!(replayed.revision(), one.revision());
     }
 }
 

@@ -97,6 +97,14 @@ fn sound(s: &Snapshot, truth: &BTreeSet<TermQuad>) {
     assert_eq!(counted, BTreeMap::new());
 }
 
+/// The revision of the store, and that of each of the quads' graphs.
+fn revisions(snapshot: &Snapshot, quads: &BTreeSet<TermQuad>) -> Vec<u64> {
+    let graphs: BTreeSet<&[u8]> = quads.iter().map(|q| &*q[3]).collect();
+    let of_graph = |g: &[u8]| snapshot.graph_revision((!g.is_empty()).then_some(g));
+    let all = [snapshot.revision()].into_iter();
+    all.chain(graphs.into_iter().map(of_graph)).collect()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]
@@ -124,6 +132,7 @@ proptest! {
             let merging = merge(&dir, &now, generations);
             let again = Snapshot::of_base(open(&dir).unwrap());
             prop_assert_eq!(again.number(), now.number());
+            prop_assert_eq!(revisions(&again, &truth), revisions(&now, &truth));
             sound(&again, &truth);
             let report = check(&dir).unwrap();
             prop_assert!(report.is_sound(), "{:?}", report.damages);
@@ -142,6 +151,7 @@ proptest! {
             past.push((now.clone(), truth.clone()));
             let over = merging.lay_over(&now).unwrap();
             sound(&over, &truth);
+            prop_assert_eq!(revisions(&over, &truth), revisions(&now, &truth));
             // Updates have the same results on the merged store and on one that was opened.
             let mut other = again;
             let mut truth_there = quads_of(&other);
@@ -149,6 +159,7 @@ proptest! {
                 other = apply(&other, ops, &mut truth_there);
             }
             sound(&other, &truth);
+            prop_assert_eq!(revisions(&other, &truth), revisions(&now, &truth));
             merging.remove_replaced(&Directory::open(&dir).unwrap());
             prop_assert!(remove_leftovers(&dir).unwrap().is_empty());
             now = if reopen { other } else { over };

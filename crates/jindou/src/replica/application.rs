@@ -97,7 +97,9 @@ impl Application for Store {
                 }
             }
             // The data says so, and a repeated request must hear the same.
-            Err(e @ Error::Conflict(_)) => nothing(request::write_answer(&Err(e)).into()),
+            Err(e @ (Error::Conflict(_) | Error::Precondition(_))) => {
+                nothing(request::write_answer(&Err(e)).into())
+            }
             Err(e) => Evaluated::Refused(request::write_answer(&Err(e)).into()),
         }
     }

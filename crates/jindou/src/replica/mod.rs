@@ -37,7 +37,7 @@ use crate::update::{
 use application::{Inner, Store};
 use folder::Folder;
 use jindou_model::{Error, MemoryBudget, Progress, Result, sync};
-use jindou_replicas::{Message, Outcome, Refusal, RequestKey, ServerName};
+use jindou_replicas::{Message, Outcome, Refusal, Request, RequestKey, ServerName};
 use jindou_replicas_driver::{Fresh, Handle, Nobody, Options, Peers, ServerEntry, net};
 use jindou_store::{MergeOptions, Snapshot};
 use request::Asked;
@@ -47,7 +47,6 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use wait::wait_for;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// The log of a store that several servers keep.
 #[derive(Clone)]
@@ -246,13 +245,13 @@ impl Replica {
         let body = request::write(change, &Asked::of(options)?)?;
         memory.charge(body.len() as u64)?;
         let held = body.len() as u64;
-        let key = match &options.key {
-            Some(key) => RequestKey(xxh3_128(key.as_bytes())),
-            None => RequestKey(random()),
+        let request = Request {
+            key: RequestKey(options.request_key().unwrap_or_else(random)),
+            fingerprint: options.fingerprint,
         };
         let asked = Instant::now();
         let limit = options.timeout.map(|limit| limit + PATIENCE);
-        let outcome = wait_for(self.handle.update(key, body.into()), limit);
+        let outcome = wait_for(self.handle.update(request, body.into()), limit);
         memory.release(held);
         let unknown = || {
             let mut why = "it is not known whether the update was made".to_owned();
@@ -262,7 +261,12 @@ impl Replica {
             Error::OutcomeUnknown(why)
         };
         match outcome {
-            Some(Outcome::Done { number, report, .. }) => {
+            Some(Outcome::Done {
+                number,
+                fingerprint,
+                report,
+            }) => {
+                options.is_same_request(fingerprint)?;
                 let mut report = request::read_answer(&report)?;
                 report.snapshot = number;
                 let took = report.parse_time + report.run_time;

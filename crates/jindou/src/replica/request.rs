@@ -6,7 +6,7 @@
 //! ```
 
 use crate::options::DatasetChoice;
-use crate::update::{Change, GraphName, UpdateOptions, UpdateReport};
+use crate::update::{Change, Condition, GraphName, UpdateOptions, UpdateReport};
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::{Error, Limit, Location, Resource, Result};
 use jindou_parse::{BadStatement, SkipReport};
@@ -29,6 +29,9 @@ pub(crate) struct Asked {
     pub common_prefixes: bool,
     pub store_prefixes: bool,
     pub prefixes: Vec<(String, String)>,
+    /// Set apart in [`Header`]: it must not be overlooked.
+    #[serde(skip)]
+    pub condition: Option<Condition>,
 }
 
 /// [`GraphName`]. Never null as JSON: an optional one would be none.
@@ -58,6 +61,8 @@ impl From<Graph> for GraphName {
 
 #[derive(Serialize, Deserialize)]
 enum Kind {
+    /// A change that is made only if a condition holds. Servers of versions that do not know conditions refuse it.
+    If(Condition, Box<Self>),
     Update,
     Quads {
         replaced: Option<Graph>,
@@ -85,6 +90,9 @@ enum PrefixOf {
 struct Header {
     kind: Kind,
     asked: Asked,
+    /// A condition that always holds: the graph whose content the answer numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    watched: Option<Condition>,
 }
 
 fn prefix_of(change: &PrefixChange) -> PrefixOf {
@@ -124,6 +132,7 @@ impl Asked {
             common_prefixes: options.common_prefixes,
             store_prefixes: options.store_prefixes,
             prefixes: options.prefixes.clone(),
+            condition: options.condition.clone(),
         })
     }
 
@@ -146,6 +155,7 @@ impl Asked {
             common_prefixes: self.common_prefixes,
             store_prefixes: self.store_prefixes,
             prefixes: self.prefixes,
+            condition: self.condition,
             ..own.clone()
         }
     }
@@ -192,9 +202,16 @@ pub(crate) fn write(change: &Change, asked: &Asked) -> Result<Vec<u8>> {
             }
         }
     };
+    let (kind, watched) = match &asked.condition {
+        Some(condition) if !condition.is_always() => {
+            (Kind::If(condition.clone(), Box::new(kind)), None)
+        }
+        condition => (kind, condition.clone()),
+    };
     let header = Header {
         kind,
         asked: asked.clone(),
+        watched,
     };
     let header = serde_json::to_vec(&header).map_err(|e| Error::Internal(e.to_string()))?;
     let mut out = Vec::with_capacity(4 + header.len() + payload.len());
@@ -215,8 +232,18 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(Change, Asked)> {
     let (length, rest) = bytes.split_first_chunk().ok_or_else(damaged)?;
     let length = u32::from_le_bytes(*length) as usize;
     let (header, payload) = rest.split_at_checked(length).ok_or_else(damaged)?;
-    let Header { kind, asked } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    let Header {
+        mut kind,
+        mut asked,
+        watched,
+    } = serde_json::from_slice(header).map_err(|_| damaged())?;
+    asked.condition = watched;
+    if let Kind::If(condition, of) = kind {
+        asked.condition = Some(condition);
+        kind = *of;
+    }
     let change = match kind {
+        Kind::If(..) => return Err(damaged()),
         Kind::Update => {
             let text = std::str::from_utf8(payload).map_err(|_| damaged())?;
             Change::Update(text.to_owned())
@@ -261,6 +288,8 @@ struct Done {
     added: u64,
     removed: u64,
     graph_was_there: Option<bool>,
+    #[serde(default)]
+    revision: Option<u64>,
     skipped: Option<Skipped>,
     parse_time: Duration,
     run_time: Duration,
@@ -284,6 +313,7 @@ enum Failed {
     Busy(u8, Option<u64>, String),
     Timeout(Duration),
     Conflict(String),
+    Precondition(String),
     Service(String, String, bool),
     Document(String, String, bool),
     Cancelled,
@@ -322,6 +352,7 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
             added: report.added,
             removed: report.removed,
             graph_was_there: report.graph_was_there,
+            revision: report.revision,
             skipped: report.skipped.as_ref().map(|skipped| {
                 let first = skipped.first.iter();
                 let first = first.map(|bad| {
@@ -362,6 +393,7 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
             }
             Error::Timeout(limit) => Failed::Timeout(*limit),
             Error::Conflict(why) => Failed::Conflict(why.clone()),
+            Error::Precondition(why) => Failed::Precondition(why.clone()),
             Error::Service {
                 endpoint,
                 message,
@@ -405,6 +437,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
                 added: done.added,
                 removed: done.removed,
                 graph_was_there: done.graph_was_there,
+                revision: done.revision,
                 skipped: done.skipped.map(|skipped| {
                     let mut report = SkipReport::default();
                     report.statements = skipped.statements;
@@ -438,6 +471,7 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
         Failed::Busy(resource, most, message) => Error::Busy(limit(resource, most, message)),
         Failed::Timeout(limit) => Error::Timeout(limit),
         Failed::Conflict(why) => Error::Conflict(why),
+        Failed::Precondition(why) => Error::Precondition(why),
         Failed::Service(endpoint, message, allowed) => Error::Service {
             endpoint,
             message,

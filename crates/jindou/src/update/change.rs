@@ -89,6 +89,9 @@ impl Database {
         }
         let mut tx = Transaction::new(head, options, &watching(cancel, head));
         let (made, counts) = self.inner.made_of(head, || {
+            if !matches!(change, Change::Clear(_)) {
+                tx.meets(options)?;
+            }
             match change {
                 Change::Update(_) | Change::Record { .. } => {
                     if let Some(read) = read {
@@ -102,8 +105,7 @@ impl Database {
                     prefixes,
                 } => {
                     if let Some(graph) = watched.as_ref().or(replaced.as_ref()) {
-                        let there = graphs::is_there(tx.unsettled(), &graph.target()?);
-                        report.graph_was_there = Some(there);
+                        tx.look_for(&graph.target()?);
                     }
                     if let Some(graph) = &replaced {
                         graphs::clear(&mut tx, &graph.target()?)?;
@@ -117,7 +119,9 @@ impl Database {
                 }
                 Change::Clear(graph) => {
                     let target = graph.target()?;
-                    report.graph_was_there = Some(graphs::is_there(tx.unsettled(), &target));
+                    if tx.look_for(&target) || graph == GraphName::Default {
+                        tx.meets(options)?;
+                    }
                     graphs::clear(&mut tx, &target)?;
                 }
                 Change::SetPrefix(name, iri) => Self::set_prefix_in(&mut tx, &name, &iri)?,
@@ -126,6 +130,9 @@ impl Database {
             tx.finish()
         })?;
         (report.added, report.removed) = (counts.added, counts.removed);
+        report.graph_was_there = tx.graph_was_there;
+        let now = made.as_ref().map_or(head, |(snapshot, _)| snapshot);
+        report.revision = options.revision_after(now)?;
         report.run_time = begun.elapsed().saturating_sub(report.parse_time);
         Ok(Changed { made, report })
     }

@@ -97,33 +97,25 @@ fn remove(
     Ok(())
 }
 
-/// True if a graph has a quad; all graphs together always exist. O(its subjects) at worst.
+/// True if a graph has a quad; all graphs together always exist. O(its subjects) at worst, as [`Snapshot::has_graph`].
 pub(super) fn is_there(snapshot: &Snapshot, target: &TargetGraphs) -> bool {
-    let graph = match target {
+    match target {
         TargetGraphs::Default => {
             let mut keys = Vec::new();
-            return (0..snapshot.predicate_count()).map(PredicateId).any(|p| {
+            (0..snapshot.predicate_count()).map(PredicateId).any(|p| {
                 keys.clear();
                 let edges = snapshot.edges(p, Direction::Out);
                 edges.candidate_keys(GraphScope::Default, &mut keys);
                 keys.iter()
                     .any(|&s| has_edge(&edges, s, GraphScope::Default))
-            });
+            })
         }
-        TargetGraphs::Named(name) => match snapshot.lookup(name) {
-            Some(graph) => graph.0,
-            None => return false,
-        },
-        TargetGraphs::AllNamed | TargetGraphs::All => return true,
-    };
-    let mut subjects = Vec::new();
-    snapshot.graph_predicates(graph).into_iter().any(|p| {
-        let p = PredicateId(p);
-        snapshot.graph_subjects(graph, p, &mut subjects);
-        let edges = snapshot.edges(p, Direction::Out);
-        let scope = GraphScope::Named(graph);
-        subjects.iter().any(|&s| has_edge(&edges, s, scope))
-    })
+        TargetGraphs::Named(name) => {
+            let graph = snapshot.lookup(name);
+            graph.is_some_and(|graph| snapshot.has_graph(graph.0))
+        }
+        TargetGraphs::AllNamed | TargetGraphs::All => true,
+    }
 }
 
 fn has_edge(edges: &Edges<'_>, key: u32, scope: GraphScope<'_>) -> bool {

@@ -18,11 +18,14 @@
 //! | `documents` | LOAD, and quads from any source |
 //! | `recluster` | the whole store numbered again, also while it is changed |
 //! | `target` | a request that may change one graph only |
+//! | `condition` | conditions under which a request is made |
+//! | `repeated` | requests with a key, which are done once |
 //! | `change` | changes as values, for a store with a shared log |
 
 mod batch;
 #[cfg(feature = "replicas")]
 mod change;
+mod condition;
 mod documents;
 mod durable;
 mod follow;
@@ -33,6 +36,7 @@ mod note;
 mod open;
 mod operations;
 mod recluster;
+mod repeated;
 #[cfg(feature = "cluster")]
 mod servers;
 mod shards;
@@ -45,6 +49,7 @@ mod writer;
 pub use batch::Batch;
 #[cfg(feature = "replicas")]
 pub(crate) use change::{Change, Changed};
+pub use condition::{Condition, RevisionSet};
 pub use documents::Documents;
 #[cfg(feature = "replicas")]
 pub(crate) use durable::trust;
@@ -77,6 +82,7 @@ use jindou_model::prefixes::PrefixTable;
 use jindou_model::{CancelToken, MemoryBudget, Progress, QuadSource, Result, Scope, setters};
 use jindou_parse::{DocumentSource, SkipReport};
 use jindou_plan::{Functions, ParsedUpdate, SyntaxOptions, read_update, with_stack};
+use jindou_store::Snapshot;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(crate) use transaction::Transaction;
@@ -121,9 +127,17 @@ pub struct UpdateOptions {
     pub store_prefixes: bool,
     /// Prefixes with their IRIs that are known where a request does not declare them; they come before the store's.
     pub prefixes: Vec<(String, String)>,
-    /// The caller's name for the request, for a store with a shared log: a request whose name was used within the last ten
-    /// minutes gets the first one's answer. Other stores ignore it.
+    /// The caller's name for the request: a request whose name was used within the last ten minutes is not done, and gets
+    /// the first one's report. Not for calls of an [`OpenTransaction`].
     pub key: Option<String>,
+    /// A hash of the request: one with the name of another request, by this number, is refused ([`Error::KeyReused`]). 0
+    /// stands for any request.
+    ///
+    /// [`Error::KeyReused`]: crate::Error::KeyReused
+    pub fingerprint: u64,
+    /// A condition on the present content of a graph, tested in the same step as the update is made. Not for calls of an
+    /// [`OpenTransaction`].
+    pub condition: Option<Condition>,
 }
 
 impl Default for UpdateOptions {
@@ -145,6 +159,8 @@ impl Default for UpdateOptions {
             store_prefixes: true,
             prefixes: Vec::new(),
             key: None,
+            fingerprint: 0,
+            condition: None,
         }
     }
 }
@@ -166,6 +182,8 @@ impl UpdateOptions {
         with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
         with_key: key = impl Into<Option<String>>;
+        with_fingerprint: fingerprint = u64;
+        with_condition: condition = impl Into<Option<Condition>>;
     }
 
     /// Sets [`base`](Self::base).
@@ -173,6 +191,14 @@ impl UpdateOptions {
     pub fn with_base(mut self, base: impl Into<String>) -> Self {
         self.base = Some(base.into());
         self
+    }
+
+    /// The content that the condition's graph has in a snapshot.
+    fn revision_after(&self, snapshot: &Snapshot) -> Result<Option<u64>> {
+        match &self.condition {
+            Some(condition) => condition::present(snapshot, condition.graph.as_ref()),
+            None => Ok(None),
+        }
     }
 
     /// The cancellation token with the deadline counted from now.
@@ -189,7 +215,8 @@ impl UpdateOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// The snapshot that shows the update, as [`Database::snapshot_number`] counts. An update that changed nothing creates none.
+    /// The snapshot that shows the update, as [`Database::snapshot_number`] counts. An update that changed nothing creates none,
+    /// unless it has a key.
     pub snapshot: u64,
     /// Number of operations.
     pub operations: usize,
@@ -197,6 +224,9 @@ pub struct UpdateReport {
     pub added: u64,
     /// Quads removed, summed over the operations.
     pub removed: u64,
+    /// The number ([`Database::revision`]) of the content that the graph of [`UpdateOptions::condition`] has after the update;
+    /// `None` if it does not exist then.
+    pub revision: Option<u64>,
     /// True if the graph had a quad before; set by calls that change one graph by name.
     pub graph_was_there: Option<bool>,
     /// Statements of LOAD's documents that were skipped, with [`UpdateOptions::lenient`]. (Other sources know it themselves:
@@ -262,8 +292,8 @@ impl Database {
     /// # Errors
     /// [`Error::Query`] for bad SPARQL with its position, [`Error::Conflict`] for an operation that contradicts the
     /// data (CREATE of a graph that exists), [`Error::ReadOnly`] if the database cannot be written, [`Error::Timeout`],
-    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written. In these
-    /// cases nothing is changed.
+    /// [`Error::Cancelled`], [`Error::Limit`] for memory, [`Error::Io`] when the journal cannot be written,
+    /// [`Error::Precondition`] if [`UpdateOptions::condition`] does not hold. In these cases nothing is changed.
     ///
     /// [`Error::Query`]: crate::Error::Query
     /// [`Error::Conflict`]: crate::Error::Conflict
@@ -272,6 +302,7 @@ impl Database {
     /// [`Error::Cancelled`]: crate::Error::Cancelled
     /// [`Error::Limit`]: crate::Error::Limit
     /// [`Error::Io`]: crate::Error::Io
+    /// [`Error::Precondition`]: crate::Error::Precondition
     pub fn update(&self, text: &str, options: &UpdateOptions) -> Result<UpdateReport> {
         self.inner.may_write()?;
         let cancel = options.token();
@@ -286,8 +317,11 @@ impl Database {
         let read = Self::read_request(text, options, &prefixes, &cancel)?;
         let (operations, parse_time) = (read.operations(), read.parse_time);
         let skipped = options.lenient.then(|| read.skipped());
-        let mut report = self.transact(options, &cancel, |tx| read.run(options, tx))?;
-        (report.parse_time, report.operations) = (parse_time, operations);
+        let mut report = self.transact(options, &cancel, operations, |tx| {
+            tx.meets(options)?;
+            read.run(options, tx)
+        })?;
+        report.parse_time = parse_time;
         report.skipped = skipped;
         Ok(report)
     }
@@ -360,15 +394,13 @@ impl Database {
             let change = gathered.into_change(None, options.only.clone());
             return replica.change(&change, options, &options.memory);
         }
-        let mut there = None;
-        let mut report = self.one(options, &cancel, |tx| {
+        self.one(options, &cancel, |tx| {
+            tx.meets(options)?;
             if let Some(only) = &options.only {
-                there = Some(graphs::is_there(tx.unsettled(), &only.target()?));
+                tx.look_for(&only.target()?);
             }
             gathered.add_to(tx)
-        })?;
-        report.graph_was_there = there;
-        Ok(report)
+        })
     }
 
     /// Replaces the quads of a graph by those of a source, in one transaction.
@@ -391,36 +423,33 @@ impl Database {
             let change = gathered.into_change(Some(graph.clone()), None);
             return replica.change(&change, options, &options.memory);
         }
-        let mut there = false;
-        let mut report = self.one(options, &cancel, |tx| {
+        self.one(options, &cancel, |tx| {
+            tx.meets(options)?;
             let target = graph.target()?;
-            there = graphs::is_there(tx.unsettled(), &target);
+            tx.look_for(&target);
             graphs::clear(tx, &target)?;
             gathered.add_to(tx)
-        })?;
-        report.graph_was_there = Some(there);
-        Ok(report)
+        })
     }
 
-    /// Removes all quads of a graph.
+    /// Removes all quads of a graph. [`UpdateOptions::condition`] does not matter for a named graph that does not exist.
     ///
     /// # Errors
     /// As [`Self::update`].
     pub fn clear_graph(&self, graph: &GraphName, options: &UpdateOptions) -> Result<UpdateReport> {
-        let mut there = false;
         let options = &self.inner.runtime.settle_update(options);
         #[cfg(feature = "replicas")]
         if let Some(replica) = self.replica() {
             graph.target()?;
             return replica.change(&Change::Clear(graph.clone()), options, &options.memory);
         }
-        let mut report = self.one(options, &options.token(), |tx| {
+        self.one(options, &options.token(), |tx| {
             let target = graph.target()?;
-            there = graphs::is_there(tx.unsettled(), &target);
+            if tx.look_for(&target) || *graph == GraphName::Default {
+                tx.meets(options)?;
+            }
             graphs::clear(tx, &target)
-        })?;
-        report.graph_was_there = Some(there);
-        Ok(report)
+        })
     }
 
     /// Applies a batch of insertions and removals in one transaction.
@@ -439,7 +468,10 @@ impl Database {
             };
             return replica.change(&change, options, &options.memory);
         }
-        self.one(options, &options.token(), |tx| tx.apply(&batch.changes))
+        self.one(options, &options.token(), |tx| {
+            tx.meets(options)?;
+            tx.apply(&batch.changes)
+        })
     }
 
     /// A number for [`jindou_parse::SourcesBuilder::documents_from`] that makes a document's blank nodes new. It is
@@ -494,40 +526,48 @@ impl Database {
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
         self.inner.may_write()?;
-        let mut report = self.transact(options, cancel, change)?;
-        report.operations = 1;
-        Ok(report)
+        self.transact(options, cancel, 1, change)
     }
 
     fn transact(
         &self,
         options: &Settled<'_, UpdateOptions>,
         cancel: &CancelToken,
+        operations: usize,
         change: impl FnOnce(&mut Transaction) -> Result<()>,
     ) -> Result<UpdateReport> {
         let asked = Instant::now();
         let turn = self.inner.writer.turn(cancel)?;
         let begun = Instant::now();
         let before = turn.head().clone();
+        if let Some(report) = options.repeated(&before)? {
+            // What the first one saw and made is durable then.
+            turn.nothing()?;
+            return Ok(report);
+        }
         let mut tx = Transaction::new(&before, options, &watching(cancel.clone(), &before));
         // Before anything is written: the record states what was found.
-        let (head, outcome) = self.inner.made_of(&before, || {
+        let (head, mut report) = self.inner.made_of(&before, || {
             change(&mut tx)?;
-            tx.finish()
+            let (made, outcome) = tx.finish()?;
+            let now = made.as_ref().map_or(&before, |(snapshot, _)| snapshot);
+            let report = UpdateReport {
+                operations,
+                added: outcome.added,
+                removed: outcome.removed,
+                graph_was_there: tx.graph_was_there,
+                revision: options.revision_after(now)?,
+                ..UpdateReport::default()
+            };
+            Ok((options.noted(made, &before, &report)?, report))
         })?;
         let ran = Instant::now();
-        let snapshot = match head {
+        report.snapshot = match head {
             Some((snapshot, record)) => turn.commit(snapshot, record)?,
             None => turn.nothing()?,
         };
-        Ok(UpdateReport {
-            snapshot,
-            added: outcome.added,
-            removed: outcome.removed,
-            wait_time: begun - asked,
-            run_time: ran - begun,
-            commit_time: ran.elapsed(),
-            ..UpdateReport::default()
-        })
+        (report.wait_time, report.run_time) = (begun - asked, ran - begun);
+        report.commit_time = ran.elapsed();
+        Ok(report)
     }
 }

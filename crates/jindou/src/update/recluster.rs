@@ -243,7 +243,7 @@ impl Database {
         new.snapshot.base().check_files().map_err(not)?;
         disk.switch(next, new.log)?;
         report.snapshot = new.snapshot.number();
-        turn.replace(new.snapshot);
+        turn.replace(new.snapshot.with_requests_of(&present));
         (report.held, report.catch_up_time) = (held.elapsed(), begun.elapsed());
         Ok(())
     }

@@ -10,6 +10,7 @@ use jindou_plan::sparql::{
 
 /// One graph of the database.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "replicas", derive(serde::Serialize, serde::Deserialize))]
 pub enum GraphName {
     /// The default graph.
     Default,

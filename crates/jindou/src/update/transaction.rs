@@ -1,6 +1,7 @@
 //! Changes on their way to the next snapshot, within a memory budget.
 
 use super::UpdateOptions;
+use super::graphs::{TargetGraphs, is_there};
 use crate::runtime::Settled;
 use jindou_model::prefixes::PrefixChange;
 use jindou_model::term::MAX_TRIPLE_NESTING;
@@ -34,6 +35,8 @@ pub(crate) struct Transaction {
     record: Vec<u8>,
     outcome: ChangeCounts,
     begun: bool,
+    /// True if the graph that the update is about had a quad; `None` if it is about none.
+    pub(super) graph_was_there: Option<bool>,
     pub(super) labels: LabelGenerator,
     pub(super) threads: usize,
     pub(super) cancel: CancelToken,
@@ -78,6 +81,7 @@ impl Transaction {
             record: Vec::new(),
             outcome: ChangeCounts::default(),
             begun: false,
+            graph_was_there: None,
             labels: LabelGenerator::new(),
             threads: options.threads,
             cancel: cancel.clone(),
@@ -94,6 +98,24 @@ impl Transaction {
     /// The snapshot without the changes that are only recorded.
     pub(crate) fn unsettled(&self) -> &Snapshot {
         &self.snapshot
+    }
+
+    /// Finds out whether the graph that the update is about has a quad.
+    pub(super) fn look_for(&mut self, target: &TargetGraphs) -> bool {
+        let there = is_there(&self.snapshot, target);
+        self.graph_was_there = Some(there);
+        there
+    }
+
+    /// Ok if the update's condition holds for the transaction's first snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Precondition`].
+    pub(super) fn meets(&self, options: &UpdateOptions) -> Result<()> {
+        match &options.condition {
+            Some(condition) => condition.check(&self.snapshot),
+            None => Ok(()),
+        }
     }
 
     /// Charges memory for the changes and for applying them, and checks the clock. Call it now and then while changes

@@ -1,0 +1,197 @@
+//! `Idempotency-Key`: a request with a key is done once, and the key belongs to it.
+
+use crate::client::{Answer, request};
+use crate::{ask, options, serve, store};
+use jindou::Database;
+use jindou_server::Server;
+
+const UPDATE: (&str, &str) = ("content-type", "application/sparql-update");
+const TURTLE: (&str, &str) = ("content-type", "text/turtle");
+const INSERT: &str = "INSERT { [] <http://e/c> 1 } WHERE {}";
+
+fn keyed(
+    server: &Server,
+    method: &str,
+    target: &str,
+    key: &str,
+    media: (&str, &str),
+    body: &str,
+) -> Answer {
+    let headers = [media, ("idempotency-key", key)];
+    request(server.address(), method, target, &headers, body.as_bytes())
+}
+
+fn update(server: &Server, key: &str, text: &str) -> Answer {
+    keyed(server, "POST", "/update", key, UPDATE, text)
+}
+
+fn count(server: &Server) -> String {
+    let query = "SELECT (COUNT(*) AS ?n) { { ?s ?p ?o } UNION { GRAPH ?g { ?s ?p ?o } } }";
+    let answer = ask(server, query, &[("accept", "text/csv")]);
+    answer.text().lines().nth(1).unwrap().to_owned()
+}
+
+fn assert_reused(answer: &Answer) {
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert_eq!(answer.problem(), "key-reused");
+    assert!(
+        answer.text().contains("another request"),
+        "{}",
+        answer.text()
+    );
+}
+
+#[test]
+fn a_request_with_a_key_is_done_once() {
+    let data = store("");
+    let writable = || options().with_writable(true);
+    let server = serve(&data, writable());
+    let first = update(&server, "k", INSERT);
+    assert_eq!((first.status, &first.json()["added"]), (200, &1.into()));
+    let done = |server: &Server, n: &str| {
+        let again = update(server, "k", INSERT);
+        assert_eq!(again.status, 200, "{}", again.text());
+        for part in ["snapshot", "operations", "added", "removed"] {
+            assert_eq!(again.json()[part], first.json()[part]);
+        }
+        // A string of structured fields.
+        assert_eq!(update(server, "\"k\"", INSERT).status, 200);
+        let text = "INSERT DATA { <http://e/a> <http://e/b> 2 }";
+        assert_reused(&update(server, "k", text));
+        let graph = "/store?graph=http://e/g";
+        assert_reused(&keyed(server, "PUT", graph, "k", TURTLE, "<u:a> <u:b> 3 ."));
+        assert_reused(&keyed(server, "DELETE", "/store?default", "k", TURTLE, ""));
+        assert_eq!(count(server), n);
+    };
+    done(&server, "1");
+    assert_eq!(update(&server, "l", INSERT).status, 200);
+    done(&server, "2");
+    // Puts answer as they did at first.
+    let put = |server: &Server| {
+        keyed(
+            server,
+            "PUT",
+            "/store?graph=u:g",
+            "p",
+            TURTLE,
+            "<u:a> <u:b> 3 .",
+        )
+    };
+    let made = put(&server);
+    assert_eq!(made.status, 201);
+    let (status, tag) = (put(&server).status, put(&server).header("etag").to_owned());
+    assert_eq!((status, &*tag), (201, made.header("etag")));
+    let new = |body: &str| keyed(&server, "POST", "/store", "new", TURTLE, body);
+    let (made, again) = (new("<u:a> <u:b> 4 ."), new("<u:a> <u:b> 4 ."));
+    assert_eq!((made.status, again.status), (201, 201));
+    assert_eq!(made.header("location"), again.header("location"));
+    assert_reused(&new("<u:a> <u:b> 5 ."));
+    let at = made
+        .header("location")
+        .trim_start_matches("http://localhost");
+    assert_eq!(
+        request(server.address(), "DELETE", at, &[], b"").status,
+        200
+    );
+    // One that changes nothing is remembered as well.
+    let nothing = "DELETE DATA { <u:a> <u:b> 4 }";
+    assert_eq!(update(&server, "n", nothing).json()["removed"], 0);
+    request(
+        server.address(),
+        "POST",
+        "/update",
+        &[UPDATE],
+        b"INSERT DATA { <u:a> <u:b> 4 }",
+    );
+    assert_eq!(update(&server, "n", nothing).json()["removed"], 0);
+    // One that failed is done when it is sent again.
+    let create = "CREATE GRAPH <u:g>";
+    assert_eq!(update(&server, "c", create).status, 409);
+    assert_eq!(
+        request(server.address(), "DELETE", "/store?graph=u:g", &[], b"").status,
+        200
+    );
+    assert_eq!(update(&server, "c", create).status, 200);
+    for key in ["", &"x".repeat(256)] {
+        assert_eq!(update(&server, key, INSERT).status, 400);
+    }
+    let two = [UPDATE, ("idempotency-key", "a"), ("idempotency-key", "b")];
+    let two = request(server.address(), "POST", "/update", &two, INSERT.as_bytes());
+    assert_eq!(two.status, 400);
+
+    // After a restart, from the log; from the files; and after the ids are new.
+    let dir = data.folder().join("store");
+    drop(server);
+    let crate::Store { db, folder } = data;
+    drop(db);
+    let total = "3";
+    for admin in ["/admin/merge", "/admin/merge", "/admin/recluster"] {
+        let server = Server::start(Database::open(&dir).unwrap(), writable()).unwrap();
+        done(&server, total);
+        let work = request(server.address(), "POST", admin, &[], b"");
+        assert!(work.status < 300, "{}", work.text());
+        if admin.ends_with("recluster") {
+            crate::until("reclustering", || {
+                let state = request(server.address(), "GET", admin, &[], b"");
+                !state.text().contains("running")
+            });
+        }
+        done(&server, total);
+    }
+    drop(folder);
+}
+
+#[test]
+fn requests_with_one_key_at_the_same_time_are_done_once() {
+    let data = store("");
+    let server = serve(&data, options().with_writable(true));
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let server = &server;
+            scope.spawn(move || {
+                let text = format!("INSERT {{ [] <http://e/c> {} }} WHERE {{}}", n % 2);
+                let answer = update(server, "k", &text);
+                assert!(matches!(answer.status, 200 | 422), "{}", answer.text());
+            });
+        }
+    });
+    assert_eq!(count(&server), "1");
+}
+
+#[test]
+fn a_key_belongs_to_its_request_at_all_servers_of_a_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = crate::conditions::replicas(folder.path());
+    let [a, b, c] = &servers[..] else {
+        panic!("three servers");
+    };
+    let text = "INSERT DATA { <http://e/a> <http://e/b> 1 }";
+    let first = update(a, "k1", text);
+    assert_eq!((first.status, &first.json()["added"]), (200, &1.into()));
+    for server in &servers {
+        let again = update(server, "k1", text).json();
+        for part in ["snapshot", "added"] {
+            assert_eq!(again[part], first.json()[part]);
+        }
+        let other = "INSERT DATA { <http://e/a> <http://e/b> 2 }";
+        assert_reused(&update(server, "k1", other));
+        let graph = "/store?graph=http://e/g";
+        let put = |body| keyed(server, "PUT", graph, "k1", TURTLE, body);
+        assert_reused(&put("<http://e/a> <http://e/b> 3 ."));
+        assert_eq!(update(server, "k2", INSERT).status, 200);
+    }
+    assert_eq!(count(c), "2");
+    // At the same time, at two servers.
+    std::thread::scope(|scope| {
+        for (n, server) in [(1, a), (1, b), (2, b), (2, c)] {
+            scope.spawn(move || {
+                let text = format!("INSERT {{ [] <http://e/d> {n} }} WHERE {{}}");
+                let answer = update(server, "k3", &text);
+                assert!(matches!(answer.status, 200 | 422), "{}", answer.text());
+            });
+        }
+    });
+    for server in &servers {
+        assert_eq!(count(server), "3");
+    }
+}

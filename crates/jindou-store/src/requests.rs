@@ -1,0 +1,214 @@
+//! Requests with a key that were done in the last minutes, so that one that is sent again is not done again. They are part
+//! of a snapshot, and of the record of the transaction that did them: so they survive what the changes survive.
+
+use crate::snapshot::Snapshot;
+use jindou_graph::segment::CowTree;
+
+/// Microseconds for which a request counts. It is forgotten within as many more.
+const KEPT: u64 = 600_000_000;
+/// Number of requests after which they are forgotten earlier.
+const MOST: usize = 1 << 20;
+/// Numbers of an entry.
+pub(crate) const NUMBERS: usize = 10;
+
+/// A request that was done, and its outcome.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DoneRequest {
+    /// The client's key, hashed.
+    pub key: u128,
+    /// A hash of what was requested.
+    pub fingerprint: u64,
+    /// The time, in microseconds since 1970 (UTC).
+    pub time: u64,
+    /// The snapshot that shows it.
+    pub snapshot: u64,
+    /// Number of operations.
+    pub operations: u64,
+    /// Quads added.
+    pub added: u64,
+    /// Quads removed.
+    pub removed: u64,
+    /// True if the graph was there before; unknown for requests that are not about one.
+    pub graph_was_there: Option<bool>,
+    /// The number of the graph's content afterwards.
+    pub revision: Option<u64>,
+}
+
+impl DoneRequest {
+    /// True if the same request is not done again at this time, in microseconds since 1970.
+    #[must_use]
+    pub fn is_recent(&self, now: u64) -> bool {
+        now.saturating_sub(self.time) <= KEPT
+    }
+
+    pub(crate) fn to_numbers(self) -> [u64; NUMBERS] {
+        let there = self.graph_was_there.map_or(0, |there| 1 + u64::from(there));
+        [
+            (self.key >> 64) as u64,
+            self.key as u64,
+            self.fingerprint,
+            self.time,
+            self.snapshot,
+            self.operations,
+            self.added,
+            self.removed,
+            there << 1 | u64::from(self.revision.is_some()),
+            self.revision.unwrap_or(0),
+        ]
+    }
+
+    pub(crate) fn from_numbers(numbers: [u64; NUMBERS]) -> Self {
+        let [
+            high,
+            low,
+            fingerprint,
+            time,
+            snapshot,
+            operations,
+            added,
+            removed,
+            flags,
+            revision,
+        ] = numbers;
+        Self {
+            key: u128::from(high) << 64 | u128::from(low),
+            fingerprint,
+            time,
+            snapshot,
+            operations,
+            added,
+            removed,
+            graph_was_there: match flags >> 1 {
+                0 => None,
+                there => Some(there > 1),
+            },
+            revision: (flags & 1 == 1).then_some(revision),
+        }
+    }
+}
+
+/// The requests that a snapshot remembers, by key. Cloning is O(1).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Requests {
+    /// Time of the first one in `now`.
+    since: u64,
+    now: CowTree<[u64; NUMBERS]>,
+    before: CowTree<[u64; NUMBERS]>,
+}
+
+impl Requests {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.now.is_empty() && self.before.is_empty()
+    }
+
+    /// The request with this key. O(log requests).
+    pub(crate) fn get(&self, key: u128) -> Option<DoneRequest> {
+        let mut from = [0; NUMBERS];
+        (from[0], from[1]) = ((key >> 64) as u64, key as u64);
+        [&self.now, &self.before]
+            .into_iter()
+            .filter_map(|tree| tree.first_from(&from))
+            .map(DoneRequest::from_numbers)
+            .find(|request| request.key == key)
+    }
+
+    /// Remembers a request instead of an earlier one with its key, and forgets those of long ago.
+    pub(crate) fn note(&mut self, request: DoneRequest) {
+        let earlier = self.get(request.key).map(DoneRequest::to_numbers);
+        if request.time.saturating_sub(self.since) > KEPT || self.now.len() >= MOST {
+            self.before = std::mem::take(&mut self.now);
+            self.since = request.time;
+        }
+        self.now.apply(&[request.to_numbers()], earlier.as_slice());
+    }
+
+    /// Bytes on the heap, including what other snapshots share.
+    pub(crate) fn bytes(&self) -> usize {
+        self.now.bytes() + self.before.bytes()
+    }
+
+    /// The numbers that [`Self::from_numbers`] reads.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut out = vec![self.since, self.before.len() as u64];
+        out.extend(self.before.iter().chain(self.now.iter()).flatten());
+        out
+    }
+
+    /// The requests of a file; `None` for damaged ones.
+    pub(crate) fn from_numbers(numbers: &[u64]) -> Option<Self> {
+        let (&[since, before], rest) = numbers.split_first_chunk::<2>()?;
+        let (all, []) = rest.as_chunks::<NUMBERS>() else {
+            return None;
+        };
+        let (before, now) = all.split_at_checked(usize::try_from(before).ok()?)?;
+        if ![before, now].iter().all(|list| list.is_sorted()) {
+            return None;
+        }
+        let mut out = Self {
+            since,
+            ..Self::default()
+        };
+        out.before.apply(before, &[]);
+        out.now.apply(now, &[]);
+        Some(out)
+    }
+}
+
+impl Snapshot {
+    /// The request with this key, if it was done in the last ten minutes, or somewhat longer ago. O(log requests).
+    #[must_use]
+    pub fn request(&self, key: u128) -> Option<DoneRequest> {
+        self.delta().requests.get(key)
+    }
+
+    /// The same content with the requests that another snapshot remembers.
+    #[must_use]
+    pub fn with_requests_of(mut self, other: &Self) -> Self {
+        *self.requests_mut() = other.delta().requests.clone();
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_remembered_for_ten_minutes() {
+        let minute = 60_000_000;
+        let mut all = Requests::default();
+        let of = |n: u64| DoneRequest {
+            key: u128::from(n) << 60,
+            fingerprint: n,
+            time: 1_800_000_000_000_000 + n * minute,
+            revision: n.is_multiple_of(2).then_some(n),
+            graph_was_there: [None, Some(false), Some(true)][n as usize % 3],
+            ..DoneRequest::default()
+        };
+        for n in 0..100 {
+            all.note(of(n));
+            let read = Requests::from_numbers(&all.numbers()).unwrap();
+            for at in 0..100 {
+                let known = all.get(of(at).key);
+                assert_eq!(known, read.get(of(at).key));
+                assert!(known.is_none_or(|known| known == of(at)));
+                if at <= n && at + 10 >= n {
+                    assert!(known.is_some(), "{at} of {n}");
+                }
+                assert!(known.is_none() || at + 22 >= n, "{at} of {n}");
+            }
+        }
+        let again = DoneRequest {
+            fingerprint: 0,
+            time: of(101).time,
+            ..of(99)
+        };
+        all.note(again);
+        assert_eq!(all.get(again.key), Some(again));
+        assert!(again.is_recent(of(111).time) && !again.is_recent(of(112).time));
+        let numbers = all.numbers();
+        assert!(Requests::from_numbers(&numbers[..numbers.len() - 1]).is_none());
+        assert!(Requests::from_numbers(&[]).is_none());
+        assert!(Requests::from_numbers(&[0, 1]).is_none());
+    }
+}

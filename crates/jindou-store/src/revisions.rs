@@ -1,0 +1,149 @@
+//! Revisions: numbers that name the content of a graph, and of the whole store. Equal revisions of a graph mean equal
+//! quads, in this store and in every copy of it: a revision is a hash of what was loaded and of every change since then,
+//! up to the last one that touched the graph. So a store that is restored or loaded again never uses a number for
+//! another content, and servers that apply the same records agree.
+
+use crate::delta::NetChanges;
+use crate::snapshot::Snapshot;
+use jindou_graph::segment::CowTree;
+use jindou_model::DEFAULT_GRAPH;
+use xxhash_rust::xxh3::Xxh3;
+
+/// The revisions of a snapshot. Cloning is O(1).
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Revisions {
+    /// That of each graph that no update has changed.
+    loaded: u64,
+    /// That of the whole store.
+    all: u64,
+    /// Graph and revision of each graph that updates changed; the default graph is 0.
+    changed: CowTree<[u64; 2]>,
+}
+
+impl Revisions {
+    /// The revisions of files that these numbers identify.
+    pub(crate) fn of_files(numbers: impl Iterator<Item = u64>) -> Self {
+        let mut hash = Xxh3::new();
+        numbers.for_each(|n| hash.update(&n.to_le_bytes()));
+        Self {
+            loaded: hash.digest(),
+            all: hash.digest(),
+            changed: CowTree::default(),
+        }
+    }
+
+    /// The revision of the whole store.
+    pub(crate) fn all(&self) -> u64 {
+        self.all
+    }
+
+    /// True if an update has changed some graph.
+    pub(crate) fn any_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// The revision of one graph. O(log changed graphs).
+    pub(crate) fn of_graph(&self, graph: u32) -> u64 {
+        self.entry(graph.into())
+            .map_or(self.loaded, |entry| entry[1])
+    }
+
+    fn entry(&self, graph: u64) -> Option<[u64; 2]> {
+        let entry = self.changed.first_from(&[graph, 0]);
+        entry.filter(|entry| entry[0] == graph)
+    }
+
+    /// Bytes on the heap, including what other snapshots share.
+    pub(crate) fn bytes(&self) -> usize {
+        self.changed.bytes()
+    }
+
+    /// Notes the net effect of an operation. O(its size).
+    pub(crate) fn change(&mut self, net: &NetChanges) {
+        let mut graphs: Vec<u64> = Vec::new();
+        for quad in net.removed.iter().chain(&net.added) {
+            if graphs.last() != Some(&u64::from(quad[0])) {
+                graphs.push(quad[0].into());
+            }
+        }
+        if graphs.is_empty() {
+            return;
+        }
+        graphs.sort_unstable();
+        graphs.dedup();
+        self.all = self.after(net);
+        let before: Vec<[u64; 2]> = graphs
+            .iter()
+            .filter_map(|&graph| self.entry(graph))
+            .collect();
+        let now: Vec<[u64; 2]> = graphs.iter().map(|&graph| [graph, self.all]).collect();
+        self.changed.apply(&now, &before);
+    }
+
+    fn after(&self, net: &NetChanges) -> u64 {
+        let mut hash = Xxh3::with_seed(self.all);
+        let counts = [net.terms.len(), net.removed.len(), net.added.len()];
+        for count in counts {
+            hash.update(&(count as u64).to_le_bytes());
+        }
+        for term in &net.terms {
+            hash.update(&(term.len() as u64).to_le_bytes());
+            hash.update(term);
+        }
+        hash.update(bytemuck::cast_slice(&net.predicates));
+        for quads in [&net.removed, &net.added] {
+            hash.update(bytemuck::cast_slice(quads.as_flattened()));
+        }
+        hash.digest()
+    }
+
+    /// The numbers that [`Self::from_numbers`] reads.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        let mut out = vec![self.loaded, self.all];
+        out.extend(self.changed.iter().flatten());
+        out
+    }
+
+    /// The revisions of a file, whose graphs `is_known` accepts; `None` for damaged ones.
+    pub(crate) fn from_numbers(numbers: &[u64], is_known: impl Fn(u32) -> bool) -> Option<Self> {
+        let (pairs, []) = numbers.as_chunks::<2>() else {
+            return None;
+        };
+        let (&[loaded, all], changed) = pairs.split_first()?;
+        let ascending = changed.windows(2).all(|w| w[0][0] < w[1][0]);
+        let known = |&[graph, _]: &[u64; 2]| u32::try_from(graph).is_ok_and(&is_known);
+        if !ascending || !changed.iter().all(known) {
+            return None;
+        }
+        let mut out = Self {
+            loaded,
+            all,
+            ..Self::default()
+        };
+        out.changed.apply(changed, &[]);
+        Some(out)
+    }
+}
+
+impl Snapshot {
+    /// The revision of the whole store: a number that no other content of it has, nor of a copy of it. O(1).
+    #[must_use]
+    pub fn revision(&self) -> u64 {
+        self.delta().revisions.all()
+    }
+
+    /// The revision of a graph, given its name's canonical bytes, or of the default graph: it changes when the graph does,
+    /// and only then. Graphs without a quad have one as well.
+    #[must_use]
+    pub fn graph_revision(&self, name: Option<&[u8]>) -> u64 {
+        let revisions = &self.delta().revisions;
+        match name {
+            None => revisions.of_graph(DEFAULT_GRAPH),
+            // Of shards, which are never changed, nothing is asked.
+            Some(name) if revisions.any_changed() => {
+                revisions.of_graph(self.lookup(name).map_or(u32::MAX, |id| id.0))
+            }
+            Some(_) => revisions.of_graph(u32::MAX),
+        }
+    }
+}
