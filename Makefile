@@ -41,6 +41,7 @@ site:
 # With `make -j4 -Oline`, what does not depend on something else runs at the same time. AFTER=unit: what is not a test program of Cargo's
 # waits for those, since some of them measure times. TOOLS=tools: what is missing is installed first.
 test: lint page unit documents page-browser python
+	@scripts/skipped.sh
 
 # What tests need besides a compiler.
 tools:

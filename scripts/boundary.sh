@@ -9,6 +9,11 @@ if grep -rnE '\b(spend|charge|charge_for)\(|\b(Charge|Meter|MemoryBudget)\b' --i
     echo "these charge memory by hand; what parser and planner take is measured, see jindou_model::scope" >&2
     exit 1
 fi
+# Inputs from outside of the repository are found in one place, by which continuous integration knows the tests that read them.
+if grep -rln --include='*.rs' JINDOU_SHARED crates lab | grep -v '^crates/jindou-testing/src/inputs.rs$'; then
+    echo "these look for inputs by themselves; use jindou_testing::shared" >&2
+    exit 1
+fi
 # What tests and the laboratory turn on, such as simulators and faults that are planted, is in nothing that is shipped.
 if features=$(cargo tree --locked -e normal,features -p jindou-cli) && grep 'feature "testing"' <<<"$features"; then
     echo "the command is built with these" >&2

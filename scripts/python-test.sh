@@ -11,8 +11,11 @@ profile=${1-}
 
 without() {
     echo "the Python package is not tested: $1"
-    [ -z "${JINDOU_PYTHON-}" ] && exit 0 || exit 1
+    [ -z "${JINDOU_PYTHON-}" ] || exit 1
+    "$root/scripts/skipped.sh" python <<<"the Python package: $1"
+    exit 0
 }
+scripts/skipped.sh python </dev/null
 
 python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || without "there is no Python 3.9 or newer"

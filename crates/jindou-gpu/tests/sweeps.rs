@@ -1,9 +1,6 @@
 //! BSBM, SP²Bench and WatDiv on a device with less and less memory, run as by `--gpu auto` if it found every plan worth
 //! it: always the CPU's answers.
 
-mod common;
-
-use common::shared;
 use jindou_engine::{CollectSink, ExecOptions, Execution, Executor, ExecutorChoice, QueryTerms};
 use jindou_gpu::GpuExecutor;
 use jindou_gpu::shim::{Shim, ShimOptions};
@@ -194,7 +191,7 @@ fn watdiv_agrees_with_the_cpu_however_little_memory_there_is() {
 fn larger_workloads_agree_with_the_cpu_however_little_memory_there_is() {
     bsbm_in(300, 3, 40);
     sp2b_in(30_000, 12);
-    let Some(folder) = shared("workloads/watdiv/sf10") else {
+    let Some(folder) = jindou_testing::shared("workloads/watdiv/sf10") else {
         return;
     };
     let sources = Sources::builder()

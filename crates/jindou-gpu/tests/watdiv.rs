@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{device, shared};
+use common::device;
 use jindou_engine::{ChecksumSink, ExecOptions, QueryTerms, Summed};
 use jindou_gpu::{GpuExecutor, GpuOptions, ResultUse};
 use jindou_model::Progress;
@@ -13,7 +13,7 @@ use jindou_store::{LoadOptions, Snapshot, load, open};
 
 /// Compares the queries that `take` chooses by template and instance; returns how many there were.
 fn compare(take: impl Fn(&str, &str) -> bool) -> usize {
-    let Some(folder) = shared("workloads/watdiv/sf10") else {
+    let Some(folder) = jindou_testing::shared("workloads/watdiv/sf10") else {
         return usize::MAX;
     };
     let temporary = tempfile::tempdir().unwrap();

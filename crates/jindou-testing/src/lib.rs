@@ -7,6 +7,7 @@
 pub mod attack;
 mod comparing;
 mod expression;
+mod inputs;
 mod matrix;
 mod mutate;
 mod oracle;
@@ -15,11 +16,13 @@ mod ports;
 mod query;
 mod random;
 pub mod reference;
+pub mod seeds;
 mod specified;
 pub mod w3c;
 
 pub use comparing::{comparable, comparing_quads, comparing_query};
 pub use expression::{Theme, Tree, algebra, tree};
+pub use inputs::{CaseText, case_texts, find, shared, shared_too};
 pub use matrix::{matrix, random_values};
 pub use mutate::Mutator;
 pub use oracle::{Answer, answer};

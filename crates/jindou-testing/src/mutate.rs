@@ -18,9 +18,15 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Of these texts, with words that are put in here and there. There must be at least one of each.
+    /// Of these texts, with words that are put in here and there.
+    ///
+    /// # Panics
+    ///
+    /// If there is no text, or no word.
     #[must_use]
     pub fn new(seeds: Vec<Vec<u8>>, words: &[&'static str]) -> Self {
+        assert!(!seeds.is_empty(), "there is no text to begin with");
+        assert!(!words.is_empty(), "there is no word to put in");
         Self {
             seeds,
             kept: Vec::new(),

@@ -33,19 +33,6 @@ fn rows(sheet: &Value) -> &Vec<Value> {
     sheet["rows"].as_array().unwrap()
 }
 
-fn shared(part: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(part);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}; set JINDOU_SHARED", path.display());
-    None
-}
-
 #[test]
 fn lubm_tables_and_figures_are_printed() {
     let folder = tempfile::tempdir().unwrap();
@@ -219,7 +206,7 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn watdivs_given_counts_are_those_of_table_7() {
-    let Some(folder) = shared("workloads/watdiv/sf10") else {
+    let Some(folder) = jindou_testing::shared("workloads/watdiv/sf10") else {
         return;
     };
     let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();

@@ -5,7 +5,7 @@ use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParser};
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 fn run(folder: &Path, args: &[&str]) -> Output {
@@ -417,15 +417,9 @@ fn all_documents_of_the_w3c_convert_to_the_same() {
 
 /// The suites of the W3C, one document of `step`: what `oxrdfio` reads of each is what it reads of its conversion.
 fn converted_documents(step: usize) {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let suites = root.join("w3c/rdf");
-    if !suites.is_dir() {
-        eprintln!("skipped: {} is not there", suites.display());
+    let Some(suites) = jindou_testing::shared("w3c/rdf") else {
         return;
-    }
+    };
     let mut files = vec![];
     let mut folders = vec![suites];
     while let Some(folder) = folders.pop() {

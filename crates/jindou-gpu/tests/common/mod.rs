@@ -16,7 +16,6 @@ use jindou_store::Snapshot;
 use jindou_store::testing::{changed, store_of};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 use small_pages::SmallPages;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 /// The environment variable that chooses the device.
@@ -170,18 +169,4 @@ pub fn ring(n: u32, reach: u32) -> (tempfile::TempDir, Snapshot) {
     }
     let (folder, base) = store_of(&quads);
     (folder, Snapshot::of_base(base))
-}
-
-/// The folder `part` of the shared inputs, or `None` with a message.
-pub fn shared(part: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(part);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}; set JINDOU_SHARED", path.display());
-    None
 }

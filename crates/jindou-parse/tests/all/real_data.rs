@@ -1,10 +1,9 @@
 //! Real data sets of the project's shared folder: valid data loads, broken data is reported. Long, so ignored by
 //! default: `cargo test --release -p jindou-parse --test all real_data:: -- --ignored --nocapture`.
 
-use crate::common;
-use common::shared;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource};
 use jindou_parse::Sources;
+use jindou_testing::shared;
 use std::path::{Path, PathBuf};
 
 struct Count(u64);

@@ -1,8 +1,9 @@
 //! The W3C RDF test suites: all of RDF 1.1 must pass, RDF 1.2 is counted.
 
 use crate::common;
-use common::{collect, shared};
+use common::collect;
 use jindou_parse::{Format, Sources};
+use jindou_testing::shared;
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::vocab::rdf;
 use oxrdf::{Dataset, Graph, NamedNodeRef, NamedOrBlankNodeRef, Quad, TermRef};

@@ -1,10 +1,9 @@
-//! Shared test helpers: collecting quads as `oxrdf` terms, finding the shared inputs.
+//! Shared test helpers: collecting quads as `oxrdf` terms.
 #![allow(dead_code, missing_docs)]
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Sources};
 use oxrdf::{GraphName, NamedOrBlankNode, Quad, Term};
-use std::path::PathBuf;
 
 /// Collects decoded quads.
 #[derive(Default)]
@@ -82,24 +81,6 @@ pub fn parse(text: &[u8], format: Format) -> Result<Vec<Quad>, Error> {
             .text("text", text.to_vec(), format)
             .build()?,
     )
-}
-
-/// The folder of inputs shared by the project's tests; prints a message and returns `None` without it.
-pub fn shared(what: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(what);
-    if path.exists() {
-        Some(path)
-    } else {
-        println!(
-            "skipped: {} is not there; set JINDOU_SHARED",
-            path.display()
-        );
-        None
-    }
 }
 
 /// Random numbers (SplitMix64): tests must be the same each time.

@@ -6,19 +6,6 @@ use jindou_plan::{PlanOptions, explain, explain_json, parse, plan};
 use jindou_store::{Snapshot, testing};
 use std::path::{Path, PathBuf};
 
-fn shared() -> Option<PathBuf> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("w3c/sparql");
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}; set JINDOU_SHARED", path.display());
-    None
-}
-
 fn queries(folder: &Path, out: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -30,20 +17,14 @@ fn queries(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn every_query_has_a_native_plan() {
-    let Some(shared) = shared() else { return };
-    let mut files = vec![];
-    for suite in ["sparql10", "sparql11"] {
-        queries(&shared.join(suite), &mut files);
-    }
-    files.sort();
+/// Plans queries. Every one that parses must have a native plan, but those that call unknown functions. Returns the numbers
+/// of native plans and of queries with unknown functions.
+fn plan_all(texts: impl Iterator<Item = (String, String)>) -> (usize, usize) {
     let mut rng = jindou_testing::Rng::new(7);
     let (_folder, base) = testing::store_of(&jindou_testing::quads(&mut rng));
     let snapshot = Snapshot::of_base(base);
     let (mut native, mut refused, mut nameless, mut wrong) = (0, 0, 0, vec![]);
-    for file in &files {
-        let text = String::from_utf8_lossy(&std::fs::read(file).unwrap()).into_owned();
+    for (place, text) in texts {
         let Ok(query) = parse(&format!("BASE <http://example.org/>\n{text}")) else {
             refused += 1;
             continue;
@@ -57,12 +38,39 @@ fn every_query_has_a_native_plan() {
             Err(Error::Query(why)) if why.contains("unknown function") => {
                 nameless += 1;
             }
-            Err(why) => wrong.push(format!("{}: {why}", file.display())),
+            Err(why) => wrong.push(format!("{place}: {why}")),
         }
     }
     println!(
         "{native} native, {refused} that do not parse (negative syntax tests among them), {nameless} with functions that are not there"
     );
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    (native, nameless)
+}
+
+#[test]
+fn every_query_has_a_native_plan() {
+    let Some(shared) = jindou_testing::shared("w3c/sparql") else {
+        return;
+    };
+    let mut files = vec![];
+    for suite in ["sparql10", "sparql11"] {
+        queries(&shared.join(suite), &mut files);
+    }
+    files.sort();
+    let (native, nameless) = plan_all(files.into_iter().map(|file| {
+        let text = String::from_utf8_lossy(&std::fs::read(&file).unwrap()).into_owned();
+        (file.display().to_string(), text)
+    }));
     assert!(native > 400 && nameless < 10);
+}
+
+#[test]
+fn every_query_of_the_cases_has_a_native_plan() {
+    let cases = jindou_testing::case_texts("query").into_iter();
+    let cases = cases.map(|c| (format!("{}:{}", c.file.display(), c.line), c.text));
+    let seeds = jindou_testing::seeds::QUERIES.iter();
+    let seeds = seeds.map(|text| ("jindou_testing::seeds".to_owned(), (*text).to_owned()));
+    let (native, _) = plan_all(cases.chain(seeds));
+    assert!(native > 100);
 }

@@ -51,16 +51,7 @@ const PROTOCOL: [&str; 34] = [
 ];
 
 fn suite(part: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join("w3c/sparql/sparql11").join(part);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: there is no {}; set JINDOU_SHARED", path.display());
-    None
+    jindou_testing::shared(&format!("w3c/sparql/sparql11/{part}"))
 }
 
 #[test]

@@ -1,23 +1,7 @@
 //! Test texts from other sources.
 
+use jindou_testing::seeds::{QUERIES, UPDATES};
 use std::path::{Path, PathBuf};
-
-/// The folder of shared inputs; `None` with a message if it is missing.
-pub(super) fn shared() -> Option<PathBuf> {
-    let dir = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    if dir.join("w3c").is_dir() {
-        dir.canonicalize().ok()
-    } else {
-        println!(
-            "skipped: {} has no w3c folder; set JINDOU_SHARED",
-            dir.display()
-        );
-        None
-    }
-}
 
 fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -36,9 +20,10 @@ fn walk(folder: &Path, out: &mut Vec<PathBuf>) {
 /// All texts of queries (`false`) and updates (`true`), with their paths.
 pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     let mut files = vec![];
-    if let Some(shared) = shared() {
-        walk(&shared.join("w3c/sparql"), &mut files);
-        walk(&shared.join("workloads"), &mut files);
+    for part in ["w3c/sparql", "workloads"] {
+        if let Some(folder) = jindou_testing::shared_too(part) {
+            walk(&folder, &mut files);
+        }
     }
     walk(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("../jindou-workloads/queries"),
@@ -46,6 +31,13 @@ pub(crate) fn texts() -> Vec<(PathBuf, bool, String)> {
     );
     files.sort();
     let mut out = vec![];
+    let own = [(QUERIES, false, "query"), (UPDATES, true, "update")];
+    for (texts, update, kind) in own {
+        for (n, text) in texts.iter().enumerate() {
+            let place = format!("jindou_testing::seeds, {kind} {n}");
+            out.push((place.into(), update, (*text).to_owned()));
+        }
+    }
     for path in files {
         let Ok(bytes) = std::fs::read(&path) else {
             continue;

@@ -1,6 +1,5 @@
 //! All syntax tests of the W3C, and all of its queries and updates for evaluation tests.
 
-use super::files::shared;
 use crate::{Escapes, ParserOptions};
 use oxiri::Iri;
 use oxrdf::vocab::rdf;
@@ -77,9 +76,11 @@ fn tests(manifest: &Path) -> Vec<(PathBuf, bool, bool)> {
 
 #[test]
 fn syntax_tests_pass() {
-    let Some(shared) = shared() else { return };
+    let Some(suites) = jindou_testing::shared("w3c/sparql") else {
+        return;
+    };
     let mut files = vec![];
-    manifests(&shared.join("w3c/sparql"), &mut files);
+    manifests(&suites, &mut files);
     files.sort();
     let (mut passed, mut wrong) = ([0, 0], vec![]);
     for manifest in &files {

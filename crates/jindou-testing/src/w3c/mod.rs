@@ -3,32 +3,12 @@
 pub mod manifest;
 pub mod requests;
 
+pub use crate::inputs::{find, shared};
+
 use oxrdf::dataset::CanonicalizationAlgorithm;
 use oxrdf::{Dataset, GraphName, NamedNode, Quad, Term};
 use oxrdfio::{RdfFormat, RdfParser};
 use std::path::{Path, PathBuf};
-
-/// The folder or file `part` of the shared inputs, or what is missing.
-pub fn find(part: &str) -> Result<PathBuf, String> {
-    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(part);
-    let missing = |_| format!("there is no {}; set JINDOU_SHARED", path.display());
-    path.canonicalize().map_err(missing)
-}
-
-/// The same for tests: `None` with a word about it.
-pub fn shared(part: &str) -> Option<PathBuf> {
-    match find(part) {
-        Ok(path) => Some(path),
-        Err(why) => {
-            println!("skipped: {why}");
-            None
-        }
-    }
-}
 
 /// Files in a dataset: those of the default graph, and those of named graphs.
 pub fn dataset(default: &[PathBuf], named: &[(String, PathBuf)]) -> Result<Dataset, String> {

@@ -7,7 +7,6 @@ use oxrdf::Term;
 use oxttl::TurtleParser;
 use spargebra::SparqlParser;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
 
 const SEEDS: u64 = 20;
 /// The two-sided 10⁻⁶ point of Student's t with 19 degrees of freedom.
@@ -120,15 +119,8 @@ fn count(products: u32) -> u64 {
 }
 
 fn given() -> Option<Data> {
-    let shared = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = shared.join("workloads/bsbm/bsbm-100.ttl");
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!("skipped: {} is not there", path.display());
-        return None;
-    };
+    let path = jindou_testing::shared("workloads/bsbm/bsbm-100.ttl")?;
+    let file = std::fs::File::open(path).unwrap();
     let mut data = Data::default();
     for triple in TurtleParser::new().for_reader(std::io::BufReader::new(file)) {
         let t = triple.unwrap();

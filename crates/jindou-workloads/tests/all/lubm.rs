@@ -6,7 +6,6 @@ use jindou_workloads::lubm::{CLASSES, Lubm, known, write_ntriples};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashSet};
 use std::io::Read;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// The statements as sorted, different lines.
@@ -56,15 +55,11 @@ fn fifty_universities_equal_the_original() {
 
 #[test]
 fn one_university_equals_the_reference_file() {
-    let shared = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = shared.join("workloads/lubm/reference/lubm1-seed0.sorted.nt.gz");
-    let Ok(file) = std::fs::File::open(&path) else {
-        println!("skipped: {} is not there", path.display());
+    let Some(path) = jindou_testing::shared("workloads/lubm/reference/lubm1-seed0.sorted.nt.gz")
+    else {
         return;
     };
+    let file = std::fs::File::open(path).unwrap();
     let mut reference = vec![];
     flate2::read::MultiGzDecoder::new(file)
         .read_to_end(&mut reference)

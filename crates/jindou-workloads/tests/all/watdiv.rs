@@ -1,27 +1,13 @@
 //! WatDiv: the model and the templates against their files, the text against other parsers.
 
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, QuadSource, Result};
+use jindou_testing::shared;
 use jindou_workloads::queries::watdiv::{Template, instances, templates};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel, write_ntriples};
 use oxttl::NTriplesParser;
 use proptest::prelude::*;
 use spargebra::SparqlParser;
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
-
-/// A file or folder of the inputs that are not in the repository.
-fn shared(path: &str) -> Option<PathBuf> {
-    let shared = std::env::var_os("JINDOU_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-        PathBuf::from,
-    );
-    let path = shared.join(path);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: {} is not there", path.display());
-    None
-}
 
 fn text(model: &WatdivModel, scale: u32, seed: u64) -> Vec<u8> {
     let mut out = vec![];

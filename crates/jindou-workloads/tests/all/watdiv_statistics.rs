@@ -11,7 +11,6 @@ use jindou_workloads::watdiv::{Watdiv, WatdivModel};
 use oxrdf::{NamedOrBlankNode, Term};
 use oxttl::NTriplesParser;
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::path::PathBuf;
 
 const SEEDS: u64 = 20;
 /// The two-sided 10⁻⁶ point of Student's t with 19 degrees of freedom.
@@ -46,15 +45,8 @@ impl Data {
 
     /// The original's data at scale 10.
     fn given() -> Option<Self> {
-        let shared = std::env::var_os("JINDOU_SHARED").map_or_else(
-            || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
-            PathBuf::from,
-        );
-        let path = shared.join("workloads/watdiv/sf10/watdiv-sf10-seed1024.nt.gz");
-        let Ok(file) = std::fs::File::open(&path) else {
-            println!("skipped: {} is not there", path.display());
-            return None;
-        };
+        let path = jindou_testing::shared("workloads/watdiv/sf10/watdiv-sf10-seed1024.nt.gz")?;
+        let file = std::fs::File::open(path).unwrap();
         let mut data = Self::default();
         for triple in NTriplesParser::new().for_reader(flate2::read::MultiGzDecoder::new(file)) {
             let triple = triple.unwrap();

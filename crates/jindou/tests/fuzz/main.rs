@@ -6,9 +6,6 @@
 mod check;
 mod seeds;
 
-#[path = "../common/shared.rs"]
-mod shared;
-
 use check::{End, MEMORY, TIME, check, ground};
 use jindou::ResultFormat;
 use jindou_testing::{Mutator, Rng};

@@ -8,8 +8,6 @@ mod compare;
 mod oracle;
 #[path = "../common/quads.rs"]
 mod quads;
-#[path = "../common/shared.rs"]
-mod shared;
 #[path = "../common/stores.rs"]
 mod stores;
 

@@ -1,6 +1,5 @@
 //! Named graphs: real vocabularies, counted by `oxrdfio`; and a small set by hand.
 
-use crate::shared;
 use crate::stores;
 use jindou::{Database, LoadOptions, Progress};
 use jindou_parse::{Input, Sources};
@@ -137,7 +136,7 @@ fn normal(quads: Vec<Quad>) -> BTreeSet<String> {
 
 /// Loads an archive's files, each into a graph of its own if it names none, and compares counts a graph.
 fn archive_counts(name: &str, most: usize) {
-    let Some(archive) = shared::shared(&format!("data/{name}")) else {
+    let Some(archive) = jindou_testing::shared(&format!("data/{name}")) else {
         return;
     };
     let folder = unpack(&archive);

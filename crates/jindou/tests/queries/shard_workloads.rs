@@ -2,7 +2,6 @@
 //! and their placement.
 
 use crate::compare;
-use crate::shared;
 use crate::stores;
 use compare::bag;
 use jindou::results::Collector;
@@ -262,7 +261,7 @@ fn questions(store: &Store) -> Vec<(String, String)> {
 #[ignore = "long: the real data of the shared inputs, eleven stores of each"]
 fn real_data_over_any_shards_is_one_store_s() {
     for name in ["zazuko-vocabularies", "ted", "mir-rdf"] {
-        let Some(archive) = shared::shared(&format!("data/{name}.tar.gz")) else {
+        let Some(archive) = jindou_testing::shared(&format!("data/{name}.tar.gz")) else {
             return;
         };
         let folder = unpack(&archive);

@@ -3,11 +3,10 @@
 
 use crate::compare;
 use crate::oracle;
-use crate::shared;
 use crate::stores;
 use compare::{assert_equal, run};
 use jindou::{Answer, parse_query};
-use shared::shared;
+use jindou_testing::shared;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -1,12 +1,11 @@
 //! The WatDiv generator by what queries find in its data: the 20 basic templates, the same instances asked of the
 //! given data of the original generator and of ours, at scale 10.
 
-use crate::shared;
 use crate::stores;
 use jindou::QueryOptions;
+use jindou_testing::shared;
 use jindou_workloads::queries::watdiv::{Instance, instances, templates};
 use jindou_workloads::watdiv::{Watdiv, WatdivModel};
-use shared::shared;
 use std::collections::BTreeMap;
 use stores::Store;
 

@@ -3,13 +3,12 @@
 
 use crate::compare;
 use crate::oracle;
-use crate::shared;
 use crate::stores;
 use compare::{assert_equal, run};
 use jindou::{Answer, QueryOptions, parse_query};
+use jindou_testing::shared;
 use jindou_workloads::queries::lubm::QUERIES;
 use oxrdf::Dataset;
-use shared::shared;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
