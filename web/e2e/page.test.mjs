@@ -117,6 +117,7 @@ test("completion knows prefixes, and what the data has at this place", async () 
   assert.ok(!offered.includes("sky:orbits"), offered.join(" "));
   await shot(page, "completion");
   await page.keyboard.type("born");
+  await page.locator(".cm-tooltip-autocomplete li[aria-selected=true]", { hasText: "bornIn" }).waitFor();
   await page.waitForTimeout(400);
   await page.keyboard.press("Enter");
   assert.match(await page.locator(".cm-content").textContent(), /sky:bornIn$/);
@@ -164,19 +165,24 @@ test("very many rows: the first at once, the last by one key, sorted, filtered",
   // How long the page's thread was busy at the worst while someone scrolls.
   await page.getByLabel("Filter rows").fill("");
   await page.waitForFunction(() => !/of them shown/.test(document.querySelector(".status").textContent), undefined, { timeout: 60_000 });
-  const worst = await page.evaluate(async () => {
+  const [idle, worst] = await page.evaluate(async () => {
     const grid = document.querySelector(".grid");
-    let longest = 0;
-    for (let i = 0; i < 60; i++) {
-      const t = performance.now();
-      grid.scrollTop = ((i * 37) % 60) / 60 * grid.scrollHeight;
-      await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
-      longest = Math.max(longest, performance.now() - t);
-    }
-    return longest;
+    const slowest = async (act) => {
+      const times = [];
+      for (let i = 0; i < 60; i++) {
+        const t = performance.now();
+        act(i);
+        await new Promise((r) => requestAnimationFrame(() => setTimeout(r)));
+        times.push(performance.now() - t);
+      }
+      // All but the slowest ones, when the machine did something else.
+      return times.sort((a, b) => a - b)[54];
+    };
+    return [await slowest(() => {}), await slowest((i) => (grid.scrollTop = ((i * 37) % 60) / 60 * grid.scrollHeight))];
   });
-  console.log(`# ${rows} rows: first row ${first} ms, all ${all} ms, to the last row ${jumped} ms, sorted (twice) ${sorted} ms, filtered ${filtered} ms, slowest frame of 60 jumps ${worst.toFixed(0)} ms`);
-  assert.ok(worst < 500);
+  console.log(`# ${rows} rows: first row ${first} ms, all ${all} ms, to the last row ${jumped} ms, sorted (twice) ${sorted} ms, filtered ${filtered} ms, nine of ten frames of 60 jumps ${worst.toFixed(0)} ms, ${idle.toFixed(0)} ms without jumps`);
+  // A busy machine makes frames late in which nothing is done, too.
+  assert.ok(worst < 500 + 10 * idle, `${worst} ms, ${idle} ms`);
   assert.deepEqual(faults, []);
   await close();
 });
@@ -196,8 +202,11 @@ test("more rows than the page keeps: it says so, ends the query, and scrolls to 
   const before = await top();
   await page.mouse.move(600, 600);
   await page.mouse.wheel(0, -280);
-  await page.waitForTimeout(200);
-  const moved = before - (await top());
+  await page.waitForFunction((before) => Math.min(...[...document.querySelectorAll("[data-row]")].map((r) => Number(r.dataset.row))) < before, before);
+  // It scrolls smoothly: until two looks see the same.
+  let now = await top();
+  for (let last = -1; last !== now; last = now, now = await top()) await page.waitForTimeout(200);
+  const moved = before - now;
   assert.ok(moved >= 8 && moved <= 12, `${moved} rows`);
   assert.deepEqual(faults, []);
   await close();
@@ -588,23 +597,29 @@ test("the page is ready soon after its address was entered", async (t) => {
     await page.goto("about:blank");
     const client = await page.context().newCDPSession(page);
     await client.send("Network.clearBrowserCache");
+    // The same with a page that has nothing else, to know how busy the machine is.
+    const asked = Date.now();
+    await page.goto("data:text/html,<input>");
+    await page.locator("input").click();
+    await page.keyboard.type("#");
+    await page.waitForFunction(() => document.querySelector("input").value === "#");
+    const least = Date.now() - asked;
     const started = Date.now();
     await page.goto(address);
     await page.locator(".cm-content").click();
     await page.keyboard.type("#");
     await page.waitForFunction(() => document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent.includes("#"));
     const typed = Date.now() - started;
-    seen.push(await page.evaluate((typed) => {
+    seen.push(await page.evaluate(([typed, least]) => {
       const [paint] = performance.getEntriesByName("first-contentful-paint");
       const all = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
       const sent = all.filter((e) => /\/(?:[^/]*\.(?:js|css|svg))?(?:[?#].*)?$/.test(e.name)).reduce((n, e) => n + e.transferSize, 0);
-      return { painted: Math.round(paint?.startTime ?? 0), typed, sent };
-    }, typed));
+      return { painted: Math.round(paint?.startTime ?? 0), typed, least, sent };
+    }, [typed, least]));
   }
   seen.sort((a, b) => a.typed - b.typed);
-  t.diagnostic(`first paint after ${seen[1].painted} ms, a key is taken after ${seen[1].typed} ms, ${seen[1].sent} bytes`);
-  // Far more than it takes, on a machine that does much else.
-  assert.ok(seen[1].typed < 5000, JSON.stringify(seen));
+  t.diagnostic(`first paint after ${seen[1].painted} ms, a key is taken after ${seen[1].typed} ms (in an empty page after ${seen[1].least} ms), ${seen[1].sent} bytes`);
+  assert.ok(seen[1].typed < 2000 + 20 * seen[1].least, JSON.stringify(seen));
   // What serves the sources in front of a server does not compress them.
   assert.ok(process.env.JINDOU_SOURCES || seen[1].sent < 600_000, JSON.stringify(seen));
   assert.deepEqual(faults, []);

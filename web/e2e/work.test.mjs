@@ -85,8 +85,8 @@ test("what is typed takes a long selection's place at once, and a bracket goes a
   const before = Date.now();
   await page.keyboard.press("A");
   await page.waitForFunction(() => document.querySelector(".editor").shadowRoot.querySelector(".cm-content").textContent === "A");
-  // The browser itself takes a minute.
-  assert.ok(Date.now() - before < 10_000, `${Date.now() - before} ms`);
+  // The browser itself takes a minute, and more on a busy machine.
+  assert.ok(Date.now() - before < 30_000, `${Date.now() - before} ms`);
   await page.keyboard.insertText("SK {}");
   await page.keyboard.press("ControlOrMeta+a");
   await page.keyboard.press("{");

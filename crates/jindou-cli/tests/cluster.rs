@@ -94,7 +94,7 @@ impl Server {
         let (status, body) = self.ask(ALL);
         let took = begun.elapsed();
         assert!(status >= 400, "{status}: {body}");
-        assert!(took < Duration::from_millis(3500), "{took:?}");
+        assert!(took < Duration::from_secs(15), "{took:?}");
         for word in words {
             assert!(body.contains(word), "no {word} in {body}");
         }

@@ -143,7 +143,7 @@ impl Reader {
         let (mut ends, mut values) = (Vec::new(), Vec::new());
         let of = (PredicateId(p), Direction::Out);
         let deadline = self.transport.deadline(LIMIT);
-        let start = Instant::now();
+        let start = jindou_testing::Stopwatch::start();
         let into = (&mut ends, &mut values);
         let done = self.store.lists(of, &[subject], 1 << 20, into, deadline);
         let time = start.elapsed();

@@ -461,7 +461,7 @@ fn a_lane_that_breaks_gives_way_to_tls() {
     let begun = Instant::now();
     let e = ask_echo(&first, 1, 1, 1).unwrap_err().to_string();
     assert!(e.contains("server b at"), "{e}");
-    assert!(begun.elapsed() < Duration::from_secs(3));
+    assert!(begun.elapsed() < Duration::from_secs(20));
     let second = setup.start(&file, 1);
     until("lane", || taken(&first).is_some());
     ask_echo(&first, 1, 1 << 20, 5 << 20).unwrap();

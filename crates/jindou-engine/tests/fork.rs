@@ -32,7 +32,7 @@ use jindou_model::{CancelToken, Charge, Error, Holder, MemoryBudget, Result};
 use jindou_plan::{Form, Plan, PlanOptions};
 use jindou_store::shard::{Placement, Sharding};
 use jindou_store::{Base, Snapshot, testing};
-use jindou_testing::{Answer, Rng, answer, quads, query};
+use jindou_testing::{Answer, Rng, Stopwatch, answer, quads, query};
 use oxrdf::Quad;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -419,7 +419,7 @@ fn a_connection_that_was_made_again_fails_the_query() {
     let (_, shards) = wide_shards(3);
     let plan = shards.plan(FAR);
     shards.wire.slow.store(true, Ordering::SeqCst);
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let got = std::thread::scope(|s| {
         let query = s.spawn(|| {
             let mut sink = CollectSink::default();
@@ -449,7 +449,7 @@ fn queries_end_when_they_are_told_to() {
         cancel: CancelToken::with_deadline(Duration::from_millis(50)),
         ..ExecOptions::default()
     };
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let got = shards.run(
         &plan,
         ShardMode::Fork,

@@ -54,6 +54,8 @@ pub struct CaseText {
     pub line: usize,
     /// Its lines.
     pub text: String,
+    /// True if the test says that it fails.
+    pub fails: bool,
 }
 
 /// All sections of a kind in the tests that are text: `query`, `update`, `data turtle`.
@@ -88,10 +90,17 @@ fn sections(file: &Path, kind: &str) -> Vec<CaseText> {
         if line.starts_with("== ") {
             inside = false;
         } else if let Some(heading) = line.strip_prefix("-- ") {
+            if let Some(section) = found.last_mut().filter(|_| inside) {
+                section.fails = heading.trim() == "error";
+            }
             inside = heading.trim() == kind;
             if inside {
-                let (file, line, text) = (file.to_owned(), n + 1, String::new());
-                found.push(CaseText { file, line, text });
+                found.push(CaseText {
+                    file: file.to_owned(),
+                    line: n + 1,
+                    text: String::new(),
+                    fails: false,
+                });
             }
         } else if let Some(section) = found.last_mut().filter(|_| inside) {
             section.text += line;
@@ -115,6 +124,8 @@ mod tests {
             let all = case_texts(kind);
             assert!(all.len() > 10, "{kind}: {}", all.len());
             assert!(all.iter().all(|c| !c.text.contains("\n-- ")));
+            let fail = all.iter().filter(|c| c.fails).count();
+            assert!(fail < all.len() / 2 && (fail > 0 || kind != "query"));
             for beginning in beginnings {
                 assert!(all.iter().any(|c| c.text.starts_with(beginning)), "{kind}");
             }

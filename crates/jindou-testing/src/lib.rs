@@ -18,6 +18,7 @@ mod random;
 pub mod reference;
 pub mod seeds;
 mod specified;
+mod stopwatch;
 pub mod w3c;
 
 pub use comparing::{comparable, comparing_quads, comparing_query};
@@ -31,3 +32,4 @@ pub use ports::free_port;
 pub use query::{Query, query};
 pub use random::{Rng, quads};
 pub use specified::{as_specified, evaluator, in_pattern as pattern_as_specified};
+pub use stopwatch::Stopwatch;

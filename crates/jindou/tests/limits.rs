@@ -8,9 +8,10 @@ use jindou::{
     CancelToken, Database, Error, MemoryBudget, QueryOptions, Resource, ResultFormat, ResultWriter,
     UpdateOptions,
 };
+use jindou_testing::Stopwatch;
 use std::fmt::Write as _;
 use std::io;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stores::Store;
 
 /// Time by which `--timeout` may be overrun, generously: test machines are busy.
@@ -81,7 +82,7 @@ fn run(
     out: impl io::Write + Send,
     format: ResultFormat,
 ) -> (Error, Duration) {
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let e = db
         .run(text, options, &mut ResultWriter::new(out, format))
         .err()
@@ -180,7 +181,7 @@ fn a_deadline_ends_templates_of_many_quads() {
         format!("DELETE {{ ?s ?p ?o }} INSERT {{ {template} }}"),
     ] {
         let update = format!("{change} WHERE {{ ?s ?p ?o }}");
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let got = store.db.update(&update, &options);
         assert!(matches!(got, Err(Error::Timeout(_))), "{got:?}");
         assert!(begun.elapsed() < SOON, "{:?}", begun.elapsed());
@@ -290,7 +291,7 @@ fn star(predicates: usize) -> (Store, String) {
 fn a_deadline_and_a_cancellation_end_planning() {
     let (store, query) = star(1900);
     let options = QueryOptions::default().with_timeout(Duration::from_millis(100));
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let e = store.db.plan(&query, &options).err().expect("no plan");
     assert!(matches!(e, Error::Timeout(_)), "{e}");
     assert!(
@@ -304,7 +305,7 @@ fn a_deadline_and_a_cancellation_end_planning() {
         std::thread::sleep(Duration::from_millis(40));
         cancel.cancel();
     });
-    let start = Instant::now();
+    let start = Stopwatch::start();
     let e = store
         .db
         .plan_uncached(&query, &options)
@@ -339,7 +340,7 @@ fn a_deadline_ends_the_beginning_of_a_run_of_many_wide_steps() {
     // The least of several, because other tests run meanwhile.
     let took = (0..3)
         .map(|_| {
-            let start = Instant::now();
+            let start = Stopwatch::start();
             let mut out = ResultWriter::new(Sink, ResultFormat::Tsv);
             let e = store.db.run_planned(&planned, &options, &mut out);
             assert!(matches!(e, Err(Error::Timeout(_))), "{e:?}");
@@ -365,7 +366,7 @@ fn chosen_graphs_are_not_searched_for_every_predicate() {
             .map(|i| format!("FROM <http://e/g{i}> "))
             .collect();
         let text = format!("SELECT (COUNT(*) AS ?n) {from}{{ ?s ?p ?o }}");
-        let start = Instant::now();
+        let start = Stopwatch::start();
         let answer = store.db.query(&text).unwrap();
         (
             answer.solutions()[0][0].as_ref().unwrap().to_string(),
@@ -402,7 +403,7 @@ fn a_long_condition_over_many_parts_is_planned_soon() {
     // The least of several, because other tests run meanwhile.
     let took = (0..3)
         .map(|_| {
-            let begun = Instant::now();
+            let begun = Stopwatch::start();
             match store.db.plan_uncached(&text, &options) {
                 Ok(_) | Err(Error::Timeout(_)) => {}
                 Err(e) => panic!("{e}"),

@@ -309,7 +309,7 @@ mod tests {
         let log = dir.path().join("log");
         let (seconds, memory) =
             run_to_end(Command::new("sh").args(["-c", "sleep 0.3; true"]), &log).unwrap();
-        assert!((0.3..5.0).contains(&seconds), "{seconds}");
+        assert!((0.3..60.0).contains(&seconds), "{seconds}");
         assert!(memory.resident > 100 << 10, "{memory:?}");
     }
 

@@ -176,7 +176,7 @@ fn servers_may_die() {
         insert(other, 2000 + victim, &mut done);
         let away = begun.elapsed();
         assert!(
-            away < Duration::from_secs(8),
+            away < Duration::from_secs(30),
             "updates were away for {away:?}"
         );
         assert_eq!(other.objects("default").0, done);
@@ -403,7 +403,7 @@ fn a_server_is_drained_from_elsewhere() {
     assert_eq!(two.objects("default").0, [1, 2, 3]);
     let begun = Instant::now();
     assert!(one.child.wait().unwrap().success());
-    assert!(begun.elapsed() < Duration::from_secs(10));
+    assert!(begun.elapsed() < Duration::from_secs(30));
     assert!(two.insert(4).snapshot() > seen);
     let again = Command::new(env!("CARGO_BIN_EXE_jindou"))
         .args(["cluster", "drain", &url])
@@ -473,7 +473,7 @@ fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
     });
     assert!(one.child.wait().unwrap().success());
     let took = begun.elapsed();
-    assert!(took < Duration::from_secs(5), "it took {took:?}");
+    assert!(took < Duration::from_secs(20), "it took {took:?}");
 
     // Sent again with its key it is made once.
     std::fs::rename(folder.join("away"), folder.join("log")).unwrap();

@@ -393,7 +393,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 until("the helper is there", || workers.load().0 == 2);
-                let begun = Instant::now();
+                let begun = jindou_testing::Stopwatch::start();
                 assert!(workers.enter(&CancelToken::new()).unwrap());
                 assert!(begun.elapsed() < Duration::from_millis(700));
                 workers.leave();

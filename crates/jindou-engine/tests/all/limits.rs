@@ -8,8 +8,9 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::Snapshot;
 use jindou_store::testing::store_of;
+use jindou_testing::Stopwatch;
 use oxrdf::{GraphName, NamedNode, Quad};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A ring of `n` vertices, each with edges to the next `degree` ones.
 fn ring(n: usize, degree: usize) -> (tempfile::TempDir, Snapshot) {
@@ -47,7 +48,7 @@ fn filters_of_many_conditions_end_in_time_and_in_little_memory() {
         &snapshot,
         &format!("SELECT * {{ ?a :p ?b FILTER({many}) }}"),
     );
-    let begin = Instant::now();
+    let begin = Stopwatch::start();
     let options = ExecOptions {
         threads: 1,
         cancel: CancelToken::with_deadline(Duration::from_millis(50)),
@@ -90,7 +91,7 @@ fn cancelling_and_deadlines_end_a_query_soon() {
     let mut plan = native(&snapshot, PATH);
     for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
         plan.weight = weight;
-        let begin = Instant::now();
+        let begin = Stopwatch::start();
         let cancel = CancelToken::with_deadline(Duration::from_millis(30));
         let options = ExecOptions {
             threads,
@@ -228,7 +229,7 @@ fn operators_end_at_their_deadline_and_when_cancelled() {
         let mut plan = operator_plan(&snapshot, operator, text);
         for (threads, weight) in [(1, Weight::Light), (3, Weight::Heavy)] {
             plan.weight = weight;
-            let begin = Instant::now();
+            let begin = Stopwatch::start();
             let options = ExecOptions {
                 threads,
                 cancel: CancelToken::with_deadline(Duration::from_millis(5)),
@@ -360,7 +361,7 @@ fn a_limit_stops_the_pipeline_early() {
             threads: 2,
             ..ExecOptions::default()
         };
-        let begin = Instant::now();
+        let begin = Stopwatch::start();
         assert_eq!(count(&plan, &snapshot, &options).unwrap(), 7);
         assert!(begin.elapsed() < Duration::from_secs(2));
     }

@@ -5,7 +5,7 @@ use jindou_cluster::shards::ShardRequest;
 use jindou_engine::{CollectSink, ExecOptions, Main, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::shard::{Placement, Sharding};
-use jindou_testing::answer;
+use jindou_testing::{Stopwatch, answer};
 use oxrdf::Quad;
 use std::cell::Cell;
 use std::sync::Arc;
@@ -103,7 +103,7 @@ fn a_part_that_cannot_be_heard_fails_the_query() {
             false => Ok(()),
         }
     }));
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let got = run(
         &shards,
         TRIANGLES,

@@ -7,9 +7,9 @@ use jindou_plan::wire::{is_sendable, put_steps, steps};
 use jindou_plan::{Operator, PlanOptions, Step, Weight};
 use jindou_store::shard::Sharding;
 use jindou_store::{ChangeTerm, Changes, Snapshot, testing};
-use jindou_testing::{Rng, quads, query};
+use jindou_testing::{Rng, Stopwatch, quads, query};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_millis(200);
 
@@ -96,7 +96,7 @@ fn run_odd(seeds: std::ops::Range<u64>, queries: usize) -> usize {
                 cancel: CancelToken::with_deadline(LIMIT),
                 ..ExecOptions::default()
             };
-            let at = Instant::now();
+            let at = Stopwatch::start();
             let (terms, mut sink) = (QueryTerms::new(), CountSink::default());
             let end = catch_unwind(AssertUnwindSafe(|| {
                 execute_streaming(&plan, snapshot, &options, &terms, &mut sink)

@@ -7,12 +7,12 @@ use jindou_engine::{ExecOptions, Main, ShardMode, Sink, WorkerPool};
 use jindou_graph::shard::Posts;
 use jindou_model::{CancelToken, Error, MemoryBudget, Result};
 use jindou_store::shard::{Placement, Sharding};
-use jindou_testing::{Rng, answer, quads, query};
+use jindou_testing::{Rng, Stopwatch, answer, quads, query};
 use oxrdf::{GraphName, NamedNode, Quad};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const BEGIN: u8 = 0;
 const START: u8 = 1;
@@ -150,7 +150,7 @@ fn a_peer_may_say_anything() {
             }
             Ok(())
         }));
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         let got = run(
             &shards,
             CHAIN,

@@ -68,6 +68,7 @@ fn every_query_has_a_native_plan() {
 #[test]
 fn every_query_of_the_cases_has_a_native_plan() {
     let cases = jindou_testing::case_texts("query").into_iter();
+    let cases = cases.filter(|c| !c.fails);
     let cases = cases.map(|c| (format!("{}:{}", c.file.display(), c.line), c.text));
     let seeds = jindou_testing::seeds::QUERIES.iter();
     let seeds = seeds.map(|text| ("jindou_testing::seeds".to_owned(), (*text).to_owned()));

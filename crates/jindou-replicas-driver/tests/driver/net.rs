@@ -4,6 +4,7 @@ use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
 use crate::raw::{Identity, Relay, accept, closes, dial, greeted, greeting};
 use jindou_replicas::{Author, Group, Message, Outcome, Record, RequestKey};
 use jindou_replicas_driver::{FromPeer, Peers, now};
+use jindou_testing::Stopwatch;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -97,6 +98,7 @@ async fn round_trips() {
         }
     });
     let mut times = Vec::new();
+    let watch = Stopwatch::start();
     for number in 0..2000 {
         let begun = Instant::now();
         a.send("b", Message::Committed(number, None));
@@ -104,6 +106,8 @@ async fn round_trips() {
         assert_eq!(message, Message::Committed(number, None));
         times.push(begun.elapsed());
     }
+    // Half of the round trips took longer than the median. If each of these waited for a processor, it was for so long.
+    let waited = watch.waited() / 1000;
     times.sort();
     let begun = Instant::now();
     let large = body(64 << 20);
@@ -118,7 +122,7 @@ async fn round_trips() {
     answering.abort();
     let [half, most] = [1000, 1980].map(|at| times[at]);
     eprintln!("a round trip over loopback: {half:?}, 99 %: {most:?}");
-    assert!(half < Duration::from_millis(20));
+    assert!(half < Duration::from_millis(20) + waited);
 }
 
 /// While a large update and a large group are on a slow way, beats come in time, in both directions.
@@ -138,6 +142,7 @@ async fn beats_pass_large_messages() {
     );
     let begun = Instant::now();
     let (mut worst, mut beats, mut small) = (Duration::ZERO, 0, 0);
+    let watch = Stopwatch::start();
     let mut come = false;
     let mut number = 0;
     while !come {
@@ -176,7 +181,11 @@ async fn beats_pass_large_messages() {
         "64 MiB in {time:?}, {beats} beats meanwhile, {worst:?} at most; {small} small updates"
     );
     assert!(time > Duration::from_secs(2) && beats > 100 && small > 50);
-    assert!(worst < Duration::from_millis(500), "{worst:?}");
+    let waited = watch.waited();
+    assert!(
+        worst < Duration::from_millis(500) + waited,
+        "{worst:?}, {waited:?} without a processor"
+    );
 }
 
 /// A machine that is gone without a word, and a way that is cut in one direction.
@@ -196,7 +205,7 @@ async fn silence_ends_a_connection() {
         for way in ways {
             relay.swallow[*way].store(true, Ordering::SeqCst);
         }
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         for node in [&mut a, &mut b] {
             assert!(matches!(node.next().await, FromPeer::Gone(_)));
         }
@@ -218,7 +227,7 @@ async fn another_run_of_a_name() {
         let mut ends = Node::new(second, limits()).await;
         introduce(&mut [&mut stays, &mut ends]);
         meet(&mut stays, &mut ends).await;
-        let begun = Instant::now();
+        let begun = Stopwatch::start();
         drop(ends);
         assert!(matches!(stays.next().await, FromPeer::Gone(name) if *name == *second));
         assert!(begun.elapsed() < Duration::from_millis(500));

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
 /// Time in which anything comes that comes at once, on a machine that does other things as well.
-pub const SOON: Duration = Duration::from_secs(10);
+pub const SOON: Duration = Duration::from_secs(60);
 
 pub fn limits() -> Limits {
     Limits::for_updates(256 << 20)

@@ -1,6 +1,7 @@
 //! Ends of connections that are made by hand, and a relay between two that are not.
 
 use jindou_replicas_driver::ServerEntry;
+use jindou_testing::Stopwatch;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error, ServerConfig, SignatureScheme};
@@ -154,11 +155,18 @@ pub async fn greeted(stream: &mut (impl AsyncReadExt + Unpin)) -> io::Result<(u3
 
 /// True if the other side closes within this time, whatever it says until then.
 pub async fn closes(stream: &mut (impl AsyncReadExt + Unpin), within: Duration) -> bool {
-    let end = async {
-        let mut bytes = [0; 1024];
-        while let Ok(1..) = stream.read(&mut bytes).await {}
-    };
-    tokio::time::timeout(within, end).await.is_ok()
+    let watch = Stopwatch::start();
+    let mut bytes = [0; 1024];
+    loop {
+        let left = within.saturating_sub(watch.elapsed());
+        if left.is_zero() {
+            return false;
+        }
+        match tokio::time::timeout(left, stream.read(&mut bytes)).await {
+            Ok(Ok(1..)) | Err(_) => {}
+            Ok(_) => return true,
+        }
+    }
 }
 
 /// Passes bytes on, as fast as it is told, until it is told not to.

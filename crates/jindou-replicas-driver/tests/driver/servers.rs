@@ -104,7 +104,7 @@ async fn a_name_taken_over_is_found_out_over_tcp() {
     let later = world.new_server(1, true).await;
     // Without a handle it would end by itself.
     let (_running, task) = earlier.running.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(10), task).await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), task).await;
     assert_eq!(ended.unwrap().unwrap(), Err(Stopped::Replaced));
     assert!(!later.running.unwrap().1.is_finished());
 }
@@ -124,7 +124,7 @@ async fn large_updates_over_tcp() {
         let key = RequestKey(u128::MAX - number as u128);
         let body: Vec<u8> = vec![number as u8; 32 << 20];
         let asked = running.handle.update(key, body.into());
-        let outcome = tokio::time::timeout(Duration::from_secs(10), asked).await;
+        let outcome = tokio::time::timeout(Duration::from_secs(60), asked).await;
         assert!(matches!(outcome, Ok(Outcome::Done { .. })), "{outcome:?}");
     }
     let sums = world.finish(clients, &servers).await;
@@ -398,7 +398,7 @@ async fn the_newest_saved_base_is_uploaded() {
                 seconds(0.05).await;
             }
         };
-        let came = tokio::time::timeout(Duration::from_secs(20), until).await;
+        let came = tokio::time::timeout(Duration::from_secs(60), until).await;
         assert!(came.is_ok(), "{:?}", running.store.reports.lock().unwrap());
     };
     uploaded(0).await;

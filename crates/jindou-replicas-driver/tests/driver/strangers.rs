@@ -5,6 +5,8 @@ use crate::raw::{Identity, accept, closes, dial, greeted, greeting, hash};
 use jindou_replicas::{Message, Outcome, RequestKey};
 use jindou_replicas_driver::net::{Limits, listen};
 use jindou_replicas_driver::{FromPeer, PeerProblem, Peers, ServerEntry};
+use jindou_testing::Stopwatch;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -179,10 +181,11 @@ async fn slow_ones_hold_nothing() {
     let entries = [a.entry.clone(), b.entry.clone(), known.entry("known", &[])];
     a.connections.know(&entries);
     let address = a.address().to_owned();
-    let begun = Instant::now();
+    let begun = Arc::new(Stopwatch::start());
     let mut slow = Vec::new();
     for _ in 0..50 {
         let mut stream = TcpStream::connect(&address).await.unwrap();
+        let begun = Arc::clone(&begun);
         slow.push(tokio::spawn(async move {
             // The beginning of a hello of 16 KiB.
             let _ = stream.write_all(&[22, 3, 1, 64, 0, 1, 0, 63, 252]).await;
@@ -246,10 +249,10 @@ async fn other_versions() {
         assert_eq!(greeted(&mut stream).await.unwrap(), (1, 2));
     }
     let mut dialled = 0;
-    while let Ok(Ok(mut stream)) =
-        timeout(Duration::from_millis(1500), accept(&socket, &listening)).await
-    {
+    let mut patience = SOON;
+    while let Ok(Ok(mut stream)) = timeout(patience, accept(&socket, &listening)).await {
         dialled += 1;
+        patience = Duration::from_millis(1500);
         stream.write_all(&later).await.unwrap();
         let _ = stream.flush().await;
         closes(&mut stream, SOON).await;
@@ -269,7 +272,7 @@ async fn other_versions() {
         ..listening.entry("listening", &[&place])
     };
     a.connections.know(&[a.entry.clone(), entry]);
-    let again = timeout(Duration::from_secs(2), accept(&socket, &listening)).await;
+    let again = timeout(SOON, accept(&socket, &listening)).await;
     assert!(matches!(again, Ok(Ok(_))));
 }
 
@@ -330,7 +333,7 @@ async fn wrong_addresses() {
         panic!("{told:?}");
     };
     assert!(**name == *"b" && why.contains(&wrong), "{why}");
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     b.entry.addresses = [vec![wrong], right].concat();
     introduce(&mut [&mut a, &mut b]);
     meet(&mut a, &mut b).await;
@@ -385,7 +388,7 @@ async fn one_that_does_not_read() {
     let mut stream = dial(a.address(), Some(&known)).await.unwrap();
     stream.write_all(&greeting(1, "known", "a")).await.unwrap();
     assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
-    let begun = Instant::now();
+    let begun = Stopwatch::start();
     let mut gone = false;
     let mut number = 0;
     while !gone {
@@ -397,7 +400,7 @@ async fn one_that_does_not_read() {
             "known",
             Message::Forward(RequestKey(number).into(), body(1 << 20), None),
         );
-        let sent = Instant::now();
+        let sent = Stopwatch::start();
         a.send("b", Message::Heard(number as u64));
         let (_, message) = b.message().await;
         assert_eq!(message, Message::Heard(number as u64));

@@ -203,7 +203,7 @@ fn explaining_says_at_once_what_is_known() {
     let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
     let runtime = Runtime::with_devices(Devices::with(vec![gpu]));
     let devices = runtime.devices();
-    let began = Instant::now();
+    let began = jindou_testing::Stopwatch::start();
     let auto = devices.explain(&plan, &snapshot, GpuChoice::Auto, 1);
     let demanded = devices.explain(&plan, &snapshot, GpuChoice::On, 1);
     assert!(began.elapsed() < Duration::from_millis(400));

@@ -1,0 +1,88 @@
+//! Times of tests on machines that do other work meanwhile.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+/// Measures a time without that in which the machine had no processor for this process, so that a limit on it holds on a
+/// busy machine, too.
+#[derive(Debug)]
+pub struct Stopwatch {
+    begun: Instant,
+    /// Nanoseconds that each thread had waited for a processor when the stopwatch started.
+    waited: HashMap<u64, u64>,
+}
+
+impl Stopwatch {
+    /// Starts it.
+    #[must_use]
+    pub fn start() -> Self {
+        let waited = waits().collect();
+        let begun = Instant::now();
+        Self { begun, waited }
+    }
+
+    /// Longest time that one of the process's threads waited for a processor since the start. Threads that have ended do not
+    /// count. Zero where the system does not say (it is not Linux).
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        let since = |(thread, now): (u64, u64)| {
+            now.saturating_sub(self.waited.get(&thread).copied().unwrap_or(0))
+        };
+        Duration::from_nanos(waits().map(since).max().unwrap_or(0))
+    }
+
+    /// Time since the start, without [`Self::waited`].
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.waited())
+    }
+}
+
+/// The process's threads, and for how many nanoseconds each of them was ready to run and had no processor.
+fn waits() -> impl Iterator<Item = (u64, u64)> {
+    let threads = std::fs::read_dir("/proc/self/task").into_iter().flatten();
+    threads.filter_map(|entry| {
+        let entry = entry.ok()?;
+        let thread = entry.file_name().to_str()?.parse().ok()?;
+        // Time on a processor, time waiting for one, number of turns.
+        let times = std::fs::read_to_string(entry.path().join("schedstat")).ok()?;
+        Some((thread, times.split(' ').nth(1)?.parse().ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sleeping_counts_and_waiting_for_a_processor_does_not() {
+        let watch = Stopwatch::start();
+        std::thread::sleep(Duration::from_millis(50));
+        let (slept, waited) = (watch.elapsed(), watch.waited());
+        assert!(slept + waited >= Duration::from_millis(50) || waited.is_zero());
+        // More threads than there are processors compute.
+        let some = std::thread::available_parallelism().map_or(2, usize::from);
+        let watch = Stopwatch::start();
+        let begun = Instant::now();
+        std::thread::scope(|scope| {
+            for _ in 0..4 * some {
+                scope.spawn(|| {
+                    let end = Instant::now() + Duration::from_millis(200);
+                    while Instant::now() < end {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_millis(150));
+            let waited = watch.waited();
+            let all = begun.elapsed();
+            assert!(watch.elapsed() <= begun.elapsed());
+            if cfg!(target_os = "linux") && !waited.is_zero() {
+                assert!(
+                    waited > Duration::from_millis(30) && waited <= all,
+                    "{waited:?}"
+                );
+            }
+        });
+    }
+}
