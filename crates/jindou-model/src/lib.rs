@@ -11,6 +11,7 @@ pub mod diagnostic;
 mod error;
 mod ids;
 pub mod invariant;
+pub mod iri;
 pub mod machine;
 pub mod memory;
 pub mod prefixes;

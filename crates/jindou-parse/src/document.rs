@@ -1,12 +1,13 @@
-//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl` and
-//! `oxjsonld` parsers and an RDF/XML reader of our own.
+//! Turtle, TriG, RDF/XML and JSON-LD: one document on one thread, through the `oxttl` parsers, and readers of RDF/XML and
+//! JSON-LD of our own.
 
 use crate::declared::Declared;
 use crate::emit::QuadEmitter;
+use crate::fetch::DocumentSource;
 use crate::format::Format;
 use crate::guard::{Guard, Tail};
 use crate::input::{self, LineCounter, OpenedDocument};
-use crate::jsonld::NumberReader;
+use crate::jsonld;
 use crate::labels::LabelScope;
 use crate::limits::{Limits, Meter};
 use crate::rdfxml::{self, DocumentEnd};
@@ -14,15 +15,13 @@ use crate::report::{BadStatement, LineNumbers, Skipped};
 use crate::restart::Restart;
 use crate::sources::SourceDocument;
 use jindou_model::{Error, Progress, QuadBatch, QuadSink, Resource, Result, Span};
-use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParseError, RdfParser};
+use oxiri::Iri;
 use oxttl::{TriGParser, TurtleParseError, TurtleParser, TurtleSyntaxError};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Number of consecutive errors after which a JSON-LD document is given up.
-const MAX_ERRORS_IN_A_ROW: u32 = 1000;
 /// Prefixes that are passed on between two looks at the time.
 const LOOK: usize = 4096;
 
@@ -36,6 +35,8 @@ pub(crate) struct ReadContext<'a> {
     pub(crate) skipped: &'a Skipped,
     pub(crate) lenient: bool,
     pub(crate) limits: &'a Limits,
+    /// Finds the contexts that documents of JSON-LD refer to.
+    pub(crate) contexts: Option<&'a dyn DocumentSource>,
 }
 
 impl ReadContext<'_> {
@@ -147,7 +148,7 @@ impl DocumentReading<'_> {
         reader = input::unmarked(reader).map_err(|e| self.document.origin.error(e))?;
         let (mut offset, mut lines) = (0, LineCounter::default());
         loop {
-            let guard = Guard::new(reader, Format::Turtle, offset, lines, &self.meter);
+            let guard = Guard::new(reader, offset, lines, &self.meter);
             let tail = guard.tail();
             let mut reading = parser.for_reader(guard);
             let error = loop {
@@ -218,7 +219,7 @@ impl DocumentReading<'_> {
         }
         let reader = input::unmarked(opened.reader);
         let reader = reader.map_err(|e| self.document.origin.error(e))?;
-        let guard = Guard::new(reader, Format::TriG, 0, LineCounter::default(), &self.meter);
+        let guard = Guard::new(reader, 0, LineCounter::default(), &self.meter);
         let tail = guard.tail();
         let mut reading = parser.for_reader(guard);
         while let Some(quad) = reading.next() {
@@ -251,81 +252,14 @@ impl DocumentReading<'_> {
         }
     }
 
-    /// JSON-LD: a lenient run skips the values that the parser can step over. Contexts are never
-    /// fetched from the network.
+    /// JSON-LD: a lenient run skips the entries of nodes that have mistakes, and the rest if the JSON is broken.
     fn json_ld(&mut self, opened: OpenedDocument) -> Result<()> {
-        let format = RdfFormat::JsonLd {
-            profile: JsonLdProfileSet::empty(),
-        };
-        let mut parser = RdfParser::from_format(format);
-        if let Some(base) = &self.document.base {
-            parser = parser
-                .with_base_iri(base)
-                .map_err(|e| self.bad_base(&e.to_string()))?;
+        let base = self.document.base.clone().map(Iri::parse).transpose();
+        let base = base.map_err(|e| self.bad_base(&e.to_string()))?;
+        match jsonld::read(opened, base, self.document, self.run, &mut self.out)? {
+            DocumentEnd::Whole => Ok(()),
+            DocumentEnd::GivenUp(offset) => self.give_up(offset),
         }
-        let guard = Guard::new(
-            opened.reader,
-            Format::JsonLd,
-            0,
-            LineCounter::default(),
-            &self.meter,
-        );
-        let tail = guard.tail();
-        let reader = NumberReader::new(guard, self.run.limits);
-        let numbers = reader.stand_ins();
-        let mut errors = 0;
-        let (mut contexts, mut since) = (0, usize::MAX);
-        let mut reading = parser.for_reader(reader);
-        while let Some(quad) = reading.next() {
-            match quad {
-                Ok(mut q) => {
-                    errors = 0;
-                    // A context's terms, few of which are prefixes. Each node may have another context, so a large one is looked
-                    // through once in as many quads.
-                    let terms = reading.prefixes().size_hint().1.unwrap_or_default();
-                    since = since.saturating_add(1);
-                    if terms != contexts && since >= terms {
-                        (contexts, since) = (terms, 0);
-                        self.out.prefixes(reading.prefixes())?;
-                    }
-                    if let Some(meant) = numbers.borrow().meant(&q.object) {
-                        q.object = meant.into();
-                    }
-                    if !self.out.quad(&q)? {
-                        return Ok(());
-                    }
-                }
-                Err(RdfParseError::Syntax(e)) => {
-                    let message = numbers.borrow().restored(strip_place(&e.to_string()));
-                    let offset = e
-                        .location()
-                        .map_or(0, |l| numbers.borrow().place(l.start.offset));
-                    match e.location() {
-                        Some(_) if numbers.borrow().shifted() => {
-                            self.error_at(offset, message, &tail)?;
-                        }
-                        Some(l) => {
-                            let l = l.start;
-                            self.error_in(l.line + 1, l.column, l.offset, message, &tail)?;
-                        }
-                        None => {
-                            self.bad(u64::MAX, || self.describe(0, 0, None, message.clone()))?
-                        }
-                    }
-                    errors += 1;
-                    if errors == MAX_ERRORS_IN_A_ROW {
-                        return self.give_up(offset);
-                    }
-                }
-                Err(RdfParseError::Io(e)) => {
-                    return match numbers.borrow_mut().failure() {
-                        Some(limit) => Err(limit),
-                        None => self.stopped(e, &tail, 0),
-                    };
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The error when the parser's reader failed: either the guard refused the text, or reading really failed.
@@ -486,13 +420,5 @@ impl DocumentReading<'_> {
             format!("the base IRI is not valid ({why}), expected an absolute IRI"),
         )
         .into()
-    }
-}
-
-/// The text of a parser's message without the position at its beginning.
-fn strip_place(message: &str) -> String {
-    match message.split_once(": ") {
-        Some((place, rest)) if place.starts_with("Parser error") => rest.to_owned(),
-        _ => message.to_owned(),
     }
 }

@@ -110,6 +110,29 @@ impl QuadEmitter<'_> {
         self.end([subject, predicate, object, graph])
     }
 
+    /// Adds a quad whose subject, object and graph are canonical bytes; without a graph, one of the document's default
+    /// graph.
+    pub(crate) fn quad_of_bytes(
+        &mut self,
+        subject: &[u8],
+        predicate: &str,
+        object: &[u8],
+        graph: Option<&[u8]>,
+    ) -> Result<bool> {
+        self.meter.statement();
+        let subject = self.put_bytes(0, subject)?;
+        let predicate = self.put(1, |_, out| {
+            term::push_iri(predicate, out);
+            Ok(())
+        })?;
+        let object = self.put_bytes(2, object)?;
+        let graph = match graph {
+            None => self.graph_of_all(),
+            Some(graph) => self.put_bytes(3, graph)?,
+        };
+        self.end([subject, predicate, object, graph])
+    }
+
     /// Counts bytes of a term, whether the batch copies them or has them already.
     #[inline]
     fn work(&mut self, bytes: usize) -> Result<()> {

@@ -2,8 +2,9 @@
 //!
 //! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and is a
 //! [`jindou_model::QuadSource`]. N-Triples and N-Quads are read by this crate's own tokeniser, on all workers at once
-//! and mostly without copying; RDF/XML by its own reader on top of [`jindou_xml`]; the other syntaxes by the `ox…`
-//! parsers, protected by a guard against absurd nesting. In these, one worker reads a whole document.
+//! and mostly without copying; RDF/XML by its own reader on top of [`jindou_xml`], JSON-LD by its own algorithms; Turtle
+//! and TriG by the `oxttl` parsers, protected by a guard against absurd nesting. In these, one worker reads a whole
+//! document.
 //!
 //! ```
 //! use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource};
@@ -46,7 +47,7 @@ mod report;
 mod restart;
 mod sources;
 
-pub use fetch::{Document, DocumentSource};
+pub use fetch::{ContextFiles, Document, DocumentSource, file_path};
 pub use format::Format;
 pub use limits::Limits;
 pub use replacement::Replacement;

@@ -27,22 +27,16 @@ const FREE: u64 = 1 << 20;
 /// Factor for a token's bytes, which are in a buffer that doubles, in a string, and in a batch of quads.
 const COPIES: u64 = 4;
 
-/// Tokens that a statement may have without a charge.
-const FREE_TOKENS: u64 = 1 << 12;
-/// Bytes of a value, key or element that a parser keeps until its list, context or collection ends.
-const TOKEN: u64 = 600;
 /// Levels of brackets that a document may have without a charge.
 const FREE_LEVELS: u64 = 1 << 10;
 /// Bytes that a parser keeps for each level.
 const LEVEL: u64 = 1000;
 
 /// Counts the text read since the last statement. No parser holds more text than that; one that reads a literal or a
-/// comment of gibibytes holds all of it, and so does one that reads a whole list or context of JSON-LD. Open brackets
-/// are held regardless of statements.
+/// comment of gibibytes holds all of it. Open brackets are held regardless of statements.
 pub(crate) struct Meter {
     limits: Limits,
     since: Cell<u64>,
-    tokens: Cell<u64>,
     levels: Cell<u64>,
     charge: RefCell<Charge>,
     failed: RefCell<Option<Error>>,
@@ -53,7 +47,6 @@ impl Meter {
         Self {
             limits: limits.clone(),
             since: Cell::new(0),
-            tokens: Cell::new(0),
             levels: Cell::new(0),
             charge: RefCell::new(Charge::new(Holder::Text, &limits.memory)),
             failed: RefCell::new(None),
@@ -65,22 +58,15 @@ impl Meter {
         let since = self.since.get() + bytes as u64;
         self.since.set(since);
         let checked = self.limits.cancel.check().and_then(|()| {
-            let (tokens, levels) = (self.tokens.get(), self.levels.get());
+            let levels = self.levels.get();
             let text = beyond(since, FREE) * COPIES;
-            let parts = beyond(tokens, FREE_TOKENS) * TOKEN;
             let open = beyond(levels, FREE_LEVELS) * LEVEL;
-            let all = text + parts + open;
+            let all = text + open;
             if all == 0 {
                 return Ok(());
             }
             let refused = |e| match all {
-                _ if open > text + parts => because(e, format!("{levels} brackets are open")),
-                _ if parts > text => because(
-                    e,
-                    format!(
-                        "a list, context or collection has {tokens} parts and has not ended yet"
-                    ),
-                ),
+                _ if open > text => because(e, format!("{levels} brackets are open")),
                 _ => no_room(e, since),
             };
             self.charge.borrow_mut().set(all).map_err(refused)
@@ -91,11 +77,6 @@ impl Meter {
         })
     }
 
-    /// Counts values, keys or elements that were read, which a parser may keep until it knows their meaning.
-    pub(crate) fn tokens(&self, more: u64) {
-        self.tokens.set(self.tokens.get() + more);
-    }
-
     /// Records the number of open brackets.
     pub(crate) fn levels(&self, open: u64) {
         self.levels.set(open);
@@ -104,8 +85,7 @@ impl Meter {
     /// Records the end of a statement.
     #[inline]
     pub(crate) fn statement(&self) {
-        let (since, tokens) = (self.since.replace(0), self.tokens.replace(0));
-        if since > FREE || tokens > FREE_TOKENS {
+        if self.since.replace(0) > FREE {
             let mut charge = self.charge.borrow_mut();
             let open = beyond(self.levels.get(), FREE_LEVELS) * LEVEL;
             // Releasing memory is never refused.

@@ -3,7 +3,7 @@
 use crate::errors::exception;
 use crate::options::{graph_iri, token};
 use crate::wait::ticking;
-use jindou::parse::{Format, Input, Replacement, Sources};
+use jindou::parse::{ContextFiles, Format, Input, Replacement, Sources};
 use jindou::{
     CancelToken, CancellableSource, Database, LOAD_PHASES, LoadReport, Progress, QuadSource,
     Result, Runtime,
@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Documents to read, and how to go on about it.
@@ -37,7 +38,11 @@ impl Reading {
             None => None,
         };
         let lenient = keywords.flag("lenient")?;
-        let mut builder = Sources::builder().lenient(lenient).format(format);
+        let contexts = ContextFiles::default();
+        let mut builder = Sources::builder()
+            .lenient(lenient)
+            .format(format)
+            .contexts(Some(Arc::new(contexts)));
         if let Some(base) = keywords.take("base")? {
             builder = builder.base_iri(Some(base.extract()?));
         }

@@ -14,6 +14,7 @@ pub use cluster::{ClusterCommand, FabricArg, StartCluster};
 pub use generate::{Generate, WatdivQueries};
 pub use graphs::{GraphChoice, GraphsArg};
 pub use query::{QueryArgs, RemoteArgs, Shell};
+use rdf::ContextArgs;
 pub use rdf::{Convert, Dump, parse_prefix};
 pub use search::{SearchArgs, SearchFormat};
 pub use serve::Serve;
@@ -205,6 +206,8 @@ pub struct LoadArgs {
     /// Base for relative IRIs (default: the file's own IRI).
     #[arg(long, value_name = "IRI")]
     pub base: Option<String>,
+    #[command(flatten)]
+    pub contexts: ContextArgs,
     /// Make the union of all graphs the default graph of queries.
     #[arg(long)]
     pub union_default_graph: bool,

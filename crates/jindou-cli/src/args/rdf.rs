@@ -4,7 +4,7 @@ use super::{VerifyArg, parse_format};
 use clap::Args as ClapArgs;
 use jindou_model::units::parse_size;
 use jindou_parse::Format;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs, Debug)]
 pub struct Dump {
@@ -62,6 +62,8 @@ pub struct Convert {
     #[arg(long, conflicts_with = "graph")]
     pub drop_graphs: bool,
     #[command(flatten)]
+    pub contexts: ContextArgs,
+    #[command(flatten)]
     pub prefixes: PrefixArgs,
     /// Skip invalid statements, count them, and list the first ten.
     #[arg(long)]
@@ -78,6 +80,30 @@ pub struct Convert {
     /// Hide the progress bar and the summary.
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// Contexts that documents of JSON-LD refer to.
+#[derive(ClapArgs, Debug)]
+pub struct ContextArgs {
+    /// File with the JSON-LD context of this IRI; repeatable. Contexts are never fetched; those with the address of a file are read from it.
+    #[arg(long, value_parser = parse_context, value_name = "IRI=FILE")]
+    pub context: Vec<(String, PathBuf)>,
+}
+
+/// Parses `IRI=FILE`, at the last `=` that a file follows.
+fn parse_context(text: &str) -> Result<(String, PathBuf), String> {
+    let at = text.match_indices('=').map(|(at, _)| at);
+    let parts = at.map(|at| (&text[..at], Path::new(&text[at + 1..])));
+    let found = parts.rev().find(|(_, file)| file.is_file());
+    let (iri, file) = found.ok_or_else(|| {
+        format!(
+            "'{text}' names no file; write it like https://schema.org/=schema.jsonld with a file that is there"
+        )
+    })?;
+    match jindou::oxiri::Iri::parse(iri) {
+        Ok(_) => Ok((iri.to_owned(), file.to_owned())),
+        Err(e) => Err(format!("<{iri}> is not an IRI: {e}")),
+    }
 }
 
 /// Prefixes for a document to be written.

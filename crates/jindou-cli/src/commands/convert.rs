@@ -1,6 +1,6 @@
 //! `jindou convert`: converts documents from one RDF format to another, without a store.
 
-use super::{cancel_on_interrupt, counted, load, runtime};
+use super::{cancel_on_interrupt, contexts, counted, load, runtime};
 use crate::args::Convert;
 use crate::progress::Bar;
 use crate::rdf::{NamedGraphs, OutFile, QuadWriter, format_for};
@@ -23,6 +23,7 @@ pub fn run(a: &Convert) -> Result<ExitCode> {
         .lenient(a.lenient)
         .base_iri(a.base.clone())
         .format(a.from)
+        .contexts(contexts(&a.contexts.context))
         .limits(limits);
     for path in &a.files {
         builder = builder.input(Input {

@@ -18,6 +18,7 @@ pub fn read(a: &QueryArgs, cancel: &CancelToken) -> Result<Database> {
     };
     let mut builder = Sources::builder()
         .format(a.data_format)
+        .contexts(super::contexts(&[]))
         .documents_from(Database::document_number())
         .limits(Limits {
             cancel: cancel.clone(),

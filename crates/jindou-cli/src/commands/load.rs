@@ -72,6 +72,7 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
             .lenient(a.lenient)
             .base_iri(a.base.clone())
             .format(a.format)
+            .contexts(super::contexts(&a.contexts.context))
             .limits(Limits {
                 cancel: cancel.clone(),
                 memory: MemoryBudget::new(options.memory),

@@ -26,6 +26,7 @@ use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
     RuntimeBuilder, ServiceCaller,
 };
+use jindou_parse::ContextFiles;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -149,6 +150,11 @@ pub fn documents(args: &DocumentArgs) -> Result<Option<Arc<dyn DocumentSource>>>
         all = all.others(Arc::new(HttpCaller::new(hosts)));
     }
     Ok(Some(Arc::new(all)))
+}
+
+/// The contexts for documents of JSON-LD.
+pub fn contexts(named: &[(String, PathBuf)]) -> Option<Arc<dyn DocumentSource>> {
+    Some(Arc::new(ContextFiles::new(named)))
 }
 
 /// Says on standard error where the newest updates are, if the store is a server's copy of one with a shared log.

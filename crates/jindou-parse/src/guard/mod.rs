@@ -1,22 +1,17 @@
-//! A guard between a document's bytes and the parser of a nesting format (Turtle, TriG, JSON-LD), because those parsers
+//! A guard between a document's bytes and the parser of a nesting format (Turtle, TriG), because those parsers
 //! build, drop or walk nested structures recursively or in quadratic time. It scans the text just enough to know its
 //! nesting depth and refuses absurd nesting, and it keeps the last stretch of text, so that an error message can show
 //! its line.
 
-mod json;
 mod turtle;
 
-use crate::format::Format;
 use crate::input::LineCounter;
 use crate::limits::Meter;
-use json::JsonGuard;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
 use turtle::Turtle;
 
-/// Deepest nesting of JSON values.
-const MAX_DEPTH: usize = 1000;
 /// Bytes of text that are kept for messages: more than the parsers read ahead.
 const KEPT: usize = 1 << 19;
 
@@ -42,7 +37,25 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    fn add(&mut self, bytes: &[u8]) {
+    /// No text yet, at a position with some line ends before it.
+    pub(crate) fn new(start: u64, lines: LineCounter) -> Self {
+        Self {
+            text: Vec::new(),
+            start,
+            lines,
+            refused: None,
+        }
+    }
+
+    /// The line ends before a position; those before the kept text if the position is not in it.
+    pub(crate) fn lines_before(&self, offset: u64) -> LineCounter {
+        let mut lines = self.lines;
+        let len = offset.saturating_sub(self.start) as usize;
+        lines.add(&self.text[..len.min(self.text.len())]);
+        lines
+    }
+
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
         if self.text.len() > 2 * KEPT {
             let cut = self.text.len() - KEPT;
             self.lines.add(&self.text[..cut]);
@@ -82,36 +95,19 @@ impl Tail {
 /// Reads through, watching the nesting.
 pub(crate) struct Guard<R> {
     inner: R,
-    watch: NestingWatch,
+    watch: Turtle,
     offset: u64,
     tail: Rc<RefCell<Tail>>,
     meter: Rc<Meter>,
 }
 
 impl<R: Read> Guard<R> {
-    pub(crate) fn new(
-        inner: R,
-        format: Format,
-        start: u64,
-        lines: LineCounter,
-        meter: &Rc<Meter>,
-    ) -> Self {
-        let watch = match format {
-            Format::JsonLd => NestingWatch::Json(JsonGuard::default()),
-            // RDF/XML has a reader with checks of its own, and is not guarded.
-            _ => NestingWatch::Turtle(Turtle::default()),
-        };
-        let tail = Tail {
-            text: Vec::new(),
-            start,
-            lines,
-            refused: None,
-        };
+    pub(crate) fn new(inner: R, start: u64, lines: LineCounter, meter: &Rc<Meter>) -> Self {
         Self {
             inner,
-            watch,
+            watch: Turtle::default(),
             offset: start,
-            tail: Rc::new(RefCell::new(tail)),
+            tail: Rc::new(RefCell::new(Tail::new(start, lines))),
             meter: Rc::clone(meter),
         }
     }
@@ -132,15 +128,8 @@ impl<R: Read> Read for Guard<R> {
         self.meter.read(n)?;
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
-        let (seen, tokens) = match &mut self.watch {
-            NestingWatch::Turtle(w) => {
-                let seen = w.see(bytes);
-                self.meter.levels(w.open as u64);
-                (seen, 0)
-            }
-            NestingWatch::Json(w) => (w.see(bytes), std::mem::take(&mut w.tokens)),
-        };
-        self.meter.tokens(tokens);
+        let seen = self.watch.see(bytes);
+        self.meter.levels(self.watch.open as u64);
         if let Err((at, message)) = seen {
             let refused = GuardStop {
                 offset: self.offset + at as u64,
@@ -153,11 +142,6 @@ impl<R: Read> Read for Guard<R> {
         self.offset += n as u64;
         Ok(n)
     }
-}
-
-enum NestingWatch {
-    Turtle(Turtle),
-    Json(JsonGuard),
 }
 
 type Seen = Result<(), (usize, String)>;

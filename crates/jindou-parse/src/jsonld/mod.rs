@@ -1,169 +1,278 @@
-//! Corrections for the values of some numbers that `oxjsonld` gets wrong.
+//! JSON-LD 1.1: its algorithms for expansion and conversion to RDF ([JSON-LD 1.1 API]), from a stream to quads.
 //!
-//! In JSON-LD 1.1 a number without a fraction is an `xsd:integer` below 10^21, but in the parser only below 10^20; and
-//! it drops the sign of a zero that is coerced to `xsd:double`. Only the parser knows to which type a context coerces a
-//! number. So [`NumberReader`] shows it other numbers that it handles correctly, and corrects the literals that it
-//! makes of them.
+//! The items of an array at the top of a document, and of the array in `@graph` of an object there, are visited one by
+//! one, so that only one of them is in memory. An object is read before its `@graph`: entries after the array may name the
+//! graph, and the context may be one of them.
+//!
+//! [JSON-LD 1.1 API]: https://www.w3.org/TR/json-ld11-api/
 
-mod stand_ins;
-mod token;
+mod context;
+mod fault;
+mod json;
+mod walk;
 
-pub(crate) use stand_ins::{SharedStandIns, StandIns};
-
+use crate::document::ReadContext;
+use crate::emit::QuadEmitter;
+use crate::format::Compression;
+use crate::guard::Tail;
+use crate::input::{self, LineCounter, OpenedDocument, Origin};
 use crate::limits::Limits;
+use crate::rdfxml::DocumentEnd;
+use crate::report::{BadStatement, LineNumbers};
+use crate::restart::Restart;
+use crate::sources::SourceDocument;
+use context::{Context, Contexts};
+use fault::{Fault, Step, Stop, bad};
+use jindou_model::{Charge, Error, Holder, Result};
+use json::{JsonReader, JsonText, Top};
+use oxiri::Iri;
+use rustc_hash::FxHashMap;
 use std::cell::RefCell;
-use std::io::{self, Read};
+use std::io::{Cursor, Read};
 use std::rc::Rc;
-use token::JsonNumber;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use walk::{Graph, Walk, Walker};
 
-/// Bytes that are read at a time.
+/// Bytes that are read at a time to find a line.
 const PIECE: usize = 1 << 16;
 
-/// Reads JSON through, with stand-ins for the numbers that the parser gets wrong.
-pub(crate) struct NumberReader<R> {
-    inner: R,
-    state: JsonState,
-    /// The number being read.
-    token: Vec<u8>,
-    /// The bytes that were read last.
-    piece: Vec<u8>,
-    /// Text for the parser, which has received the first `given` bytes of it.
-    ready: Vec<u8>,
-    given: usize,
-    /// Bytes of the document before `piece`, and the number of bytes given to the parser for them.
-    read: u64,
-    made: u64,
-    ended: bool,
-    shared: SharedStandIns,
+/// Reads a document.
+pub(crate) fn read(
+    opened: OpenedDocument,
+    base: Option<Iri<String>>,
+    document: &SourceDocument,
+    run: &ReadContext<'_>,
+    out: &mut QuadEmitter<'_>,
+) -> Result<DocumentEnd> {
+    let reading = JsonLdReading {
+        document,
+        run,
+        tail: Rc::default(),
+        restart: RefCell::new(None),
+    };
+    let report = |fault: Fault| reading.report(&fault);
+    let mut walker = Walker {
+        contexts: Contexts::new(base.map(Rc::new), run.limits, run.contexts),
+        out,
+        skipped: match run.lenient {
+            true => Some(&report),
+            false => None,
+        },
+        valid: FxHashMap::default(),
+        object: Vec::new(),
+        looked: 0,
+    };
+    match reading.document(opened, &mut walker) {
+        Ok(()) | Err(Stop::Ended) => Ok(DocumentEnd::Whole),
+        Err(Stop::Bad(fault)) => {
+            reading.report(&fault)?;
+            Ok(DocumentEnd::GivenUp(fault.at))
+        }
+        Err(Stop::Failed(e)) => Err(e),
+        Err(Stop::Unreadable(e)) => Err(document.origin.error(e)),
+    }
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum JsonState {
-    Plain,
-    Number,
-    Text,
-    Escape,
+/// Reads a document of JSON into memory.
+fn whole(source: Box<dyn Read + Send>, limits: &Limits) -> Step<JsonText> {
+    let source = input::unmarked(source).map_err(Stop::Unreadable)?;
+    let charge = Charge::new(Holder::Text, &limits.memory);
+    let mut reader = JsonReader::new(source, 0, Rc::default(), &limits.cancel, charge, None);
+    let mut text = JsonText::default();
+    reader.any(&mut text)?;
+    reader.ended()?;
+    Ok(text)
 }
 
-impl<R: Read> NumberReader<R> {
-    pub(crate) fn new(inner: R, limits: &Limits) -> Self {
-        Self {
-            inner,
-            state: JsonState::Plain,
-            token: Vec::new(),
-            piece: vec![0; PIECE],
-            ready: Vec::new(),
-            given: 0,
-            read: 0,
-            made: 0,
-            ended: false,
-            shared: Rc::new(RefCell::new(StandIns::new(limits))),
-        }
-    }
+struct JsonLdReading<'a> {
+    document: &'a SourceDocument,
+    run: &'a ReadContext<'a>,
+    tail: Rc<RefCell<Tail>>,
+    /// The document, if it is read twice.
+    restart: RefCell<Option<Again>>,
+}
 
-    /// The stand-ins, of which there are more with each read.
-    pub(crate) fn stand_ins(&self) -> SharedStandIns {
-        Rc::clone(&self.shared)
-    }
+/// A document that is read twice.
+struct Again {
+    restart: Restart,
+    /// Position in the document of the first byte that is read again.
+    start: u64,
+    /// Bytes that the first reading has counted.
+    counted: u64,
+    /// True if the second reading is counted as well.
+    counts: bool,
+}
 
-    /// Copies the first `n` bytes of the piece, with numbers replaced, to the ready text. A number that may continue is
-    /// held back.
-    fn exchange(&mut self, n: usize) -> io::Result<()> {
-        let mut i = 0;
-        while i < n {
-            let rest = &self.piece[i..n];
-            let len = match self.state {
-                JsonState::Plain => {
-                    let next = |b: &u8| matches!(b, b'"' | b'-' | b'0'..=b'9');
-                    let len = rest.iter().position(next).unwrap_or(rest.len());
-                    match rest.get(len) {
-                        None => {}
-                        Some(b'"') => self.state = JsonState::Text,
-                        Some(_) => self.state = JsonState::Number,
-                    }
-                    len + usize::from(self.state == JsonState::Text)
-                }
-                JsonState::Text => match memchr::memchr2(b'"', b'\\', rest) {
-                    None => rest.len(),
-                    Some(len) => {
-                        self.state = match rest[len] {
-                            b'"' => JsonState::Plain,
-                            _ => JsonState::Escape,
-                        };
-                        len + 1
-                    }
-                },
-                JsonState::Escape => {
-                    self.state = JsonState::Text;
-                    1
-                }
-                JsonState::Number => {
-                    let ends =
-                        |b: &u8| !matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E');
-                    let len = rest.iter().position(ends).unwrap_or(rest.len());
-                    self.token.extend_from_slice(&rest[..len]);
-                    i += len;
-                    if i < n {
-                        self.number(i)?;
-                    }
-                    continue;
-                }
-            };
-            self.ready.extend_from_slice(&rest[..len]);
-            i += len;
-        }
-        Ok(())
-    }
-
-    /// Processes the end of a number, `end` bytes into the piece.
-    fn number(&mut self, end: usize) -> io::Result<()> {
-        self.state = JsonState::Plain;
-        let value = JsonNumber::from_token(&self.token);
-        let stand_in = match value {
-            Some(value) => self.shared.borrow_mut().stand_in(value)?,
-            None => None,
+impl JsonLdReading<'_> {
+    /// A reader of the document from a position on.
+    fn reader(
+        &self,
+        source: Box<dyn Read + Send>,
+        start: u64,
+        lines: LineCounter,
+        counts: bool,
+    ) -> Step<JsonReader<'_>> {
+        let source = match start {
+            0 => input::unmarked(source).map_err(Stop::Unreadable)?,
+            _ => source,
         };
-        let Some(stand_in) = stand_in else {
-            self.ready.append(&mut self.token);
-            return Ok(());
-        };
-        self.ready.extend_from_slice(&stand_in);
-        // Blanks preserve the positions of the following text, if there is room.
-        let blanks = self.token.len().saturating_sub(stand_in.len());
-        self.ready.resize(self.ready.len() + blanks, b' ');
-        if self.token.len() < stand_in.len() {
-            let (read, made) = (self.read + end as u64, self.made + self.ready.len() as u64);
-            self.shared.borrow_mut().shift(made, read);
-        }
-        self.token.clear();
-        Ok(())
+        *self.tail.borrow_mut() = Tail::new(start, lines);
+        Ok(JsonReader::new(
+            source,
+            start,
+            Rc::clone(&self.tail),
+            &self.run.limits.cancel,
+            Charge::new(Holder::Text, &self.run.limits.memory),
+            counts.then_some(&**self.run.counter),
+        ))
     }
-}
 
-impl<R: Read> Read for NumberReader<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        while self.given == self.ready.len() && !self.ended {
-            self.made += self.ready.len() as u64;
-            self.ready.clear();
-            self.given = 0;
-            let n = self.inner.read(&mut self.piece)?;
-            if n == 0 {
-                self.ended = true;
-                if self.state == JsonState::Number {
-                    self.number(0)?;
-                }
-                break;
+    fn document(&self, opened: OpenedDocument, walker: &mut Walker<'_, '_>) -> Step<()> {
+        let initial = walker.contexts.initial();
+        let mut reader = self.reader(opened.reader, 0, LineCounter::default(), false)?;
+        match reader.top()? {
+            Top::Nothing => Err(bad(
+                reader.position(),
+                "the document is empty, expected a JSON object or array",
+            )),
+            Top::Array => {
+                self.items(&mut reader, walker, &initial, &Graph::Default)?;
+                reader.ended()
             }
-            self.exchange(n)?;
-            self.read += n as u64;
+            Top::Other => self.object(reader, opened.plain, walker, &initial),
         }
-        let rest = &self.ready[self.given..];
-        let n = rest.len().min(buf.len());
-        buf[..n].copy_from_slice(&rest[..n]);
-        self.given += n;
-        Ok(n)
+    }
+
+    /// Visits the items of an array that the reader has entered.
+    fn items(
+        &self,
+        reader: &mut JsonReader<'_>,
+        walker: &mut Walker<'_, '_>,
+        context: &Rc<Context>,
+        graph: &Graph,
+    ) -> Step<()> {
+        let mut text = JsonText::default();
+        let mut first = true;
+        while reader.item(first, &mut text)? {
+            first = false;
+            Walk::new(walker).top(text.root(), context, graph)?;
+        }
+        Ok(())
+    }
+
+    /// Visits an object that is the document.
+    fn object(
+        &self,
+        reader: JsonReader<'_>,
+        plain: bool,
+        walker: &mut Walker<'_, '_>,
+        initial: &Rc<Context>,
+    ) -> Step<()> {
+        let (skipped, head, rest) = reader.into_parts();
+        let origin = &self.document.origin;
+        let again = plain && matches!(origin, Origin::File(_) | Origin::Memory(..));
+        // The first bytes were read to find out about compression.
+        let counted = (skipped + head.len() as u64).max(Compression::MAGIC_LEN as u64);
+        let opened = OpenedDocument {
+            reader: Box::new(Cursor::new(head).chain(rest)),
+            plain,
+        };
+        let start = if again { 0 } else { skipped };
+        let mut restart = Restart::new(origin, opened, self.run.limits)?;
+        let source = restart.from(0)?;
+        *self.restart.borrow_mut() = Some(Again {
+            restart,
+            start,
+            counted,
+            counts: again,
+        });
+        let mut lines = self.tail.borrow().lines_before(start);
+        let mut reader = self.reader(source, start, lines, false)?;
+        let mut text = JsonText::default();
+        let array = reader.object_without("@graph", &mut text)?;
+        reader.ended()?;
+        let found = Walk::new(walker).root(text.root(), initial, array.is_some())?;
+        let Some(at) = array else {
+            return self.count_rest(0);
+        };
+        let source = self.read_again(at, &mut lines)?;
+        let mut reader = self.reader(source, at, lines, again)?;
+        if let (Some((context, graph)), Top::Array) = (found, reader.top()?) {
+            self.items(&mut reader, walker, &context, &graph)?;
+        }
+        self.count_rest(reader.read_bytes(at))
+    }
+
+    /// The document from a position on. Adds the line ends before it.
+    fn read_again(&self, at: u64, lines: &mut LineCounter) -> Result<Box<dyn Read + Send>> {
+        let mut again = self.restart.borrow_mut();
+        let Some(again) = &mut *again else {
+            return Err(Error::Internal("the document is not kept".into()));
+        };
+        let to = at - again.start;
+        again.restart.count_lines(0, to, lines)?;
+        again.restart.from(to)
+    }
+
+    /// Counts what was read of a document before its bytes were counted.
+    fn count_rest(&self, counted: u64) -> Step<()> {
+        if let Some(again) = &*self.restart.borrow()
+            && again.counts
+            && let Some(size) = self.document.origin.size()
+        {
+            let rest = size.saturating_sub(again.counted + counted);
+            self.run.counter.fetch_add(rest, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn report(&self, fault: &Fault) -> Result<()> {
+        self.run.bad(self.document.number, fault.at, |lines| {
+            let mut message = fault.message.clone();
+            if !message.contains("expected") {
+                message.push_str(", expected valid JSON-LD");
+            }
+            let file = self.document.origin.name();
+            let tail = self.tail.borrow();
+            let known = tail.line_at(fault.at);
+            let scanned = match (&known, lines) {
+                (None, LineNumbers::Wanted) => self.scan(fault.at)?,
+                _ => None,
+            };
+            let found = known.or_else(|| scanned.as_ref()?.line_at(fault.at));
+            Ok(match found {
+                Some((line, text, at)) => BadStatement::in_line(file, line, text, at, message),
+                None => BadStatement::in_line(file, 0, b"", 0, message),
+            })
+        })
+    }
+
+    /// Reads the document again up to a place, if that is possible.
+    fn scan(&self, at: u64) -> Result<Option<Tail>> {
+        let again = &mut *self.restart.borrow_mut();
+        let (mut source, start) = match (again, &self.document.origin) {
+            (Some(again), _) => (again.restart.from(0)?, again.start),
+            (None, origin @ (Origin::File(_) | Origin::Memory(..))) => {
+                let counter = Arc::default();
+                let compression = self.document.compression;
+                let opened = input::open(origin, compression, &counter, self.run.limits)?;
+                (opened.reader, 0)
+            }
+            _ => return Ok(None),
+        };
+        let mut tail = Tail::new(start, LineCounter::default());
+        let (mut piece, mut read) = (Vec::with_capacity(PIECE), start);
+        // Some text after the place is shown as well.
+        while read < at + PIECE as u64 {
+            self.run.limits.cancel.check()?;
+            piece.clear();
+            match input::read_more(&mut source, &mut piece, PIECE) {
+                Ok(n) if n > 0 => read += n as u64,
+                _ => break,
+            }
+            tail.add(&piece);
+        }
+        Ok(Some(tail))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,6 +1,7 @@
 //! The list of inputs, and the options with which they are read.
 
 use super::{SourceDocument, Sources};
+use crate::fetch::DocumentSource;
 use crate::folder::folder;
 use crate::format::{Format, from_name};
 use crate::input::{InputStream, Origin};
@@ -33,6 +34,7 @@ pub struct SourcesBuilder {
     base: Option<String>,
     lenient: bool,
     limits: Limits,
+    contexts: Option<Arc<dyn DocumentSource>>,
     first_document: Option<u64>,
     all_labels: bool,
 }
@@ -148,7 +150,7 @@ impl SourcesBuilder {
     /// Skips bad statements, counts them and remembers the first ones, instead of stopping. In line formats a bad line
     /// is skipped; in Turtle everything to the next line that ends in a dot, or to the end of the line if a string in
     /// it does not end; in RDF/XML the statements that have an IRI, language tag or attribute that is not valid, and
-    /// the rest of the document if it is not well-formed; in TriG the rest of the document; in JSON-LD a bad value, or
+    /// the rest of the document if it is not well-formed; in TriG the rest of the document; in JSON-LD a bad entry of a node, or
     /// the rest when the JSON itself is broken. Statements before the error are kept.
     #[must_use]
     pub fn lenient(mut self, lenient: bool) -> Self {
@@ -160,6 +162,13 @@ impl SourcesBuilder {
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Finds the contexts that documents of JSON-LD refer to. Without it such a document is an error.
+    #[must_use]
+    pub fn contexts(mut self, contexts: Option<Arc<dyn DocumentSource>>) -> Self {
+        self.contexts = contexts;
         self
     }
 
@@ -293,6 +302,7 @@ impl SourcesBuilder {
             order,
             lenient: self.lenient,
             limits: self.limits,
+            contexts: self.contexts,
             size,
             warnings,
             skipped: Skipped::default(),

@@ -6,6 +6,7 @@ pub use builder::{Input, SourcesBuilder};
 
 use crate::blocks::{BlockAt, DocumentBlocks, FileBlocks, StreamBlocks};
 use crate::document::{self, ReadContext};
+use crate::fetch::DocumentSource;
 use crate::format::{Compression, Format};
 use crate::input::{self, LineCounter, OpenedDocument, Origin};
 use crate::labels::{KeptLabels, LabelScope};
@@ -49,6 +50,7 @@ pub struct Sources {
     keep_labels: KeptLabels,
     lenient: bool,
     limits: Limits,
+    contexts: Option<Arc<dyn DocumentSource>>,
     size: Option<u64>,
     warnings: Vec<String>,
     skipped: Skipped,
@@ -179,6 +181,7 @@ impl Sources {
             skipped: &self.skipped,
             lenient: self.lenient,
             limits: &self.limits,
+            contexts: self.contexts.as_deref(),
         };
         let mut batch = QuadBatch::default();
         for &i in &self.order {

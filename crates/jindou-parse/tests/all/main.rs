@@ -6,6 +6,7 @@ mod common;
 mod documents;
 
 mod cut;
+mod jsonld;
 mod line_formats;
 mod rdfxml;
 mod real_data;

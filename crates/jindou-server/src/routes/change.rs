@@ -355,6 +355,7 @@ fn sources(
         .base_iri(Some(base.to_owned()))
         .graph(into)
         .lenient(lenient)
+        .contexts(options.documents.clone())
         .limits(Limits {
             cancel: options.token(),
             memory: match &options.memory {

@@ -12,7 +12,7 @@ use jindou_model::{
     CancelToken, Charge, Error, Holder, MemoryBudget, Progress, QuadBatch, QuadSink, QuadSource,
     Result, Span, term,
 };
-use jindou_parse::{Document, DocumentSource, Input, Limits, SkipReport, Sources};
+use jindou_parse::{Document, DocumentSource, Input, Limits, SkipReport, Sources, file_path};
 use jindou_store::{ChangeTerm, Changes};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -67,7 +67,7 @@ impl Documents {
         if self.folders.is_empty() {
             return Err(refused());
         }
-        let path = path_of(path).ok_or_else(refused)?;
+        let path = file_path(path).ok_or_else(refused)?;
         // The existence of files elsewhere must not be revealed, so both answers are the same.
         let path = path.canonicalize().map_err(|_| refused())?;
         if !self.folders.iter().any(|f| path.starts_with(f)) {
@@ -78,34 +78,6 @@ impl Documents {
         }
         Ok(Document::File(path))
     }
-}
-
-/// The path of a `file:` IRI without its scheme: `///path`, `//localhost/path` or `/path`, percent-encoded.
-fn path_of(rest: &str) -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStringExt;
-    let path = match rest.strip_prefix("//") {
-        Some(after) => {
-            let at = after.find('/')?;
-            let host = &after[..at];
-            (host.is_empty() || host.eq_ignore_ascii_case("localhost")).then_some(&after[at..])?
-        }
-        None => rest,
-    };
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut at = path.bytes();
-    while let Some(b) = at.next() {
-        match b {
-            b'%' => {
-                let digits = [at.next()?, at.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            }
-            b'?' | b'#' => break,
-            b => bytes.push(b),
-        }
-    }
-    let path = PathBuf::from(std::ffi::OsString::from_vec(bytes));
-    path.is_absolute().then_some(path)
 }
 
 impl DocumentSource for Documents {
@@ -142,6 +114,7 @@ pub(super) fn load(
     let builder = Sources::builder()
         .base_iri(Some(iri.to_owned()))
         .lenient(options.lenient)
+        .contexts(options.documents.clone())
         .documents_from(Database::document_number());
     let builder = match document {
         Document::File(path) => builder.input(Input {

@@ -1,0 +1,249 @@
+//! Resolution of IRI references against a base: RFC 3986, section 5.2, on IRIs as RFC 3987 has them.
+//!
+//! `oxiri` parses and checks IRIs, but leaves the dot segments of a base's path and those behind an authority in place, so that
+//! its own `resolve` must not be used.
+
+use oxiri::{Iri, IriParseError, IriRef};
+use std::ops::Deref;
+
+/// Reason why a reference has no IRI.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The reference is not one.
+    #[error(transparent)]
+    Reference(#[from] IriParseError),
+    /// Without an authority, such a path would be read as one.
+    #[error("the path would begin with //, which only follows an authority")]
+    TwoSlashes,
+}
+
+/// The IRI that a reference means. An absolute IRI means itself, with its dot segments: only what is relative is resolved.
+///
+/// # Errors
+/// The fault in the reference, or in the IRI that it leads to.
+pub fn resolve<B: Deref<Target = str>>(
+    base: &Iri<B>,
+    reference: &str,
+) -> Result<String, ResolveError> {
+    let mut made = String::new();
+    resolve_into(base, reference, &mut made)?;
+    Ok(made)
+}
+
+/// Appends the IRI that a reference means. Leaves `out` as it was if there is an error.
+///
+/// # Errors
+/// As [`resolve`].
+pub fn resolve_into<B: Deref<Target = str>>(
+    base: &Iri<B>,
+    reference: &str,
+    out: &mut String,
+) -> Result<(), ResolveError> {
+    let given = IriRef::parse(reference)?;
+    if given.is_absolute() {
+        out.push_str(reference);
+        return Ok(());
+    }
+    let start = out.len();
+    out.push_str(base.scheme());
+    out.push(':');
+    let authority = given.authority().or(base.authority());
+    if let Some(authority) = authority {
+        out.push_str("//");
+        out.push_str(authority);
+    }
+    let (path_start, path) = (out.len(), given.path());
+    let keeps_path = given.authority().is_none() && path.is_empty();
+    if keeps_path {
+        out.push_str(base.path());
+    } else if given.authority().is_some() || path.starts_with('/') {
+        push_path("", path, out);
+    } else {
+        let before = match base.path().rfind('/') {
+            Some(slash) => &base.path()[..=slash],
+            None if authority.is_some() => "/",
+            None => "",
+        };
+        push_path(before, path, out);
+    }
+    if authority.is_none() && out[path_start..].starts_with("//") {
+        out.truncate(start);
+        return Err(ResolveError::TwoSlashes);
+    }
+    let query = given.query().or(base.query().filter(|_| keeps_path));
+    for (mark, part) in [('?', query), ('#', given.fragment())] {
+        if let Some(part) = part {
+            out.push(mark);
+            out.push_str(part);
+        }
+    }
+    Ok(())
+}
+
+/// A path without the dot segments of its own.
+#[must_use]
+pub fn without_dots(path: &str) -> String {
+    let mut made = String::with_capacity(path.len());
+    push_path("", path, &mut made);
+    made
+}
+
+/// True if a path has a segment `.` or `..`.
+#[must_use]
+pub fn has_dots(path: &str) -> bool {
+    path.split('/').any(|s| matches!(s, "." | ".."))
+}
+
+/// Appends the path that two parts make, without dot segments (RFC 3986, section 5.2.4).
+fn push_path(before: &str, path: &str, out: &mut String) {
+    if !has_dots(before) && !has_dots(path) {
+        out.push_str(before);
+        out.push_str(path);
+        return;
+    }
+    let start = out.len();
+    let whole = [before, path].concat();
+    let mut rest = whole.as_str();
+    // Without a slash before them they have nothing to lead away from.
+    while let Some(after) = rest.strip_prefix("../").or(rest.strip_prefix("./")) {
+        rest = after;
+    }
+    if matches!(rest, "." | "..") {
+        return;
+    }
+    // Each segment with the slash before it.
+    while !rest.is_empty() {
+        let end = rest[1..].find('/').map_or(rest.len(), |at| at + 1);
+        let (segment, after) = rest.split_at(end);
+        let is_last = after.is_empty();
+        match segment {
+            "/." | "/.." => {
+                if segment == "/.." {
+                    let above = out[start..].rfind('/').unwrap_or(0);
+                    out.truncate(start + above);
+                }
+                if is_last {
+                    out.push('/');
+                }
+            }
+            _ => out.push_str(segment),
+        }
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolved(base: &str, reference: &str) -> String {
+        let base = Iri::parse(base).unwrap();
+        resolve(&base, reference).unwrap_or_else(|e| format!("error: {e}"))
+    }
+
+    /// The examples of RFC 3986, section 5.4, the abnormal ones as a strict parser has them.
+    const EXAMPLES: [(&str, &str); 42] = [
+        ("g:h", "g:h"),
+        ("g", "http://a/b/c/g"),
+        ("./g", "http://a/b/c/g"),
+        ("g/", "http://a/b/c/g/"),
+        ("/g", "http://a/g"),
+        ("//g", "http://g"),
+        ("?y", "http://a/b/c/d;p?y"),
+        ("g?y", "http://a/b/c/g?y"),
+        ("#s", "http://a/b/c/d;p?q#s"),
+        ("g#s", "http://a/b/c/g#s"),
+        ("g?y#s", "http://a/b/c/g?y#s"),
+        (";x", "http://a/b/c/;x"),
+        ("g;x", "http://a/b/c/g;x"),
+        ("g;x?y#s", "http://a/b/c/g;x?y#s"),
+        ("", "http://a/b/c/d;p?q"),
+        (".", "http://a/b/c/"),
+        ("./", "http://a/b/c/"),
+        ("..", "http://a/b/"),
+        ("../", "http://a/b/"),
+        ("../g", "http://a/b/g"),
+        ("../..", "http://a/"),
+        ("../../", "http://a/"),
+        ("../../g", "http://a/g"),
+        ("../../../g", "http://a/g"),
+        ("../../../../g", "http://a/g"),
+        ("/./g", "http://a/g"),
+        ("/../g", "http://a/g"),
+        ("g.", "http://a/b/c/g."),
+        (".g", "http://a/b/c/.g"),
+        ("g..", "http://a/b/c/g.."),
+        ("..g", "http://a/b/c/..g"),
+        ("./../g", "http://a/b/g"),
+        ("./g/.", "http://a/b/c/g/"),
+        ("g/./h", "http://a/b/c/g/h"),
+        ("g/../h", "http://a/b/c/h"),
+        ("g;x=1/./y", "http://a/b/c/g;x=1/y"),
+        ("g;x=1/../y", "http://a/b/c/y"),
+        ("g?y/./x", "http://a/b/c/g?y/./x"),
+        ("g?y/../x", "http://a/b/c/g?y/../x"),
+        ("g#s/./x", "http://a/b/c/g#s/./x"),
+        ("g#s/../x", "http://a/b/c/g#s/../x"),
+        ("http:g", "http:g"),
+    ];
+
+    #[test]
+    fn examples_of_the_standard() {
+        for (reference, want) in EXAMPLES {
+            assert_eq!(
+                resolved("http://a/b/c/d;p?q", reference),
+                want,
+                "{reference}"
+            );
+        }
+    }
+
+    #[test]
+    fn dot_segments_of_a_base() {
+        for (base, reference, want) in [
+            ("http://h/a/./b/", "x", "http://h/a/b/x"),
+            ("http://h/a/./b/", "../y", "http://h/a/y"),
+            ("http://h/a/b/../c/", "../p", "http://h/a/p"),
+            ("http://h/a/b/../c/", "../../p", "http://h/p"),
+            ("http://h/a/./b/", "//g/k/../m", "http://g/m"),
+            ("http://h/a/./b/", "//g/..", "http://g/"),
+            // Without a path of its own a reference has the base's as it is.
+            ("http://h/a/./b/", "", "http://h/a/./b/"),
+            ("http://h/a/./b/", "#f", "http://h/a/./b/#f"),
+            ("http://h/a/./b/?q", "?r", "http://h/a/./b/?r"),
+            // An absolute IRI is not resolved.
+            ("http://h/a/", "http://h/a/../b", "http://h/a/../b"),
+            ("a:", "/..", "a:/"),
+            ("a:b/../c", "d", "a:/d"),
+            ("http://h", "x", "http://h/x"),
+            ("http://h?q", "x", "http://h/x"),
+        ] {
+            assert_eq!(resolved(base, reference), want, "{base} {reference}");
+        }
+        for (base, reference) in [("a:/b", "/..//c"), ("a:b", ".//c")] {
+            let made = resolved(base, reference);
+            assert!(
+                made.starts_with("error: ") || !made.starts_with("a://"),
+                "{made}"
+            );
+        }
+        let base = Iri::parse("http://h/").unwrap();
+        let mut out = String::from("<");
+        assert!(resolve_into(&base, "a b", &mut out).is_err() && out == "<");
+    }
+
+    /// Bases, references and IRIs as `urijoin` of Python's `uritools` 7.0 makes them; `JINDOU_REFERENCES` names another file of them.
+    #[test]
+    fn references_as_another_implementation_resolves_them() {
+        let own = include_str!("../tests/data/references.tsv");
+        let named = std::env::var("JINDOU_REFERENCES");
+        let text = named.map_or_else(|_| own.to_owned(), |f| std::fs::read_to_string(f).unwrap());
+        for line in text.lines() {
+            let parts: Vec<&str> = line.split('\t').collect();
+            let [base, reference, want] = parts[..] else {
+                panic!("{line}")
+            };
+            assert_eq!(resolved(base, reference), want, "{base} {reference}");
+        }
+    }
+}

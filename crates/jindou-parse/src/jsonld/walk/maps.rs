@@ -1,0 +1,108 @@
+//! Values in maps: by language, index, type or id (steps 13.7 and 13.8 of JSON-LD 1.1 API, 5.1.2).
+
+use super::node::Property;
+use super::{KeyProperty, MapKey, Slot, Walk, Wrap};
+use crate::jsonld::context::{Container, Context, Keyword, Name, Options};
+use crate::jsonld::fault::{Step, bad};
+use crate::jsonld::json::Json;
+use std::rc::Rc;
+
+impl<'j> Walk<'_, '_, '_, 'j> {
+    /// Visits strings by their languages.
+    pub(super) fn language_map(
+        &mut self,
+        property: &Property<'_, 'j>,
+        slot: &Slot<'_>,
+    ) -> Step<()> {
+        let context = property.context;
+        let direction = property.term.and_then(|term| term.direction);
+        let direction = direction.unwrap_or(context.direction);
+        for (key, value) in property.entry.value.members() {
+            let tag = key.str().unwrap_or_default();
+            let none = context.expand(tag, true, false) == Name::Keyword(Keyword::None);
+            for item in value.items() {
+                if item.is_null() {
+                    continue;
+                }
+                let Some(text) = item.str() else {
+                    return Err(bad(
+                        item.at(),
+                        "invalid language map value: expected strings in a map of languages",
+                    ));
+                };
+                let valid = self.text(text, (!none).then_some(tag), direction);
+                self.link_literal(valid, item, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits values by index, type or id.
+    pub(super) fn map(&mut self, property: &Property<'_, 'j>, slot: &mut Slot<'_>) -> Step<()> {
+        if property.container.has(Container::GRAPH) {
+            slot.wrap = Wrap::UnlessGraph;
+        }
+        // Keys are read by the context that the property has for its values.
+        let active = self.property_scoped(property.context, property.key, property.entry.value)?;
+        for (key, value) in property.entry.value.members() {
+            let map_key = self.map_key(property, &active, key)?;
+            let context = self.map_context(property, &active, key)?;
+            let slot = Slot {
+                target: slot.target,
+                graph: slot.graph,
+                wrap: slot.wrap,
+                key: Some(&map_key),
+            };
+            self.values(value, &context, Some(property.key), true, &slot)?;
+        }
+        Ok(())
+    }
+
+    /// The statements that a key of a map makes about its values.
+    fn map_key(
+        &mut self,
+        property: &Property<'_, 'j>,
+        context: &Context,
+        key: Json<'j>,
+    ) -> Step<MapKey> {
+        let text = key.str().unwrap_or_default();
+        let mut map_key = MapKey::default();
+        let expanded = context.expand(text, true, false);
+        if expanded == Name::Keyword(Keyword::None) {
+            return Ok(map_key);
+        }
+        if property.container.has(Container::TYPE) {
+            map_key.types = Some(expanded);
+        } else if property.container.has(Container::ID) {
+            let name = context.expand(text, false, true);
+            map_key.id = Some(self.node_id(&name));
+        } else if let Some(index) = property.term.and_then(|term| term.index.as_deref()) {
+            let object = self.index_value(key, context, index)?;
+            let predicate = match context.expand(index, true, false) {
+                Name::Text(iri) if self.predicate(&iri) => Some(iri),
+                _ => None,
+            };
+            map_key.property = Some(KeyProperty { predicate, object });
+        }
+        Ok(map_key)
+    }
+
+    /// The context of the values under a key of a map.
+    fn map_context(
+        &mut self,
+        property: &Property<'_, 'j>,
+        active: &Rc<Context>,
+        key: Json<'j>,
+    ) -> Step<Rc<Context>> {
+        if !property.container.has(Container::TYPE) {
+            return Ok(Rc::clone(active));
+        }
+        let context = active.previous.as_ref().unwrap_or(active);
+        let term = context.term(key.str().unwrap_or_default());
+        let Some(scoped) = term.and_then(|term| term.context.clone()) else {
+            return Ok(Rc::clone(context));
+        };
+        let contexts = &mut self.walker.contexts;
+        contexts.scoped(context, &scoped, Options::TYPE, key.at())
+    }
+}

@@ -1,0 +1,523 @@
+//! From JSON to quads: the expansion of JSON-LD 1.1 API, 5.1, and its conversion to RDF, 8, in one pass.
+//!
+//! A node's quads are emitted as its entries are expanded, so that no expanded form is kept. Nodes in nodes are visited
+//! at once, or, beyond some depth, after all others.
+
+mod literal;
+mod maps;
+mod node;
+mod object;
+
+use super::context::{Container, Context, Contexts, Keyword, Name};
+use super::fault::{Fault, Step, Stop, bad};
+use super::json::{Items, Json};
+use crate::emit::QuadEmitter;
+use jindou_model::{Result, term};
+use object::Opened;
+use oxiri::Iri;
+use oxrdf::vocab::rdf;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// Nodes in nodes that are visited by recursion. Deeper ones wait.
+const MAX_DEPTH: u32 = 40;
+/// Deepest nesting of lists.
+const MAX_LISTS: u32 = 100;
+/// IRIs of properties whose validity is remembered.
+const REMEMBERED: usize = 4096;
+/// Objects between two looks at the clock.
+const LOOK: u32 = 256;
+
+/// The canonical bytes of a node; `None` for an IRI that is not valid, whose statements are left out.
+type NodeId = Option<Rc<[u8]>>;
+
+/// The graph of a statement.
+#[derive(Clone)]
+pub(super) enum Graph {
+    Default,
+    Named(Rc<[u8]>),
+    /// The graph's name is not valid: its statements are left out.
+    Lost,
+}
+
+impl Graph {
+    fn named(id: &NodeId) -> Self {
+        id.as_ref()
+            .map_or(Self::Lost, |id| Self::Named(Rc::clone(id)))
+    }
+}
+
+/// The statement that a value becomes part of.
+#[derive(Clone, Copy)]
+enum Target<'s> {
+    /// None: a node at the top of a document or graph.
+    Nodes,
+    /// None: a node of `@included`.
+    Included,
+    /// A statement that is left out, or an item of a list that is.
+    Lost,
+    Property {
+        subject: &'s NodeId,
+        predicate: Option<&'s str>,
+    },
+    Reverse {
+        object: &'s NodeId,
+        predicate: Option<&'s str>,
+    },
+    List(&'s RefCell<ListEnds>),
+}
+
+/// The rule by which values become graphs.
+#[derive(Clone, Copy, PartialEq)]
+enum Wrap {
+    Never,
+    Always,
+    UnlessGraph,
+}
+
+/// The meaning of arrays in a list.
+#[derive(Clone, Copy, PartialEq)]
+enum Nested {
+    Lists,
+    /// More items of the list.
+    Items,
+}
+
+/// The statements that a map's key makes about its values.
+#[derive(Default)]
+struct MapKey {
+    id: Option<NodeId>,
+    types: Option<Name>,
+    property: Option<KeyProperty>,
+}
+
+/// A property whose value is a map's key. Without one of both there is no statement.
+struct KeyProperty {
+    predicate: Option<Rc<str>>,
+    object: Option<Vec<u8>>,
+}
+
+/// Where the values of an entry go.
+struct Slot<'s> {
+    target: Target<'s>,
+    graph: &'s Graph,
+    wrap: Wrap,
+    key: Option<&'s MapKey>,
+}
+
+impl<'s> Slot<'s> {
+    fn new(target: Target<'s>, graph: &'s Graph) -> Self {
+        Self {
+            target,
+            graph,
+            wrap: Wrap::Never,
+            key: None,
+        }
+    }
+
+    /// True if no statement can be made.
+    fn is_lost(&self) -> bool {
+        match self.target {
+            Target::Lost => true,
+            Target::Property { subject, predicate } => subject.is_none() || predicate.is_none(),
+            _ => false,
+        }
+    }
+}
+
+/// The first and last cell of a list that is being written.
+#[derive(Default)]
+struct ListEnds {
+    first: NodeId,
+    last: NodeId,
+}
+
+/// A node whose entries were not visited yet.
+struct Work<'j> {
+    opened: Opened<'j>,
+    id: NodeId,
+    graph: Graph,
+}
+
+/// The state that the values of a document share.
+pub(super) struct Walker<'a, 'e> {
+    pub(super) contexts: Contexts<'a>,
+    pub(super) out: &'a mut QuadEmitter<'e>,
+    /// Reports a mistake that is skipped; `None` if the first mistake ends the document.
+    pub(super) skipped: Option<&'a dyn Fn(Fault) -> Result<()>>,
+    pub(super) valid: FxHashMap<Rc<str>, bool>,
+    /// Canonical bytes of the object being made.
+    pub(super) object: Vec<u8>,
+    pub(super) looked: u32,
+}
+
+/// The visit of one JSON value.
+pub(super) struct Walk<'w, 'a, 'e, 'j> {
+    pub(super) walker: &'w mut Walker<'a, 'e>,
+    pending: Vec<Work<'j>>,
+    depth: u32,
+    lists: u32,
+}
+
+impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
+    pub(super) fn new(walker: &'w mut Walker<'a, 'e>) -> Self {
+        Self {
+            walker,
+            pending: Vec::new(),
+            depth: 0,
+            lists: 0,
+        }
+    }
+
+    /// Visits a value at the top of a document or graph.
+    pub(super) fn top(&mut self, json: Json<'j>, context: &Rc<Context>, graph: &Graph) -> Step<()> {
+        let slot = Slot::new(Target::Nodes, graph);
+        let visited = self.values(json, context, None, false, &slot);
+        self.skip(visited)?;
+        self.finish()
+    }
+
+    /// Visits the object that is a document. Returns the context and graph of the items of `lazy`, if that is its `@graph`,
+    /// which is to be visited by the caller.
+    pub(super) fn root(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        lazy: bool,
+    ) -> Step<Option<(Rc<Context>, Graph)>> {
+        let opened = self.open(json, context, None, false)?;
+        if !opened.is_node() {
+            self.top(json, context, &Graph::Default)?;
+            return Ok(None);
+        }
+        let inner = Rc::clone(&opened.context);
+        let mut graph = Graph::Default;
+        if opened.is_only_graph() {
+            let slot = Slot::new(Target::Nodes, &graph);
+            let values = opened.get(Keyword::Graph).unwrap_or(json);
+            let visited = self.values(values, &inner, None, false, &slot);
+            self.skip(visited)?;
+        } else {
+            let id = match opened.get(Keyword::Id) {
+                Some(id) => self.own_id(id, &opened)?,
+                None => Some(self.fresh()),
+            };
+            graph = Graph::named(&id);
+            let work = Work {
+                opened,
+                id,
+                graph: Graph::Default,
+            };
+            self.node(work)?;
+        }
+        self.finish()?;
+        Ok(lazy.then_some((inner, graph)))
+    }
+
+    /// Visits the nodes that wait.
+    fn finish(&mut self) -> Step<()> {
+        while let Some(work) = self.pending.pop() {
+            self.contents(&work)?;
+        }
+        Ok(())
+    }
+
+    /// Skips a mistake if mistakes are to be skipped.
+    fn skip(&self, visited: Step<()>) -> Step<()> {
+        match (visited, self.walker.skipped) {
+            (Err(Stop::Bad(fault)), Some(report)) => Ok(report(*fault)?),
+            (visited, _) => visited,
+        }
+    }
+
+    /// Visits a value, or each of an array or set. `active` is the property that has them, `from_map` says that they are
+    /// in a map by index, type or id.
+    fn values(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        from_map: bool,
+        slot: &Slot<'_>,
+    ) -> Step<()> {
+        let mut open: Vec<(Items<'j>, Rc<Context>)> = Vec::new();
+        let mut next = Some((json, Rc::clone(context)));
+        loop {
+            if let Some((json, context)) = next.take() {
+                if json.is_array() {
+                    open.push((json.items(), context));
+                } else if let Some((set, context)) =
+                    self.value(json, &context, active, from_map, slot)?
+                {
+                    open.push((set.items(), context));
+                }
+            }
+            let Some((items, context)) = open.last_mut() else {
+                return Ok(());
+            };
+            match items.next() {
+                Some(item) => next = Some((item, Rc::clone(context))),
+                None => drop(open.pop()),
+            }
+        }
+    }
+
+    /// Visits a value that is not an array. Returns the values of a set, which are to be visited instead.
+    fn value(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        from_map: bool,
+        slot: &Slot<'_>,
+    ) -> Step<Option<(Json<'j>, Rc<Context>)>> {
+        if json.is_object() {
+            return self.object(json, context, active, from_map, slot);
+        }
+        if json.is_null() {
+            return Ok(None);
+        }
+        match active {
+            Some(active) => self.scalar(json, context, active, slot)?,
+            None if matches!(slot.target, Target::Included) => return Err(not_included(json)),
+            None => {}
+        }
+        Ok(None)
+    }
+
+    /// Visits the values of a list, and puts the list where it belongs.
+    fn list(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        nested: Nested,
+        slot: &Slot<'_>,
+    ) -> Step<()> {
+        if self.lists == MAX_LISTS {
+            return Err(bad(
+                json.at(),
+                format!("lists are nested too deeply, expected at most {MAX_LISTS} levels"),
+            ));
+        }
+        if matches!(slot.target, Target::Reverse { .. }) {
+            return Err(bad(
+                json.at(),
+                "invalid reverse property value: a list cannot be a subject, expected nodes",
+            ));
+        }
+        self.lists += 1;
+        let visited = self.list_in(json, context, active, nested, slot);
+        self.lists -= 1;
+        visited
+    }
+
+    fn list_in(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        nested: Nested,
+        slot: &Slot<'_>,
+    ) -> Step<()> {
+        // The nodes in a list are there even if no statement has the list.
+        if slot.wrap != Wrap::Never {
+            let graph = self.wrapped_as(slot)?;
+            let items = Slot::new(Target::Lost, &graph);
+            return self.list_items(json, context, active, nested, &items);
+        }
+        if slot.is_lost() {
+            let items = Slot::new(Target::Lost, slot.graph);
+            return self.list_items(json, context, active, nested, &items);
+        }
+        let ends = RefCell::default();
+        let items = Slot::new(Target::List(&ends), slot.graph);
+        self.list_items(json, context, active, nested, &items)?;
+        self.end_list(&ends, slot, json.at())
+    }
+
+    fn list_items(
+        &mut self,
+        json: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        nested: Nested,
+        items: &Slot<'_>,
+    ) -> Step<()> {
+        if nested == Nested::Items {
+            return self.values(json, context, active, false, items);
+        }
+        // A single value is an array of one.
+        match json.is_array() {
+            true => json
+                .items()
+                .try_for_each(|item| self.list_item(item, context, active, items)),
+            false => self.list_item(json, context, active, items),
+        }
+    }
+
+    fn list_item(
+        &mut self,
+        item: Json<'j>,
+        context: &Rc<Context>,
+        active: Option<&str>,
+        items: &Slot<'_>,
+    ) -> Step<()> {
+        if item.is_array() {
+            return self.list(item, context, active, Nested::Lists, items);
+        }
+        let Some((set, inner)) = self.value(item, context, active, false, items)? else {
+            return Ok(());
+        };
+        let term = active.and_then(|active| context.term(active));
+        let nested = match term.is_some_and(|term| term.container.has(Container::LIST)) {
+            true => Nested::Lists,
+            false => Nested::Items,
+        };
+        self.list(set, &inner, active, nested, items)
+    }
+
+    /// Ends a list, and links it.
+    fn end_list(&mut self, ends: &RefCell<ListEnds>, slot: &Slot<'_>, at: u64) -> Step<()> {
+        let ends = ends.take();
+        let nil = iri_bytes(rdf::NIL.as_str());
+        if ends.last.is_some() {
+            self.quad(&ends.last, rdf::REST.as_str(), &nil, slot.graph)?;
+        }
+        let first = ends.first.unwrap_or(nil);
+        self.no_key(slot, at)?;
+        self.link(slot, Some(&first), at)
+    }
+
+    /// Makes an object part of the statement that it belongs to.
+    fn link(&mut self, slot: &Slot<'_>, object: Option<&[u8]>, at: u64) -> Step<()> {
+        match &slot.target {
+            Target::Nodes | Target::Included | Target::Lost => Ok(()),
+            Target::Property { subject, predicate } => match (predicate, object) {
+                (Some(predicate), Some(object)) => {
+                    self.quad(subject, predicate, object, slot.graph)
+                }
+                _ => Ok(()),
+            },
+            Target::Reverse {
+                object: subject,
+                predicate,
+            } => {
+                let is_node =
+                    object.is_none_or(|o| matches!(o.first(), Some(&term::IRI | &term::BLANK)));
+                if !is_node {
+                    return Err(bad(
+                        at,
+                        "invalid reverse property value: a literal cannot be a subject, expected nodes",
+                    ));
+                }
+                match (predicate, object, subject) {
+                    (Some(predicate), Some(object), Some(subject)) => {
+                        let id = Some(object.into());
+                        self.quad(&id, predicate, subject, slot.graph)
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Target::List(ends) => {
+                let cell = Some(self.fresh());
+                let last = std::mem::replace(&mut ends.borrow_mut().last, cell.clone());
+                match (&last, &cell) {
+                    (Some(_), Some(cell)) => {
+                        self.quad(&last, rdf::REST.as_str(), cell, slot.graph)?;
+                    }
+                    _ => ends.borrow_mut().first.clone_from(&cell),
+                }
+                match object {
+                    Some(object) => self.quad(&cell, rdf::FIRST.as_str(), object, slot.graph),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    /// Emits a quad, unless its subject or graph is not valid.
+    fn quad(
+        &mut self,
+        subject: &NodeId,
+        predicate: &str,
+        object: &[u8],
+        graph: &Graph,
+    ) -> Step<()> {
+        let (Some(subject), graph) = (
+            subject,
+            match graph {
+                Graph::Lost => return Ok(()),
+                Graph::Default => None,
+                Graph::Named(graph) => Some(&**graph),
+            },
+        ) else {
+            return Ok(());
+        };
+        match self
+            .walker
+            .out
+            .quad_of_bytes(subject, predicate, object, graph)?
+        {
+            true => Ok(()),
+            false => Err(Stop::Ended),
+        }
+    }
+
+    /// A new blank node.
+    fn fresh(&mut self) -> Rc<[u8]> {
+        let mut bytes = Vec::new();
+        self.walker.out.labels.push_fresh(&mut bytes);
+        bytes.into()
+    }
+
+    /// The node of an IRI or blank node identifier.
+    fn node_id(&mut self, name: &Name) -> NodeId {
+        let Name::Text(text) = name else {
+            return None;
+        };
+        if let Some(label) = text.strip_prefix("_:") {
+            let mut bytes = Vec::new();
+            self.walker.out.labels.push_name(label, &mut bytes);
+            return Some(bytes.into());
+        }
+        Iri::parse(&**text).is_ok().then(|| iri_bytes(text))
+    }
+
+    /// A property, if it is an IRI.
+    fn predicate(&mut self, iri: &Rc<str>) -> bool {
+        let valid = &mut self.walker.valid;
+        if let Some(&known) = valid.get(iri) {
+            return known;
+        }
+        if valid.len() == REMEMBERED {
+            valid.clear();
+        }
+        let is_valid = Iri::parse(&**iri).is_ok();
+        valid.insert(Rc::clone(iri), is_valid);
+        is_valid
+    }
+
+    /// Looks at the clock now and then.
+    fn look(&mut self) -> Step<()> {
+        self.walker.looked += 1;
+        if self.walker.looked.is_multiple_of(LOOK) {
+            self.walker.contexts.limits.cancel.check()?;
+        }
+        Ok(())
+    }
+}
+
+fn iri_bytes(iri: &str) -> Rc<[u8]> {
+    let mut bytes = Vec::with_capacity(iri.len() + 1);
+    term::push_iri(iri, &mut bytes);
+    bytes.into()
+}
+
+fn not_included(json: Json<'_>) -> Stop {
+    bad(
+        json.at(),
+        "invalid @included value: expected nodes in @included",
+    )
+}

@@ -1,0 +1,409 @@
+//! The W3C suite of JSON-LD 1.1, its conversion to RDF and back; documents that are not JSON-LD; documents that were damaged.
+
+use crate::common;
+use common::{Random, collect, parse};
+use jindou_model::{CancelToken, Error, MemoryBudget};
+use jindou_parse::{ContextFiles, Document, DocumentSource, Format, Sources};
+use jindou_testing::shared;
+use oxrdf::dataset::CanonicalizationAlgorithm;
+use oxrdf::{Dataset, Quad};
+use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfParser, RdfSerializer};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Address of the suite.
+const ROOT: &str = "https://w3c.github.io/json-ld-api/tests/";
+
+/// Tests that do not pass, and why.
+const EXCEPTIONS: &[(&str, &str)] = &[
+    (
+        "tdi02",
+        "the base direction of a text with a language is kept",
+    ),
+    (
+        "tdi04",
+        "the base direction of a text with a language is kept",
+    ),
+    (
+        "tdi05",
+        "the base direction of a text with a language is kept",
+    ),
+    (
+        "tdi06",
+        "the base direction of a text with a language is kept",
+    ),
+    ("tdi09", "the option rdfDirection, i18n-datatype"),
+    ("tdi10", "the option rdfDirection, i18n-datatype"),
+    ("tdi11", "the option rdfDirection, compound-literal"),
+    ("tdi12", "the option rdfDirection, compound-literal"),
+];
+
+/// Finds the suite's contexts in its folder.
+#[derive(Debug)]
+struct SuiteContexts(PathBuf);
+
+impl DocumentSource for SuiteContexts {
+    fn fetch(
+        &self,
+        iri: &str,
+        _: &CancelToken,
+        _: &MemoryBudget,
+    ) -> jindou_model::Result<Document> {
+        let path = iri.strip_prefix(ROOT).map(|name| self.0.join(name));
+        match path.filter(|path| path.is_file()) {
+            Some(path) => Ok(Document::File(path)),
+            None => Err(Error::Unsupported(format!("no such document: {iri}"))),
+        }
+    }
+}
+
+fn option<'t>(test: &'t Value, name: &str) -> Option<&'t str> {
+    test["option"][name].as_str()
+}
+
+/// Reads a test's input.
+fn read(root: &Path, test: &Value) -> Result<Vec<Quad>, Error> {
+    let input = test["input"].as_str().unwrap();
+    let mut path = root.join(input);
+    if !path.exists() {
+        // The manifest has one file by its name in another suite.
+        path = root.join("toRdf").join(path.file_name().unwrap());
+    }
+    let mut text = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
+    if let Some(context) = option(test, "expandContext") {
+        // The option is a context before the document's own.
+        let context: Value =
+            serde_json::from_slice(&std::fs::read(root.join(context)).unwrap()).unwrap();
+        let mut document: Value = serde_json::from_slice(&text).unwrap();
+        let mut contexts = vec![context["@context"].clone()];
+        contexts.extend(document.get("@context").cloned());
+        document["@context"] = Value::Array(contexts);
+        text = document.to_string().into_bytes();
+    }
+    let base = option(test, "base").map_or_else(|| format!("{ROOT}{input}"), str::to_owned);
+    let sources = Sources::builder()
+        .text(input, text, Format::JsonLd)
+        .base_iri(Some(base))
+        .contexts(Some(Arc::new(SuiteContexts(root.to_owned()))))
+        .build()?;
+    collect(&sources)
+}
+
+fn verdict(root: &Path, test: &Value) -> Result<(), String> {
+    let read = read(root, test);
+    if let Some(code) = test["expectErrorCode"].as_str() {
+        return match read {
+            Ok(_) => Err(format!("accepted, expected: {code}")),
+            Err(e) => match e.to_string() {
+                e if e.contains(code) => Ok(()),
+                e => Err(format!("{e}, expected: {code}")),
+            },
+        };
+    }
+    let quads = read.map_err(|e| e.to_string())?;
+    let Some(expected) = test["expect"].as_str() else {
+        return Ok(());
+    };
+    let expected = n_quads(&root.join(expected));
+    match canonical(&quads) == canonical(&expected) {
+        true => Ok(()),
+        false => {
+            let lines = |quads: &[Quad]| {
+                let mut lines: Vec<_> = quads.iter().map(Quad::to_string).collect();
+                lines.sort();
+                lines.join("\n    ")
+            };
+            Err(format!(
+                "other quads:\n    {}\n  expected:\n    {}",
+                lines(&quads),
+                lines(&expected)
+            ))
+        }
+    }
+}
+
+fn n_quads(path: &Path) -> Vec<Quad> {
+    RdfParser::from_format(RdfFormat::NQuads)
+        .for_slice(&std::fs::read(path).unwrap())
+        .collect::<Result<_, _>>()
+        .unwrap()
+}
+
+fn canonical(quads: &[Quad]) -> Dataset {
+    let mut dataset: Dataset = quads.iter().collect();
+    dataset.canonicalize(CanonicalizationAlgorithm::Unstable);
+    dataset
+}
+
+fn manifest(root: &Path, name: &str) -> Vec<Value> {
+    let text = std::fs::read(root.join(name)).unwrap();
+    let manifest: Value = serde_json::from_slice(&text).unwrap();
+    manifest["sequence"].as_array().unwrap().clone()
+}
+
+#[test]
+fn w3c_to_rdf() {
+    let Some(root) = shared("w3c/json-ld-api") else {
+        return;
+    };
+    let (mut passed, mut old, mut failed) = (0, 0, Vec::new());
+    for test in manifest(&root, "toRdf-manifest.jsonld") {
+        let versions = [
+            option(&test, "specVersion"),
+            option(&test, "processingMode"),
+        ];
+        if versions.contains(&Some("json-ld-1.0")) {
+            old += 1;
+            continue;
+        }
+        let id = test["@id"].as_str().unwrap().trim_start_matches('#');
+        match (verdict(&root, &test), EXCEPTIONS.iter().find(|e| e.0 == id)) {
+            (Ok(()), None) => passed += 1,
+            (Err(_), Some(_)) => {}
+            (Ok(()), Some(_)) => failed.push(format!("{id}: passes, and is an exception")),
+            (Err(why), None) => {
+                failed.push(format!(
+                    "{id} ({}): {why}",
+                    test["purpose"].as_str().unwrap()
+                ));
+            }
+        }
+    }
+    println!(
+        "JSON-LD toRdf: {passed} passed, {} exceptions, {old} of JSON-LD 1.0 not run, {} failed",
+        EXCEPTIONS.len(),
+        failed.len()
+    );
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(passed > 400, "too few tests were found");
+}
+
+/// A document without the order of what is a set.
+fn unordered(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => {
+            let mut items: Vec<Value> = items.iter().map(unordered).collect();
+            items.sort_by_key(Value::to_string);
+            Value::Array(items)
+        }
+        Value::Object(members) => members
+            .iter()
+            .map(|(key, value)| match key.as_str() {
+                "@list" | "@value" => (key.clone(), value.clone()),
+                _ => (key.clone(), unordered(value)),
+            })
+            .collect(),
+        other => other.clone(),
+    }
+}
+
+fn written(quads: &[Quad]) -> Vec<u8> {
+    let format = RdfFormat::JsonLd {
+        profile: JsonLdProfileSet::empty(),
+    };
+    let mut writer = RdfSerializer::from_format(format).for_writer(Vec::new());
+    for quad in quads {
+        writer.serialize_quad(quad).unwrap();
+    }
+    writer.finish().unwrap()
+}
+
+/// Reason why the writer's document is not the suite's. It writes statements as they come, and does not collect a node's or a
+/// list's.
+fn reason(test: &Value, expected: &str) -> Option<&'static str> {
+    let has = |name: &str| !test["option"][name].is_null();
+    if has("useNativeTypes") || has("useRdfType") || has("rdfDirection") {
+        Some("the option useNativeTypes, useRdfType or rdfDirection")
+    } else if expected.contains("@list") {
+        Some("lists stay rdf:first and rdf:rest")
+    } else if expected.contains("@json") {
+        Some("JSON literals stay texts with the datatype rdf:JSON")
+    } else if expected.contains("@type") {
+        Some("types stay values of rdf:type")
+    } else {
+        None
+    }
+}
+
+#[test]
+fn w3c_from_rdf() {
+    let Some(root) = shared("w3c/json-ld-api") else {
+        return;
+    };
+    let (mut passed, mut failed) = (0, Vec::new());
+    let mut others: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let tests = manifest(&root, "fromRdf-manifest.jsonld");
+    for test in &tests {
+        let id = test["@id"].as_str().unwrap().trim_start_matches('#');
+        let quads = n_quads(&root.join(test["input"].as_str().unwrap()));
+        let text = written(&quads);
+        // All labels are kept, so that no isomorphism has to be found.
+        let again = parse(&text, Format::JsonLd).unwrap();
+        if canonical(&again) != canonical(&quads) {
+            failed.push(format!("{id}: {}", String::from_utf8_lossy(&text)));
+        }
+        let Some(expected) = test["expect"].as_str() else {
+            continue;
+        };
+        let expected = std::fs::read_to_string(root.join(expected)).unwrap();
+        let meant: Value = serde_json::from_str(&expected).unwrap();
+        let document: Value = serde_json::from_slice(&text).unwrap();
+        if unordered(&document) == unordered(&meant) {
+            passed += 1;
+        } else if let Some(reason) = reason(test, &expected) {
+            others.entry(reason).or_default().push(id);
+        } else {
+            failed.push(format!("{id}: {}", String::from_utf8_lossy(&text)));
+        }
+    }
+    println!("JSON-LD fromRdf: {passed} the same documents; the same quads, but");
+    for (reason, ids) in &others {
+        println!("  {reason}: {} ({})", ids.len(), ids.join(", "));
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn damaged_documents_are_errors_or_quads_but_never_a_panic() {
+    let seeds = [
+        r#"{"@context":{"@version":1.1,"@vocab":"http://e/","p":{"@container":["@type","@set"],"@context":{"q":{"@container":"@list"}}},"n":"@nest","T":{"@context":{"x":{"@reverse":"y"}}}},"@id":"a","@type":["T","U"],"p":{"T":[{"@id":"b","q":[1,[2,{"@value":"x","@language":"en"}]]}]},"n":{"x":{"@id":"c"}},"@graph":[{"@id":"d","@included":{"e":1e21}}]}"#,
+        r#"[{"@context":[null,{"@base":"x/","@propagate":false,"i":{"@id":"e:i","@type":"@json","@container":"@list"},"j":{"@id":"e:j","@container":["@graph","@index"],"@index":"e:k"}}],"i":[{"\ud83d\ude00":null}],"j":{"@none":{"@id":"_:b"},"l":["m",true]},"@reverse":{"e:r":[{"@id":"?q"}]}},{"@set":[{"@list":[]}]}]"#,
+    ];
+    let pieces = [
+        "@id",
+        "@type",
+        "@context",
+        "@graph",
+        "@list",
+        "@set",
+        "@value",
+        "@nest",
+        "@reverse",
+        "@none",
+        "@index",
+        "null",
+        "[]",
+        "{}",
+        "\"",
+        "[",
+        "]",
+        "{",
+        "}",
+        ":",
+        ",",
+        "\\",
+        "\\u00",
+        "\\ud800",
+        "1e400",
+        "-",
+        "_:",
+        "é",
+        "@protected",
+        "true",
+    ];
+    let mut random = Random(54);
+    for round in 0..20_000 {
+        let mut text = seeds[round % 2].to_owned();
+        for _ in 0..=random.below(4) {
+            let at = text.floor_char_boundary(random.below(text.len() + 1));
+            let to = text.floor_char_boundary((at + random.below(12)).min(text.len()));
+            match random.below(3) {
+                0 => text.replace_range(at..to, ""),
+                1 => text.insert_str(at, pieces[random.below(pieces.len())]),
+                _ => text.replace_range(at..to, pieces[random.below(pieces.len())]),
+            }
+        }
+        for lenient in [false, true] {
+            let sources = Sources::builder()
+                .text("text", text.clone().into_bytes(), Format::JsonLd)
+                .lenient(lenient)
+                .build()
+                .unwrap();
+            if let Err(e) = collect(&sources) {
+                assert!(!lenient && matches!(e, Error::Syntax { .. }), "{text}: {e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn contexts_that_grow_are_refused_or_read_in_time() {
+    let limits = || jindou_parse::Limits {
+        cancel: CancelToken::with_deadline(std::time::Duration::from_secs(20)),
+        memory: MemoryBudget::new(64 << 20),
+    };
+    // Terms that are defined by one another, contexts within contexts, and a large context that each node changes.
+    let chain: String = (0..100_000)
+        .map(|n| format!("\"t{n}\":\"t{}:x\",", n + 1))
+        .collect();
+    let inner = "{\"@context\":{\"t\":{\"@id\":\"e:t\",\"@context\":".repeat(400);
+    let wide: String = (0..50_000)
+        .map(|n| format!("\"t{n}\":{{\"@id\":\"e:{n}\",\"@context\":{{}}}},"))
+        .collect();
+    let nested = "{\"@context\":{\"a\":\"e:a\"},\"a\":".repeat(450);
+    for text in [
+        format!("{{\"@context\":{{{chain}\"end\":\"e:x\"}}}}"),
+        format!("{inner}null{}", "}}}".repeat(400)),
+        format!(
+            "{{\"@context\":{{{wide}\"a\":\"e:a\"}},\"a\":{nested}1{}}}",
+            "}".repeat(450)
+        ),
+    ] {
+        let sources = Sources::builder()
+            .text("text", text.into_bytes(), Format::JsonLd)
+            .limits(limits())
+            .build()
+            .unwrap();
+        match collect(&sources) {
+            Ok(_) | Err(Error::Syntax { .. } | Error::Limit(_)) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn contexts_are_read_from_files_that_are_near_or_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(
+        path("c.jsonld"),
+        r#"{"@context":{"n":"http://e/n","again":{"@id":"http://e/a","@context":"c.jsonld"}}}"#,
+    )
+    .unwrap();
+    let contexts = ContextFiles::new(&[("http://e/c.jsonld".into(), path("c.jsonld"))]);
+    let contexts: Arc<dyn DocumentSource> = Arc::new(contexts);
+    let read = |context: &str| {
+        let text = format!(r#"{{"@context":{context},"@id":"http://e/1","n":1}}"#);
+        std::fs::write(path("d.jsonld"), text).unwrap();
+        let sources = Sources::builder()
+            .path(path("d.jsonld"))
+            .contexts(Some(Arc::clone(&contexts)))
+            .build()
+            .unwrap();
+        collect(&sources).map(|quads| quads.len())
+    };
+    for (context, quads) in [
+        ("\"c.jsonld\"", 1),
+        ("[\"c.jsonld\",{\"n\":null}]", 0),
+        ("\"http://e/c.jsonld\"", 1),
+        (
+            "{\"@import\":\"http://e/c.jsonld\",\"m\":\"http://e/m\"}",
+            1,
+        ),
+    ] {
+        assert_eq!(read(context).unwrap(), quads, "{context}");
+    }
+    for (context, says) in [
+        (
+            "\"http://e/other\"",
+            "no --context IRI=FILE names a copy of it",
+        ),
+        ("\"missing.jsonld\"", "there is no file"),
+        ("\"d.jsonld\"", "context overflow"),
+    ] {
+        let e = read(context).unwrap_err().to_string();
+        assert!(e.contains("d.jsonld:1:13") && e.contains(says), "{e}");
+    }
+}
