@@ -29,8 +29,8 @@ pub struct Identity {
 pub enum ObjectTerms {
     /// Anything.
     Any,
-    /// IRIs, blank nodes and strings with or without a language: for these, `=` is true only for one and the same term,
-    /// whatever the other side is (SPARQL 1.1 §17.3, RDFterm-equal).
+    /// IRIs, blank nodes and strings, of `xsd:string` or with a language: `=` between two such terms is true only if they
+    /// are the same (SPARQL 1.1 §17.3, RDFterm-equal). A string also equals literals of types derived from `xsd:string`.
     Texts,
     /// IRIs and blank nodes.
     Resources,

@@ -1,7 +1,8 @@
 //! Filters that equate two variables and so connect parts that nothing else connects.
 //!
-//! `sameTerm(?a, ?b)`, and `?a = ?b` where one of them is equal only to itself (an IRI or blank node, since it is a
-//! subject; or a string, where all objects of its predicate are strings), merge two slots into one ([`unified`]), so
+//! `sameTerm(?a, ?b)`, and `?a = ?b` where it holds only for the same term, merge two slots into one. That is so where one
+//! of them is an IRI or blank node, since it is a subject; or where both are strings, since all objects of their
+//! predicates are strings ([`unified`]), so
 //! that the search explores through it. Any other `?a = ?b` between groups of patterns without a shared slot
 //! ([`components`]) is a join on values.
 
@@ -54,7 +55,7 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
         let fixed: SlotSet = at.patterns.iter().flat_map(fixed).collect();
         let next = at.filters.iter().enumerate().find_map(|(i, f)| {
             let (a, b, same) = pair(f)?;
-            let one_term = same || identical.has(a) || identical.has(b);
+            let one_term = same || identical.decides(a, b);
             if !one_term || !bound.has(a) || !bound.has(b) {
                 return None;
             }
@@ -97,7 +98,9 @@ pub(crate) fn given(
             let one = |row: Slot, own: Slot| {
                 let ends = rows.certain.has(row) && !bound.has(row);
                 let own_alone = bound.has(own) && !fixed.has(own) && !rows.possible.has(own);
-                let one_term = same || identical.has(own) || rows.texts.has(row);
+                let one_term = same
+                    || identical.nodes.has(own)
+                    || identical.texts.has(own) && rows.texts.has(row);
                 (ends && own_alone && one_term).then_some((row, own))
             };
             one(a, b).or_else(|| one(b, a))
@@ -157,36 +160,56 @@ fn fixed(p: &LogicalPattern) -> impl Iterator<Item = Slot> {
     predicate.into_iter().chain(graph)
 }
 
-/// Slots whose values equal only the same term, wherever the patterns match. Objects are considered only if they are in
-/// `asked`.
+/// Slots by the terms that they hold wherever the patterns match.
+pub(crate) struct Identical {
+    /// Slots of IRIs and blank nodes, which equal only the same term.
+    nodes: SlotSet,
+    /// Slots of IRIs, blank nodes and strings of `xsd:string` or with a language: two of them are equal only if they are
+    /// the same term.
+    pub texts: SlotSet,
+}
+
+impl Identical {
+    /// True if `=` between two slots holds only for the same term.
+    fn decides(&self, a: Slot, b: Slot) -> bool {
+        self.nodes.has(a) || self.nodes.has(b) || self.texts.has(a) && self.texts.has(b)
+    }
+}
+
+/// The slots of patterns by the terms that they hold. Objects are considered only if they are in `asked`.
 pub(crate) fn identical(
     patterns: &[LogicalPattern],
     snapshot: &dyn Graph,
     asked: Option<&SlotSet>,
-) -> SlotSet {
+) -> Identical {
     let slot = |e: &PatternTerm| match e {
         PatternTerm::Slot(s) => Some(*s),
         PatternTerm::Term(_) => None,
     };
-    let object = |p: &LogicalPattern| {
-        let (object, PatternTerm::Term(predicate)) = (slot(&p.object)?, &p.predicate) else {
-            return None;
+    let mut nodes: SlotSet = patterns
+        .iter()
+        .flat_map(|p| slot(&p.subject).into_iter().chain(fixed(p)))
+        .collect();
+    let mut texts = nodes.clone();
+    for p in patterns {
+        let (Some(object), PatternTerm::Term(predicate)) = (slot(&p.object), &p.predicate) else {
+            continue;
         };
         if asked.is_some_and(|a| !a.has(object)) {
-            return None;
+            continue;
         }
-        let known = snapshot.predicate_of(snapshot.lookup(predicate)?)?;
-        (snapshot.object_terms(known) >= ObjectTerms::Texts).then_some(object)
-    };
-    patterns
-        .iter()
-        .flat_map(|p| {
-            slot(&p.subject)
-                .into_iter()
-                .chain(fixed(p))
-                .chain(object(p))
-        })
-        .collect()
+        let known = snapshot.lookup(predicate);
+        let kind = known
+            .and_then(|v| snapshot.predicate_of(v))
+            .map(|p| snapshot.object_terms(p));
+        if kind >= Some(ObjectTerms::Texts) {
+            texts.insert(object);
+        }
+        if kind == Some(ObjectTerms::Resources) {
+            nodes.insert(object);
+        }
+    }
+    Identical { nodes, texts }
 }
 
 /// Splits a group into parts that share no slot, each with the filters that it decides by itself; also returns the

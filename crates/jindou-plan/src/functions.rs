@@ -2,6 +2,7 @@
 
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, Result};
+use jindou_values::{DerivedType, simple_text};
 use oxrdf::{NamedNode, Term};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -55,8 +56,8 @@ impl<'a> Argument<'a> {
     #[must_use]
     pub fn text(self) -> Option<&'a str> {
         match self.parts()? {
-            Parts::String(s) | Parts::Lang(s, _) => Some(s),
-            _ => None,
+            Parts::Lang(s, _) => Some(s),
+            parts => simple_text(&parts),
         }
     }
 
@@ -115,6 +116,8 @@ pub enum FunctionLookup {
     ToString,
     /// The cast to the datatype with this tag ([`term::datatype_code`]).
     Cast(u8),
+    /// The cast to a derived datatype without a tag.
+    CastDerived(DerivedType),
     /// A function that the program registered.
     Registered(Arc<dyn Function>),
 }
@@ -198,6 +201,9 @@ impl Functions {
         if let Some(code) = term::datatype_code(iri) {
             return Some(FunctionLookup::Cast(code));
         }
+        if let Some(derived) = DerivedType::from_iri(iri) {
+            return Some(FunctionLookup::CastDerived(derived));
+        }
         Some(FunctionLookup::Registered(Arc::clone(
             &self.entry(iri)?.function,
         )))
@@ -211,7 +217,9 @@ impl Functions {
                     "unknown function <{iri}>; casts are called xsd:integer(…), xsd:dateTime(…) and so on, other functions are registered by the program that opens the database"
                 ));
             }
-            Some(FunctionLookup::ToString | FunctionLookup::Cast(_)) => 1..=1,
+            Some(
+                FunctionLookup::ToString | FunctionLookup::Cast(_) | FunctionLookup::CastDerived(_),
+            ) => 1..=1,
             Some(FunctionLookup::Registered(_)) => self.entry(iri)?.arguments.clone(),
         };
         (!takes.contains(&arguments)).then(|| {

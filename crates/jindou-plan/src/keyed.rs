@@ -310,8 +310,8 @@ fn replaced(e: &Expression, variable: &Variable, value: &Expression) -> Option<E
     map_parts(e, &mut part).ok().flatten()
 }
 
-/// Returns true if the expression's values are IRIs, blank nodes, or strings with or without a language: these are
-/// equal only to themselves.
+/// Returns true if the expression's values are IRIs, blank nodes, or strings of `xsd:string` or with a language: where
+/// both sides of `=` are such terms, they are equal only if they are the same term.
 pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
     match e {
         Expression::NamedNode(_) => true,

@@ -106,7 +106,10 @@ fn plan_here(
         tries: PlanBuilder::tries_for(&logical.root),
         compared: keyed::compared(&logical.root),
     };
-    let mut built = builder.build(&logical.root);
+    let mut built = match logical.form {
+        Form::Select => builder.build_in_order(&logical.root),
+        _ => builder.build(&logical.root),
+    };
     scope::look()?;
     let slots = builder.slots;
     if slots.len() > usize::from(Slot::MAX) {

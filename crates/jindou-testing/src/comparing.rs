@@ -42,6 +42,10 @@ pub fn comparable() -> Vec<Term> {
                       2019-12-31T24:00:00Z 2020-13-01T00:00:00Z",
         ),
         (
+            "dateTimeStamp",
+            "2020-01-01T00:00:00Z 2020-01-01T01:00:00.0+01:00 2021-01-01T00:00:00Z",
+        ),
+        (
             "date",
             "2021-01-01 2020-01-01Z 2020-01-01+00:00 2020-01-02-24:00",
         ),
@@ -168,9 +172,9 @@ pub fn comparing_query(rng: &mut Rng, quads: &[Quad]) -> Query {
     }
 }
 
-/// `spareval` has YEAR of dates and years, too.
+/// `spareval` has YEAR of dates and years, too, and takes the datatype `dateTimeStamp` for `dateTime`.
 fn year(v: &str) -> String {
-    format!("IF(DATATYPE({v}) = <{XSD}dateTime>, YEAR({v}), 1/0)")
+    format!("IF(DATATYPE({v}) IN (<{XSD}dateTime>, <{XSD}dateTimeStamp>), YEAR({v}), 1/0)")
 }
 
 struct Maker<'r> {

@@ -4,7 +4,7 @@ use crate::Rng;
 use oxrdf::{Literal, NamedNode, Term, Triple};
 
 /// Datatypes of XML Schema with lexical forms, right and wrong ones.
-const TYPED: [(&str, &str); 22] = [
+const TYPED: [(&str, &str); 26] = [
     (
         "integer",
         "0 1 01 -1 +7 9007199254740993 16777217 9223372036854775808 -123456789012345678901234567890 abc 1.0",
@@ -23,6 +23,13 @@ const TYPED: [(&str, &str); 22] = [
     ),
     ("boolean", "true false 1 0 yes"),
     ("string", " a abc 1 true 10 2020-01-01"),
+    ("token", "a abc 1"),
+    ("NCName", "a 1"),
+    ("language", "de de--AT"),
+    (
+        "dateTimeStamp",
+        "2020-01-01T00:00:00Z 2020-01-01T05:30:00.250+05:30 2020-01-01T00:00:00",
+    ),
     (
         "dateTime",
         "2020-01-01T00:00:00Z 2020-01-01T00:00:00 2019-12-31T24:00:00Z 2020-01-01T05:30:00.250+05:30 \

@@ -15,6 +15,7 @@
 //! | `decimal`, `exact` | decimals of 18 places in 128 bits; decimals of any length |
 //! | `temporal` | dates and times; their components, time zones and arithmetic |
 //! | `duration` | durations |
+//! | `derived` | the types derived from `xsd:dateTime` and `xsd:string` |
 //! | `cast` | XPath's constructor functions |
 //! | `value` | terms as values; `=`, `<`, effective boolean values |
 //! | [`functions`] | the functions of SPARQL that have a name, a file each |
@@ -22,6 +23,7 @@
 
 mod cast;
 mod decimal;
+mod derived;
 mod duration;
 mod exact;
 pub mod functions;
@@ -32,6 +34,7 @@ mod value;
 
 pub use cast::{cast, cast_text, push_string};
 pub use decimal::Decimal;
+pub use derived::{DerivedType, derived_intervals, simple_text};
 pub use duration::{Duration, DurationKey};
 pub use exact::Exact;
 pub use number::{Arithmetic, Num, Number, NumericKind};

@@ -1,5 +1,6 @@
 //! Terms as values: `=`, `<` and effective boolean values (SPARQL 1.1 §17.2 to §17.4).
 
+use crate::derived::DerivedType;
 use crate::duration::Duration;
 use crate::number::{Num, Number};
 use crate::temporal::{Temporal, TemporalKind};
@@ -13,7 +14,7 @@ pub enum Value<'t> {
     Iri(&'t str),
     /// A blank node's label.
     Blank(&'t str),
-    /// A simple string.
+    /// A string of `xsd:string` or of a type derived from it.
     String(&'t str),
     /// Text and language tag, with `--ltr` or `--rtl` if it has a direction.
     Lang(&'t str, &'t str),
@@ -29,9 +30,13 @@ pub enum Value<'t> {
     Triple([&'t [u8]; 3]),
     /// A literal outside its datatype's lexical space, or beyond the supported range: lexical form and tag.
     IllTyped(&'t str, u8),
-    /// A literal of a datatype without values here: lexical form and datatype.
+    /// A literal of a datatype without values here, or outside the lexical space of a [`DerivedType`]: lexical form and
+    /// datatype.
     Other(&'t str, &'t str),
 }
+
+/// Namespace of XSD's datatypes.
+pub(crate) const XSD: &str = "http://www.w3.org/2001/XMLSchema#";
 
 /// Deepest triple term that is compared by value.
 const DEEPEST: usize = 64;
@@ -54,7 +59,9 @@ pub fn value(bytes: &[u8]) -> Option<Value<'_>> {
         Parts::Blank(b) => Value::Blank(b),
         Parts::String(s) => Value::String(s),
         Parts::Lang(s, tag) => Value::Lang(s, tag),
-        Parts::Typed(s, datatype) => Value::Other(s, datatype),
+        Parts::Typed(s, datatype) => DerivedType::from_iri(datatype)
+            .and_then(|t| t.value(s))
+            .unwrap_or(Value::Other(s, datatype)),
         Parts::Triple(parts) => Value::Triple(parts),
         Parts::Coded(s, tag) => {
             let value = if term::NUMERIC_TAGS.contains(&tag) {
@@ -145,6 +152,7 @@ fn equal_at(a: &[u8], x: &Value<'_>, b: &[u8], y: &Value<'_>, depth: usize) -> O
         }
         (Value::Number(x), Value::Number(y)) => Some(x.order(y) == Some(Ordering::Equal)),
         (Value::Boolean(x), Value::Boolean(y)) => Some(x == y),
+        (Value::String(x), Value::String(y)) => Some(x == y),
         (Value::Temporal(x), Value::Temporal(y)) => Some(x.order(*y) == Some(Ordering::Equal)),
         (Value::Duration(x), Value::Duration(y)) => Some(x == y),
         _ if a == b => Some(true),
@@ -230,6 +238,23 @@ mod tests {
             (t("x", "integer"), t("1", "integer"), None),
             (t("x", "integer"), b"<x".to_vec(), Some(false)),
             (t("300", "byte"), t("300", "integer"), None),
+            (t("a", "token"), t("a", "string"), Some(true)),
+            (t("a", "token"), t("a", "NCName"), Some(true)),
+            (t("a", "token"), t("b", "string"), Some(false)),
+            (t("a", "token"), t("1", "integer"), Some(false)),
+            (t("a", "token"), lang("a", "en"), Some(false)),
+            (t(" a", "token"), t(" a", "string"), None),
+            (t(" a", "token"), t(" a", "token"), Some(true)),
+            (
+                t("2011-01-01T02:00:00+02:00", "dateTimeStamp"),
+                t("2011-01-01T00:00:00", "dateTime"),
+                Some(true),
+            ),
+            (
+                t("2011-01-01T00:00:00", "dateTimeStamp"),
+                t("2011-01-01T00:00:00", "dateTime"),
+                None,
+            ),
             (lang("a", "EN"), lang("a", "en"), Some(true)),
             (lang("a", "en"), t("a", "string"), Some(false)),
             (other("a"), other("a"), Some(true)),
@@ -304,6 +329,9 @@ mod tests {
             (t("1", "boolean"), Some(true)),
             (t("x", "integer"), Some(false)),
             (t("300", "byte"), Some(false)),
+            (t("a", "token"), Some(true)),
+            (t("", "token"), Some(false)),
+            (t(" a", "token"), None),
             (t("0.0", "decimal"), Some(false)),
             (t("NaN", "float"), Some(false)),
             (t("-INF", "float"), Some(true)),

@@ -7,8 +7,8 @@ use crate::value::{Comparison, NAN_RANK, NO_LEX, NO_RANK, NumericBounds};
 use crate::{Dictionary, TagRanges};
 use jindou_model::Result;
 use jindou_model::memory::prefetch_at;
-use jindou_model::term::{self, Parts};
-use jindou_values::{Number, NumericKind, Temporal, TemporalKind};
+use jindou_model::term;
+use jindou_values::{NumericKind, Value, value};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -110,24 +110,17 @@ impl<'a> RankProbe<'a> {
             Relation::Greater => Comparison::Greater,
             Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
         };
-        let right = match term::parts(constant) {
-            Some(Parts::String(s)) => Right::String(d.string_bounds(comparison, s)),
-            Some(Parts::Coded(s, tag)) if term::NUMERIC_TAGS.contains(&tag) => {
-                match Number::parse(tag, s) {
-                    Some(n) if !n.to_f64().is_nan() => {
-                        let bounds = d.numeric_bounds(comparison, &n);
-                        let uniform = bounds.uniform();
-                        Right::Number(bounds, uniform)
-                    }
-                    _ => Right::Other,
-                }
+        let right = match value(constant) {
+            Some(Value::String(s)) => Right::String(d.string_bounds(comparison, s)),
+            Some(Value::Number(n)) if !n.to_f64().is_nan() => {
+                let bounds = d.numeric_bounds(comparison, &n);
+                let uniform = bounds.uniform();
+                Right::Number(bounds, uniform)
             }
-            Some(Parts::Coded(s, tag)) => {
-                match TemporalKind::of_tag(tag).and_then(|kind| Temporal::parse(kind, s)) {
-                    Some(t) => Right::Temporal(d.tag_range(tag), d.temporal_bounds(comparison, t)),
-                    None => Right::Other,
-                }
-            }
+            Some(Value::Temporal(t)) => Right::Temporal(
+                d.tag_range(t.kind().tag()),
+                d.temporal_bounds(comparison, t),
+            ),
             _ => Right::Other,
         };
         let (column, first) = d.rank_column();

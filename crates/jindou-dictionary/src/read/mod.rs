@@ -18,6 +18,7 @@ use crate::value::{NO_LEX, TEMPORAL_GROUPS};
 use jindou_model::{NO_VERTEX, Result, VertexId};
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
+use std::sync::OnceLock;
 use strings::StringCursor;
 use table::{HashTable, LexColumn};
 
@@ -39,6 +40,8 @@ pub struct Dictionary {
     duration_lex: Range<usize>,
     /// Lex indexes that have a rank.
     coded: Range<u32>,
+    /// Lex indexes of literals that may be of a [`jindou_values::DerivedType`], once they are needed.
+    derived: OnceLock<[Range<u32>; 3]>,
 }
 
 impl Dictionary {
@@ -120,6 +123,7 @@ impl Dictionary {
             instants,
             duration_lex,
             coded,
+            derived: OnceLock::new(),
         })
     }
 

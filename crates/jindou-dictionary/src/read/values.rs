@@ -8,8 +8,10 @@ use crate::value::{
 };
 use jindou_model::VertexId;
 use jindou_model::memory::prefetch_at;
-use jindou_model::term::{self, BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE};
-use jindou_values::{Duration, Number, NumericKind, Temporal, TemporalKind, Value};
+use jindou_model::term::{self, BLANK, IRI, LANG, NUMERIC_TAGS, STRING, TRIPLE, TYPED};
+use jindou_values::{
+    Duration, Number, NumericKind, Temporal, TemporalKind, Value, derived_intervals,
+};
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -37,6 +39,7 @@ impl SortKey {
             Some(Value::Boolean(b)) => key(class::BOOLEAN, b.into(), true),
             Some(Value::Temporal(t)) => key(class::TEMPORAL + t.kind() as u8, 0, false),
             Some(Value::Duration(_)) => key(class::DURATION, 0, false),
+            Some(Value::String(_)) => key(class::STRING, 0, false),
             _ => key(class_of(bytes), 0, false),
         }
     }
@@ -45,6 +48,13 @@ impl SortKey {
     #[must_use]
     pub fn is_triple(self) -> bool {
         self.class == class::TRIPLE
+    }
+
+    /// True for a literal that may be of a [`jindou_values::DerivedType`]: it has no rank, and its place in the order is
+    /// that of its value.
+    #[must_use]
+    pub fn is_derived(self) -> bool {
+        self.class == class::DERIVED
     }
 
     /// The key as a single number with the same order.
@@ -80,6 +90,8 @@ mod class {
     pub(super) const DURATION: u8 = TEMPORAL + super::TEMPORAL_GROUPS;
     pub(super) const OTHER: u8 = DURATION + 1;
     pub(super) const TRIPLE: u8 = OTHER + 1;
+    /// A mark of literals without a rank, not a class of the order.
+    pub(super) const DERIVED: u8 = TRIPLE + 1;
 }
 
 /// The class of a term that has no value but itself.
@@ -165,9 +177,46 @@ impl Dictionary {
             STRING => class::STRING,
             LANG => class::LANG,
             TRIPLE => class::TRIPLE,
+            _ if self.is_derived(lex) => class::DERIVED,
             _ => class::OTHER,
         };
         key(class, lex)
+    }
+
+    /// True if a term's rank is not its place in the order of ORDER BY: triple terms, and literals that may be of a
+    /// [`jindou_values::DerivedType`].
+    #[must_use]
+    pub fn is_ordered_by_value(&self, id: VertexId) -> bool {
+        self.lex(id)
+            .is_some_and(|lex| self.tag_range(TRIPLE).contains(&lex) || self.is_derived(lex))
+    }
+
+    /// True if the dictionary has such terms.
+    #[must_use]
+    pub fn has_terms_ordered_by_value(&self) -> bool {
+        !self.tag_range(TRIPLE).is_empty() || self.derived().iter().any(|r| !r.is_empty())
+    }
+
+    fn is_derived(&self, lex: u32) -> bool {
+        self.derived().iter().any(|r| r.contains(&lex))
+    }
+
+    /// The lex indexes of literals that may be of derived types. O(log n) the first time if the dictionary has literals
+    /// of datatypes without a tag.
+    fn derived(&self) -> &[Range<u32>; 3] {
+        self.derived.get_or_init(|| {
+            let all = self.tag_range(TYPED);
+            if all.is_empty() {
+                return [const { 0..0 }; 3];
+            }
+            derived_intervals().map(|[from, to]| {
+                let at = |bytes: &[u8]| {
+                    let lex = self.strings().lower_bound(bytes);
+                    lex.clamp(all.start, all.end)
+                };
+                at(&from)..at(&to)
+            })
+        })
     }
 
     /// The rank of a number; `None` for other terms and for ill-typed literals; [`NAN_RANK`] for NaN. Ranks order
@@ -396,6 +445,9 @@ impl Dictionary {
                     here.map_or(Ordering::Greater, |d| d.key().cmp(&bound))
                 });
                 among(class::DURATION, equal)
+            }
+            Some(Value::String(s)) => {
+                among(class::STRING, self.string_bounds(Comparison::Equal, s))
             }
             _ => {
                 let class = class_of(bytes);

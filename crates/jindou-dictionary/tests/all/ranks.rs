@@ -71,6 +71,10 @@ fn literals() -> Vec<Vec<u8>> {
         ("b", "string"),
         ("1", "string"),
         ("é", "string"),
+        ("a", "token"),
+        (" a", "token"),
+        ("2020-01-01T01:00:00+01:00", "dateTimeStamp"),
+        ("2020-01-01T00:00:00", "dateTimeStamp"),
     ] {
         add(lexical, datatype);
     }
@@ -87,8 +91,11 @@ fn literals() -> Vec<Vec<u8>> {
     all
 }
 
-/// True if reading the term again would be a waste: both have values of one kind that has ranks.
+/// True if reading the term again would be a waste: both have values of one kind, and the term has a rank.
 fn must_be_settled(a: &[u8], b: &[u8]) -> bool {
+    if a.first() == Some(&term::TYPED) {
+        return false;
+    }
     match (value(a), value(b)) {
         (Some(Value::Number(_)), Some(Value::Number(n))) => !n.to_f64().is_nan(),
         (Some(Value::String(_)), Some(Value::String(_))) => true,

@@ -16,7 +16,7 @@ use jindou_plan::{
     FunctionLookup, Functions, GeneralExpression, MAX_ARGUMENTS, Relation, Slot, TermTest,
 };
 use jindou_values::functions::{Cost, Scalar};
-use jindou_values::{Arithmetic, Num};
+use jindou_values::{Arithmetic, DerivedType, Num};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -80,6 +80,8 @@ pub(crate) enum Cast {
     String,
     /// A cast to the datatype with this tag.
     Coded(u8),
+    /// A cast to a derived type without a tag.
+    Derived(DerivedType),
 }
 
 /// Functions of values.
@@ -411,6 +413,10 @@ impl ExprCompiler<'_, '_> {
             }
             (Some(FunctionLookup::Cast(to)), [of]) => {
                 Ok(Code::Cast(Cast::Coded(to), Box::new(self.code(of, depth)?)))
+            }
+            (Some(FunctionLookup::CastDerived(to)), [of]) => {
+                let of = Box::new(self.code(of, depth)?);
+                Ok(Code::Cast(Cast::Derived(to), of))
             }
             (Some(FunctionLookup::Registered(function)), list) if list.len() <= MAX_ARGUMENTS => {
                 self.out.pure &= !self.functions.varies(name.as_str());

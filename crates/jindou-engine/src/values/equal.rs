@@ -10,20 +10,29 @@ use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use jindou_model::term;
 use jindou_model::{Holder, Result};
-use jindou_values::{Decimal, DurationKey, Exact, Num, Number, TemporalKind, Value};
+use jindou_values::{Decimal, DurationKey, Exact, Num, Number, TemporalKind, Value, simple_text};
 use rustc_hash::FxHashMap;
 use std::cmp::Ordering;
 
 /// Terms between two checks of the deadline.
 const CHECK: usize = 1 << 12;
+/// Bytes of texts that are charged at once.
+const CHARGED: usize = 1 << 20;
+/// Approximate bytes of a literal of a derived type besides its text.
+const DERIVED: usize = 96;
 /// Largest number of answers that a worker caches; beyond it, the cache is cleared.
 const MEMO: usize = 1 << 18;
 
 /// Classes of terms by what they are equal to.
 enum EqualityClass {
-    /// Only itself: IRIs, blank nodes, strings with and without a language, and literals without a value here, which
-    /// are only known to equal the same term.
+    /// Only itself: IRIs, blank nodes, strings with a language, and literals without a value here, which are only known
+    /// to equal the same term.
     Itself,
+    /// Itself, and literals of derived types with the same text: literals of `xsd:string`.
+    String,
+    /// A literal of a type derived from `xsd:string`: all strings with its text, which `Interpreter::term` then
+    /// holds.
+    Derived,
     /// Nothing: NaN, unbound.
     Nothing,
     Number(Number),
@@ -60,11 +69,15 @@ fn class_of(m: &mut Interpreter, ctx: &EvalContext<'_>, id: u32) -> EqualityClas
     if tag == term::TRIPLE {
         return EqualityClass::Compared;
     }
-    if tag < term::FIRST_DATATYPE {
-        return EqualityClass::Itself;
+    match tag {
+        term::STRING => return EqualityClass::String,
+        term::TYPED => {}
+        tag if tag < term::FIRST_DATATYPE => return EqualityClass::Itself,
+        _ => {}
     }
     m.load(ctx, id);
     match jindou_values::value(&m.term) {
+        Some(Value::String(_)) => EqualityClass::Derived,
         Some(Value::Number(n)) => EqualityClass::Number(n),
         Some(Value::Boolean(b)) => EqualityClass::Keyed(EqualityKey::Boolean(b)),
         Some(Value::Temporal(t)) => EqualityClass::Keyed(EqualityKey::Time(t.kind(), t.instant())),
@@ -104,6 +117,9 @@ pub(crate) struct Equals {
     /// For the digits of long numbers.
     long_bytes: usize,
     compared: Vec<u32>,
+    /// Literals of types derived from `xsd:string`, by their text.
+    derived: FxHashMap<Box<str>, Vec<u32>>,
+    derived_bytes: usize,
     charge: OperatorCharge,
 }
 
@@ -120,14 +136,27 @@ impl Equals {
             keyed: vec![],
             long_bytes: 0,
             compared: vec![],
+            derived: FxHashMap::default(),
+            derived_bytes: 0,
             charge: OperatorCharge::for_holder(holder, ctx.budget),
         };
         let mut m = Interpreter::empty(ctx);
+        let mut charged = 0;
         for part in ids.chunks(CHECK) {
             ctx.check()?;
             for &id in part {
                 match class_of(&mut m, ctx, id) {
-                    EqualityClass::Itself | EqualityClass::Nothing => {}
+                    EqualityClass::Itself | EqualityClass::String | EqualityClass::Nothing => {}
+                    EqualityClass::Derived => {
+                        if let Some(text) = text_of(&m) {
+                            out.derived_bytes += text.len() + DERIVED;
+                            out.derived.entry(text.into()).or_default().push(id);
+                        }
+                        if out.derived_bytes > charged + CHARGED {
+                            charged = out.derived_bytes;
+                            out.charge.set(out.bytes())?;
+                        }
+                    }
                     EqualityClass::Number(n) => out.number(&n, id),
                     EqualityClass::Keyed(key) => out.keyed.push((key, id)),
                     EqualityClass::Compared => out.compared.push(id),
@@ -183,12 +212,18 @@ impl Equals {
             + reals.iter().map(|r| r.capacity()).sum::<usize>() * size_of::<(Real, u32)>()
             + self.keyed.capacity() * size_of::<(EqualityKey, u32)>()
             + self.compared.capacity() * 4
+            + self.derived_bytes
     }
 
     /// Bytes held.
     pub fn held(&self) -> u64 {
         self.charge.bytes()
     }
+}
+
+/// The text of a string whose canonical bytes a machine has loaded.
+fn text_of(m: &Interpreter) -> Option<&str> {
+    simple_text(&term::parts(&m.term)?)
 }
 
 /// Maps both zeros to zero, which would otherwise sort apart.
@@ -257,7 +292,8 @@ impl Partners {
             return Ok(&self.list[from as usize..to as usize]);
         }
         let class = class_of(&mut self.machine, ctx, id);
-        if matches!(class, EqualityClass::Itself) {
+        let is_string = matches!(class, EqualityClass::String);
+        if matches!(class, EqualityClass::Itself) || is_string && set.derived.is_empty() {
             self.itself[0] = id;
             return Ok(&self.itself);
         }
@@ -269,6 +305,18 @@ impl Partners {
         let out = &mut self.list;
         match class {
             EqualityClass::Itself | EqualityClass::Nothing => {}
+            EqualityClass::String | EqualityClass::Derived => {
+                let machine = &mut self.machine;
+                if is_string {
+                    machine.load(ctx, id);
+                    out.push(id);
+                } else if let Some(text) = text_of(machine) {
+                    let plain = [&[term::STRING], text.as_bytes()].concat();
+                    out.push(ctx.terms.resolve(ctx.vocabulary, &plain, ctx.budget)?.0);
+                }
+                let derived = text_of(machine).and_then(|text| set.derived.get(text));
+                out.extend(derived.into_iter().flatten());
+            }
             EqualityClass::Number(n) => match n {
                 Number::Small(Num::Flt(f)) => {
                     let f = Real::float(f);

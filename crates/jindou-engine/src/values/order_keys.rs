@@ -7,7 +7,7 @@
 use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
 use crate::filter::added_term;
-use jindou_dictionary::{Dictionary, SortKey, TermKind};
+use jindou_dictionary::{Dictionary, SortKey};
 use jindou_graph::{TermDecoding, Vocabulary};
 use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
@@ -26,27 +26,29 @@ const FETCHED: usize = 1 << 20;
 const FEW: usize = 256;
 const MANY: usize = 1 << 14;
 
-/// Ids whose keys need their terms: those without ranks, and triple terms.
+/// Ids whose keys need their terms: those without ranks, triple terms and literals of derived types.
 #[derive(Clone, Copy)]
 pub(crate) struct Looked<'r> {
     end: u32,
-    /// The base's dictionary, if it has triple terms.
-    triples: Option<&'r Dictionary>,
+    /// The base's dictionary, if it has terms that are ordered by value.
+    by_value: Option<&'r Dictionary>,
 }
 
 impl<'r> Looked<'r> {
     pub fn new(ctx: &EvalContext<'r>) -> Self {
-        let has_triples = |d: &&Dictionary| !d.tag_range(term::TRIPLE).is_empty();
         Self {
             end: ctx.vocabulary.ranked_end(),
-            triples: ctx.vocabulary.ranks().filter(has_triples),
+            by_value: ctx
+                .vocabulary
+                .ranks()
+                .filter(|d| d.has_terms_ordered_by_value()),
         }
     }
 
     #[inline]
     pub fn has(self, id: u32) -> bool {
-        let is_triple = |d: &Dictionary| d.kind(VertexId(id)) == Some(TermKind::Triple);
-        id >= self.end || self.triples.is_some_and(is_triple)
+        let is_by_value = |d: &Dictionary| d.is_ordered_by_value(VertexId(id));
+        id >= self.end || self.by_value.is_some_and(is_by_value)
     }
 }
 
@@ -74,7 +76,7 @@ impl<'r> SortKeys<'r> {
             return self.added.get(&id).copied().unwrap_or(u64::MAX);
         };
         let key = ranks.sort_key(VertexId(id));
-        if key.is_triple() {
+        if key.is_triple() || key.is_derived() {
             return self.added.get(&id).copied().unwrap_or(u64::MAX);
         }
         pack(key.class, key.rank, true, 0)
@@ -187,7 +189,7 @@ impl IdOrder {
     pub fn compare(&mut self, ctx: &EvalContext<'_>, a: u32, b: u32) -> Result<Ordering> {
         if let Some(d) = ctx.vocabulary.ranks_of(a.max(b)) {
             let (a, b) = (d.sort_key(VertexId(a)), d.sort_key(VertexId(b)));
-            if !(a.is_triple() && b.is_triple()) {
+            if !(a.is_triple() && b.is_triple() || a.is_derived() || b.is_derived()) {
                 return Ok(a.packed().cmp(&b.packed()));
             }
         }
@@ -265,6 +267,9 @@ impl<'b> Added<'b> {
             Some(Value::Number(n)) => By::Number(n),
             Some(Value::Temporal(t)) => By::Instant(t.instant()),
             Some(Value::Duration(d)) => By::Duration(d.key()),
+            Some(Value::String(s)) if bytes.first() == Some(&term::TYPED) => {
+                By::Bytes([&[term::STRING], s.as_bytes()].concat().into())
+            }
             _ if is_triple => By::Triple(leaves(&bytes)),
             _ => By::Bytes(bytes),
         };

@@ -6,6 +6,7 @@ use super::val::{ArenaSpan, ArenaText, Val};
 use crate::eval::EvalContext;
 use jindou_model::Result;
 use jindou_model::term::{self, Parts};
+use jindou_values::simple_text;
 
 impl Interpreter {
     /// A simple or language-tagged string's text; `None` for other values.
@@ -17,10 +18,6 @@ impl Interpreter {
         }
         let held = std::mem::take(&mut self.term);
         let text = match term::parts(&held) {
-            Some(Parts::String(s)) => Some(ArenaText {
-                text: self.push(s.as_bytes()),
-                lang: None,
-            }),
             Some(Parts::Lang(s, lang)) => {
                 let lang = self.push(lang.as_bytes());
                 Some(ArenaText {
@@ -28,7 +25,10 @@ impl Interpreter {
                     lang: Some(lang),
                 })
             }
-            _ => None,
+            parts => parts.as_ref().and_then(simple_text).map(|s| ArenaText {
+                text: self.push(s.as_bytes()),
+                lang: None,
+            }),
         };
         self.term = held;
         text

@@ -16,7 +16,8 @@ pub(crate) struct Built {
     pub possible: SlotSet,
     /// Slots whose value is, in every row, a node of the graphs at this position.
     pub nodes: Nodes,
-    /// Slots whose value, if bound, equals (`=`) only the same term: IRIs, blank nodes and strings.
+    /// Slots whose value, if bound, is an IRI, a blank node, or a string of `xsd:string` or with a language: `=` between
+    /// two of them holds only for the same term. (A string also equals literals of types derived from `xsd:string`.)
     pub texts: SlotSet,
     pub rows: f64,
     /// Estimated cost, roughly in nanoseconds of one core, inputs included.

@@ -3,6 +3,7 @@
 mod built;
 mod counted;
 mod exists;
+mod order;
 mod path;
 mod reach;
 mod rows;
@@ -139,7 +140,18 @@ impl PlanBuilder<'_> {
                 if let Some(known) = self.counted(inner, by, aggregates) {
                     return known;
                 }
-                let inner = self.build(inner);
+                // The values that these two give depend on the order of the rows.
+                let takes_order = |a: &Aggregate| {
+                    matches!(
+                        a.function,
+                        AggregateFunction::GroupConcat(_) | AggregateFunction::Sample
+                    )
+                };
+                let inner = if aggregates.iter().any(takes_order) {
+                    self.build_in_order(inner)
+                } else {
+                    self.build(inner)
+                };
                 group(inner, by, aggregates)
             }
             NodeKind::OrderBy { inner, keys } => {
@@ -188,11 +200,7 @@ impl PlanBuilder<'_> {
                 limit,
             } => {
                 // The order decides which rows are taken.
-                let mut ordered = &**inner;
-                while let NodeKind::Project(inner) = &ordered.kind {
-                    ordered = inner;
-                }
-                slice(self.build(ordered), *offset, *limit)
+                slice(self.build_in_order(inner), *offset, *limit)
             }
             // Hidden slots differ; nothing above reads them.
             NodeKind::Project(inner) => self.build(unordered(inner)),
@@ -374,7 +382,7 @@ impl PlanBuilder<'_> {
 
     /// See [`Built::texts`]; objects are considered only where the query compares them.
     fn texts(&self, bgp: &Bgp) -> SlotSet {
-        equal::identical(&bgp.patterns, self.snapshot.graph(), Some(&self.compared))
+        equal::identical(&bgp.patterns, self.snapshot.graph(), Some(&self.compared)).texts
     }
 
     fn graph_count(&mut self) -> f64 {

@@ -224,7 +224,7 @@ impl PlanBuilder<'_> {
         let mut matches: Vec<Match> = vec![];
         for o in between {
             let text = is_text(&o.left.value.expression, &o.left.value, &l)
-                || is_text(&o.right.value.expression, &o.right.value, &r);
+                && is_text(&o.right.value.expression, &o.right.value, &r);
             let by = match o.by {
                 MatchBy::Value if text => MatchBy::Term,
                 by => by,

@@ -138,9 +138,13 @@ pub(super) fn has_pattern_in(node: &LogicalNode, name: &Canonical) -> bool {
             .any(|p| matches!(&p.place, PatternGraphTerm::Named(n) if n == name)),
         NodeKind::HasGraph(n) => n == name,
         NodeKind::Join(parts) => parts.iter().any(|p| has_pattern_in(p, name)),
-        NodeKind::Filter { inner, .. } | NodeKind::Extend { inner, .. } => {
-            has_pattern_in(inner, name)
-        }
+        NodeKind::Filter { inner, .. }
+        | NodeKind::Extend { inner, .. }
+        | NodeKind::OrderBy { inner, .. }
+        | NodeKind::Distinct { inner, .. }
+        | NodeKind::Reduced { inner, .. }
+        | NodeKind::Slice { inner, .. }
+        | NodeKind::Project(inner) => has_pattern_in(inner, name),
         NodeKind::LeftJoin { left, .. } | NodeKind::Minus { left, .. } => {
             has_pattern_in(left, name)
         }

@@ -1,6 +1,7 @@
 //! Constructor functions: SPARQL 1.1 §17.5 with the date and time types of XPath F&O 3.1 §19.
 
 use super::Free;
+use super::derived;
 use super::duration::{Duration, DurationKind};
 use super::number::Number;
 use super::operate::bounded;
@@ -21,6 +22,22 @@ pub(super) fn cast(iri: &str, value: &Value, free: &Free) -> Option<Value> {
         "boolean" => boolean(value).map(Value::from),
         "integer" | "decimal" | "float" | "double" => number(value, local, free).map(|n| n.value()),
         _ if TemporalKind::from_local_name(local).is_some() => temporal(value, local, free),
+        "dateTimeStamp" => {
+            let made = temporal(value, "dateTime", free)?;
+            let ValueKind::Temporal(t) = made.kind() else {
+                return None;
+            };
+            t.zone.as_ref()?;
+            free.note("a constructor that SPARQL does not list");
+            let text = super::string::text_of(&made)?;
+            Some(Value::computed(typed(text, local)))
+        }
+        _ if derived::is_lexical(local, "").is_some() => {
+            free.note("a constructor that SPARQL does not list");
+            let text = super::string::text_of(&string(value, free)?)?;
+            let text = derived::processed(local, &text);
+            derived::is_lexical(local, &text)?.then(|| Value::from_term(&typed(text, local)))
+        }
         _ if DurationKind::from_local_name(local).is_some() => duration(value, local),
         _ => {
             free.note("a constructor that SPARQL does not list");

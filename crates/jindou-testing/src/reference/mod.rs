@@ -8,6 +8,7 @@
 mod call;
 mod cast;
 mod compare;
+mod derived;
 mod duration;
 mod number;
 mod operate;

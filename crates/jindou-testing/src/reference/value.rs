@@ -1,5 +1,6 @@
 //! Terms and the values that they stand for.
 
+use super::derived;
 use super::duration::Duration;
 use super::number::Number;
 use super::temporal::Temporal;
@@ -108,7 +109,7 @@ pub(crate) enum ValueKind {
     Iri(String),
     Blank,
     Triple(Box<oxrdf::Triple>),
-    /// `xsd:string`, without or with a language tag.
+    /// `xsd:string` or a type derived from it; a string with a language tag.
     Text(String, Option<Tag>),
     Boolean(bool),
     Number(Number),
@@ -160,6 +161,16 @@ impl ValueKind {
         }
         if Temporal::is_datatype(local) {
             return Temporal::parse(text, local).map_or(ill(Family::Time), Self::Temporal);
+        }
+        if local == "dateTimeStamp" {
+            let zoned = Temporal::parse(text, "dateTime").filter(|t| t.zone.is_some());
+            return zoned.map_or(Self::Other, Self::Temporal);
+        }
+        if let Some(fits) = derived::is_lexical(local, text) {
+            return match fits {
+                true => Self::Text(text.to_owned(), None),
+                false => Self::Other,
+            };
         }
         if Duration::is_datatype(local) {
             return Duration::parse(text, local).map_or(ill(Family::Time), Self::Duration);

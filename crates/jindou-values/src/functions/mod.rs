@@ -146,7 +146,7 @@ impl Type {
         }
     }
 
-    /// True for terms that are equal only to themselves: IRIs and strings, with or without a language.
+    /// True for IRIs and strings, with or without a language: two of them are equal only if they are the same term.
     #[must_use]
     pub fn is_text(self) -> bool {
         matches!(self, Self::Iri | Self::Text | Self::Simple)

@@ -41,6 +41,20 @@ const NAME: [(char, char); 6] = [
     ('\u{203f}', '\u{2040}'),
 ];
 
+fn is_in(ranges: &[(char, char)], c: char) -> bool {
+    ranges.iter().any(|r| (r.0..=r.1).contains(&c))
+}
+
+/// True for a character that may begin an XML name.
+pub(crate) fn is_name_start(c: char) -> bool {
+    is_in(&NAME_START, c)
+}
+
+/// True for a character of an XML name.
+pub(crate) fn is_name(c: char) -> bool {
+    is_name_start(c) || is_in(&NAME, c)
+}
+
 /// A set with a name of one letter, or a category. Each is computed once in the process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct NamedSet(u8);

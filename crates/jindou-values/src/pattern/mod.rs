@@ -16,6 +16,7 @@ mod regular;
 mod replacement;
 mod search;
 
+pub(crate) use class::{is_name, is_name_start};
 pub use replacement::{PatternReplacement, ReplacementPart};
 pub use search::{Check, MatcherScratch};
 

@@ -6,8 +6,8 @@ use crate::values::code::Cast;
 use crate::values::val::{ArenaSpan, ArenaText, Val};
 use jindou_model::term;
 use jindou_values::{
-    Arithmetic, Duration, Num, Number, Temporal, TemporalKind, Value, cast, cast_text, push_string,
-    value,
+    Arithmetic, DerivedType, Duration, Num, Number, Temporal, TemporalKind, Value, cast, cast_text,
+    push_string, value,
 };
 
 /// A value for which arithmetic is defined.
@@ -77,13 +77,19 @@ impl Interpreter {
     ) -> Option<(TemporalKind, i128)> {
         match v {
             Val::Time(t) => Some((t.kind(), t.instant())),
-            Val::Id(id) if id < ctx.vocabulary.ranked_end() => instant_of_id(ctx, id),
-            Val::Id(_) | Val::Term(_) => {
-                let t = self.time(ctx, v)?;
-                Some((t.kind(), t.instant()))
-            }
+            Val::Id(id) if id < ctx.vocabulary.ranked_end() => match instant_of_id(ctx, id) {
+                // It has no rank, but may be an `xsd:dateTimeStamp`.
+                None if self.tag(ctx, id) == Some(term::TYPED) => self.instant_of_term(ctx, v),
+                instant => instant,
+            },
+            Val::Id(_) | Val::Term(_) => self.instant_of_term(ctx, v),
             Val::Bool(_) | Val::Num(_) | Val::Text(_) | Val::Duration(_) => None,
         }
+    }
+
+    fn instant_of_term(&mut self, ctx: &EvalContext<'_>, v: Val) -> Option<(TemporalKind, i128)> {
+        let t = self.time(ctx, v)?;
+        Some((t.kind(), t.instant()))
     }
 
     /// `a op b` (SPARQL 1.1 §17.3; XPath F&O 3.1 §4.2, §8.4, §9.7, §9.8).
@@ -165,6 +171,7 @@ impl Interpreter {
     pub(super) fn cast(&mut self, ctx: &EvalContext<'_>, to: Cast, v: Val) -> Maybe {
         let tag = match to {
             Cast::String => return self.cast_to_string(ctx, v),
+            Cast::Derived(to) => return self.cast_to_derived(ctx, to, v),
             Cast::Coded(tag) => tag,
         };
         let result = match v {
@@ -200,6 +207,28 @@ impl Interpreter {
             Value::Duration(d) => Val::Duration(d),
             _ => return None,
         })
+    }
+
+    /// A literal of a type derived from `xsd:dateTime` or `xsd:string`: the value is cast to the base type first (F&O 3.1
+    /// §19.3), and must be in the value space of the derived type.
+    fn cast_to_derived(&mut self, ctx: &EvalContext<'_>, to: DerivedType, v: Val) -> Maybe {
+        let base = match to {
+            DerivedType::DateTimeStamp => Cast::Coded(TemporalKind::DateTime.tag()),
+            _ => Cast::String,
+        };
+        let based = self.cast(ctx, base, v)?;
+        let mut literal = vec![];
+        let text = match based {
+            Val::Text(t) => self.str(t.text),
+            other => {
+                self.canonical(ctx, other);
+                std::str::from_utf8(self.term.get(1..)?).ok()?
+            }
+        };
+        if !to.push_cast(text, &mut literal) {
+            return None;
+        }
+        Some(Val::Term(self.push(&literal)))
     }
 
     /// The canonical form of a value: the text of strings, IRIs and literals without a value.
