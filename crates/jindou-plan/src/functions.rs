@@ -213,6 +213,13 @@ impl Functions {
     pub(crate) fn fault(&self, iri: &str, arguments: usize) -> Option<String> {
         let takes = match self.find(iri) {
             None => {
+                if let Some(extension) = jindou_syntax::extension_of_iri(iri) {
+                    return Some(format!(
+                        "unknown function <{iri}>: {}; {}",
+                        extension.message(),
+                        extension.instead
+                    ));
+                }
                 return Some(format!(
                     "unknown function <{iri}>; casts are called xsd:integer(…), xsd:dateTime(…) and so on, other functions are registered by the program that opens the database"
                 ));

@@ -56,7 +56,7 @@ pub use expression::{map_parts as map_expression_parts, parts as expression_part
 pub use functions::{Argument, Function, FunctionLookup, Functions, MAX_ARGUMENTS};
 pub use id_filter::{IdFilter, Member, TouchedBy};
 pub use jindou_dictionary::index::Relation;
-pub use jindou_syntax::algebra as sparql;
+pub use jindou_syntax::{algebra as sparql, extension_of_iri};
 pub use operator::{
     Aggregate, AggregateFunction, ApplyKind, Cell, Count, JoinKey, JoinKind, Match, MatchBy,
     Operator, Path, Service, ServiceEndpoint, Walk,

@@ -2,7 +2,9 @@
 
 use crate::parse::failed;
 use jindou_model::Result;
-use jindou_syntax::{ParserOptions, PatternCall, pattern_calls};
+use jindou_model::diagnostic::place;
+use jindou_syntax::algebra::TermPattern;
+use jindou_syntax::{ParserOptions, PatternCall, extension_of_iri, parse_recorded, pattern_calls};
 use jindou_values::pattern::{Pattern, PatternReplacement};
 
 /// Longest text, in bytes, in which calls are searched: a longer query was not written by a person.
@@ -10,14 +12,19 @@ const LONGEST: usize = 1 << 20;
 /// Most calls whose patterns are checked.
 const MOST: usize = 100;
 
-/// Remarks on a query, a sentence each: constant patterns of REGEX and REPLACE that are invalid. SPARQL makes such a
-/// call an error in each row, which a FILTER treats as false, so that the query runs and returns nothing.
+/// Remarks on a query, a sentence each: extensions of other engines, which are IRIs like any other here, and constant
+/// patterns of REGEX and REPLACE that are invalid. SPARQL makes such a call an error in each row, which a FILTER treats
+/// as false, so that the query runs and returns nothing.
 ///
 /// # Errors
 /// As [`crate::parse_with`].
 pub fn remarks(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
-    if text.len() > LONGEST || !may_call(text) {
+    if text.len() > LONGEST {
         return Ok(Vec::new());
+    }
+    let mut out = extensions(text, options)?;
+    if !may_call(text) {
+        return Ok(out);
     }
     let calls = pattern_calls(text, options).map_err(failed)?;
     let faults = calls.iter().take(MOST).filter_map(|call| {
@@ -28,7 +35,34 @@ pub fn remarks(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
             call.line, call.column
         ))
     });
-    Ok(faults.collect())
+    out.extend(faults);
+    Ok(out)
+}
+
+/// The extensions of other engines whose IRIs the query has, each once.
+fn extensions(text: &str, options: &ParserOptions) -> Result<Vec<String>> {
+    let (_, found) = parse_recorded(text, options).map_err(failed)?;
+    let mut out = vec![];
+    let mut said = vec![];
+    for (term, range) in &found.terms {
+        let TermPattern::NamedNode(iri) = term else {
+            continue;
+        };
+        let Some(extension) = extension_of_iri(iri.as_str()) else {
+            continue;
+        };
+        if said.contains(&extension.name) || said.len() == MOST {
+            continue;
+        }
+        said.push(extension.name);
+        let (line, column) = place(text, range.start);
+        out.push(format!(
+            "line {line}, column {column}: {}; {}",
+            extension.message(),
+            extension.instead
+        ));
+    }
+    Ok(out)
 }
 
 /// Returns true if one of the words may occur in the text.
@@ -95,6 +129,24 @@ mod tests {
                 "{call}: {all:?}"
             );
         }
+    }
+
+    #[test]
+    fn extensions_of_other_engines_are_said_once() {
+        let all = remarks_of(
+            "PREFIX bif: <bif:>\nSELECT * { ?s ?p ?o . ?o bif:contains 'a' . ?p bif:contains 'b' }",
+        );
+        assert_eq!(
+            all,
+            [
+                "line 2, column 26: bif:contains, full-text search, is an extension of Virtuoso that Jindou does not have; write FILTER(CONTAINS(LCASE(?text), \"word\")) or FILTER(REGEX(?text, \"word\", \"i\"))"
+            ]
+        );
+        let all = remarks_of(
+            "SELECT * { ?s <http://jena.apache.org/text#query> 'x' SERVICE SILENT <http://wikiba.se/ontology#label> { } }",
+        );
+        assert_eq!(all.len(), 2, "{all:?}");
+        assert!(all[1].contains("the label service"), "{all:?}");
     }
 
     #[test]

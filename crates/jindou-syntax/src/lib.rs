@@ -30,7 +30,8 @@
 //! 8. Each operation of an update may have a prologue; a lone `;` is not an update; triples of quads are separated by
 //!    dots.
 //! 9. Subjects of triple terms in expressions are IRIs or variables.
-//! 10. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
+//! 10. SELECT and DESCRIBE may list a variable twice: the selected variables are a set (SPARQL 1.1 §18.2.4.4).
+//! 11. `SELECT *` gives columns in the order of the text. A byte order mark at the beginning is skipped.
 
 mod advice;
 pub mod algebra;
@@ -44,7 +45,7 @@ mod prefixes;
 mod recorded;
 mod source;
 
-pub use advice::distance;
+pub use advice::{Extension, distance, extension_of_iri, extensions};
 pub use options::{Calls, Escapes, MOST_NESTING, ParserOptions};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 pub use recorded::{PatternPlace, Recorded, parse_recorded};

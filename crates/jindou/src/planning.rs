@@ -361,9 +361,9 @@ impl Database {
         })
     }
 
-    /// Warnings about a query that is valid but probably not intended, one sentence each: constant patterns of REGEX
-    /// and REPLACE that are not valid, with their places. SPARQL makes such a call an error in each row, so that a
-    /// FILTER with it silently keeps no rows.
+    /// Warnings about a query that is valid but probably not intended, one sentence each, with their places: extensions
+    /// of other engines, such as the predicate `bif:contains`, and constant patterns of REGEX and REPLACE that are not
+    /// valid. SPARQL makes such a call an error in each row, so that a FILTER with it silently keeps no rows.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

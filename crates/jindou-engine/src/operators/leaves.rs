@@ -8,7 +8,7 @@ use crate::tree::{common, with};
 use jindou_model::term::Parts;
 use jindou_model::{CancelToken, Error, FIRST_QUERY_ID, Holder, Result, VertexId, term};
 use jindou_plan::sparql::Canonical;
-use jindou_plan::{Cell, Service, ServiceEndpoint, Slot, operator};
+use jindou_plan::{Cell, Service, ServiceEndpoint, Slot, extension_of_iri, operator};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
@@ -155,6 +155,10 @@ impl PipelineBuilder<'_, '_> {
         let slots = with(vec![], service.slots.iter().map(|s| s.1));
         let call = || {
             let endpoint = &*self.endpoint(service)?;
+            if let Some(extension) = extension_of_iri(endpoint) {
+                let message = format!("{}; {}", extension.message(), extension.instead);
+                return Err(Error::service(endpoint, message));
+            }
             let Some(caller) = ctx.service else {
                 return Err(Error::Service {
                     endpoint: endpoint.to_owned(),

@@ -36,7 +36,13 @@ impl Parser<'_, '_> {
 
     fn path_step(&mut self) -> Parse<Path> {
         let inverse = self.eat(TokenKind::Caret)?;
+        let start = self.token.start;
         let step = self.path_primary()?;
+        if self.is(TokenKind::OpenBrace)
+            && let Some(halt) = self.repeated_path(start)
+        {
+            return Err(halt);
+        }
         let step = match self.kind() {
             TokenKind::Question => {
                 self.bump()?;

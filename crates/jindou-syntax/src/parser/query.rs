@@ -220,6 +220,9 @@ impl Parser<'_, '_> {
         self.bump()?;
         let mut parts = vec![];
         self.template_triples(&mut parts)?;
+        if let Some(halt) = self.clause_in_template() {
+            return Err(halt);
+        }
         self.close(close, FaultPlace::Template)?;
         self.leave();
         Ok(only_triples(parts))

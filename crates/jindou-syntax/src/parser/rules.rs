@@ -2,11 +2,11 @@
 
 use super::fault::shortened;
 use super::{Parser, RuleHalt};
-use crate::advice::nearest;
+use crate::advice::{Extension, QUAD_TEMPLATE, REPEATED_PATH, extension_of_name, nearest};
 use crate::keyword::Keyword as K;
 use crate::lexer::{Lexer, Token, TokenKind};
 use crate::prefixes::{COMMON_PREFIXES, common};
-use jindou_model::diagnostic::DiagnosticKind as D;
+use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
 /// Most tokens of a statement that are searched for its first variable.
@@ -134,6 +134,17 @@ impl Parser<'_, '_> {
             D::UnknownPrefix,
             format!("the prefix {shown}: is not declared"),
         );
+        let local = self.slice(token).get(name.len() + 1..).unwrap_or("");
+        if let Some(extension) = extension_of_name(name, local) {
+            let message = format!(
+                "the prefix {shown}: is not declared; {}",
+                extension.message()
+            );
+            let d = self.diagnostic(range, D::UnknownPrefix, message);
+            let other = format!("if it is another prefix, declare it: PREFIX {shown}: <http://…>");
+            self.fault(d.suggest(extension.instead).suggest(other));
+            return;
+        }
         let known = common(name).or_else(|| common(&name.to_ascii_lowercase()));
         let others: Vec<&str> = self
             .prefixes
@@ -227,6 +238,75 @@ impl Parser<'_, '_> {
         self.halt(d)
     }
 
+    /// Message for an extension of another engine.
+    pub(super) fn extension(&self, range: Range<usize>, extension: &Extension) -> Diagnostic {
+        let d = self.diagnostic(range, D::NotSparql, extension.message());
+        d.suggest(extension.instead)
+    }
+
+    /// Reports a clause of a pattern in the template of CONSTRUCT, if one begins here.
+    pub(super) fn clause_in_template(&mut self) -> Option<RuleHalt> {
+        let TokenKind::Word(word) = self.kind() else {
+            return None;
+        };
+        let token = self.token;
+        let d = match word {
+            K::Graph => self.extension(token.range(), &QUAD_TEMPLATE),
+            K::Filter | K::Optional | K::Bind | K::Values | K::Minus | K::Service | K::Union => {
+                let message = format!("the template of CONSTRUCT has {} in it", word.text());
+                let d = self.diagnostic(token.range(), D::Unexpected, message);
+                d.suggest(
+                    "write triples in the template, and everything else in the group after WHERE",
+                )
+            }
+            _ => return None,
+        };
+        Some(self.halt(d))
+    }
+
+    /// Reports `{n,m}` after a step of a path that begins at `start`; `None` if the text here is something else.
+    pub(super) fn repeated_path(&mut self, start: usize) -> Option<RuleHalt> {
+        const FEW: usize = 8;
+        const LONGEST: usize = 40;
+        let open = self.token;
+        let rest = self.text.get(open.end..)?;
+        let close = rest.bytes().take(LONGEST).position(|b| b == b'}')?;
+        let inside = rest.get(..close)?;
+        let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
+        let number = |s: &str| match s.trim() {
+            "" => Some(None),
+            s => s.parse::<usize>().ok().map(Some),
+        };
+        let (least, most) = (number(least)?, number(most)?);
+        if least.is_none() && most.is_none() {
+            return None;
+        }
+        let d = self.extension(start..open.end + inside.len() + 1, &REPEATED_PATH);
+        let least = least.unwrap_or(0);
+        let step = self.text.get(start..self.behind)?;
+        let mut steps = vec![step.to_owned(); least.min(FEW)];
+        match most {
+            Some(most) => {
+                let more = most.saturating_sub(least).min(FEW);
+                steps.resize(steps.len() + more, format!("{step}?"));
+            }
+            None => match steps.last_mut() {
+                Some(last) => last.push('+'),
+                None => steps.push(format!("{step}*")),
+            },
+        }
+        let is_short = most.unwrap_or(least).max(least) <= FEW && step.len() <= 100;
+        let d = match is_short && !steps.is_empty() {
+            true => {
+                let steps = steps.join("/");
+                let range = start..open.end + inside.len() + 1;
+                self.with(d, format!("here: {steps}"), range, steps)
+            }
+            false => d,
+        };
+        Some(self.halt(d))
+    }
+
     pub(super) fn redefined(&mut self, token: Token, by: &str) {
         let name = self.slice(token);
         let d = self
@@ -252,14 +332,14 @@ impl Parser<'_, '_> {
         self.fault(d.suggest("choose another name"));
     }
 
-    pub(super) fn chosen_twice(&mut self, token: Token) {
+    pub(super) fn selected_before(&mut self, token: Token) {
         let name = shortened(self.slice(token));
         let d = self.diagnostic(
             token.range(),
             D::Redefined,
-            format!("{name} is selected twice"),
+            format!("{name} is already selected, so SELECT cannot assign it a value"),
         );
-        self.fault(d.suggest("remove one of them"));
+        self.fault(d.suggest("choose another name"));
     }
 
     pub(super) fn star_of_groups(&mut self, star: Token) {

@@ -522,24 +522,26 @@ impl Parser<'_, '_> {
                     if grouped {
                         self.check_grouped(&item);
                     }
+                    let again = if few {
+                        chosen.contains(&item.id)
+                    } else {
+                        !seen.insert(item.id)
+                    };
                     if let Some(e) = item.expression {
                         if self.scopes.contains(item.id) {
                             self.redefined(item.at, "SELECT");
+                        } else if again {
+                            self.selected_before(item.at);
                         }
                         self.scopes.see(item.id);
                         self.scopes.define(item.id);
                         let v = self.variable_of(item.id);
                         p = self.extend(p, v, e)?;
                     }
-                    let again = if few {
-                        chosen.contains(&item.id)
-                    } else {
-                        !seen.insert(item.id)
-                    };
-                    if again {
-                        self.chosen_twice(item.at);
+                    // The selected variables are a set (SPARQL 1.1 §18.2.4.4).
+                    if !again {
+                        chosen.push(item.id);
                     }
-                    chosen.push(item.id);
                 }
             }
             Items::Star(star) => {

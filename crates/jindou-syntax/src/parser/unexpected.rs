@@ -111,6 +111,9 @@ impl Parser<'_, '_> {
                 "\\#",
             );
         }
+        if let Some(d) = self.advised_extension(token, place) {
+            return d;
+        }
         match (token.kind, place) {
             (TokenKind::Bad(bad), _) => return self.bad_token(token, bad),
             (TokenKind::Less, _) if self.looks_like_iri(token).is_some() => {

@@ -2,13 +2,35 @@
 
 use super::fault::shortened;
 use super::{Parser, RuleHalt};
-use crate::advice::{FaultPlace, foreign, nearest};
+use crate::advice::{FaultPlace, TAGGED_PREDICATE, extension_of_word, foreign, nearest};
 use crate::keyword::Keyword as K;
 use crate::lexer::{BadToken, Token, TokenKind};
 use jindou_model::diagnostic::{Diagnostic, DiagnosticKind as D};
 use std::ops::Range;
 
 impl Parser<'_, '_> {
+    /// Message for a token that begins an extension of another engine.
+    pub(super) fn advised_extension(
+        &mut self,
+        token: Token,
+        place: FaultPlace,
+    ) -> Option<Diagnostic> {
+        let text = self.slice(token);
+        let extension = match token.kind {
+            TokenKind::Language if place == FaultPlace::Object && self.behind == token.start => {
+                &TAGGED_PREDICATE
+            }
+            TokenKind::Word(_) => extension_of_word(text, place)?,
+            _ => return None,
+        };
+        // Without a bracket it is a misspelt OPTIONAL.
+        let is_option = text.eq_ignore_ascii_case("OPTION");
+        if is_option && self.ahead().kind != TokenKind::OpenParen {
+            return None;
+        }
+        Some(self.extension(token.range(), extension))
+    }
+
     /// Message for a word that is not allowed here.
     pub(super) fn advised_word(
         &mut self,

@@ -147,9 +147,28 @@ fn known(
                 })
                 .then_some("a prologue between updates")
         }
+        (Ok(_), Err(_)) if lists_twice(text) => Some("a variable that is selected twice"),
         (Ok(Read::Query(q)), theirs) => grouped(q, theirs.is_err()),
         _ => None,
     }
+}
+
+/// True if a SELECT or DESCRIBE may list a variable twice.
+fn lists_twice(text: &str) -> bool {
+    let upper = text.to_ascii_uppercase();
+    let starts = ["SELECT", "DESCRIBE"].map(|word| upper.match_indices(word));
+    starts.into_iter().flatten().any(|(at, _)| {
+        let list = upper[at..].split(['{', '}']).next().unwrap_or("");
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        let variables = list.split(['?', '$']).skip(1);
+        let mut names: Vec<&str> = variables
+            .map(|v| v.split(|c: char| !is_name(c)).next().unwrap_or(""))
+            .collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        names.len() < all
+    })
 }
 
 /// Feature of a grouped query that `spargebra` refuses or parses differently.

@@ -260,29 +260,14 @@ mod tests {
         };
         let start = Instant::now();
         let before = computed(start);
-        let parser = || {
-            let body = Labels::of(format, text.as_bytes());
-            QueryResultsParser::from_format(format)
-                .for_reader(body)
-                .map_err(why)
-        };
-        let of_others = || {
-            parser().and_then(|parser| {
-                let ReaderQueryResultsParserOutput::Solutions(rows) = parser else {
-                    panic!("no rows")
-                };
-                let named = rows.variables().len();
-                let mut n = 0;
-                for row in rows {
-                    row.map_err(why)?;
-                    n += 1;
-                }
-                Ok((named, n))
-            })
-        };
-        let found = match format {
-            QueryResultsFormat::Xml => read_xml(text),
-            _ => of_others(),
+        let counted = || -> Result<(usize, usize), AnswerError> {
+            let mut answer = EndpointAnswer::open(format, text.as_bytes(), "", None)?;
+            let named = answer.variables().len();
+            let mut n = 0;
+            while answer.row()?.is_some() {
+                n += 1;
+            }
+            Ok((named, n))
         };
         let took = computed(start).saturating_sub(before);
         println!("{format:?}: {} bytes in {took:?}: {found:?}", text.len());

@@ -6,6 +6,7 @@ use super::words::{counted, list, number};
 use super::{ReasonKind as K, Suggestion};
 use jindou_graph::Graph;
 use jindou_model::{PredicateId, term};
+use jindou_plan::extension_of_iri;
 use jindou_plan::sparql::{GraphPattern, NamedNodePattern, Variable};
 use oxrdf::{NamedNode, Term};
 use std::ops::Range;
@@ -188,6 +189,13 @@ impl PatternWalk<'_, '_> {
                 counted(n as u64, "named graph")
             ),
         };
+        if let Some(extension) = extension_of_iri(iri) {
+            let (message, instead) = (extension.message(), extension.instead);
+            let message = format!("the store has no graph {told}: {message}; {instead}");
+            let reason = self.text.reason(K::UnknownGraph, message, range.as_ref());
+            self.push(reason);
+            return;
+        }
         let mut reason = self.text.reason(K::UnknownGraph, message, range.as_ref());
         for near in near {
             let text = self.text.iri(&near.iri);

@@ -6,6 +6,7 @@ use super::walk::{Inside, PartVerdict, PatternWalk};
 use super::words::{constant, counted, list, pattern_of};
 use super::{ReasonKind as K, Suggestion};
 use jindou_model::{PredicateId, VertexId, term};
+use jindou_plan::extension_of_iri;
 use jindou_plan::sparql::{
     GraphPattern, PropertyPathExpression, TermPattern, TriplePattern, Variable,
 };
@@ -112,6 +113,18 @@ impl PatternWalk<'_, '_> {
         let told = self.text.told(t, range.as_ref());
         if let Term::Literal(_) = t {
             self.other_literal(t, part, of, range.as_ref());
+            return;
+        }
+        if let Term::NamedNode(n) = t
+            && let Some(extension) = extension_of_iri(n.as_str())
+        {
+            let message = format!(
+                "{told} does not occur in this store: {}; {}",
+                extension.message(),
+                extension.instead
+            );
+            let reason = self.text.reason(K::UnknownTerm, message, range.as_ref());
+            self.push(reason);
             return;
         }
         let message = format!("{told} does not occur in this store");
