@@ -6,13 +6,11 @@ use super::{
 };
 use jindou::oxrdf::{Term, Triple};
 use jindou::results::{AnswerSink, Rows};
-use jindou::service::{AnswerError, Labels, WideAnswer, XmlAnswer};
+use jindou::service::{AnswerError, EndpointAnswer, answer_format};
 use jindou::{COMMON_PREFIXES, CancelToken, Error, Result, prefixes_of};
 use jindou_model::{Progress, QuadBatch, QuadSink, QuadSource, term};
 use jindou_parse::{Format, Limits, Sources};
-use sparesults::{
-    QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
-};
+use sparesults::QueryResultsFormat;
 use std::io::BufReader;
 use std::time::Duration;
 use ureq::Agent;
@@ -80,21 +78,13 @@ impl SparqlEndpoint {
             AnswerForm::Graph => GRAPHS,
         };
         let (media, body) = self.send("query", text, accept, None, cancel)?;
-        if let Some(format) = QueryResultsFormat::from_media_type(&media)
+        if let Some(format) = answer_format(&media)
             && form == AnswerForm::Table
         {
             return self.table(body, &media, format, sink);
         }
-        // A server that declares application/json or text/plain means the format that belongs to the query's form.
-        let plain = media.split(';').next().unwrap_or_default().trim();
-        match (form, Format::from_media_type(&media), plain) {
-            (AnswerForm::Table, _, "application/json" | "text/json") => {
-                self.table(body, &media, QueryResultsFormat::Json, sink)
-            }
-            (AnswerForm::Table, _, "application/xml" | "text/xml") => {
-                self.table(body, &media, QueryResultsFormat::Xml, sink)
-            }
-            (AnswerForm::Graph, Some(format), _) => self.graph(body, &media, format, cancel, sink),
+        match (form, Format::from_media_type(&media)) {
+            (AnswerForm::Graph, Some(format)) => self.graph(body, &media, format, cancel, sink),
             _ => Err(failed(format!(
                 "{} answered with {media}, which is not a format for this query's results; is it a SPARQL endpoint?",
                 self.url
@@ -223,9 +213,6 @@ impl SparqlEndpoint {
     }
 
     fn unread(&self, e: std::io::Error) -> Error {
-        if let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>()) {
-            return failed(format!("the answer of {} {wide}", self.url));
-        }
         own(e).unwrap_or_else(|e| failed(format!("the answer of {} ended early: {e}", self.url)))
     }
 
@@ -236,63 +223,13 @@ impl SparqlEndpoint {
         format: QueryResultsFormat,
         sink: &mut dyn AnswerSink,
     ) -> Result<u64> {
-        let wrong = |e: QueryResultsParseError| match e {
-            QueryResultsParseError::Io(e) => self.unread(e),
-            e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
-        };
-        if format == QueryResultsFormat::Xml {
-            return self.xml_table(body, Format::charset(media), sink);
-        }
-        let parser = QueryResultsParser::from_format(format);
-        let body = Labels::of(format, body);
-        let solutions = match parser.for_reader(body).map_err(wrong)? {
-            ReaderQueryResultsParserOutput::Boolean(value) => {
-                sink.boolean(value)?;
-                return sink.finish().map(|()| 1);
-            }
-            ReaderQueryResultsParserOutput::Solutions(solutions) => solutions,
-        };
-        let names: Vec<String> = solutions
-            .variables()
-            .iter()
-            .map(|v| v.as_str().to_owned())
-            .collect();
-        sink.solutions(&names)?;
-        let mut rows = Rows::default();
-        rows.clear(names.len());
-        let mut count = 0;
-        for solution in solutions {
-            let solution = solution.map_err(wrong)?;
-            for cell in solution.values() {
-                if let Some(cell) = cell {
-                    term::push_term(cell, &mut rows.bytes);
-                }
-                rows.end_cell();
-            }
-            rows.rows += 1;
-            count += 1;
-            if rows.rows == ROWS {
-                sink.rows(&rows)?;
-                rows.clear(names.len());
-            }
-        }
-        sink.rows(&rows)?;
-        sink.finish()?;
-        Ok(count)
-    }
-
-    fn xml_table(
-        &self,
-        body: BufReader<BodyPieces>,
-        charset: Option<String>,
-        sink: &mut dyn AnswerSink,
-    ) -> Result<u64> {
         let wrong = |e: AnswerError| match e {
-            AnswerError::Xml(jindou_xml::Error::Io(e)) => self.unread(e),
+            AnswerError::Xml(jindou_xml::Error::Io(e)) | AnswerError::Io(e) => self.unread(e),
             AnswerError::Wide(wide) => failed(format!("the answer of {} {wide}", self.url)),
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };
-        let mut answer = XmlAnswer::open(body, "", charset).map_err(wrong)?;
+        let charset = Format::charset(media);
+        let mut answer = EndpointAnswer::open(format, body, "", charset).map_err(wrong)?;
         if let Some(value) = answer.boolean() {
             sink.boolean(value)?;
             return sink.finish().map(|()| 1);

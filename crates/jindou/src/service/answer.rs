@@ -26,6 +26,15 @@ pub enum AnswerError {
     /// The answer is not well-formed, is truncated, or could not be received.
     #[error("{0}")]
     Xml(jindou_xml::Error),
+    /// The answer is not JSON, is truncated, or is not a SPARQL result.
+    #[error("{0}")]
+    Json(String),
+    /// The answer is not a table of values separated by tabs.
+    #[error("{0}")]
+    Table(String),
+    /// The answer could not be received.
+    #[error("{0}")]
+    Io(std::io::Error),
     /// The answer is wider than the limits.
     #[error("its answer {0}")]
     Wide(WideAnswer),
@@ -308,7 +317,9 @@ impl ReaderState {
                     );
                 }
             }
-        } else if let Some(iri) = attribute(start, "", "datatype") {
+        } else if let Some(iri) = attribute(start, "", "datatype")
+            && !iri.is_empty()
+        {
             if NamedNodeRef::new(iri).is_err() {
                 return Err(format!(
                     "`{}` is not a valid IRI of a datatype, expected an absolute one",

@@ -5,18 +5,13 @@
 //! piece.
 
 use super::allow::{AllowList, NotAllowed, UrlTarget};
-use super::answer::{AnswerError, XmlAnswer};
-use super::labels::Labels;
+use super::answer::AnswerError;
+use super::rows::{EndpointAnswer, answer_format};
 use super::tls::tls_config;
-use super::wide::WideAnswer;
 use jindou_engine::{ServiceCaller, TakeRow};
-use jindou_model::{CancelToken, Error, Result, term};
+use jindou_model::{CancelToken, Error, Result};
 use jindou_parse::Format;
-use oxrdf::NamedOrBlankNode;
-use oxrdf::{BlankNode, Term, Triple};
-use sparesults::{
-    QueryResultsFormat, QueryResultsParseError, QueryResultsParser, ReaderQueryResultsParserOutput,
-};
+use oxrdf::BlankNode;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::io::{self, Read};
@@ -177,13 +172,15 @@ impl ServiceCaller for HttpCaller {
         let mut body = self.start(url, ask, cancel)?;
         let (since_row, why) = (Rc::clone(&body.since_row), Rc::clone(&body.why));
         // The error of the body's reader is more precise than the parser's.
-        let explain = |e: QueryResultsParseError| {
-            let why = why.take().unwrap_or_else(|| Why::Said(unread(&e).into()));
+        let explain = |e: AnswerError| {
+            let why = why
+                .take()
+                .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
             why.error(endpoint)
         };
         let (format, charset) = match body.next() {
             Ok(Some(ReplyPiece::Head(media))) => {
-                let format = QueryResultsFormat::from_media_type(&media).ok_or_else(|| {
+                let format = answer_format(&media).ok_or_else(|| {
                     failed(format!("it answered with {media}, which is not a result format").into())
                 })?;
                 (format, Format::charset(&media))
@@ -198,50 +195,19 @@ impl ServiceCaller for HttpCaller {
             let named: HashMap<&str, usize> = names.into_iter().zip(0..).collect();
             variables.iter().map(|v| named.get(v).copied()).collect()
         };
-        let no_rows = || failed("it answered with true or false, not with rows".into());
-        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
-        if format == QueryResultsFormat::Xml {
-            let explain = |e: AnswerError| {
-                let why = why
-                    .take()
-                    .unwrap_or_else(|| Why::Said(unreadable(&e).into()));
-                why.error(endpoint)
-            };
-            let own = format!("{}x", own.as_str());
-            let mut answer = XmlAnswer::open(body, &own, charset).map_err(explain)?;
-            if answer.boolean().is_some() {
-                return Err(no_rows());
-            }
-            let places = named(answer.variables().iter().map(String::as_str).collect());
-            while let Some(terms) = answer.row().map_err(explain)? {
-                since_row.set(0);
-                for (cell, place) in cells.iter_mut().zip(&places) {
-                    *cell = place.and_then(|place| terms.get_mut(place)?.take());
-                }
-                row(&cells)?;
-            }
-            return Ok(());
+        let own = format!("{}x", own.as_str());
+        let mut answer = EndpointAnswer::open(format, body, &own, charset).map_err(explain)?;
+        if answer.boolean().is_some() {
+            return Err(failed(
+                "it answered with true or false, not with rows".into(),
+            ));
         }
-        let parser = QueryResultsParser::from_format(format)
-            .for_reader(Labels::of(format, body))
-            .map_err(explain)?;
-        let ReaderQueryResultsParserOutput::Solutions(solutions) = parser else {
-            return Err(no_rows());
-        };
-        let places = named(
-            solutions
-                .variables()
-                .iter()
-                .map(oxrdf::Variable::as_str)
-                .collect(),
-        );
-        for solution in solutions {
-            let solution = solution.map_err(explain)?;
+        let mut cells: Vec<Option<Vec<u8>>> = vec![None; variables.len()];
+        let places = named(answer.variables().iter().map(String::as_str).collect());
+        while let Some(terms) = answer.row().map_err(explain)? {
             since_row.set(0);
             for (cell, place) in cells.iter_mut().zip(&places) {
-                *cell = place
-                    .and_then(|place| solution.get(place))
-                    .map(|t| term::encode(&apart(t.clone(), own.as_str())));
+                *cell = place.and_then(|place| terms.get_mut(place)?.take());
             }
             row(&cells)?;
         }
@@ -250,38 +216,13 @@ impl ServiceCaller for HttpCaller {
 }
 
 /// The reason why an answer could not be read.
-fn unread(e: &QueryResultsParseError) -> String {
-    if let QueryResultsParseError::Io(e) = e
-        && let Some(wide) = e.get_ref().and_then(|e| e.downcast_ref::<WideAnswer>())
-    {
-        return format!("its answer {wide}");
-    }
-    e.to_string()
-}
-
-/// The reason why an answer in XML could not be read.
 fn unreadable(e: &AnswerError) -> String {
     match e {
         AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
             format!("its answer cannot be read, {fault}")
         }
+        AnswerError::Json(fault) => format!("its answer cannot be read: {fault}"),
         e => e.to_string(),
-    }
-}
-
-/// The term with blank nodes that belong to this answer alone.
-fn apart(t: Term, own: &str) -> Term {
-    let blank = |b: &BlankNode| BlankNode::new_unchecked(format!("{own}x{}", b.as_str()));
-    match t {
-        Term::BlankNode(b) => blank(&b).into(),
-        Term::Triple(t) => {
-            let subject = match t.subject {
-                NamedOrBlankNode::BlankNode(b) => blank(&b).into(),
-                other => other,
-            };
-            Triple::new(subject, t.predicate, apart(t.object, own)).into()
-        }
-        other => other,
     }
 }
 

@@ -9,13 +9,16 @@ mod allow;
 mod answer;
 mod call;
 mod document;
+mod json;
 mod labels;
+mod rows;
 mod tls;
 mod wide;
 
 pub use allow::{AllowList, Allowed, NotAllowed};
 pub use answer::{AnswerError, XmlAnswer};
 pub use call::HttpCaller;
-pub use labels::Labels;
+pub use json::JsonAnswer;
+pub use rows::{EndpointAnswer, TableAnswer, answer_format};
 pub use tls::tls_config;
 pub use wide::{MOST_VARIABLES, WideAnswer};
