@@ -147,8 +147,10 @@ impl DocumentReading<'_> {
         }
         reader = input::unmarked(reader).map_err(|e| self.document.origin.error(e))?;
         let (mut offset, mut lines) = (0, LineCounter::default());
+        let mut base = self.document.base.clone();
         loop {
-            let guard = Guard::new(reader, offset, lines, &self.meter);
+            let start = (offset, base.as_deref());
+            let guard = Guard::new(reader, start, lines, &self.meter);
             let tail = guard.tail();
             let mut reading = parser.for_reader(guard);
             let error = loop {
@@ -169,7 +171,7 @@ impl DocumentReading<'_> {
                 }
             };
             // The parser counts from the position where it was started.
-            let at = offset + error.location().start.offset;
+            let at = tail.borrow().place(offset + error.location().start.offset);
             self.turtle_error(&error, lines.lines, &tail, at)?;
             let Some(restart) = &mut source else {
                 return Ok(());
@@ -197,10 +199,11 @@ impl DocumentReading<'_> {
                     next = with.map_err(|e| Error::Internal(e.to_string()))?;
                 }
             }
-            if let Some(base) = reading.base_iri()
-                && let Ok(with) = next.clone().with_base_iri(base)
+            if let Some(own) = reading.base_iri()
+                && let Ok(with) = next.clone().with_base_iri(own)
             {
                 next = with;
+                base = Some(own.to_owned());
             }
             parser = next;
             restart.count_lines(offset, to, &mut lines)?;
@@ -219,7 +222,9 @@ impl DocumentReading<'_> {
         }
         let reader = input::unmarked(opened.reader);
         let reader = reader.map_err(|e| self.document.origin.error(e))?;
-        let guard = Guard::new(reader, 0, LineCounter::default(), &self.meter);
+        let base = self.document.base.as_deref();
+        let lines = LineCounter::default();
+        let guard = Guard::new(reader, (0, base), lines, &self.meter);
         let tail = guard.tail();
         let mut reading = parser.for_reader(guard);
         while let Some(quad) = reading.next() {
@@ -234,7 +239,7 @@ impl DocumentReading<'_> {
                 }
                 Err(TurtleParseError::Syntax(e)) => {
                     self.out.prefixes(reading.prefixes())?;
-                    let offset = e.location().start.offset;
+                    let offset = tail.borrow().place(e.location().start.offset);
                     self.turtle_error(&e, 0, &tail, offset)?;
                     return self.give_up(offset);
                 }
@@ -292,6 +297,9 @@ impl DocumentReading<'_> {
         tail: &SharedTail,
         offset: u64,
     ) -> Result<()> {
+        if tail.borrow().is_shifted() {
+            return self.error_at(offset, e.message().into(), tail);
+        }
         let start = e.location().start;
         self.error_in(
             lines_before + start.line + 1,

@@ -8,6 +8,7 @@ pub use endpoint::SparqlEndpoint;
 
 use jindou::service::tls_config;
 use jindou::{CancelToken, Error};
+use jindou_model::iri;
 use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
@@ -74,8 +75,8 @@ fn redirect(from: &Uri, answer: &Response<Body>) -> Result<Uri, Error> {
     // A fragment denotes a place in the document.
     let to = to.split('#').next().unwrap_or_default();
     let base = jindou::oxiri::Iri::parse(from.to_string()).map_err(|_| bad())?;
-    let next = base.resolve(to).map_err(|_| bad())?;
-    let next = url_of(next.as_str()).map_err(|_| bad())?;
+    let next = iri::resolve(&base, to).map_err(|_| bad())?;
+    let next = url_of(&next).map_err(|_| bad())?;
     if from.scheme_str() == Some("https") && next.scheme_str() == Some("http") {
         return Err(failed(format!(
             "{from} redirects to {next}, which is not encrypted; if you want that, use the second address directly"

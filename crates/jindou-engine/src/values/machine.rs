@@ -13,7 +13,7 @@ use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_QUERY_ID, Result, VertexId};
+use jindou_model::{FIRST_QUERY_ID, Result, VertexId, iri};
 use jindou_plan::TermTest;
 use jindou_plan::sparql::Canonical;
 use jindou_values::{Num, Number, TemporalKind, truth};
@@ -457,13 +457,15 @@ impl Interpreter {
                     base.as_ref().map_or(0, |b| b.len()) + (text.end - text.start) as usize;
                 self.room(longest + 1)?;
                 let text = self.str(text);
-                let iri = match base {
-                    Some(base) => base.resolve(text).ok(),
-                    None => oxiri::Iri::parse(text.to_owned()).ok(),
+                let resolved = match base {
+                    Some(base) => iri::resolve(base, text).ok(),
+                    None => oxiri::Iri::parse(text.to_owned())
+                        .ok()
+                        .map(|i| i.into_inner()),
                 };
-                let made = iri.map(|iri| {
+                let made = resolved.map(|iri| {
                     self.term.clear();
-                    term::push_iri(iri.as_str(), &mut self.term);
+                    term::push_iri(&iri, &mut self.term);
                     self.held_term()
                 });
                 self.grown(ctx, before)?;

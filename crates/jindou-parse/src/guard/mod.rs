@@ -1,12 +1,14 @@
 //! A guard between a document's bytes and the parser of a nesting format (Turtle, TriG), because those parsers
 //! build, drop or walk nested structures recursively or in quadratic time. It scans the text just enough to know its
 //! nesting depth and refuses absurd nesting, and it keeps the last stretch of text, so that an error message can show
-//! its line.
+//! its line. Of Turtle and TriG it replaces what the parser would not understand ([`rewrite`]).
 
+mod rewrite;
 mod turtle;
 
 use crate::input::LineCounter;
 use crate::limits::Meter;
+use rewrite::Shifts;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::rc::Rc;
@@ -32,6 +34,7 @@ pub(crate) struct Tail {
     start: u64,
     /// Line ends before `text`.
     lines: LineCounter,
+    shifts: Shifts,
     /// Set when the guard has stopped the reading.
     pub(crate) refused: Option<GuardStop>,
 }
@@ -43,6 +46,7 @@ impl Tail {
             text: Vec::new(),
             start,
             lines,
+            shifts: Shifts::default(),
             refused: None,
         }
     }
@@ -63,6 +67,16 @@ impl Tail {
             self.text.drain(..cut);
         }
         self.text.extend_from_slice(bytes);
+    }
+
+    /// Position in the document of a position in the text that the parser was given.
+    pub(crate) fn place(&self, given: u64) -> u64 {
+        self.shifts.place(given)
+    }
+
+    /// True if these positions differ somewhere.
+    pub(crate) fn is_shifted(&self) -> bool {
+        !self.shifts.is_empty()
     }
 
     /// Line number from 1, that line's text and the offset's byte position in it, if the text is still kept.
@@ -99,26 +113,78 @@ pub(crate) struct Guard<R> {
     offset: u64,
     tail: Rc<RefCell<Tail>>,
     meter: Rc<Meter>,
+    /// Text that waits for the end of a reference, which may have to be replaced.
+    held: Vec<u8>,
+    /// Text with replacements, of which the parser was given the first `given` bytes.
+    ready: Vec<u8>,
+    given: usize,
+    /// Position of the end of `ready` in the text that the parser is given.
+    made: u64,
 }
 
 impl<R: Read> Guard<R> {
-    pub(crate) fn new(inner: R, start: u64, lines: LineCounter, meter: &Rc<Meter>) -> Self {
+    /// `start`: position of the text in the document, and the IRI against which references are resolved, up to the first
+    /// directive.
+    pub(crate) fn new(
+        inner: R,
+        (start, base): (u64, Option<&str>),
+        lines: LineCounter,
+        meter: &Rc<Meter>,
+    ) -> Self {
         Self {
             inner,
-            watch: Turtle::default(),
+            watch: Turtle::new(base),
             offset: start,
             tail: Rc::new(RefCell::new(Tail::new(start, lines))),
             meter: Rc::clone(meter),
+            held: Vec::new(),
+            ready: Vec::new(),
+            given: 0,
+            made: start,
         }
     }
 
     pub(crate) fn tail(&self) -> Rc<RefCell<Tail>> {
         Rc::clone(&self.tail)
     }
-}
 
-impl<R: Read> Read for Guard<R> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+    /// Puts text that was read to the text that is ready, with its replacements, as far as it need not wait. Returns
+    /// false, and does nothing, if the text can be given to the parser as it is.
+    fn rewrite(&mut self, bytes: &[u8]) -> bool {
+        let waits_from = self.watch.waits_from().filter(|_| !bytes.is_empty());
+        let rewriter = &mut self.watch.rewriter;
+        if self.held.is_empty() && rewriter.edits.is_empty() && waits_from.is_none() {
+            self.made += bytes.len() as u64;
+            return false;
+        }
+        let end = self.offset + bytes.len() as u64;
+        let mut text = std::mem::take(&mut self.held);
+        let start = self.offset - text.len() as u64;
+        text.extend_from_slice(bytes);
+        let mut from = start;
+        let part = |from: u64, to: u64| (from - start) as usize..(to - start) as usize;
+        self.ready.clear();
+        self.given = 0;
+        let before = self.made;
+        for edit in rewriter.edits.drain(..) {
+            self.ready.extend_from_slice(&text[part(from, edit.from)]);
+            self.ready.extend_from_slice(&edit.text);
+            self.tail
+                .borrow_mut()
+                .shifts
+                .add(before + self.ready.len() as u64, edit.to);
+            from = edit.to;
+        }
+        let until = waits_from.unwrap_or(end);
+        self.ready.extend_from_slice(&text[part(from, until)]);
+        self.made = before + self.ready.len() as u64;
+        text.drain(part(start, until));
+        self.held = text;
+        true
+    }
+
+    /// Reads a piece of the document and looks at it.
+    fn read_piece(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         let n = loop {
             match self.inner.read(buf) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -128,7 +194,7 @@ impl<R: Read> Read for Guard<R> {
         self.meter.read(n)?;
         let bytes = &buf[..n];
         self.tail.borrow_mut().add(bytes);
-        let seen = self.watch.see(bytes);
+        let seen = self.watch.see(bytes, self.offset);
         self.meter.levels(self.watch.open as u64);
         if let Err((at, message)) = seen {
             let refused = GuardStop {
@@ -139,9 +205,67 @@ impl<R: Read> Read for Guard<R> {
             self.tail.borrow_mut().refused = Some(refused);
             return Err(e);
         }
-        self.offset += n as u64;
         Ok(n)
     }
 }
 
+impl<R: Read> Read for Guard<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let rest = &self.ready[self.given..];
+            if !rest.is_empty() {
+                let n = rest.len().min(buf.len());
+                buf[..n].copy_from_slice(&rest[..n]);
+                self.given += n;
+                return Ok(n);
+            }
+            let n = self.read_piece(buf)?;
+            let is_rewritten = self.rewrite(&buf[..n]);
+            self.offset += n as u64;
+            if !is_rewritten || n == 0 && self.ready.is_empty() {
+                return Ok(n);
+            }
+        }
+    }
+}
+
 type Seen = Result<(), (usize, String)>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+
+    /// Gives a few bytes at a time.
+    struct Pieces<'a>(&'a [u8], usize);
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+            let n = self.1.min(self.0.len()).min(buf.len());
+            let (piece, rest) = self.0.split_at(n);
+            buf[..n].copy_from_slice(piece);
+            self.0 = rest;
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn pieces_of_any_size_give_the_same() {
+        const TEXT: &str = "@base <http://h/a/../b/> .\n<x> <#p> \"<y>\" . <http://e/> <//g/./m> <> {| <a> 1 |}\t{| <b> 2 |}{| <\\u002e/c> 3 |} . # <d>\nBASE <../f/>\n<<( <s> <p> <http://h/../> )>> <<<u> <v> <>>> <op";
+        const GIVEN: &str = "@base <http://h/a/../b/> .\n<http://h/b/x> <http://h/a/../b/#p> \"<y>\" . <http://e/> <http://g/m> <http://h/a/../b/> {| <http://h/b/a> 1 |}\t~ {| <http://h/b/b> 2 |}~ {| <http://h/b/c> 3 |} . # <d>\nBASE <http://h/f/>\n<<( <s> <p> <http://h/../> )>> <<<u> <v> <>>> <op";
+        for size in 1..=TEXT.len() {
+            let meter = Rc::new(Meter::new(&Limits::default()));
+            let pieces = Pieces(TEXT.as_bytes(), size);
+            let lines = LineCounter::default();
+            let mut guard = Guard::new(pieces, (0, None), lines, &meter);
+            let tail = guard.tail();
+            let mut given = String::new();
+            guard.read_to_string(&mut given).unwrap();
+            assert_eq!(given, GIVEN, "{size} bytes at a time");
+            for mark in ["<http://e/>", "\"<y>\"", " . #", "<<(", "<op"] {
+                let [at, there] = [GIVEN, TEXT].map(|t| t.find(mark).unwrap() as u64);
+                assert_eq!(tail.borrow().place(at), there, "{mark}");
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! The brackets of Turtle and TriG, and the growth of base IRIs.
 
 use super::Seen;
+use super::rewrite::Rewriter;
 use crate::line::MAX_NESTING;
 
 /// Longest base IRI that Turtle's relative @base directives may build up: each IRI of the document may begin with it.
@@ -21,6 +22,12 @@ pub(super) struct Turtle {
     iri: IriState,
     /// Largest length of the base that relative directives have built up.
     base: usize,
+    /// True after a `|`, and after the end of an annotation block and the white space and comments after it.
+    bar: bool,
+    block_ended: bool,
+    /// Position of the last `<` outside of strings, IRIs and comments.
+    less: u64,
+    pub(super) rewriter: Rewriter,
 }
 
 /// The IRI being read.
@@ -72,6 +79,34 @@ enum TurtleState {
 }
 
 impl Turtle {
+    /// `base`: that of the references up to the first directive.
+    pub(super) fn new(base: Option<&str>) -> Self {
+        Self {
+            rewriter: Rewriter::new(base),
+            ..Self::default()
+        }
+    }
+
+    /// Position from which on the text must wait, since it may be replaced once more of it was read.
+    pub(super) fn waits_from(&self) -> Option<u64> {
+        match self.state {
+            TurtleState::Less(1) => Some(self.less),
+            _ => self.rewriter.waits_from(),
+        }
+    }
+
+    /// A byte outside of strings, IRIs and comments, at a position.
+    fn block(&mut self, b: u8, at: u64) {
+        if b == b'{' && self.block_ended {
+            self.rewriter.next_block(at);
+        }
+        self.block_ended = match b {
+            b' ' | b'\t' | b'\r' | b'\n' | b'#' => self.block_ended,
+            _ => self.bar && b == b'}',
+        };
+        self.bar = b == b'|';
+    }
+
     fn letter(&mut self, b: u8) {
         if self.spaced {
             self.letters = 0;
@@ -100,16 +135,24 @@ impl Turtle {
         Ok(())
     }
 
-    pub(super) fn see(&mut self, bytes: &[u8]) -> Seen {
+    /// `start`: the position of the bytes.
+    pub(super) fn see(&mut self, bytes: &[u8], start: u64) -> Seen {
         use TurtleState as S;
         let mut i = 0;
         while let Some(&b) = bytes.get(i) {
+            let at = start + i as u64;
+            if self.state == S::Plain && (self.bar || self.block_ended || b == b'|') {
+                self.block(b, at);
+            }
             match self.state {
                 S::Plain => match b {
                     b'a'..=b'z' | b'A'..=b'Z' => self.letter(b),
                     b' ' | b'\t' | b'\r' | b'\n' => self.spaced = true,
                     b'#' => self.state = S::Comment,
-                    b'<' => self.state = S::Less(1),
+                    b'<' => {
+                        self.state = S::Less(1);
+                        self.less = at;
+                    }
                     b'"' | b'\'' => self.state = S::Open(b, 1),
                     b'[' | b'(' => self.open += 1,
                     b']' => self.open = self.open.saturating_sub(1),
@@ -135,13 +178,21 @@ impl Turtle {
                         b'>' => S::Plain,
                         _ => S::Iri,
                     };
-                    if self.state == S::Iri {
+                    if matches!(self.state, S::Iri | S::Plain) {
+                        let is_base = self.letters == 4 && &self.word == b"base";
+                        self.rewriter.begin(self.less, b, is_base);
+                        if self.state == S::Plain {
+                            self.rewriter.end(at, is_base);
+                        }
                         self.iri = IriState {
-                            is_base: self.letters == 4 && &self.word == b"base",
+                            is_base,
                             may_be_scheme: true,
                             ..IriState::default()
                         };
-                        self.iri.add(&bytes[i..=i]);
+                        if self.state == S::Iri {
+                            self.iri.add(&bytes[i..=i]);
+                            self.rewriter.add(&bytes[i..=i]);
+                        }
                     }
                     self.letters = 0;
                 }
@@ -171,12 +222,15 @@ impl Turtle {
                 S::Iri => match memchr::memchr(b'>', &bytes[i..]) {
                     Some(n) => {
                         self.iri.add(&bytes[i..i + n]);
+                        self.rewriter.add(&bytes[i..i + n]);
                         i += n;
                         self.state = S::Plain;
+                        self.rewriter.end(start + i as u64, self.iri.is_base);
                         self.based().map_err(|m| (i, m))?;
                     }
                     None => {
                         self.iri.add(&bytes[i..]);
+                        self.rewriter.add(&bytes[i..]);
                         return Ok(());
                     }
                 },
@@ -237,7 +291,7 @@ mod tests {
     fn brackets_that_close_leave_none_open() {
         let open = |text: &str| {
             let mut turtle = Turtle::default();
-            assert!(turtle.see(text.as_bytes()).is_ok(), "{text}");
+            assert!(turtle.see(text.as_bytes(), 0).is_ok(), "{text}");
             turtle.open
         };
         for (text, want) in [

@@ -4,6 +4,7 @@ use super::frames::{ElementScope, TextDirection};
 use super::{Meaning, StatementState, Stray, too_deep};
 use crate::chars;
 use crate::line::MAX_NESTING;
+use jindou_model::iri::resolve_into;
 use jindou_model::{Result, term};
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -122,9 +123,9 @@ impl StatementState<'_, '_> {
         self.resolved.clear();
         let base = scope.bases.checked_sub(1).and_then(|n| self.bases.get(n));
         let resolved = match base {
-            Some(Ok(base)) => base
-                .resolve_into(written, &mut self.resolved)
-                .map_err(|e| e.to_string()),
+            Some(Ok(base)) => {
+                resolve_into(base, written, &mut self.resolved).map_err(|e| e.to_string())
+            }
             // An absolute IRI does not need its base.
             base => match (oxiri::Iri::parse(written), base) {
                 (Ok(_), _) => {

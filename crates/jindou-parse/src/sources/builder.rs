@@ -11,7 +11,7 @@ use crate::report::Skipped;
 use jindou_model::{Error, Location, Result, term};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 /// One input, with its deviations from the builder's defaults.
@@ -337,6 +337,26 @@ fn absolute_iri<'a>(what: &str, iri: &'a str) -> Result<&'a str> {
     }
 }
 
+/// An absolute path without `.` and `..`: those after a symbolic link lead away from its target, as they do for the system.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut made = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if made.is_symlink()
+                    && let Ok(target) = made.canonicalize()
+                {
+                    made = target;
+                }
+                made.pop();
+            }
+            part => made.push(part),
+        }
+    }
+    made
+}
+
 /// The `file://` URL of a file, or the address of a stream.
 fn own_url(origin: &Origin) -> Option<String> {
     use std::os::unix::ffi::OsStrExt;
@@ -345,7 +365,7 @@ fn own_url(origin: &Origin) -> Option<String> {
         Origin::Stream(iri, _) => return Some(iri.clone()),
         Origin::Stdin | Origin::Memory(..) => return None,
     };
-    let path = std::path::absolute(path).ok()?;
+    let path = without_dots(&std::path::absolute(path).ok()?);
     let mut url = String::from("file://");
     for &b in path.as_os_str().as_bytes() {
         if b.is_ascii_alphanumeric() || matches!(b, b'/' | b'-' | b'.' | b'_' | b'~') {

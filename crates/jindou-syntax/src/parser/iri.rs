@@ -5,6 +5,7 @@ use crate::advice::FaultPlace;
 use crate::algebra::{BaseIri, NamedNode};
 use crate::lexer::{Token, TokenKind};
 use crate::prefixes::common;
+use jindou_model::iri::{ResolveError, resolve_into};
 use oxiri::Iri;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -134,8 +135,10 @@ impl<'t> Parser<'t, '_> {
         let mut text = String::with_capacity(longest + 2);
         text.push('<');
         let read = match &self.base {
-            Some(base) => base.resolve(&unescaped).map(|iri| text.push_str(&iri)),
-            None => Iri::parse(&*unescaped).map(|iri| text.push_str(&iri)),
+            Some(base) => resolve_into(base, &unescaped, &mut text),
+            None => Iri::parse(&*unescaped)
+                .map(|iri| text.push_str(&iri))
+                .map_err(ResolveError::from),
         };
         if let Err(why) = read {
             self.bad_iri(token, &unescaped, &why.to_string());

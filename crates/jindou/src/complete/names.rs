@@ -2,6 +2,7 @@
 
 use crate::options::QueryOptions;
 use crate::results::namespaces;
+use jindou_model::iri::resolve;
 use jindou_model::prefixes::PrefixTable;
 use jindou_plan::oxiri::Iri;
 use jindou_syntax::place::CursorPlace;
@@ -100,8 +101,7 @@ impl<'p> Names<'p> {
             if let Ok(iri) = NamedNode::new(text) {
                 return Some(iri.into_string());
             }
-            let resolved = self.base.as_ref()?.resolve(text).ok()?;
-            return Some(resolved.into_inner());
+            return resolve(self.base.as_ref()?, text).ok();
         }
         if term.starts_with(['?', '$', '"', '\'', '_']) {
             return None;

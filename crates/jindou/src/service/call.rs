@@ -9,8 +9,9 @@ use super::answer::AnswerError;
 use super::rows::{EndpointAnswer, answer_format};
 use super::tls::tls_config;
 use jindou_engine::{ServiceCaller, TakeRow};
-use jindou_model::{CancelToken, Error, Result};
+use jindou_model::{CancelToken, Error, Result, iri};
 use jindou_parse::Format;
+use jindou_plan::oxiri::Iri;
 use oxrdf::BlankNode;
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -326,7 +327,7 @@ impl HttpCaller {
                 | StatusCode::SEE_OTHER => {
                     let to = text(header::LOCATION)
                         .ok_or("it redirects without naming a destination")?;
-                    let next = resolve(&url, to)
+                    let next = target_of(&url, to)
                         .ok_or_else(|| format!("it redirects to {to}, which is not a URL"))?;
                     self.list.check(&next).map_err(|e| EndpointFailure {
                         message: format!("it redirects to {next}: {e}"),
@@ -377,21 +378,11 @@ fn pass_on(
     }
 }
 
-/// A redirect's target: absolute, or a path on the same host.
-fn resolve(from: &Uri, to: &str) -> Option<Uri> {
-    let next: Uri = to.parse().ok()?;
-    if next.scheme().is_some() {
-        return UrlTarget::from_url(&next).is_ok().then_some(next);
-    }
-    if next.authority().is_some() || !to.starts_with('/') {
-        return None;
-    }
-    Uri::builder()
-        .scheme(from.scheme()?.clone())
-        .authority(from.authority()?.clone())
-        .path_and_query(next.path_and_query()?.clone())
-        .build()
-        .ok()
+/// A redirect's target.
+fn target_of(from: &Uri, to: &str) -> Option<Uri> {
+    let from = Iri::parse(from.to_string()).ok()?;
+    let next: Uri = iri::resolve(&from, to).ok()?.parse().ok()?;
+    UrlTarget::from_url(&next).is_ok().then_some(next)
 }
 
 /// Reason why a body ended early.

@@ -132,7 +132,14 @@ pub(super) fn load(
         memory: memory.clone(),
     };
     let source = builder.limits(limits).build()?;
-    let mut gathered = gather(&source, None, options, cancel, &Progress::default())?;
+    let only = into.map(|iri| GraphName::Named(iri.to_owned()));
+    let mut gathered = gather(
+        &source,
+        only.as_ref(),
+        options,
+        cancel,
+        &Progress::default(),
+    )?;
     gathered.skipped = source.skip_report();
     Ok(gathered)
 }
@@ -267,7 +274,7 @@ impl QuadSink for IntoChanges<'_> {
         {
             let graph = term::decode(batch.term(other[3]));
             return Err(Error::Conflict(format!(
-                "the document has statements of the graph {}, but the request names a single graph to load into",
+                "the document has statements of the graph {}, but the request names a single graph to load into; without a name the document's own graphs are kept",
                 graph.map_or_else(|| "?".into(), |g| g.to_string())
             )));
         }
