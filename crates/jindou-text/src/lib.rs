@@ -29,7 +29,7 @@ mod words;
 
 pub use growing::{BLOCK, Growing};
 pub use open::OpenText;
-pub use words::{Fit, Folder, MAX_TEXT, WordQuery, count, local_name};
+pub use words::{Fit, Folder, MAX_TEXT, VERSION, WordQuery, count, local_name};
 
 use jindou_dictionary::Dictionary;
 use jindou_dictionary::index::{Index, IndexFile, IndexWriter, OpenIndex, Terms};
@@ -136,6 +136,10 @@ pub struct Text;
 impl Index for Text {
     fn name(&self) -> &str {
         NAME
+    }
+
+    fn version(&self) -> u32 {
+        VERSION
     }
 
     fn on_demand(&self) -> bool {

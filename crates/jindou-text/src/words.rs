@@ -2,9 +2,28 @@
 //!
 //! A folded text is its words in lower case and without accents, with a space before, between and after them: `" new york "`. What is
 //! asked is then a part of it: a whole word `" new "`, the beginning of one `" yo"`.
+//!
+//! Folding makes equal what Unicode counts as the same text in any normal form (UAX 15), what differs in case, and what differs only
+//! in accents of scripts that are read without them:
+//!
+//! ```text
+//! text ─► NFKD ─► without accents ─► NFC ─► runs of letters, marks and digits ─► lower case ─► ASCII for Latin letters
+//! ```
+//!
+//! A change of the folding needs another [`VERSION`].
 
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
+use icu_properties::props::{
+    CanonicalCombiningClass, DefaultIgnorableCodePoint, GeneralCategory, GeneralCategoryGroup,
+    Script,
+};
+use icu_properties::{
+    CodePointMapData, CodePointMapDataBorrowed, CodePointSetData, CodePointSetDataBorrowed,
+};
 use tantivy::tokenizer::{AsciiFoldingFilter, RawTokenizer, TextAnalyzer};
 
+/// Version of the folding, and so of an index's words: 2 has all scripts in one normal form, and what follows the `?` of an IRI.
+pub const VERSION: u32 = 2;
 /// Longest text in bytes whose words are in the index: a label, not a book.
 pub const MAX_TEXT: usize = 512;
 /// Longest word in bytes; of longer ones the beginning counts.
@@ -12,30 +31,80 @@ const MAX_WORD: usize = 64;
 /// Most words that are asked for.
 const MAX_ASKED: usize = 16;
 
+const DECOMPOSED: DecomposingNormalizerBorrowed<'static> =
+    DecomposingNormalizerBorrowed::new_nfkd();
+const COMPOSED: ComposingNormalizerBorrowed<'static> = ComposingNormalizerBorrowed::new_nfc();
+const CATEGORIES: CodePointMapDataBorrowed<'static, GeneralCategory> = CodePointMapData::new();
+const CLASSES: CodePointMapDataBorrowed<'static, CanonicalCombiningClass> = CodePointMapData::new();
+const SCRIPTS: CodePointMapDataBorrowed<'static, Script> = CodePointMapData::new();
+const IGNORABLE: CodePointSetDataBorrowed<'static> =
+    CodePointSetData::new::<DefaultIgnorableCodePoint>();
+/// Lengthens a line of Arabic; no letter.
+const TATWEEL: char = '\u{640}';
+
+/// True for a mark that may be left out in writing: an accent, a Hebrew point, an Arabic vowel. Marks of other scripts are vowels and
+/// tones, or make another letter (of the kana, those that voice).
+fn is_accent(c: char) -> bool {
+    type Class = CanonicalCombiningClass;
+    CATEGORIES.get(c) == GeneralCategory::NonspacingMark
+        && matches!(
+            SCRIPTS.get(c),
+            Script::Inherited
+                | Script::Latin
+                | Script::Greek
+                | Script::Coptic
+                | Script::Cyrillic
+                | Script::Hebrew
+                | Script::Arabic
+                | Script::Syriac
+        )
+        && !matches!(
+            CLASSES.get(c),
+            Class::NotReordered | Class::Nukta | Class::KanaVoicing | Class::Virama
+        )
+}
+
+/// Sets `out` to a text in normal form without accents and without what is not shown.
+fn normalize(text: &str, out: &mut String) {
+    out.clear();
+    let is_kept =
+        |c: &char| c.is_ascii() || !(is_accent(*c) || *c == TATWEEL || IGNORABLE.contains(*c));
+    let kept = DECOMPOSED.normalize_iter(text.chars()).filter(is_kept);
+    out.extend(COMPOSED.normalize_iter(kept));
+}
+
 /// Folds texts; keeps what it needs for the next one.
 pub struct Folder {
-    accents: TextAnalyzer,
+    ascii: TextAnalyzer,
+    normal: String,
     word: String,
 }
 
 impl Default for Folder {
     fn default() -> Self {
-        let accents = TextAnalyzer::builder(RawTokenizer::default()).filter(AsciiFoldingFilter);
+        let ascii = TextAnalyzer::builder(RawTokenizer::default()).filter(AsciiFoldingFilter);
         Self {
-            accents: accents.build(),
+            ascii: ascii.build(),
+            normal: String::new(),
             word: String::new(),
         }
     }
 }
 
-/// True for a mark over the letter before it, as in a decomposed `é`.
+/// True for a mark, which belongs to the letter before it.
 fn is_mark(c: char) -> bool {
-    matches!(c, '\u{300}'..='\u{36F}')
+    !c.is_ascii() && GeneralCategoryGroup::Mark.contains(CATEGORIES.get(c))
 }
 
 /// True for characters of scripts that put no space between words: each counts as a word.
 fn stands_alone(c: char) -> bool {
-    matches!(c, '\u{3041}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{323AF}')
+    const PROLONGED: char = 'ー';
+    !c.is_ascii()
+        && (c == PROLONGED
+            || matches!(
+                SCRIPTS.get(c),
+                Script::Han | Script::Hiragana | Script::Katakana
+            ) && c.is_alphanumeric())
 }
 
 /// Calls `f` with every run of letters and digits.
@@ -82,7 +151,7 @@ fn each_camel<'t>(run: &'t str, mut f: impl FnMut(&'t str)) {
     f(&run[start..]);
 }
 
-/// The last part of an IRI's path or its fragment, which names what it is about.
+/// The part of an IRI that names what it is about: its fragment, or the last part of its path with the query.
 #[must_use]
 pub fn local_name(iri: &str) -> &str {
     let trimmed = iri.trim_end_matches(['/', '#']);
@@ -90,31 +159,48 @@ pub fn local_name(iri: &str) -> &str {
         return fragment;
     }
     let path = trimmed.split('?').next().unwrap_or(trimmed);
-    match path.rsplit_once('/') {
-        Some((_, name)) if !name.is_empty() => name,
-        Some(_) => trimmed,
-        None => path.split_once(':').map_or(path, |(_, name)| name),
+    match path.trim_end_matches('/').rfind('/') {
+        Some(slash) => &trimmed[slash + 1..],
+        None => trimmed.split_once(':').map_or(trimmed, |(_, name)| name),
     }
 }
 
 impl Folder {
-    /// Appends a run's folded form and a space; nothing for a run that has none. Returns whether there was one.
-    fn push(&mut self, run: &str, out: &mut String) -> bool {
+    /// A text in lower case and without accents, as words are folded, with all that stands between them.
+    pub fn line(&mut self, text: &str) -> String {
+        if text.is_ascii() {
+            return text.to_ascii_lowercase();
+        }
+        let mut normal = std::mem::take(&mut self.normal);
+        normalize(text, &mut normal);
+        self.lower(&normal);
+        self.normal = normal;
+        self.word.clone()
+    }
+
+    /// Sets the word to a normal text in lower case, with ASCII letters in place of other Latin ones.
+    fn lower(&mut self, text: &str) {
         let word = &mut self.word;
         word.clear();
-        if run.is_ascii() {
-            word.push_str(run);
-        } else {
-            // A sigma at the end of a word is a sigma.
-            let lower = run.chars().flat_map(char::to_lowercase);
-            word.extend(lower.map(|c| if c == 'ς' { 'σ' } else { c }));
-            let mut tokens = self.accents.token_stream(word);
-            let folded = tokens.next().map(|t| t.text.clone()).unwrap_or_default();
+        // A sigma at the end of a word is a sigma.
+        let lower = text.chars().flat_map(char::to_lowercase);
+        word.extend(lower.map(|c| if c == 'ς' { 'σ' } else { c }));
+        if !word.is_ascii() {
+            let mut tokens = self.ascii.token_stream(word);
+            let folded = tokens.next().map(|t| t.text.clone());
             drop(tokens);
-            word.clear();
-            word.extend(folded.chars().filter(|c| c.is_alphanumeric()));
+            *word = folded.unwrap_or_default();
+            word.make_ascii_lowercase();
         }
-        word.make_ascii_lowercase();
+    }
+
+    /// Appends a run's folded form and a space; nothing for a run that has none. Returns whether there was one.
+    fn push(&mut self, run: &str, out: &mut String) -> bool {
+        self.lower(run);
+        let word = &mut self.word;
+        if !word.is_ascii() || !run.is_ascii() {
+            word.retain(|c| c.is_alphanumeric() || is_mark(c));
+        }
         let mut end = word.len().min(MAX_WORD);
         while !word.is_char_boundary(end) {
             end -= 1;
@@ -127,12 +213,25 @@ impl Folder {
         true
     }
 
+    /// Calls `f` with the normal form of a text.
+    fn with_normal(&mut self, text: &str, f: impl FnOnce(&mut Self, &str)) {
+        if text.is_ascii() {
+            return f(self, text);
+        }
+        let mut normal = std::mem::take(&mut self.normal);
+        normalize(text, &mut normal);
+        f(self, &normal);
+        self.normal = normal;
+    }
+
     /// Sets `out` to the folded text of a literal; empty without a word.
     pub fn text(&mut self, text: &str, out: &mut String) {
         out.clear();
         out.push(' ');
-        each_run(text, |run| {
-            self.push(run, out);
+        self.with_normal(text, |folder, text| {
+            each_run(text, |run| {
+                folder.push(run, out);
+            });
         });
         if out.len() == 1 {
             out.clear();
@@ -141,17 +240,18 @@ impl Folder {
 
     /// Sets `out` to the folded text of an IRI: the runs of its local name, and their parts (`birthPlace`: birthplace, birth, place).
     pub fn iri(&mut self, iri: &str, out: &mut String) {
-        let name = local_name(iri);
         out.clear();
         out.push(' ');
-        each_run(name, |run| {
-            self.push(run, out);
-        });
-        each_run(name, |run| {
-            each_camel(run, |part| {
-                if part.len() < run.len() {
-                    self.push(part, out);
-                }
+        self.with_normal(local_name(iri), |folder, name| {
+            each_run(name, |run| {
+                folder.push(run, out);
+            });
+            each_run(name, |run| {
+                each_camel(run, |part| {
+                    if part.len() < run.len() {
+                        folder.push(part, out);
+                    }
+                });
             });
         });
         if out.len() == 1 {
@@ -268,9 +368,22 @@ mod tests {
         for (from, to) in [
             ("New York", " new york "),
             ("Zürich, Großstadt!", " zurich grossstadt "),
-            ("ΟΔΟΣ οδός", " οδοσ οδόσ "),
+            ("ΟΔΟΣ οδός", " οδοσ οδοσ "),
             ("e\u{301}tat", " etat "),
-            ("İzmir ﬁn", " izmir fin "),
+            ("İzmir ﬁn Diyarbakır", " izmir fin diyarbakir "),
+            ("Łódź Ærø ĐẶNG ſ", " lodz aero dang s "),
+            ("Ёлка Май", " елка маи "),
+            ("שָׁלוֹם", " שלום "),
+            ("مُحَمَّد مـحمد أحمد", " محمد محمد احمد "),
+            ("می\u{200c}خواهم co\u{ad}op", " میخواهم coop "),
+            // Voiced kana are other letters; those of half width are the same.
+            ("ガラス カラス", " ガ ラ ス カ ラ ス "),
+            ("ｶﾞﾗｽ", " ガ ラ ス "),
+            ("コーヒー・カップ", " コ ー ヒ ー カ ッ プ "),
+            ("Ａ１　①", " a1 1 "),
+            // Vowels, viramas and tones are kept, and part of the word.
+            ("हिन्दी", " हिन्दी "),
+            ("ภาษาไทย น้ำ", " ภาษาไทย น\u{e49}\u{e4d}า "),
             ("東京 tower", " 東 京 tower "),
             ("as_2 (x)", " as 2 x "),
             ("--", ""),
@@ -283,6 +396,60 @@ mod tests {
         assert_eq!(text(&"界".repeat(3)).len(), 13);
         assert_eq!(count(&text("a b c")), 3);
         assert_eq!(count(""), 0);
+    }
+
+    /// All normal forms of a text are the same text.
+    #[test]
+    fn normal_forms_are_one_text() {
+        use icu_normalizer::{
+            ComposingNormalizerBorrowed as C, DecomposingNormalizerBorrowed as D,
+        };
+        for t in [
+            "한국",
+            "Αθήνα",
+            "Май",
+            "Ёлка",
+            "ガラス",
+            "ぱぴぷ",
+            "שָׁלוֹם",
+            "مُحَمَّد",
+            "हिन्दी क़लम",
+            "ภาษาไทย น้ำ",
+            "Zürich",
+            "Ǆ ﬁ",
+            "ὕδωρ ᾳ",
+            "Ա Ֆ և",
+            "བོད་ཡིག",
+            "မြန်မာ",
+            "ខ្មែរ",
+            "ఆంధ్ర",
+            "Việt Nam",
+            "Å Å",
+        ] {
+            let forms = [D::new_nfd().normalize(t), C::new_nfc().normalize(t)];
+            let more = [D::new_nfkd().normalize(t), C::new_nfkc().normalize(t)];
+            for form in forms.iter().chain(&more) {
+                assert_eq!(text(form), text(t), "{t}");
+                let iris = [form, t].map(|t| iri(&format!("http://e/{t}")));
+                assert_eq!(iris[0], iris[1], "{t}");
+                let lines = [form, t].map(|t| Folder::default().line(t));
+                assert_eq!(lines[0], lines[1], "{t}");
+            }
+        }
+    }
+
+    /// Folding a folded text changes nothing, for each letter that there is.
+    #[test]
+    fn folding_is_idempotent() {
+        for c in (0x80..0x3_0000)
+            .filter_map(char::from_u32)
+            .filter(|c| c.is_alphanumeric())
+        {
+            let once = text(&format!("a{c}"));
+            assert_eq!(text(&once), once, "{c} U+{:04X}", c as u32);
+            let lower: String = c.to_lowercase().collect();
+            assert_eq!(text(&lower), text(&c.to_string()), "{c} U+{:04X}", c as u32);
+        }
     }
 
     #[test]
@@ -302,7 +469,12 @@ mod tests {
             ),
             ("http://e/a.b-c#", " a b c "),
             ("urn:isbn:123", " isbn 123 "),
-            ("http://e/q?x=1", " q "),
+            ("http://e/q?x=1", " q x 1 "),
+            ("http://e/page?id=77", " page id 77 "),
+            ("http://e/a/?u=http://x/y#", " a u http x y "),
+            ("http://e/?q=b", " e q b "),
+            ("urn:a?b", " a b "),
+            ("http://e/Αθήνα", " αθηνα "),
             ("http://", ""),
             ("", ""),
         ] {

@@ -65,6 +65,9 @@ impl std::fmt::Debug for OpenIndexes {
     }
 }
 
+/// Reason why an index is not used.
+const OTHER_VERSION: &str = "of another version; recluster the store to rebuild it";
+
 impl OpenIndexes {
     /// Opens those kinds whose file is among the names of a base's files, and those without a file.
     ///
@@ -94,8 +97,7 @@ impl OpenIndexes {
                 match IndexFile::open(&path, kind.version(), dictionary.strings())? {
                     Some(f) => file = Some(Arc::new(f)),
                     None => {
-                        let what = "of another version; recluster the store to rebuild it";
-                        left_out.push((name.to_owned(), what));
+                        left_out.push((name.to_owned(), OTHER_VERSION));
                         continue;
                     }
                 }
@@ -128,12 +130,18 @@ impl OpenIndexes {
         &self.kinds
     }
 
-    /// The kinds that the next base is to have: all of [`Self::kinds`], without what is built on demand and is not there.
+    /// The kinds that the next base is to have: all of [`Self::kinds`], without what is built on demand and is not there. A file of
+    /// another version is there.
     #[must_use]
     pub fn to_build(&self) -> Indexes {
         let is_open = |name: &str| self.open.iter().any(|o| o.kind.name() == name);
+        let is_old = |name: &str| {
+            self.left_out
+                .iter()
+                .any(|l| l.0 == name && l.1 == OTHER_VERSION)
+        };
         self.kinds
-            .retained(|kind| !kind.on_demand() || is_open(kind.name()))
+            .retained(|kind| !kind.on_demand() || is_open(kind.name()) || is_old(kind.name()))
     }
 
     /// True if only the value ranks can answer anything.

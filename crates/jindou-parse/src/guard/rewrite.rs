@@ -144,7 +144,7 @@ pub(super) struct Shifts {
     all: Vec<(u64, u64)>,
 }
 
-/// Shifts that are kept: the parser reads fewer bytes ahead than so many changes need.
+/// Shifts that are kept. They reach back further than the parser, which has read less text ahead than these changes stand in.
 const MOST_SHIFTS: usize = 1 << 20;
 
 impl Shifts {

@@ -3,6 +3,7 @@
 
 mod complete;
 mod files;
+mod folding;
 mod growth;
 mod measure;
 mod model;

@@ -15,7 +15,7 @@ pub const WORDS: [(&str, &str); 12] = [
     ("Bern", "bern"),
     ("Berlin", "berlin"),
     ("berliner", "berliner"),
-    ("Λόγος", "λόγοσ"),
+    ("Λόγος", "λογοσ"),
     ("12", "12"),
 ];
 const JOINTS: [&str; 6] = [" ", " ", ", ", " - ", "_", "! "];

@@ -9,11 +9,12 @@ use super::{Counts, Request};
 use crate::{Database, Snapshot};
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
-use jindou_model::{Direction, PredicateId, VertexId, term};
+use jindou_model::{Charge, Direction, Holder, PredicateId, VertexId, term};
 use jindou_syntax::place::{CursorPlace, Pattern, Slot};
 use oxrdf::vocab::rdf;
 use oxrdf::{NamedNode, Term};
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// A term that may stand at the cursor.
@@ -42,6 +43,11 @@ impl FoundCandidates {
 
 /// Most objects that are decoded, chosen by frequency.
 const DECODED: usize = 2_000;
+/// Longest term that is offered, in bytes of its canonical form: longer ones are of no use in a list.
+pub(crate) const LONGEST_TERM: usize = 2048;
+/// Memory of a candidate besides its text, of which there are some copies: in another case, and for its order.
+const CANDIDATE: usize = 160;
+const COPIES: usize = 4;
 /// Most neighbours of one subject that are counted.
 const NEIGHBOURS: usize = 1_000;
 /// Largest number of objects of a predicate that are all counted.
@@ -78,6 +84,8 @@ pub(crate) struct Look<'a> {
     pub request: &'a Request<'a>,
     pub graphs: Graphs,
     begin: Instant,
+    /// Memory of the candidates.
+    charge: RefCell<Charge>,
 }
 
 impl<'a> Look<'a> {
@@ -98,6 +106,10 @@ impl<'a> Look<'a> {
             request,
             graphs: Graphs::Default,
             begin,
+            charge: RefCell::new(Charge::new(
+                Holder::Rest,
+                &db.settle(&request.options).memory,
+            )),
         };
         look.graphs = look.graphs_here();
         look
@@ -143,6 +155,17 @@ impl<'a> Look<'a> {
         let chosen = &self.place.dataset;
         let iris = |names: &Vec<String>| names.iter().filter_map(|n| self.names.iri(n)).collect();
         (!chosen.iter().all(Vec::is_empty)).then(|| chosen.each_ref().map(iris))
+    }
+
+    /// Charges a candidate; false if there is no memory for it.
+    pub(crate) fn has_room(&self, text: usize) -> bool {
+        let bytes = (CANDIDATE + COPIES * text) as u64;
+        self.charge.borrow_mut().add(bytes).is_ok()
+    }
+
+    /// A candidate, if there is memory for it.
+    fn named(&self, iri: &str, count: u64) -> Option<Candidate> {
+        self.has_room(iri.len()).then(|| named(iri, count))?
     }
 
     /// The remaining part of the request's patience.
@@ -195,7 +218,7 @@ impl<'a> Look<'a> {
         let is_chosen = |iri: &&String| named.as_ref().is_none_or(|chosen| chosen.contains(*iri));
         let all = self.lists.graphs.iter().filter(is_chosen);
         FoundCandidates {
-            all: all.filter_map(|iri| self::named(iri, 0)).collect(),
+            all: all.filter_map(|iri| self.named(iri, 0)).collect(),
             ..FoundCandidates::nothing()
         }
     }
@@ -280,7 +303,7 @@ impl<'a> Look<'a> {
             let named = |(id, n)| Some((self.lists.by_id.get(&id)?, n));
             let all = sums.counts.into_iter().filter_map(named);
             let found = FoundCandidates {
-                all: all.filter_map(|(iri, n)| self::named(iri, n)).collect(),
+                all: all.filter_map(|(iri, n)| self.named(iri, n)).collect(),
                 counts: counts(sums.exact),
                 partial: false,
             };
@@ -296,7 +319,10 @@ impl<'a> Look<'a> {
 
     fn listed(&self, list: &[NameCount]) -> FoundCandidates {
         FoundCandidates {
-            all: list.iter().filter_map(|c| named(&c.iri, c.count)).collect(),
+            all: list
+                .iter()
+                .filter_map(|c| self.named(&c.iri, c.count))
+                .collect(),
             counts: match self.sees_all() {
                 true => Counts::Exact,
                 false => Counts::Whole,
@@ -329,7 +355,7 @@ impl<'a> Look<'a> {
                 }
             }
         }
-        let named = |(id, n)| named(self.lists.by_id.get(&id)?, n);
+        let named = |(id, n)| self.named(self.lists.by_id.get(&id)?, n);
         let (counts, partial) = vertices.counted(counted);
         FoundCandidates {
             all: sums.into_iter().filter_map(named).collect(),
@@ -484,9 +510,13 @@ impl<'a> Look<'a> {
         all.sort_unstable();
         let mut decoding = self.snapshot.vocabulary().decoding();
         let term = |(id, count)| {
-            let term = term::decode(decoding.term(VertexId(id))?)?;
-            let nameless = matches!(term, Term::BlankNode(_) | Term::Triple(_));
-            (!nameless).then_some(Candidate { term, count })
+            let canonical = decoding.term(VertexId(id))?;
+            let nameless = matches!(canonical.first(), Some(&(term::BLANK | term::TRIPLE)));
+            if nameless || canonical.len() > LONGEST_TERM || !self.has_room(canonical.len()) {
+                return None;
+            }
+            let term = term::decode(canonical)?;
+            Some(Candidate { term, count })
         };
         all.into_iter().filter_map(term).collect()
     }

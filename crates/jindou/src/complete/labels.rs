@@ -9,7 +9,7 @@ use jindou_graph::segment::GraphScope;
 use jindou_graph::{Edges, Graph};
 use jindou_model::Direction;
 use jindou_syntax::place::Slot;
-use jindou_text::{Fit, WordQuery};
+use jindou_text::{Fit, Folder, WordQuery};
 use oxrdf::{NamedNode, Term};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -86,8 +86,17 @@ pub(crate) fn found(
     made
 }
 
+/// A text in lower case and without accents, as searches compare it.
+pub(crate) fn folded(text: &str) -> String {
+    match text.is_ascii() {
+        true => text.to_ascii_lowercase(),
+        false => Folder::default().line(text),
+    }
+}
+
 /// True for a word that may be part of a label: not an IRI, a prefixed name, a literal or a variable.
 fn is_word(word: &str) -> bool {
+    let word = folded(word);
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
     word.starts_with(char::is_alphabetic)
         && word.chars().all(inside)
@@ -126,7 +135,10 @@ impl LabelFinder<'_> {
         is_counted: bool,
     ) -> Result<Vec<Labelled>> {
         let snapshot = self.look.snapshot;
-        let mut counts: Vec<(&str, u64)> = iris.take(MOST_READ).collect();
+        let known = iris.take(MOST_READ);
+        let mut counts: Vec<(&str, u64)> = known
+            .take_while(|c| self.look.has_room(c.0.len()))
+            .collect();
         let mut known = search::ids_of(snapshot, counts.iter().map(|c| c.0)).into_iter();
         let mut ids = Vec::new();
         counts.retain(|_| {

@@ -1,5 +1,6 @@
 //! The predicates and classes of a snapshot with their names, decoded once.
 
+use super::data::LONGEST_TERM;
 use crate::{Database, Snapshot};
 use jindou_graph::{Graph, Identity};
 use jindou_model::{PredicateId, VertexId, term};
@@ -32,7 +33,8 @@ impl NameLists {
     pub(crate) fn from_snapshot(snapshot: &Snapshot, db: &Database) -> Self {
         let summary = db.summary();
         let counted = |list: Vec<(String, u64)>| {
-            let named = list.into_iter().filter(|c| c.1 > 0);
+            let named = list.into_iter();
+            let named = named.filter(|c| c.1 > 0 && c.0.len() <= LONGEST_TERM);
             named.map(|(iri, count)| NameCount { iri, count }).collect()
         };
         let by_id = (0..snapshot.predicate_count())
@@ -64,7 +66,7 @@ impl NameLists {
 /// The IRI of a vertex.
 fn iri(graph: &dyn Graph, v: VertexId) -> Option<String> {
     let mut bytes = Vec::new();
-    if !graph.term(v, &mut bytes) {
+    if !graph.term(v, &mut bytes) || bytes.len() > LONGEST_TERM {
         return None;
     }
     match term::decode(&bytes) {

@@ -18,3 +18,8 @@ pub(crate) fn found(
 ) -> Vec<Labelled> {
     Vec::new()
 }
+
+/// A text in lower case: without the feature `text` accents count.
+pub(crate) fn folded(text: &str) -> String {
+    text.to_lowercase()
+}

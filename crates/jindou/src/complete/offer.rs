@@ -165,7 +165,7 @@ enum PartialWord<'w> {
     Local(String, String),
     /// `"…`, `5`: the beginning of a literal.
     Literal(&'w str),
-    /// Part of a name, lower case.
+    /// Part of a name, folded.
     Part(String),
 }
 
@@ -185,9 +185,9 @@ impl<'w> PartialWord<'w> {
         if let Some((prefix, local)) = word.split_once(':')
             && let Some(space) = names.space(prefix)
         {
-            return Self::Local(space.to_owned(), local.to_lowercase());
+            return Self::Local(space.to_owned(), labels::folded(local));
         }
-        Self::Part(word.to_lowercase())
+        Self::Part(labels::folded(word))
     }
 
     /// `None` if the term does not match.
@@ -200,7 +200,7 @@ impl<'w> PartialWord<'w> {
             Self::Anything => Some(0),
             Self::Iri(beginning) => {
                 let iri = iri?;
-                let lower = || iri.to_lowercase().contains(&beginning.to_lowercase());
+                let lower = || labels::folded(iri).contains(&labels::folded(beginning));
                 if iri.starts_with(beginning) {
                     Some(0)
                 } else {
@@ -208,8 +208,8 @@ impl<'w> PartialWord<'w> {
                 }
             }
             Self::Local(space, local) => {
-                let own = iri?.strip_prefix(space.as_str())?.to_lowercase();
-                fit(&own, local)
+                let own = iri?.strip_prefix(space.as_str())?;
+                fit(&labels::folded(own), local)
             }
             Self::Literal(beginning) => match term {
                 Term::Literal(l) => l
@@ -223,14 +223,14 @@ impl<'w> PartialWord<'w> {
                 Term::NamedNode(n) => {
                     let iri = n.as_str();
                     let local = iri.rfind(['#', '/', ':']).map_or(iri, |at| &iri[at + 1..]);
-                    let whole = || iri.to_lowercase().contains(part).then_some(2);
+                    let whole = || labels::folded(iri).contains(part).then_some(2);
                     // `a` is the usual spelling of this predicate.
                     if part == "a" && iri == rdf::TYPE.as_str() {
                         return Some(0);
                     }
-                    fit(&local.to_lowercase(), part).or_else(whole)
+                    fit(&labels::folded(local), part).or_else(whole)
                 }
-                Term::Literal(l) => fit(&l.value().to_lowercase(), part).map(|f| f + 1),
+                Term::Literal(l) => fit(&labels::folded(l.value()), part).map(|f| f + 1),
                 _ => None,
             },
         }

@@ -3,7 +3,7 @@
 use super::labels;
 use super::scan;
 use super::sight::{LabelSight, id_of};
-use super::{Found, MOST_FOUND, Search, Searched, tail};
+use super::{Found, LONGEST_IRI, MOST_FOUND, Search, Searched, tail};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{
@@ -299,8 +299,11 @@ impl<'a> ResourceFinder<'a> {
             sight.fetch_terms(&fetched);
             for (_, _, id, candidate) in part {
                 // A label may be a blank node's.
-                let Some(iri) = sight.iri(id) else { continue };
-                charge.add(2 * iri.len() as u64)?;
+                let Some(iri) = sight.iri(id).filter(|i| i.len() <= LONGEST_IRI) else {
+                    continue;
+                };
+                // Here, in the answer's document and in its text.
+                charge.add(4 * iri.len() as u64)?;
                 let matched = candidate.matched;
                 let matched = matched.unwrap_or_else(|| jindou_text::local_name(&iri).to_owned());
                 ids.push(id);
@@ -315,6 +318,7 @@ impl<'a> ResourceFinder<'a> {
         sight.fetch_classes(&ids);
         for (found, &id) in found.iter_mut().zip(&ids) {
             found.class = sight.class(id, &mut scratch);
+            charge.add(4 * found.class.as_ref().map_or(0, String::len) as u64)?;
         }
         let labels = labels::of(sight, &ids, &search.labels, charge)?;
         for (found, label) in found.iter_mut().zip(labels) {

@@ -1,7 +1,7 @@
 //! The label of a resource in the best language.
 
 use super::sight::LabelSight;
-use super::{Label, LabelOptions};
+use super::{LONGEST_LABEL, Label, LabelOptions};
 use jindou_graph::Graph;
 use jindou_model::term::{self, Parts};
 use jindou_model::{Charge, Direction, Holder, MemoryBudget, NO_VERTEX, Result, VertexId};
@@ -38,6 +38,8 @@ pub(super) fn of_iris(
     of(sight, &ids, options, &mut charge)
 }
 
+/// Labels that are prefetched at a time.
+const AHEAD: usize = 32;
 /// Vertices whose labels are fetched together.
 const TOGETHER: usize = 256;
 
@@ -64,6 +66,15 @@ fn rank(languages: &[String], tag: Option<&str>) -> usize {
         t if within(t, "en") => 2 * n + 2,
         _ => 2 * n + 3,
     })
+}
+
+/// The beginning of a text that is shown, and whether that is all of it.
+fn shown(text: &str) -> (&str, bool) {
+    let mut end = text.len().min(LONGEST_LABEL);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    (&text[..end], end == text.len())
 }
 
 /// The labels of vertices; none for [`NO_VERTEX`].
@@ -94,23 +105,28 @@ pub(super) fn of(
                 }
                 let objects = edges.read(id, scope, &mut scratch);
                 let objects = &objects[..objects.len().min(MOST_EACH)];
-                decoding.prefetch(objects);
-                for &o in objects {
+                for (i, &o) in objects.iter().enumerate() {
+                    // Terms of other shards have been fetched; they would be copied here.
+                    if i.is_multiple_of(AHEAD) && !sight.snapshot.is_sharded() {
+                        decoding.prefetch(&objects[i..objects.len().min(i + AHEAD)]);
+                    }
                     let (text, tag) = match decoding.term(VertexId(o)).and_then(term::parts) {
                         Some(Parts::String(text)) => (text, None),
                         // With the direction goes what is after two hyphens.
                         Some(Parts::Lang(text, tag)) => (text, tag.split("--").next()),
                         _ => continue,
                     };
+                    let (text, is_whole) = shown(text);
                     let own = (rank(&options.languages, tag), place);
                     let better = best.as_ref().is_none_or(|(rank, label)| {
                         let there = (label.language.as_deref(), label.text.as_str());
                         (own, (tag, text)) < (*rank, there)
                     });
                     if better {
-                        charge.add(text.len() as u64)?;
+                        let end = if is_whole { "" } else { "…" };
+                        charge.add((text.len() + end.len()) as u64)?;
                         let label = Label {
-                            text: text.to_owned(),
+                            text: [text, end].concat(),
                             language: tag.map(str::to_owned),
                         };
                         *best = Some((own, label));

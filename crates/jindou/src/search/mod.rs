@@ -50,6 +50,10 @@ pub const PATIENCE: Duration = Duration::from_millis(200);
 pub const MOST_LABELS: usize = 10_000;
 /// Most resources that a search gives.
 pub const MOST_FOUND: usize = 200;
+/// Longest label in bytes: of longer texts the beginning is given, with an ellipsis. Lists show no more.
+pub const LONGEST_LABEL: usize = 1024;
+/// Longest IRI in bytes of a resource or class that a search gives.
+const LONGEST_IRI: usize = 8 << 10;
 /// Longest text that is searched for, in bytes; of longer ones the beginning counts.
 const LONGEST: usize = 1024;
 
@@ -88,7 +92,7 @@ impl LabelOptions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Label {
-    /// The text.
+    /// The text, or the beginning of a text that is longer than [`LONGEST_LABEL`].
     pub text: String,
     /// Its language, if it has one.
     pub language: Option<String>,

@@ -1,6 +1,6 @@
 //! The graph as labels and searches see it.
 
-use super::LabelOptions;
+use super::{LONGEST_IRI, LabelOptions};
 use crate::Snapshot;
 use crate::default_graph::DefaultGraph;
 use jindou_cluster::shards::uses_of;
@@ -188,12 +188,20 @@ impl<'a> LabelSight<'a> {
         let instances = self.edges(self.rdf_type?, Direction::In);
         let classes = edges.read(v, self.graphs.scope(), scratch);
         let classes = classes.iter().take(MOST_CLASSES);
-        let named = classes.filter_map(|&c| {
+        let mut smallest: Option<(u64, String)> = None;
+        for &c in classes {
             let [own, named] = [instances.default_degree(c), instances.named_degree(c)];
             let size = own.saturating_add(named);
-            Some((size, self.iri(c)?))
-        });
-        named.min().map(|(_, iri)| iri)
+            if smallest.as_ref().is_some_and(|s| s.0 < size) {
+                continue;
+            }
+            let named = self.iri(c).filter(|iri| iri.len() <= LONGEST_IRI);
+            let found = named.map(|iri| (size, iri));
+            if found.is_some() && (smallest.is_none() || found < smallest) {
+                smallest = found;
+            }
+        }
+        smallest.map(|(_, iri)| iri)
     }
 
     /// The IRI that a vertex is; `None` for other terms.

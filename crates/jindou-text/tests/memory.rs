@@ -1,0 +1,129 @@
+//! Memory of searches, labels and completions over texts that are much longer than a list shows.
+
+use jindou::complete::{Completer, Request};
+use jindou::parse::{Format, Sources};
+use jindou::search::{LONGEST_LABEL, LabelOptions, Search, Text};
+use jindou::{
+    Access, Database, Indexes, LoadOptions, MemoryBudget, OpenOptions, Progress, QueryOptions,
+};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Counts what is allocated, and the most at once.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: all is left to the system's allocator; the counts are alongside it.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        MOST.fetch_max(now, Ordering::Relaxed);
+        // SAFETY: the caller's promise is that of this function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller's promise is that of this function.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes of a label, and labels.
+const LONG: usize = 768 << 10;
+const LABELS: usize = 60;
+/// Memory that each request may take: some copies of one label, and the rest.
+const ALLOWED: usize = 12 << 20;
+
+fn most<T>(run: impl FnOnce() -> T) -> (T, usize) {
+    let before = NOW.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let out = run();
+    (out, MOST.load(Ordering::Relaxed).saturating_sub(before))
+}
+
+fn check(db: &Database, what: &str) {
+    let budget = MemoryBudget::new(4 << 20);
+    let query = QueryOptions::default().with_memory(budget.clone());
+    let options = LabelOptions::default().with_query(query.clone());
+    let asked = Search::new("resource")
+        .with_limit(200)
+        .with_patience(Duration::from_secs(60))
+        .with_labels(options.clone());
+    let (found, taken) = most(|| db.search(&asked).unwrap());
+    assert_eq!(found.found.len(), LABELS, "{what}");
+    assert!(taken < ALLOWED, "{what}: a search took {taken} bytes");
+    for f in &found.found {
+        let label = &f.label.as_ref().unwrap().text;
+        assert!(label.starts_with("ü") && label.ends_with('…') && label.len() <= LONGEST_LABEL + 3);
+    }
+    let iris: Vec<String> = (0..LABELS)
+        .map(|n| format!("http://e/resource{n}"))
+        .collect();
+    let (labels, taken) = most(|| db.labels(&iris, &options).unwrap());
+    assert!(labels.iter().all(|l| {
+        l.as_ref()
+            .is_some_and(|l| l.text.len() <= LONGEST_LABEL + 3)
+    }));
+    assert!(taken < ALLOWED, "{what}: labels took {taken} bytes");
+    let completer = Completer::new(db.clone());
+    for before in [
+        "SELECT * { ?s <http://www.w3.org/2000/01/rdf-schema#label> ",
+        "SELECT * { ?s <http://www.w3.org/2000/01/rdf-schema#label> \"a",
+        "SELECT * { <http://e/resource1> <http://www.w3.org/2000/01/rdf-schema#label> ",
+        "SELECT * { ?s <http://e/to> reso",
+        "SELECT * { reso",
+    ] {
+        let request = Request {
+            patience: Duration::from_secs(5),
+            options: query.clone(),
+            ..Request::new(before, " }")
+        };
+        // The names of the snapshot are kept, and made by the first request.
+        completer.complete(&request).unwrap();
+        let (made, taken) = most(|| completer.complete(&request).unwrap());
+        assert!(taken < ALLOWED, "{what}: {before} took {taken} bytes");
+        assert!(made.items.iter().all(|i| i.text.len() < 4096));
+    }
+    assert_eq!(budget.used(), 0);
+}
+
+/// Twelve clients that asked for labels of 768 KB took 858 MiB of a server with 512 MiB.
+#[test]
+fn long_labels_are_not_copied() {
+    let mut text = String::from("@prefix : <http://e/> .\n");
+    for n in 0..LABELS {
+        let label = format!("ü{n} {}", "long ".repeat(LONG / 5));
+        text += &format!(
+            ":resource{n} <http://www.w3.org/2000/01/rdf-schema#label> \"{label}\" ; :to :resource{} .\n",
+            (n + 1) % LABELS
+        );
+    }
+    for indexed in [true, false] {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        let texts = || Indexes::new().with(Text).unwrap();
+        let indexes = if indexed { texts() } else { Indexes::new() };
+        let load = LoadOptions::default()
+            .with_memory(256 << 20)
+            .with_indexes(indexes);
+        let sources = Sources::builder()
+            .text("test.ttl", text.as_bytes().to_vec(), Format::Turtle)
+            .build()
+            .unwrap();
+        Database::load(&store, &sources, &load, &Progress::default()).unwrap();
+        drop(sources);
+        let open = OpenOptions::default()
+            .with_access(Access::Read)
+            .with_indexes(texts());
+        let db = Database::open_with(&store, &open).unwrap();
+        let what = if indexed { "indexed" } else { "not indexed" };
+        check(&db, what);
+    }
+}
