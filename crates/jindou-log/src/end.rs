@@ -9,6 +9,9 @@
 //! end 01ab…                          xxh3-64 of all lines above
 //! ```
 //!
+//! A directory keeps it twice: next to the log's folder, and as `end.jd` in it, which is read where the first one is
+//! missing.
+//!
 //! It is replaced, durably, after a file has its name and before anything in that file is acknowledged. So this file or
 //! a newer one always exists.
 
@@ -83,7 +86,7 @@ impl LogEnd {
                     "it is damaged or of another format version; use the jindou that wrote it"
                 } else {
                     "its contents have changed. It only records which log file is the newest: if no log \
-                        file is missing, remove it"
+                        file is missing, remove it, and end.jd in the log's folder"
                 };
                 Err(Damage {
                     file: name.into_owned(),

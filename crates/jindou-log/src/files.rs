@@ -100,6 +100,9 @@ pub trait Files: Send + Sync {
     }
 }
 
+/// Copy of the record of a log's end, in the log's folder.
+const COPY_OF_END: &str = "end.jd";
+
 /// Longest end record: a text of five short lines.
 const LONGEST_END: u64 = 1 << 10;
 
@@ -244,14 +247,20 @@ impl Files for Directory {
 
     fn end(&self) -> io::Result<Option<Vec<u8>>> {
         let (folder, name) = self.place_of_end();
-        match folder.read(&name, LONGEST_END) {
+        let missing = |read: io::Result<Vec<u8>>| match read {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             read => read.map(Some),
+        };
+        // The copy in the folder speaks where the file next to it is lost.
+        match missing(folder.read(&name, LONGEST_END))? {
+            Some(end) => Ok(Some(end)),
+            None => missing(self.read(COPY_OF_END, LONGEST_END)),
         }
     }
 
     fn set_end(&self, bytes: &[u8]) -> io::Result<()> {
         let (folder, name) = self.place_of_end();
+        self.put(COPY_OF_END, bytes)?;
         folder.put(&name, bytes)
     }
 

@@ -75,6 +75,9 @@ pub trait Application: Send + Sync + 'static {
     /// If there is no place for it.
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
 
+    /// The report of an update whose evaluation ended with this error, which is a mistake in the program.
+    fn failed(&self, error: &jindou_model::Error) -> Blob;
+
     /// Tells the operator. Must not take long.
     fn report(&self, report: Report);
 }
@@ -123,14 +126,16 @@ pub enum Evaluated<S> {
 /// Something that an operator must be told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
-    /// The machine's.
-    Problem(Problem),
+    /// The machine's, about the log with this id epoch.
+    Problem(Problem, u64),
     /// A request to the bucket that failed, and what for.
     Bucket(&'static str, Failure),
     /// The local store cannot be written.
     Disk(String),
-    /// The start waits for the first upload of the store.
-    Waiting,
+    /// The start waits for the first upload of the store, which has this name.
+    Waiting(String),
     /// Something about other servers.
     Peer(PeerProblem),
+    /// A group that the log had lost was written again, under this name.
+    WrittenBack(String),
 }

@@ -71,6 +71,8 @@ pub(crate) enum Done<S> {
     ),
     OverSaved(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
+    /// The entry in `servers/` was written, or could not be.
+    Noted,
 }
 
 /// A query that waits.
@@ -109,7 +111,12 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) trimmed: u64,
     /// Time of which every moment can be restored.
     pub(crate) keep: Duration,
-    saving: bool,
+    pub(crate) saving: bool,
+    /// True if the next store that is saved is uploaded, whichever server does that otherwise.
+    pub(crate) upload_saved: bool,
+    /// Time at which the entry in `servers/` is written again if it names an older group.
+    next_note: Time,
+    noting: bool,
     next_read: u64,
     updates: HashMap<RequestKey, Vec<Waiting>>,
     peers: P,
@@ -163,6 +170,8 @@ const JOIN: Duration = Duration::from_secs(2);
 const READS: usize = 100_000;
 /// Time for which groups that wait to be laid do not count as a delay.
 const BEHIND: Duration = Duration::from_secs(1);
+/// Longest time for the last entry in `servers/`.
+const LAST_NOTE: Duration = Duration::from_secs(1);
 /// Time between looks at the cancel token.
 const CANCEL: Duration = Duration::from_millis(100);
 
@@ -196,6 +205,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
             trimmed: 0,
             keep: settings.keep,
             saving: false,
+            upload_saved: false,
+            next_note: clock::now(),
+            noting: false,
             next_read: 0,
             updates: HashMap::new(),
             peers: parts.peers,
@@ -223,6 +235,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
     /// Reason why the server must stop.
     pub async fn run(mut self) -> Result<(), Stopped> {
         let result = self.go_on().await;
+        if result.is_ok() {
+            let _ = tokio::time::timeout(LAST_NOTE, self.note_last()).await;
+        }
         self.inbox.fresh.set(None);
         self.turns.cancel();
         for (_, waiting) in self.updates.drain() {
@@ -297,6 +312,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.refreshing = true;
                 self.list_servers();
             }
+            if now >= self.next_note && !self.noting && self.machine.heard() > self.me.newest {
+                self.next_note = now.after(self.bucket.note_every());
+                self.noting = true;
+                self.note_newest();
+            }
             self.refuse_overdue(now);
             while !self.turns.is_full()
                 && let Some(fetch) = self.fetches.pop_front()
@@ -358,6 +378,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
         if self.machine.is_downloading() {
             return Some(Unready::Downloading);
+        }
+        if let Some(gap) = self.machine.gap_that_blocks() {
+            return Some(Unready::Gap(gap, self.epoch));
         }
         let age = self.machine.informed().map(|at| now.since(at));
         if age.is_none_or(|age| age > self.max_staleness) {
@@ -437,8 +460,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 }
             }
             Action::Send(to, message) => self.peers.send(&to, message),
-            Action::Report(problem) => self.store.report(Report::Problem(problem)),
-            Action::List { look, after } => self.list(look, after),
+            Action::Report(problem) => {
+                self.store.report(Report::Problem(problem, self.epoch));
+            }
+            Action::List { look, after, all } => self.list(look, after, all),
+            Action::WriteBack(number) => self.write_back(number),
             Action::Fetch(fetch) => self.fetch(fetch),
             Action::Span(first, last) => self.span(first, last),
             Action::Upload(base) => self.upload(base),
@@ -480,6 +506,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 let saved = match saved {
                     Ok(()) => {
                         self.saved(number);
+                        if std::mem::take(&mut self.upload_saved) {
+                            self.upload(self.machine.base(number));
+                        }
                         self.turn(Turn::OverSaved)?;
                         Some(number)
                     }
@@ -503,9 +532,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));
+                let known = servers.iter().map(|server| server.newest).max();
+                self.happened.push_back(Event::Known(known.unwrap_or(0)));
                 let common = ServerEntry::common_groups(&servers);
                 self.happened.push_back(Event::Format(common));
             }
+            Done::Noted => self.noting = false,
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
                 // The others take it for gone when its entry gets old.
@@ -544,7 +576,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Command::Drain => self.happened.push_back(Event::Drain),
             Command::Save(reply) => match self.saving {
                 true => drop(reply.send(None)),
-                false => self.save(reply),
+                false => self.save(Some(reply)),
             },
             Command::Status(reply) => {
                 let now = clock::now();
@@ -556,7 +588,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    fn save(&mut self, reply: oneshot::Sender<Option<u64>>) {
+    pub(crate) fn save(&mut self, reply: Option<oneshot::Sender<Option<u64>>>) {
         self.saving = true;
         let (number, snapshot) = self.turns.published.clone();
         let (base, store) = (self.machine.base(number), self.store.clone());
@@ -566,7 +598,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Ok(saved) => saved,
                 Err(e) => Err(std::io::Error::other(e)),
             };
-            Some(Done::Saved(number, saved, Some(reply)))
+            Some(Done::Saved(number, saved, reply))
         });
     }
 }

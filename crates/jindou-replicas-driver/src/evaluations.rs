@@ -3,16 +3,13 @@
 
 use crate::application::{Application, Evaluated};
 use crate::driver::Done;
+use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, sync};
 use jindou_replicas::{Blob, RequestKey};
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tokio::sync::mpsc::UnboundedSender;
-
-/// Report of an update whose evaluation panicked.
-const FAILED: &str = "the evaluation failed";
 
 /// An update to evaluate.
 struct Job {
@@ -163,9 +160,9 @@ fn work<A: Application>(
         let Some(on) = shared.head_for(&job) else {
             continue;
         };
-        let evaluate = || store.evaluate(&on, job.key, &job.body, &job.cancel);
-        let evaluated = catch_unwind(AssertUnwindSafe(evaluate))
-            .unwrap_or_else(|_| Evaluated::Refused(FAILED.as_bytes().into()));
+        let evaluate = || Ok(store.evaluate(&on, job.key, &job.body, &job.cancel));
+        let evaluated =
+            guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));
         if let Evaluated::Record { snapshot, .. } = &evaluated {
             let mut made = sync::lock(&shared.made);
             // After a cancellation it is another one's.

@@ -2,7 +2,7 @@
 
 use crate::figures::{Figures, FiguresNow};
 use jindou_replicas::Time;
-use jindou_replicas::{Blob, Consistency, Outcome, Refusal, Request};
+use jindou_replicas::{Blob, Consistency, Gap, Outcome, Refusal, Request};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -46,6 +46,8 @@ pub enum Unready {
     CutOff(Option<Duration>),
     /// Groups up to this one are known of and not here yet.
     Behind(u64),
+    /// The log, with this id epoch, lacks groups that it must have.
+    Gap(Gap, u64),
 }
 
 impl std::fmt::Display for Unready {
@@ -62,6 +64,11 @@ impl std::fmt::Display for Unready {
                 f,
                 "neither the log nor another server that reaches it has answered for {} s",
                 age.as_secs()
+            ),
+            Self::Gap(gap, epoch) => write!(
+                f,
+                "{}: run \"jindou cluster repair --log PLACE\", which says what can be done",
+                gap.text(*epoch)
             ),
             Self::Behind(number) => {
                 write!(

@@ -25,7 +25,7 @@ mod uploads;
 pub use application::{Application, Evaluated, Local, Report};
 pub use bucket::{
     BaseFiles, BaseInBucket, Beginning, Bucket, Failure, FileInBase, FoundServer, Identity,
-    Incoming, Limits, Put, ServerEntry, read_known, write_known,
+    Incoming, Limits, Put, Remains, ServerEntry, Survey, read_known, write_known,
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};

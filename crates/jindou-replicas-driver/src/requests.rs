@@ -32,11 +32,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    pub(crate) fn list(&mut self, look: u64, after: u64) {
+    pub(crate) fn list(&mut self, look: u64, after: u64, all: bool) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
         self.inbox.figures.listings.fetch_add(1, Relaxed);
         self.spawn(async move {
-            Some(match bucket.list(epoch, after).await {
+            Some(match bucket.list(epoch, after, all).await {
                 Ok(listing) => Done::Event(Event::Listed(look, Some(listing))),
                 Err(failure) => Done::Failed(Event::Listed(look, None), "listing", failure),
             })
@@ -61,6 +61,33 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     Done::Failed(event, "reading a group", failure)
                 }
             })
+        });
+    }
+
+    /// Creates the object of a group again that the log has lost. If the group is no longer at hand, the store is saved
+    /// and uploaded, which has it.
+    pub(crate) fn write_back(&mut self, number: u64) {
+        let Some(group) = self
+            .turns
+            .span(number, number)
+            .and_then(|mut all| all.pop())
+        else {
+            if !self.saving {
+                self.upload_saved = true;
+                self.save(None);
+            }
+            return;
+        };
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        self.spawn(async move {
+            let bytes = group.write(epoch).ok()?;
+            let name = jindou_replicas::Name::Group(number).text(epoch);
+            let report = match bucket.create(&name, Bytes::from_owner(bytes)).await {
+                Put::Created => Report::WrittenBack(name),
+                Put::Exists => return None,
+                Put::Failed(failure) => Report::Bucket("writing a lost group back", failure),
+            };
+            Some(Done::Report(report))
         });
     }
 
@@ -130,7 +157,37 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
+    /// Writes the newest group into this server's entry, as evidence for those that start later.
+    pub(crate) fn note_newest(&mut self) {
+        self.me.newest = self.machine.heard();
+        let (bucket, me) = (self.bucket.clone(), self.me.clone());
+        self.spawn(async move {
+            // A failure shows at the next refresh.
+            if bucket
+                .server(&me.name)
+                .await
+                .is_some_and(|there| there.start == me.start)
+            {
+                let _ = bucket.write_entry(&me).await;
+            }
+            Some(Done::Noted)
+        });
+    }
+
+    /// The same at the end.
+    pub(crate) async fn note_last(&mut self) {
+        if self.machine.heard() <= self.me.newest {
+            return;
+        }
+        self.me.newest = self.machine.heard();
+        let there = self.bucket.server(&self.me.name).await;
+        if there.is_some_and(|there| there.start == self.me.start) {
+            let _ = self.bucket.write_entry(&self.me).await;
+        }
+    }
+
     pub(crate) fn list_servers(&mut self) {
+        self.me.newest = self.me.newest.max(self.machine.heard());
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
             // Written over it would not be seen.
@@ -138,6 +195,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 && there.start != me.start
             {
                 return Some(Done::Servers(Ok(vec![there])));
+            }
+            if let (Ok(None), Some(log)) = (bucket.identity().await, me.log.clone())
+                && let Err(why) = bucket.write_identity(log).await
+            {
+                return Some(Done::Servers(Err(Failure::Unknown(why))));
             }
             Some(Done::Servers(bucket.servers(&me).await))
         });

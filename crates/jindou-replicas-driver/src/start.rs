@@ -1,13 +1,13 @@
 //! The start: what must hold before a server follows a log.
 
 use crate::application::{Application, Local, Report};
-use crate::bucket::{Beginning, Bucket, ServerEntry};
+use crate::bucket::{Beginning, Bucket, Remains, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
 use crate::peers::{FromPeer, Peers};
 use jindou_model::CancelToken;
-use jindou_replicas::{Author, Base, Event, GROUP_VERSION, Machine, Settings};
+use jindou_replicas::{Author, Base, Event, GROUP_VERSION, Machine, Name, Settings};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -71,7 +71,22 @@ pub async fn start<A: Application, P: Peers>(
     let store = Arc::new(store);
     let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let identity = match (bucket.identity().await?, &local) {
+    let there = bucket.identity().await?;
+    if there.is_none()
+        && let Some(remains) = remains(&bucket).await?
+    {
+        let own = match local {
+            Local::Following { .. } | Local::Empty => "",
+            Local::Other { .. } => {
+                ". To serve the store in this folder, name a new place for its log"
+            }
+        };
+        return Err(format!(
+            "{remains}. A new log here would hide them. Run \"jindou cluster repair --log PLACE\", \
+             which can write log.json again{own}"
+        ));
+    }
+    let identity = match (there, &local) {
         (Some(identity), _) => identity,
         (None, Local::Empty) => bucket.begin(options.new_log, Beginning::Empty).await?,
         (None, Local::Other { loaded, begins, .. }) => {
@@ -94,7 +109,7 @@ pub async fn start<A: Application, P: Peers>(
     };
     let mut bases = list().await?;
     if matches!(local, Local::Empty) && identity.beginning != Beginning::Empty && bases.is_empty() {
-        store.report(Report::Waiting);
+        store.report(Report::Waiting(Name::Base(0).text(log)));
         let end = tokio::time::Instant::now() + options.upload_wait;
         while bases.is_empty()
             && tokio::time::Instant::now() < end
@@ -135,11 +150,11 @@ pub async fn start<A: Application, P: Peers>(
             (Some(Base::default()), snapshot)
         }
         Local::Empty if waits => {
-            return Err(
-                "the store of the log in the bucket has not been uploaded yet, \
-                 so a server with an empty folder cannot start"
-                    .into(),
-            );
+            return Err(format!(
+                "the store that the log began with, {}, has not been uploaded yet, or was lost with all later bases, \
+                 so a server with an empty folder cannot start. A server whose folder has the store uploads it",
+                Name::Base(0).text(log)
+            ));
         }
         Local::Empty => {
             let begins = (identity.beginning == Beginning::Empty).then_some(log);
@@ -159,6 +174,17 @@ pub async fn start<A: Application, P: Peers>(
         newest: base.as_ref().map_or(0, |base| base.number),
         log: Some(identity),
     };
+    // An entry that was written over would no longer say which groups there were.
+    let known = bucket.all_servers().await;
+    let known = known.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
+    let known = known
+        .iter()
+        .filter(|found| found.entry.log.as_ref().is_none_or(|of| of.epoch == log));
+    let known = known.map(|found| found.entry.newest).max().unwrap_or(0);
+    let me = ServerEntry {
+        newest: me.newest.max(known),
+        ..me
+    };
     let servers = bucket.servers(&me).await;
     let servers = servers.map_err(|e| format!("the list of servers cannot be written: {e}"))?;
     peers.know(&servers);
@@ -166,7 +192,8 @@ pub async fn start<A: Application, P: Peers>(
         server: options.name.as_str().into(),
         start,
     };
-    let settings = options.settings;
+    let mut settings = options.settings;
+    settings.audit_every = bucket.audit_every(settings.audit_every);
     let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now());
     let (handle, inbox) = Handle::new(options.update_bytes);
     let listed = servers.len() as u64;
@@ -178,6 +205,7 @@ pub async fn start<A: Application, P: Peers>(
         Event::Opened(base),
         Event::Peers(names.collect()),
         Event::Format(ServerEntry::common_groups(&servers)),
+        Event::Known(known),
     ];
     let driver = Driver::new(Parts {
         machine,
@@ -196,6 +224,17 @@ pub async fn start<A: Application, P: Peers>(
         events,
     });
     Ok((handle, driver))
+}
+
+/// Objects of a log, where its first one is still missing once they were listed.
+async fn remains(bucket: &Bucket) -> Result<Option<Remains>, String> {
+    let remains = bucket.remains().await;
+    let remains = remains.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    match remains {
+        // Another server may have begun the log meanwhile.
+        Some(remains) => Ok((bucket.identity().await?).is_none().then_some(remains)),
+        None => Ok(None),
+    }
 }
 
 /// Time between looks for the first upload.

@@ -1,6 +1,7 @@
 //! Inputs and outputs of the machine.
 
 use crate::group::{Author, Blob, Group, Request, RequestKey, ServerName};
+use crate::names::Name;
 use crate::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub enum Event {
     Peers(Vec<ServerName>),
     /// The newest version of groups that every server in the bucket's list reads: newer ones are not written.
     Format(u32),
+    /// The newest group that an entry in `servers/` names.
+    Known(u64),
     /// A client's update. The same key again joins the first one.
     Update(Request, Blob),
     /// The evaluation with this ticket is over.
@@ -122,6 +125,16 @@ pub enum Fetch {
     Span(u64, u64),
 }
 
+impl Fetch {
+    /// The object's name.
+    pub fn name(self) -> Name {
+        match self {
+            Self::Group(number) => Name::Group(number),
+            Self::Span(first, last) => Name::Span(first, last),
+        }
+    }
+}
+
 /// Outcome of a fetch.
 #[derive(Clone, Debug)]
 pub enum Fetched {
@@ -147,6 +160,8 @@ pub enum Outcome {
     },
     /// Not done, for reasons that are not in the data.
     Refused(Blob),
+    /// Not evaluated, since the log lacks this group, which it must have. A request that was sent before may be done.
+    Missing(u64),
     /// Done or not; the same key asks again.
     Unknown,
 }
@@ -158,6 +173,57 @@ pub enum Refusal {
     Stale,
     /// Groups that must be visible have not come.
     Behind,
+    /// The log lacks this group, which it must have.
+    Missing(u64),
+}
+
+/// Groups that must be in the log and are not.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gap {
+    /// The first of them.
+    pub first: u64,
+    /// The newest group that is known to have been in the log.
+    pub newest: u64,
+    /// True if this server has applied the first one.
+    pub applied: bool,
+    /// True if an object is there, and is not the group that the next one continues.
+    pub replaced: bool,
+}
+
+impl Gap {
+    /// One sentence for the operator of a log with this id epoch.
+    pub fn text(&self, epoch: u64) -> String {
+        let name = Name::Group(self.first).text(epoch);
+        let has = match self.newest > self.first {
+            true => format!("the log had groups up to {}", self.newest),
+            false => "the log had it".to_owned(),
+        };
+        match (self.replaced, self.applied) {
+            (true, true) => format!(
+                "{name} in the log is not the group {} that this server has applied, so its data are not the log's. \
+                 If the log is right, start this server with an empty folder",
+                self.first
+            ),
+            (true, false) => format!(
+                "{name} in the log is not the group that the next one continues: it was lost and written again"
+            ),
+            (false, true) => format!("{name} is missing from the log, and this server has it"),
+            (false, false) => format!("{name} is missing from the log, and {has}"),
+        }
+    }
+}
+
+impl Problem {
+    /// One sentence for the operator of a log with this id epoch.
+    pub fn text(&self, epoch: u64) -> String {
+        match self {
+            Self::Damaged(fetch, damage) => format!("{}: {damage}", fetch.name().text(epoch)),
+            Self::Gap(gap) => gap.text(epoch),
+            Self::Unwritable => {
+                "a group that was made here has more bytes than an object can have".into()
+            }
+        }
+    }
 }
 
 /// Something that an operator must be told.
@@ -166,7 +232,7 @@ pub enum Problem {
     /// An object that is not what its name says.
     Damaged(Fetch, crate::group::Damage),
     /// A group is missing which no trim can have removed.
-    Gap(u64),
+    Gap(Gap),
     /// A group that was made here cannot be written.
     Unwritable,
 }
@@ -198,9 +264,13 @@ pub enum Action {
         look: u64,
         /// Groups up to this one are known.
         after: u64,
+        /// True if all names are needed. Otherwise those up to the first missing group are enough.
+        all: bool,
     },
     /// Read an object.
     Fetch(Fetch),
+    /// Create the object of this group again, which was applied here; or upload a base that has it.
+    WriteBack(u64),
     /// Copy these groups, both ends included, into a span; failing is allowed.
     Span(u64, u64),
     /// Upload the store at this number with the known requests.

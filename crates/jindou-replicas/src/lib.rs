@@ -17,8 +17,8 @@ mod settings;
 pub mod simulate;
 
 pub use event::{
-    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, KnownKey, Listing,
-    Message, Outcome, Problem, PutResult, Refusal,
+    Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap, KnownKey,
+    Listing, Message, Outcome, Problem, PutResult, Refusal,
 };
 pub use group::{
     Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,

@@ -23,6 +23,13 @@ impl Name {
         }
     }
 
+    /// The id epoch in a name of any log's object; `None` for other names.
+    pub fn epoch(text: &str) -> Option<u64> {
+        let (_, name) = text.split_once('/')?;
+        let epoch = u64::from_str_radix(name.get(..16)?, 16).ok()?;
+        Self::parse(epoch, text).map(|_| epoch)
+    }
+
     /// The name that `text` is. `None` for all others, which may be later versions', another epoch's or strangers'.
     pub fn parse(epoch: u64, text: &str) -> Option<Self> {
         let number = |text: &str| match text.len() == 16 && !text.starts_with('+') {

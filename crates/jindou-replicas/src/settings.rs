@@ -59,6 +59,8 @@ pub struct Settings {
     pub forward_limit: Duration,
     /// Time for which a repeated request gets the first answer.
     pub keys_for: Duration,
+    /// Time between two listings of all groups after the newest base.
+    pub audit_every: Duration,
     /// Age below which nothing is trimmed.
     pub keep: Duration,
     /// Most bytes of a group, unless one transaction is larger.
@@ -86,6 +88,7 @@ impl Default for Settings {
             update_limit: Duration::from_secs(10),
             forward_limit: Duration::from_secs(10),
             keys_for: Duration::from_secs(600),
+            audit_every: Duration::from_secs(600),
             keep: Duration::from_secs(24 * 3600),
             group_bytes: 16 << 20,
             span_groups: 1000,
@@ -98,5 +101,11 @@ impl Settings {
     /// Age of the last proof after which a name that was free may have been taken and trimmed.
     pub(crate) fn proof(&self) -> Duration {
         self.keep / 8
+    }
+
+    /// Age of the last proof after which a name that was free may be one that the log lost: what came after it is heard
+    /// of earlier, by messages or listings.
+    pub(crate) fn recent(&self) -> Duration {
+        self.proof().min(self.find_out)
     }
 }

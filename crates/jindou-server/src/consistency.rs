@@ -1,15 +1,20 @@
 //! Demands of queries over a store with a shared log: the parameter `consistency` or the header `Jindou-Consistency`, and
 //! the header `Jindou-Snapshot` of answers.
 
+use crate::admission::{self, AdmissionRequest};
+use crate::live::{CancelCause, QueryState};
 use crate::problem::Problem;
+use crate::run::Connection;
 use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Response, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
 use jindou::Database;
 use jindou::replica::Consistency;
 use sha2::{Digest, Sha256};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Header of a request, with the value of the parameter of the same name.
 const CONSISTENCY: HeaderName = HeaderName::from_static("jindou-consistency");
@@ -20,15 +25,41 @@ const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Most characters of such a name.
 const LONGEST_KEY: usize = 255;
 
-/// Waits until what is published satisfies a request with this address and these headers. Does nothing for a store without
-/// a shared log.
-pub(crate) async fn wait(shared: &AppState, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+/// Waits until the published snapshot satisfies a request with this address and these headers. Does nothing for a store
+/// without a shared log. A request that waits is listed at `/admin/queries`, where it can be cancelled.
+pub(crate) async fn wait(
+    shared: &Arc<AppState>,
+    connection: Option<Arc<Connection>>,
+    (method, uri): (&Method, &Uri),
+    headers: &HeaderMap,
+) -> Result<(), Problem> {
     let Some(replica) = shared.upkeep.replica() else {
         return Ok(());
     };
-    let ready = replica.ready_for(wanted(uri, headers)?).await;
-    ready.map_err(|e| Problem::from_error(&e))
+    let mut ready = std::pin::pin!(replica.ready_for(wanted(uri, headers)?));
+    if let Ok(ready) = tokio::time::timeout(UNLISTED, &mut ready).await {
+        return ready.map_err(|e| Problem::from_error(&e));
+    }
+    let connection = connection.ok_or_else(|| Problem::busy("the connection has ended"))?;
+    let text = format!("{method} {uri}");
+    let asked = AdmissionRequest::new(&text, None);
+    let admitted = admission::admit(shared, &connection, &asked)?;
+    let query = &admitted.query;
+    query.set_state(QueryState::Behind);
+    match query.until(ready).await {
+        Ok(ready) => ready.map_err(|e| Problem::from_error(&e)),
+        Err(e) => {
+            let mut problem = Problem::from_error(&e);
+            if query.cause() == Some(CancelCause::Admin) {
+                problem.detail = "the query was cancelled at /admin/queries".into();
+            }
+            Err(problem)
+        }
+    }
 }
+
+/// Time for which a request waits before it is listed: most need not, or for some milliseconds only.
+const UNLISTED: Duration = Duration::from_millis(50);
 
 /// Adds the number of the published snapshot to an answer that has none of its own.
 pub(crate) fn number(shared: &AppState, response: &mut Response<Body>) {

@@ -68,8 +68,9 @@ pub(crate) async fn guard(
     let mut response = match answer {
         Ok(Some(response)) => response,
         Ok(None) if follows && READING.contains(&route) => {
-            let uri = request.uri().clone();
-            match consistency::wait(&shared, &uri, &headers).await {
+            let (uri, method) = (request.uri().clone(), request.method().clone());
+            let connection = request.extensions().get::<Arc<Connection>>().cloned();
+            match consistency::wait(&shared, connection, (&method, &uri), &headers).await {
                 Ok(()) => {
                     let mut response = next.run(request).await;
                     consistency::number(&shared, &mut response);

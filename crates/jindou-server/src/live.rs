@@ -21,6 +21,8 @@ pub(crate) enum QueryState {
     Running,
     /// Waiting for its reader.
     Sending,
+    /// Waiting until the published snapshot is fresh enough.
+    Behind,
 }
 
 impl QueryState {
@@ -29,6 +31,7 @@ impl QueryState {
             Self::Queued => "queued",
             Self::Running => "running",
             Self::Sending => "waiting for its reader",
+            Self::Behind => "waiting for the shared log",
         }
     }
 }
@@ -150,6 +153,7 @@ impl LiveQuery {
         match self.state.load(Ordering::Relaxed) {
             0 => QueryState::Queued,
             1 => QueryState::Running,
+            3 => QueryState::Behind,
             _ => QueryState::Sending,
         }
     }
@@ -180,18 +184,21 @@ impl LiveQuery {
     /// Blocks this thread until the future completes, the query's deadline passes or the query is cancelled. Must never
     /// be called on a thread of the runtime itself.
     pub(crate) fn wait_for<T>(&self, future: impl Future<Output = T>) -> Result<T> {
-        self.runtime.block_on(async {
-            tokio::select! {
-                biased;
-                () = self.stop.notified() => {
-                    // Another waiter of this query may follow: the permit stays.
-                    self.stop.notify_one();
-                    Err(Error::Cancelled)
-                }
-                done = future => Ok(done),
-                () = tokio::time::sleep(self.left()) => Err(Error::Timeout(self.limit)),
+        self.runtime.block_on(self.until(future))
+    }
+
+    /// Waits until the future completes, the query's deadline passes or the query is cancelled.
+    pub(crate) async fn until<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+        tokio::select! {
+            biased;
+            () = self.stop.notified() => {
+                // Another waiter of this query may follow: the permit stays.
+                self.stop.notify_one();
+                Err(Error::Cancelled)
             }
-        })
+            done = future => Ok(done),
+            () = tokio::time::sleep(self.left()) => Err(Error::Timeout(self.limit)),
+        }
     }
 }
 

@@ -310,7 +310,7 @@ impl Metrics {
         for q in shared.live.list() {
             states[match q.state() {
                 QueryState::Running => 0,
-                QueryState::Queued => 1,
+                QueryState::Queued | QueryState::Behind => 1,
                 QueryState::Sending => 2,
             }] += 1;
         }

@@ -23,6 +23,21 @@ pub enum ClusterCommand {
         #[arg(long, value_name = "PLACE")]
         log: Option<String>,
     },
+    /// Say what a log lacks, if objects of it were lost, and which updates would be given up; with an option, repair it.
+    Repair {
+        /// The log: s3://BUCKET/PREFIX or a directory.
+        #[arg(long, value_name = "PLACE")]
+        log: String,
+        /// Write log.json again.
+        #[arg(long, conflicts_with_all = ["from_store", "give_up_after"])]
+        write_log_json: bool,
+        /// Upload the store of a server that has ended and that has the missing updates. None is given up.
+        #[arg(long, value_name = "DIR", conflicts_with = "give_up_after")]
+        from_store: Option<PathBuf>,
+        /// Give up all updates after this snapshot, the last one that can be read. Stop the servers first.
+        #[arg(long, value_name = "N")]
+        give_up_after: Option<u64>,
+    },
     /// Take a server out of service and end it: `/ready` answers 503 at once, other servers of its log write in its place,
     /// and requests are answered until it shuts down.
     Drain {

@@ -5,7 +5,7 @@ use crate::args::{ClusterCommand, FabricArg, StartCluster};
 use crate::remote;
 use crate::say::say;
 use jindou::cluster::servers::{ClusterFile, Fabric, Servers};
-use jindou::replica::LogBeginning;
+use jindou::replica::{LogBeginning, Repair};
 use jindou::{Error, Result};
 use jindou_model::private;
 use jindou_model::units::grouped;
@@ -39,6 +39,12 @@ pub fn run(a: &ClusterCommand) -> Result<ExitCode> {
         ClusterCommand::Status {
             file: Some(file), ..
         } => status(file),
+        ClusterCommand::Repair {
+            log,
+            write_log_json,
+            from_store,
+            give_up_after,
+        } => repair(log, *write_log_json, from_store.as_deref(), *give_up_after),
         ClusterCommand::Status { .. } => Err(wrong("name a cluster file, or a log with --log")),
         ClusterCommand::Drain { url, wait, token } => {
             remote::drain(url, *wait, token.as_deref())?;
@@ -371,6 +377,13 @@ fn log_status(place: &str) -> Result<ExitCode> {
         None => say!("newest group: {}, in a base", state.newest),
     }
     say!("groups not in spans: {}", state.groups);
+    if !state.missing.is_empty() {
+        say!(
+            "missing: {}; the log had groups up to {}. Run \"jindou cluster repair --log {place}\"",
+            counted_names(&state.missing),
+            state.known
+        );
+    }
     for base in &state.bases {
         let written = base.written.map(when).unwrap_or_default();
         let bytes = base.bytes.map_or_else(
@@ -414,6 +427,71 @@ fn log_status(place: &str) -> Result<ExitCode> {
         "A server writes its entry every ten minutes. Ask its own /ready whether it runs and is up to date."
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// The first names of a list, and how many more there are.
+fn counted_names(names: &[String]) -> String {
+    let first = names.iter().take(3).cloned().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0..=3 => first,
+        more => format!("{first} and {} more", more - 3),
+    }
+}
+
+/// Says what a log lacks, or repairs it.
+fn repair(
+    place: &str,
+    write_log_json: bool,
+    from_store: Option<&Path>,
+    give_up_after: Option<u64>,
+) -> Result<ExitCode> {
+    let how = match (write_log_json, from_store, give_up_after) {
+        (true, ..) => Some(Repair::FirstObject),
+        (_, Some(store), _) => Some(Repair::From(store)),
+        (.., Some(number)) => Some(Repair::GiveUpAfter(number)),
+        _ => None,
+    };
+    if let Some(how) = how {
+        say!("{}", jindou::replica::repair(place, how)?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let found = jindou::replica::diagnose(place)?;
+    if found.findings.is_empty() {
+        say!(
+            "the log is whole: every group up to {} can be read",
+            found.newest
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    for finding in &found.findings {
+        say!("{finding}");
+    }
+    let Some(last) = found.whole_up_to else {
+        say!("To write log.json again: jindou cluster repair --log {place} --write-log-json");
+        say!(
+            "To upload the store that a server's folder has: jindou cluster repair --log {place} --from-store DIR"
+        );
+        return Ok(ExitCode::FAILURE);
+    };
+    say!(
+        "The log had groups up to {}. Servers that knew of the missing ones: {}.",
+        found.newest,
+        match found.servers.is_empty() {
+            true => "none".to_owned(),
+            false => found.servers.join(", "),
+        }
+    );
+    say!(
+        "A server that runs and has applied them writes them back by itself, within ten minutes. If one has ended, its folder \
+         may have them: jindou cluster repair --log {place} --from-store DIR"
+    );
+    say!("To give them up with all updates after them, stop the servers and run");
+    say!("  jindou cluster repair --log {place} --give-up-after {last}");
+    say!("These would be given up:");
+    for group in &found.given_up {
+        say!("  {group}");
+    }
+    Ok(ExitCode::FAILURE)
 }
 
 /// A time of the log's own, as people read it.

@@ -599,3 +599,182 @@ fn servers_that_are_started_together_begin_with_the_store_that_is_there() {
     unsafe { libc::kill(all.id() as i32, libc::SIGTERM) };
     all.wait().unwrap();
 }
+
+/// Runs the command in a folder. Returns its status, output and messages.
+fn command(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
+    let done = command.args(args).current_dir(folder).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (done.status.code(), text(&done.stdout), text(&done.stderr))
+}
+
+/// The object of a group.
+fn group_in(log: &Path, number: u64) -> std::path::PathBuf {
+    let groups = std::fs::read_dir(log.join("log")).unwrap();
+    let end = format!("-{number:016x}.log");
+    let mut paths = groups.map(|entry| entry.unwrap().path());
+    let found = paths.find(|path| path.to_str().unwrap().ends_with(&end));
+    found.unwrap_or_else(|| panic!("no group {number}"))
+}
+
+#[test]
+fn a_log_that_lost_a_group_is_refused_and_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let log = folder.join("log");
+    let mut one = Server::start(folder, "one");
+    for n in 0..6 {
+        one.insert(n);
+    }
+    one.kill();
+    std::fs::remove_file(group_in(&log, 4)).unwrap();
+
+    let mut two = Server::start(folder, "two");
+    let ready = two.send("GET", "/ready", "", "");
+    assert_eq!(ready.status, 503, "{}", ready.body);
+    for part in [
+        "0000000000000004.log is missing",
+        "groups up to 6",
+        "cluster repair",
+    ] {
+        assert!(ready.body.contains(part), "{}", ready.body);
+    }
+    let query = "/query?consistency=strict&query=ASK%20%7B%7D";
+    let read = two.send("GET", query, "", "");
+    assert_eq!(read.status, 503, "{}", read.body);
+    assert!(
+        read.body.contains("group 4 of the shared log is missing"),
+        "{}",
+        read.body
+    );
+    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
+    assert_eq!(written.status, 503, "{}", written.body);
+    assert!(written.body.contains("group 4"), "{}", written.body);
+    two.kill();
+
+    let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
+    assert!(status != Some(0) && told.contains("--snapshot 3"), "{told}");
+    let to_3 = [
+        "restore",
+        "--from",
+        "log",
+        "--store",
+        "r",
+        "--snapshot",
+        "3",
+    ];
+    let (status, out, told) = command(folder, &to_3);
+    assert!(status == Some(0) && out.contains("3 quads"), "{out}{told}");
+    let (_, out, _) = command(folder, &["cluster", "status", "--log", "log"]);
+    assert!(out.contains("missing: log/"), "{out}");
+
+    let repair = ["cluster", "repair", "--log", "log"];
+    let (status, out, told) = command(folder, &repair);
+    assert_eq!(status, Some(1), "{out}{told}");
+    let parts = [
+        "0000000000000004.log is missing",
+        "group 4: missing, so its updates are not known",
+        "group 5: 1 updates that one wrote at 20",
+        "group 6: 1 updates that one wrote at 20",
+        "--give-up-after 3",
+    ];
+    assert!(parts.iter().all(|part| out.contains(part)), "{out}");
+    let give_up = |number| {
+        command(
+            folder,
+            &[&repair[..], &["--give-up-after", number]].concat(),
+        )
+    };
+    let (status, _, told) = give_up("2");
+    assert!(
+        status != Some(0) && told.contains("--give-up-after 3"),
+        "{told}"
+    );
+    let (status, out, told) = give_up("3");
+    assert!(
+        status == Some(0) && out.contains("groups 4 to 6 were given up"),
+        "{out}{told}"
+    );
+    let (status, out, _) = command(folder, &repair);
+    assert!(
+        status == Some(0) && out.contains("the log is whole"),
+        "{out}"
+    );
+
+    let three = Server::start(folder, "three");
+    assert_eq!(three.objects("strict").0, [0, 1, 2]);
+    three.insert(9);
+    let one = Server::start(folder, "one");
+    assert_eq!(one.objects("strict").0, [0, 1, 2, 9]);
+}
+
+#[test]
+fn a_log_without_its_first_object_is_no_new_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut one = Server::start(folder, "one");
+    one.insert(1);
+    one.kill();
+    let first = folder.join("log/log.json");
+    let text = std::fs::read(&first).unwrap();
+    std::fs::remove_file(&first).unwrap();
+    for name in ["one", "two"] {
+        let args = [
+            "serve",
+            "--port",
+            "0",
+            "--log",
+            "log",
+            "--name",
+            name,
+            "--store",
+            name,
+            "--writable",
+        ];
+        let (status, _, told) = command(folder, &args);
+        assert!(
+            status != Some(0) && told.contains("log.json is missing"),
+            "{told}"
+        );
+    }
+    let repair = ["cluster", "repair", "--log", "log"];
+    let (status, out, _) = command(folder, &repair);
+    assert!(
+        status == Some(1) && out.contains("--write-log-json"),
+        "{out}"
+    );
+    let (status, out, told) = command(folder, &[&repair[..], &["--write-log-json"]].concat());
+    assert_eq!(status, Some(0), "{out}{told}");
+    assert_eq!(std::fs::read(&first).unwrap(), text);
+    assert_eq!(Server::start(folder, "two").objects("strict").0, [1]);
+}
+
+#[test]
+fn a_read_that_waits_is_listed_and_can_be_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let one = Server::start(folder.path(), "one");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let path = "/query?consistency=at-least=99&query=ASK%20%7B%7D";
+            one.send("GET", path, "", "")
+        });
+        let begun = Instant::now();
+        let id = loop {
+            let listed = one.send("GET", "/admin/queries", "", "").body;
+            if listed.contains("waiting for the shared log") && listed.contains("at-least=99") {
+                let id = listed.split("\"id\": ").nth(1).unwrap();
+                break id.split([',', '\n']).next().unwrap().trim().to_owned();
+            }
+            assert!(begun.elapsed() < Duration::from_secs(20), "{listed}");
+        };
+        let cancelled = one.send("DELETE", &format!("/admin/queries/{id}"), "", "");
+        assert_eq!(cancelled.status, 202, "{}", cancelled.body);
+        let answer = waiting.join().unwrap();
+        assert_eq!(answer.status, 503, "{}", answer.body);
+        assert!(
+            answer.body.contains("cancelled at /admin/queries"),
+            "{}",
+            answer.body
+        );
+    });
+}

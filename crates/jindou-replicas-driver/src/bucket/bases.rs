@@ -255,6 +255,20 @@ impl Bucket {
         document.filter(right).ok_or_else(damaged)
     }
 
+    /// The facts about a base besides its store.
+    ///
+    /// # Errors
+    /// If a part is missing or damaged.
+    pub async fn known(&self, document: &BaseInBucket) -> Result<Base, Failure> {
+        let mut keys = Vec::new();
+        let mut parts = self.parts(document, 0, &document.keys);
+        while let Some(part) = parts.next().await {
+            keys.extend_from_slice(&part?);
+        }
+        read_known(document.number, &keys)
+            .ok_or_else(|| Failure::Refused("the requests of the base are damaged".into()))
+    }
+
     /// Downloads a base, part by part in order.
     ///
     /// # Errors
@@ -264,13 +278,7 @@ impl Bucket {
         document: &BaseInBucket,
         mut into: Box<dyn Incoming<S>>,
     ) -> Result<(Base, S), Failure> {
-        let mut keys = Vec::new();
-        let mut parts = self.parts(document, 0, &document.keys);
-        while let Some(part) = parts.next().await {
-            keys.extend_from_slice(&part?);
-        }
-        let base = read_known(document.number, &keys)
-            .ok_or_else(|| Failure::Refused("the requests of the base are damaged".into()))?;
+        let base = self.known(document).await?;
         for (index, file) in document.files.iter().enumerate() {
             let mut parts = self.parts(document, index + 1, file);
             let mut part = parts.next().await;

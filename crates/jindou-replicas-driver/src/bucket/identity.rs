@@ -3,6 +3,8 @@
 use super::past::micros;
 use super::{Bucket, Failure, Lane, Put};
 use bytes::Bytes;
+use futures_util::{StreamExt, TryStreamExt};
+use jindou_replicas::Name;
 use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -16,6 +18,17 @@ pub struct Identity {
     pub epoch: u64,
     /// The store that the log begins with.
     pub beginning: Beginning,
+}
+
+impl Identity {
+    /// That of a log which began with some store, as a base of it is in the bucket.
+    pub fn of_store(epoch: u64) -> Self {
+        Self {
+            format: FORMAT,
+            epoch,
+            beginning: Beginning::Changed,
+        }
+    }
 }
 
 /// A state without groups.
@@ -81,6 +94,31 @@ pub struct FoundServer {
 /// Age beyond the own entry's at which a server counts as gone.
 const GONE: Duration = Duration::from_secs(20 * 60);
 
+/// Objects of a log whose first object, `log.json`, is missing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Remains {
+    /// The log's id epoch.
+    pub epoch: u64,
+    /// Name of one of the objects.
+    pub name: String,
+    /// Number of objects in the same folder.
+    pub count: usize,
+}
+
+impl std::fmt::Display for Remains {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { epoch, name, count } = self;
+        let others = match count {
+            1 => String::new(),
+            count => format!(" and {} more", count - 1),
+        };
+        write!(
+            f,
+            "{IDENTITY} is missing, and objects of the log {epoch:016x} are there: {name}{others}"
+        )
+    }
+}
+
 impl Bucket {
     /// The store that the log is of; `None` where there is none yet.
     ///
@@ -106,6 +144,43 @@ impl Bucket {
         identity
             .map_err(|e| format!("{IDENTITY} is damaged: {e}"))
             .map(Some)
+    }
+
+    /// Objects of a log that can only be there if it was begun, with the id epoch of that log: groups, spans, bases, and
+    /// entries of servers that know of groups. `None` where there are none, so that a log may begin here.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn remains(&self) -> Result<Option<Remains>, Failure> {
+        for folder in ["log", "span", "base"] {
+            let (found, _) = self.names(folder, None, usize::MAX).await?;
+            let names = found.iter().filter_map(|meta| self.name(&meta.location));
+            let names: Vec<(String, u64)> = names
+                .filter_map(|name| Some((name.clone(), Name::epoch(&name)?)))
+                .collect();
+            if let Some((name, epoch)) = names.last().cloned() {
+                let count = names.len();
+                return Ok(Some(Remains { epoch, name, count }));
+            }
+        }
+        let entries = self.all_servers().await?;
+        let known = entries.into_iter().filter(|found| found.entry.newest > 0);
+        let known = known.max_by_key(|found| found.entry.newest);
+        Ok(known.and_then(|found| {
+            Some(Remains {
+                epoch: found.entry.log?.epoch,
+                name: format!("{SERVERS}/{}", found.entry.name),
+                count: 1,
+            })
+        }))
+    }
+
+    /// Puts the first object of a log again, which was lost. Returns the one that is there in the end.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn write_identity(&self, identity: Identity) -> Result<Identity, String> {
+        self.begin(identity.epoch, identity.beginning).await
     }
 
     /// Begins a log, unless there is one. Gives that which is there in the end.
@@ -138,44 +213,71 @@ impl Bucket {
     /// # Errors
     /// If the bucket fails.
     pub async fn servers(&self, me: &ServerEntry) -> Result<Vec<ServerEntry>, Failure> {
-        let unwritable = |e: serde_json::Error| Failure::Refused(e.to_string());
-        let bytes = serde_json::to_vec(me).map_err(unwritable)?;
+        self.write_entry(me).await?;
         let own = format!("{SERVERS}/{}", me.name);
-        self.replace(&own, bytes.into()).await?;
         self.list_servers(Some(&own)).await
+    }
+
+    /// Writes this server's entry.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn write_entry(&self, me: &ServerEntry) -> Result<(), Failure> {
+        let bytes = serde_json::to_vec(me).map_err(|e| Failure::Refused(e.to_string()))?;
+        self.replace(&format!("{SERVERS}/{}", me.name), bytes.into())
+            .await
     }
 
     /// The entries that are not much older than the one at this key, or than the youngest.
     pub async fn list_servers(&self, than: Option<&str>) -> Result<Vec<ServerEntry>, Failure> {
-        let (found, _) = self.names(SERVERS, None, usize::MAX).await?;
+        let found = self.newest_entries().await?;
         let own = than.map(|own| self.key(own));
         let at = found
             .iter()
             .filter(|meta| own.as_ref().is_none_or(|own| meta.location == *own));
         let newest = at.map(micros).max();
-        let mut servers = Vec::new();
-        for meta in found.iter().filter(|meta| !is_gone(meta, newest)) {
-            servers.extend(self.entry(meta).await?);
-        }
-        Ok(servers)
+        let found = found.into_iter().filter(|meta| !is_gone(meta, newest));
+        let servers = self.entries(found.collect()).await?;
+        Ok(servers.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// All entries, also those of servers that count as gone.
+    /// All entries, also those of servers that count as gone; of very many the newest.
     ///
     /// # Errors
     /// If the bucket fails.
     pub async fn all_servers(&self) -> Result<Vec<FoundServer>, Failure> {
-        let (found, _) = self.names(SERVERS, None, usize::MAX).await?;
+        let found = self.newest_entries().await?;
         let newest = found.iter().map(micros).max();
-        let mut servers = Vec::new();
-        for meta in &found {
-            servers.extend(self.entry(meta).await?.map(|entry| FoundServer {
-                entry,
-                written: micros(meta),
-                counts: !is_gone(meta, newest),
-            }));
-        }
-        Ok(servers)
+        let servers = self.entries(found).await?.into_iter();
+        let servers = servers.map(|(meta, entry)| FoundServer {
+            entry,
+            written: micros(&meta),
+            counts: !is_gone(&meta, newest),
+        });
+        Ok(servers.collect())
+    }
+
+    /// The objects of the entries that were written last. Each has the newest group that its server knew of, which
+    /// includes the entries that it found. So older ones say nothing more.
+    async fn newest_entries(&self) -> Result<Vec<ObjectMeta>, Failure> {
+        let (mut found, _) = self.names(SERVERS, None, usize::MAX).await?;
+        found.sort_unstable_by_key(|meta| std::cmp::Reverse(micros(meta)));
+        found.truncate(MOST_ENTRIES);
+        Ok(found)
+    }
+
+    /// The entries in these objects, several read at once.
+    async fn entries(
+        &self,
+        found: Vec<ObjectMeta>,
+    ) -> Result<Vec<(ObjectMeta, ServerEntry)>, Failure> {
+        let reads = found.into_iter().map(|meta| async move {
+            let entry = self.entry(&meta).await?;
+            Ok(entry.map(|entry| (meta, entry)))
+        });
+        let reads = futures_util::stream::iter(reads).buffered(AT_ONCE);
+        let entries: Vec<Option<_>> = reads.try_collect().await?;
+        Ok(entries.into_iter().flatten().collect())
     }
 
     /// The entry in an object; `None` if it is missing now, or a later version wrote it.
@@ -206,5 +308,9 @@ fn is_gone(meta: &ObjectMeta, newest: Option<u64>) -> bool {
     age.is_some_and(|age| Duration::from_micros(age) > GONE)
 }
 
+/// Most entries that are read, the newest first. No log has this number of servers.
+const MOST_ENTRIES: usize = 64;
+/// Entries that are read at once.
+const AT_ONCE: usize = 16;
 /// Attempts to begin a log.
 const ATTEMPTS: usize = 8;

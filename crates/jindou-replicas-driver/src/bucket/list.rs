@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 /// Groups behind the own end that are looked for by their names: one takes less time than a listing.
-const NEAR: usize = 1;
+const NEAR: usize = 2;
 /// The same in a directory.
 const NEAR_IN_DIRECTORY: usize = 64;
 
@@ -88,10 +88,10 @@ impl Bucket {
     }
 
     /// Names in the log after a number, then those of bases. Where there are very many groups, those that spans have are
-    /// left out.
-    pub async fn list(&self, epoch: u64, after: u64) -> Result<Listing, Failure> {
+    /// left out; without `all`, those after the first missing group may be.
+    pub async fn list(&self, epoch: u64, after: u64, all: bool) -> Result<Listing, Failure> {
         let mut found = None;
-        if let Some(log) = self.near(epoch, after).await? {
+        if !all && let Some(log) = self.near(epoch, after).await? {
             let bases = self.bases(epoch).await?;
             // Trimming goes up to the second newest base. So where none is after `after`, no later group was ever
             // trimmed.
@@ -101,7 +101,15 @@ impl Bucket {
         }
         let (log, bases) = match found {
             Some(found) => found,
-            None => (self.log(epoch, after).await?, self.bases(epoch).await?),
+            None => {
+                let log = self.log(epoch, after).await?;
+                let bases = self.bases(epoch).await?;
+                let newest = bases.last().copied().unwrap_or(0);
+                (
+                    self.without_gaps(epoch, after.max(newest), log).await?,
+                    bases,
+                )
+            }
         };
         let text = |names: Vec<Name>| names.into_iter().map(|name| name.text(epoch)).collect();
         Ok(Listing {
@@ -110,10 +118,32 @@ impl Bucket {
         })
     }
 
+    /// The listing, with groups after `after` that it lacks and that are there all the same: a directory to which others
+    /// add is not read at one moment.
+    async fn without_gaps(
+        &self,
+        epoch: u64,
+        after: u64,
+        mut log: Vec<Name>,
+    ) -> Result<Vec<Name>, Failure> {
+        for _ in 0..PAGE {
+            let Some((first, _)) = missing(after, &log).next() else {
+                break;
+            };
+            let name = Name::Group(first);
+            if self.written(epoch, name).await?.is_none() {
+                break;
+            }
+            log.push(name);
+        }
+        Ok(log)
+    }
+
     /// Groups after a number, looked for one by one: `None` where there are many. A directory is read as a whole, which
     /// takes 150 ms where it has a day of one update a second; a bucket's listing costs what twelve looks do.
     ///
-    /// A group is created when the one before it is there, so after a missing one there is none, unless it was trimmed.
+    /// A group is created when the one before it is there, so after a missing one there is none, unless it was trimmed or
+    /// lost. Lost ones show in listings of all names.
     async fn near(&self, epoch: u64, after: u64) -> Result<Option<Vec<Name>>, Failure> {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;
@@ -170,5 +200,41 @@ impl Bucket {
             log.extend(spans);
         }
         Ok(log)
+    }
+}
+
+/// Runs of groups after `after` that these names lack, up to the last one that they have, as first and last. Ascending.
+pub(super) fn missing(after: u64, log: &[Name]) -> impl Iterator<Item = (u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = (log.iter())
+        .filter_map(|name| match name {
+            Name::Group(number) => Some((*number, *number)),
+            Name::Span(first, last) => Some((*first, *last)),
+            Name::Base(_) => None,
+        })
+        .collect();
+    runs.sort_unstable();
+    let mut end = after;
+    runs.into_iter().filter_map(move |(first, last)| {
+        let gap = (first > end.saturating_add(1)).then(|| (end + 1, first - 1));
+        end = end.max(last);
+        gap
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Name, missing};
+
+    #[test]
+    fn missing_groups_are_found() {
+        let of = |after, log: &[Name]| missing(after, log).collect::<Vec<_>>();
+        assert!(of(3, &[]).is_empty());
+        assert_eq!(of(3, &[Name::Group(4), Name::Group(7)]), [(5, 6)]);
+        let log = [Name::Group(2), Name::Span(4, 9), Name::Group(6)];
+        assert_eq!(of(0, &log), [(1, 1), (3, 3)]);
+        assert!(of(5, &[Name::Group(2), Name::Group(6)]).is_empty());
+        let end = u64::MAX;
+        assert_eq!(of(end - 2, &[Name::Group(end)]), [(end - 1, end - 1)]);
+        assert!(of(end, &[Name::Group(end)]).is_empty());
     }
 }

@@ -17,12 +17,14 @@ mod probe;
 #[cfg(feature = "s3")]
 mod s3;
 mod staged;
+mod survey;
 
 use anchor::Anchor;
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming};
 use identity::IDENTITY;
-pub use identity::{Beginning, FoundServer, Identity, ServerEntry};
+pub use identity::{Beginning, FoundServer, Identity, Remains, ServerEntry};
 pub use known::{read_known, write_known};
+pub use survey::Survey;
 
 use bytes::Bytes;
 use directory::Directory;
@@ -196,6 +198,22 @@ impl Bucket {
     /// The folder, if it is a directory.
     fn folder(&self) -> Option<&Path> {
         self.0.anchor.as_ref().map(|anchor| anchor.folder())
+    }
+
+    /// Time between two entries in `servers/` that only name a newer group. In a directory they cost nothing.
+    pub(crate) fn note_every(&self) -> Duration {
+        match self.folder() {
+            Some(_) => Duration::from_secs(5),
+            None => Duration::from_secs(60),
+        }
+    }
+
+    /// Time between two listings of all groups.
+    pub(crate) fn audit_every(&self, at_most: Duration) -> Duration {
+        match self.folder() {
+            Some(_) => at_most.min(Duration::from_secs(60)),
+            None => at_most,
+        }
     }
 
     fn key(&self, name: &str) -> Key {

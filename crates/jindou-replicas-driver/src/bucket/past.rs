@@ -83,7 +83,7 @@ impl Bucket {
     }
 
     /// Reads groups in order, and gives each to `each` with the time at which its object was written; without one if it
-    /// comes from a span. Ends where that fails.
+    /// comes from a span. Ends where that fails. `hash` is that of the group before the first one; 0: unknown.
     ///
     /// # Errors
     /// If the bucket fails, or a group is missing or damaged.
@@ -91,6 +91,7 @@ impl Bucket {
         &self,
         epoch: u64,
         numbers: RangeInclusive<u64>,
+        mut hash: u64,
         mut each: impl FnMut(Group, Option<u64>) -> Result<(), E>,
     ) -> Result<Result<(), E>, Failure> {
         let before = Name::Span(u64::MAX, numbers.start().saturating_sub(1));
@@ -102,10 +103,24 @@ impl Bucket {
             })
             .collect();
         spans.sort_unstable();
-        let pieces = pieces(numbers, spans).map(|piece| self.piece(epoch, piece));
+        let all = std::sync::Arc::new(spans.clone());
+        let pieces = pieces(numbers, spans).map(|piece| self.piece(epoch, piece, all.clone()));
         let mut pieces = std::pin::pin!(futures_util::stream::iter(pieces).buffered(AT_ONCE));
         while let Some(piece) = pieces.next().await {
             for (group, written) in piece? {
+                if let Some(previous) = group.previous
+                    && previous != 0
+                    && hash != 0
+                    && previous != hash
+                {
+                    let name = |number| Name::Group(number).text(epoch);
+                    return Err(Failure::Refused(format!(
+                        "{} does not continue {}: one of them was lost and written again",
+                        name(group.number),
+                        name(group.number - 1)
+                    )));
+                }
+                hash = group.hash(epoch);
                 if let Err(e) = each(group, written) {
                     return Ok(Err(e));
                 }
@@ -114,27 +129,31 @@ impl Bucket {
         Ok(Ok(()))
     }
 
-    async fn piece(&self, epoch: u64, piece: Piece) -> Result<Vec<(Group, Option<u64>)>, Failure> {
-        if let Some((first, last)) = piece.span {
-            match self.reread(&Name::Span(first, last).text(epoch)).await {
-                Ok((bytes, _)) => {
-                    if let Ok(groups) = read_span(epoch, &bytes)
-                        && groups.iter().map(|group| group.number).eq(first..=last)
-                    {
-                        let wanted = groups.into_iter();
-                        let wanted = wanted.filter(|group| piece.numbers.contains(&group.number));
-                        return Ok(wanted.map(|group| (group, None)).collect());
-                    }
-                }
-                Err(Failure::Missing) => {}
-                Err(failure) => return Err(failure),
-            }
+    async fn piece(
+        &self,
+        epoch: u64,
+        piece: Piece,
+        spans: std::sync::Arc<Vec<(u64, u64)>>,
+    ) -> Result<Vec<(Group, Option<u64>)>, Failure> {
+        if let Some(span) = piece.span
+            && let Some(groups) = self.groups_of_span(epoch, span).await?
+        {
+            let wanted = groups.into_iter();
+            let wanted = wanted.filter(|group| piece.numbers.contains(&group.number));
+            return Ok(wanted.map(|group| (group, None)).collect());
         }
-        // What it copies is there as well, unless it was trimmed.
+        // The groups that a span copies are there as well, unless they were trimmed or lost.
         let mut groups = Vec::new();
         for number in piece.numbers {
             let name = Name::Group(number).text(epoch);
-            let (bytes, meta) = self.reread(&name).await?;
+            let (bytes, meta) = match self.reread(&name).await {
+                Err(Failure::Missing) => {
+                    let group = self.only_in_span(epoch, number, &spans).await?;
+                    groups.push((group, None));
+                    continue;
+                }
+                read => read?,
+            };
             let group = match Group::read(epoch, &bytes) {
                 Ok(group) if group.number == number => Ok(group),
                 Ok(_) => Err(Damage::Number),
@@ -144,6 +163,45 @@ impl Bucket {
             groups.push((group, Some(micros(&meta))));
         }
         Ok(groups)
+    }
+
+    /// The groups of a span; `None` if it is missing or damaged.
+    async fn groups_of_span(
+        &self,
+        epoch: u64,
+        (first, last): (u64, u64),
+    ) -> Result<Option<Vec<Group>>, Failure> {
+        match self.reread(&Name::Span(first, last).text(epoch)).await {
+            Ok((bytes, _)) => {
+                let groups = read_span(epoch, &bytes).ok();
+                Ok(groups.filter(|groups| groups.iter().map(|g| g.number).eq(first..=last)))
+            }
+            Err(Failure::Missing) => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// A group whose own object is missing.
+    async fn only_in_span(
+        &self,
+        epoch: u64,
+        number: u64,
+        spans: &[(u64, u64)],
+    ) -> Result<Group, Failure> {
+        for span in spans
+            .iter()
+            .filter(|span| (span.0..=span.1).contains(&number))
+        {
+            let groups = self.groups_of_span(epoch, *span).await?;
+            let found = groups
+                .into_iter()
+                .flatten()
+                .find(|group| group.number == number);
+            if let Some(group) = found {
+                return Ok(group);
+            }
+        }
+        Err(Failure::Missing)
     }
 }
 

@@ -41,7 +41,7 @@ fn done(random: &mut StdRng) -> Outcome {
 
 fn message(random: &mut StdRng) -> Message {
     let key = RequestKey(random.random());
-    match random.random_range(0..9) {
+    match random.random_range(0..10) {
         0 => Message::Beat(Beat {
             start: random.random(),
             clock: Time(random.random()),
@@ -62,6 +62,7 @@ fn message(random: &mut StdRng) -> Message {
         4 => Message::Outcome(key, done(random)),
         5 => Message::Outcome(key, Outcome::Refused(blob(random, 300))),
         6 => Message::Outcome(key, Outcome::Unknown),
+        8 => Message::Outcome(key, Outcome::Missing(random.random())),
         7 => {
             let request = Request {
                 key,

@@ -212,6 +212,10 @@ fn head(message: &Message) -> Option<Vec<u8>> {
                 }
                 Outcome::Refused(_) => out.u8(1),
                 Outcome::Unknown => out.u8(2),
+                Outcome::Missing(number) => {
+                    out.u8(3);
+                    out.u64(*number);
+                }
             }
         }
         Message::Proposed(group) => {
@@ -322,6 +326,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
                 },
                 1 => Outcome::Refused(rest.all()),
                 2 => Outcome::Unknown,
+                3 => Outcome::Missing(rest.u64()?),
                 _ => return Err(Broken("an outcome of an unknown kind")),
             };
             Message::Outcome(key, outcome)

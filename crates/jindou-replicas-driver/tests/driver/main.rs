@@ -2,6 +2,7 @@
 
 mod bucket;
 mod faulty;
+mod lost;
 mod net;
 mod node;
 mod raw;

@@ -1,7 +1,7 @@
 //! Connections over TCP: what comes through them, and when they end.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
-use crate::raw::{Identity, Relay, accept, closes, dial, greeted, greeting};
+use crate::raw::{Identity, Relay, VERSION, accept, closes, dial, greeted, greeting};
 use jindou_replicas::{Author, Group, Message, Outcome, Record, RequestKey};
 use jindou_replicas_driver::{FromPeer, Peers, now};
 use jindou_testing::Stopwatch;
@@ -283,13 +283,19 @@ async fn two_connections_of_a_pair() {
     a.connections
         .know(&[a.entry.clone(), known.entry("known", &[&place])]);
     let mut first = accept(&socket, &known).await.unwrap();
-    assert_eq!(greeted(&mut first).await.unwrap(), (1, 0));
-    first.write_all(&greeting(1, "known", "a")).await.unwrap();
+    assert_eq!(greeted(&mut first).await.unwrap(), (VERSION, 0));
+    first
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
     first.flush().await.unwrap();
     sleep(Duration::from_millis(200)).await;
     let mut second = dial(a.address(), Some(&known)).await.unwrap();
-    second.write_all(&greeting(1, "known", "a")).await.unwrap();
-    assert_eq!(greeted(&mut second).await.unwrap(), (1, 1));
+    second
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut second).await.unwrap(), (VERSION, 1));
     assert!(closes(&mut second, SOON).await);
     a.send("known", Message::Heard(258));
     let mut frame = [0; 13];
@@ -302,8 +308,11 @@ async fn two_connections_of_a_pair() {
     let mut streams = Vec::new();
     for _ in 0..2 {
         let mut stream = dial(z.address(), Some(&known)).await.unwrap();
-        stream.write_all(&greeting(1, "known", "z")).await.unwrap();
-        assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
+        stream
+            .write_all(&greeting(VERSION, "known", "z"))
+            .await
+            .unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
         streams.push(stream);
     }
     assert!(closes(&mut streams[0], Duration::from_secs(1)).await);

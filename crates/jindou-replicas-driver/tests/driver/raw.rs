@@ -128,6 +128,9 @@ pub async fn accept(
     TlsAcceptor::from(Arc::new(config)).accept(stream).await
 }
 
+/// The version of the connections.
+pub const VERSION: u32 = 2;
+
 /// A greeting as the format has it.
 pub fn greeting(version: u32, name: &str, to: &str) -> Vec<u8> {
     let mut rest = vec![0, name.len() as u8];

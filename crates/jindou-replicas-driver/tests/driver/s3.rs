@@ -433,7 +433,7 @@ async fn servers_that_are_none() {
         let began = Instant::now();
         for _ in 0..3 {
             assert!(bucket.get("log.json").await.is_err());
-            assert!(bucket.list(1, 0).await.is_err());
+            assert!(bucket.list(1, 0, false).await.is_err());
             let put = bucket.replace("log.json", "x".into()).await;
             assert!(put.is_err() || !answer.is_empty());
         }

@@ -4,8 +4,8 @@ use crate::faulty::Faulty;
 use crate::store::LOADED;
 use crate::store::Tiny;
 use crate::world::{Server, Way, World, limits};
-use jindou_replicas::simulate::EPOCH;
-use jindou_replicas::{Consistency, Name, Outcome, RequestKey, Settings};
+use jindou_replicas::simulate::{EPOCH, fingerprint};
+use jindou_replicas::{Consistency, Name, Outcome, Request, RequestKey, Settings};
 use jindou_replicas_driver::{Beginning, Bucket, Hub, Nobody, Options, Report, Stopped, start};
 use object_store::ObjectStore;
 use object_store::memory::InMemory;
@@ -285,7 +285,11 @@ async fn a_bucket_that_goes_away_and_comes_back() {
     seconds(0.2).await;
     let groups = world.groups();
     let (running, _) = servers[0].running.as_ref().unwrap();
-    let key = RequestKey(u128::MAX);
+    let key = RequestKey(u128::MAX - 1);
+    let key = Request {
+        key,
+        fingerprint: fingerprint(key),
+    };
     let asked = tokio::spawn({
         let handle = running.handle.clone();
         async move { handle.update(key, b"\0".as_slice().into()).await }
@@ -350,7 +354,11 @@ async fn repeated_requests_after_a_start() {
     let mut server = world.new_server(0, false).await;
     let ask = async |server: &Server| {
         let (running, _) = server.running.as_ref().unwrap();
-        let key = RequestKey(u128::MAX);
+        let key = RequestKey(u128::MAX - 1);
+        let key = Request {
+            key,
+            fingerprint: fingerprint(key),
+        };
         running.handle.update(key, b"\0".as_slice().into()).await
     };
     let first = ask(&server).await;

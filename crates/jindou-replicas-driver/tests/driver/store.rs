@@ -60,6 +60,7 @@ impl Application for Tiny {
         body: &Blob,
         cancel: &CancelToken,
     ) -> Evaluated<State> {
+        assert_ne!(body.first(), Some(&0xEE), "a planted panic");
         let slow = *self.slow.lock().unwrap();
         let end = std::time::Instant::now() + slow;
         while std::time::Instant::now() < end && !cancel.is_cancelled() {
@@ -112,6 +113,10 @@ impl Application for Tiny {
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<State>>> {
         assert_eq!(log, EPOCH);
         Ok(Box::new(Received(Vec::new(), self.folder.clone())))
+    }
+
+    fn failed(&self, error: &jindou_model::Error) -> Blob {
+        error.to_string().into_bytes().into()
     }
 
     fn report(&self, report: Report) {

@@ -1,7 +1,7 @@
 //! Connections over TCP: what is refused, and what is bounded.
 
 use crate::node::{Node, SOON, beat, body, introduce, limits, meet};
-use crate::raw::{Identity, accept, closes, dial, greeted, greeting, hash};
+use crate::raw::{Identity, VERSION, accept, closes, dial, greeted, greeting, hash};
 use jindou_replicas::{Message, Outcome, RequestKey};
 use jindou_replicas_driver::net::{Limits, listen};
 use jindou_replicas_driver::{FromPeer, PeerProblem, Peers, ServerEntry};
@@ -34,8 +34,11 @@ async fn strangers_are_refused() {
     drop(stream);
     // With its own certificate and name.
     let mut right = dial(&address, Some(&known)).await.unwrap();
-    right.write_all(&greeting(1, "known", "a")).await.unwrap();
-    assert_eq!(greeted(&mut right).await.unwrap(), (1, 0));
+    right
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut right).await.unwrap(), (VERSION, 0));
     a.send("known", beat(1));
     assert!(!closes(&mut right, Duration::from_millis(300)).await);
     // With another's certificate, with an unknown one, with none; another's name, an unknown one, for another server.
@@ -50,7 +53,7 @@ async fn strangers_are_refused() {
     ] {
         let refused = async {
             let mut stream = dial(&address, as_whom).await?;
-            stream.write_all(&greeting(1, name, to)).await?;
+            stream.write_all(&greeting(VERSION, name, to)).await?;
             let (_, answer) = greeted(&mut stream).await?;
             assert_eq!(answer, 2);
             assert!(closes(&mut stream, SOON).await);
@@ -145,8 +148,11 @@ async fn wrong_frames_end_a_connection() {
     ];
     for (what, bytes) in wrong {
         let mut stream = dial(&address, Some(&known)).await.unwrap();
-        stream.write_all(&greeting(1, "known", "a")).await.unwrap();
-        assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0), "{what}");
+        stream
+            .write_all(&greeting(VERSION, "known", "a"))
+            .await
+            .unwrap();
+        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0), "{what}");
         let _ = stream.write_all(&bytes).await;
         let _ = stream.flush().await;
         assert!(
@@ -159,7 +165,7 @@ async fn wrong_frames_end_a_connection() {
     for bytes in [
         noise,
         vec![0; 14],
-        [b"JDPEERS\n", &[1, 0, 0, 0, 255, 255][..]].concat(),
+        [b"JDPEERS\n", &[VERSION as u8, 0, 0, 0, 255, 255][..]].concat(),
     ] {
         let mut stream = dial(&address, Some(&known)).await.unwrap();
         let _ = stream.write_all(&bytes).await;
@@ -210,7 +216,7 @@ async fn slow_ones_hold_nothing() {
     // Known, but without a greeting.
     let mut stream = dial(&address, Some(&known)).await.unwrap();
     let begun = Instant::now();
-    for byte in greeting(1, "known", "a") {
+    for byte in greeting(VERSION, "known", "a") {
         if stream.write_all(&[byte]).await.is_err() {
             break;
         }
@@ -220,8 +226,11 @@ async fn slow_ones_hold_nothing() {
     assert!(begun.elapsed() < SOON);
     // Known, and silent in the middle of a frame.
     let mut stream = dial(&address, Some(&known)).await.unwrap();
-    stream.write_all(&greeting(1, "known", "a")).await.unwrap();
-    assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
+    stream
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
     stream.write_all(&[5, 0, 0, 0, 3]).await.unwrap();
     assert!(closes(&mut stream, Duration::from_secs(4)).await);
     assert!(matches!(a.next().await, FromPeer::Gone(name) if *name == *"known"));
@@ -246,7 +255,7 @@ async fn other_versions() {
     for _ in 0..3 {
         let mut stream = dial(&address, Some(&dialling)).await.unwrap();
         stream.write_all(&later).await.unwrap();
-        assert_eq!(greeted(&mut stream).await.unwrap(), (1, 2));
+        assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 2));
     }
     let mut dialled = 0;
     let mut patience = SOON;
@@ -386,8 +395,11 @@ async fn one_that_does_not_read() {
     b.connections.know(&entries);
     meet(&mut a, &mut b).await;
     let mut stream = dial(a.address(), Some(&known)).await.unwrap();
-    stream.write_all(&greeting(1, "known", "a")).await.unwrap();
-    assert_eq!(greeted(&mut stream).await.unwrap(), (1, 0));
+    stream
+        .write_all(&greeting(VERSION, "known", "a"))
+        .await
+        .unwrap();
+    assert_eq!(greeted(&mut stream).await.unwrap(), (VERSION, 0));
     let begun = Stopwatch::start();
     let mut gone = false;
     let mut number = 0;

@@ -286,7 +286,7 @@ impl World {
                     Some((number, fingerprint, report))
                 }
                 Ok(Outcome::Refused(_)) => None,
-                Ok(Outcome::Unknown) | Err(_) => {
+                Ok(Outcome::Unknown | Outcome::Missing(_)) | Err(_) => {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                     continue;
                 }

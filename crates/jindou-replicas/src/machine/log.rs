@@ -1,5 +1,6 @@
 //! The log: what is in it, what counts, and how a server catches up.
 
+use super::gaps::Asked;
 use super::planted;
 use super::{
     Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Pause, Phase, PutState, Writing,
@@ -24,10 +25,18 @@ const HELD_GROUPS: usize = 4096;
 /// Number of pieces of evidence that wait for their groups.
 const EVIDENCE: usize = 64;
 
+/// The next group.
+enum Candidate {
+    None,
+    /// One that may not be the first of its name.
+    Unsure,
+    Certain(Arc<Group>),
+}
+
 impl Machine {
     /// True if what the bucket said is about the first creation of a name behind `committed`.
     fn counts(&self, answer: Answer) -> bool {
-        let limit = self.settings.proof();
+        let limit = self.settings.recent();
         self.settled.is_some_and(|at| answer.at.since(at) <= limit) || answer.looks < self.vouched
     }
 
@@ -35,61 +44,93 @@ impl Machine {
     pub(super) fn advance(&mut self) -> Result<(), Impossible> {
         loop {
             let next = self.next();
-            let put = match &self.writing {
-                Writing::Put(put) => Some((put.group.clone(), put.state)),
-                Writing::Idle => None,
-            };
-            if let Some((group, _)) = &put
-                && group.number != next
+            if let Writing::Put(put) = &self.writing
+                && put.group.number != next
             {
                 return Err(Impossible("a put of a number that is not the next one"));
             }
-            let mut unsure = false;
-            let mut found = None;
-            // A server that says so has checked it.
-            if let Some(author) = self.confirmed.get(&next) {
-                found = match &put {
-                    Some((group, _)) if group.author == *author => Some(group.clone()),
-                    _ => {
-                        let proposed = self.proposed.get(&next);
-                        proposed.filter(|g| g.author == *author).cloned()
-                    }
-                };
-            }
-            if found.is_none()
-                && let Some(from) = self.fetched.get(&next)
-            {
-                match &put {
-                    // Read back: the put was done.
-                    Some((group, state)) if from.group.author == group.author => {
-                        let answer = from.answer;
-                        self.fetched.remove(&next);
-                        if !matches!(state, PutState::Unproven(_)) {
-                            self.set_put(PutState::Unproven(answer));
-                        }
-                        continue;
-                    }
-                    _ if self.counts(from.answer) => found = Some(from.group.clone()),
-                    _ => unsure = true,
-                }
-            }
-            if found.is_none()
-                && let Some((group, PutState::Unproven(answer))) = &put
-            {
-                match self.counts(*answer) || planted!(self, NoProof) {
-                    true => found = Some(group.clone()),
-                    false => unsure = true,
-                }
-            }
-            match found {
-                Some(group) => self.commit(group)?,
-                None => {
-                    if unsure {
-                        self.look_after_answers();
-                    }
+            let group = match self.candidate(next) {
+                Candidate::Certain(group) => group,
+                Candidate::Unsure => {
+                    self.look_after_answers();
                     return Ok(());
                 }
+                Candidate::None => return Ok(()),
+            };
+            let hash = self.hash_of(&group);
+            if !self.continues(&group) {
+                self.replaced(self.committed);
+                return Ok(());
             }
+            let checked = self.confirmed.contains_key(&next);
+            match checked.then_some(true).or_else(|| self.is_continued(hash)) {
+                Some(true) => self.commit(group, hash)?,
+                Some(false) => {
+                    self.replaced(next);
+                    return Ok(());
+                }
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// The group of the next number, as far as it is known to be in the log.
+    fn candidate(&mut self, next: u64) -> Candidate {
+        let put = match &self.writing {
+            Writing::Put(put) => Some((put.group.clone(), put.state)),
+            Writing::Idle => None,
+        };
+        // A server that says so has checked it.
+        let own =
+            (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.author));
+        let found = own
+            .map(|(group, _)| group)
+            .or_else(|| self.confirmed_group(next));
+        if let Some(group) = found {
+            return Candidate::Certain(group.clone());
+        }
+        let mut state = put.as_ref().map(|(_, state)| *state);
+        let mut unsure = false;
+        if let Some(from) = self.fetched.get(&next) {
+            let answer = from.answer;
+            match &put {
+                // Read back: the put was done.
+                Some((group, _)) if from.group.author == group.author => {
+                    self.fetched.remove(&next);
+                    if !matches!(state, Some(PutState::Unproven(_))) {
+                        self.set_put(PutState::Unproven(answer));
+                        state = Some(PutState::Unproven(answer));
+                    }
+                }
+                _ if self.counts(answer) => return Candidate::Certain(from.group.clone()),
+                _ => unsure = true,
+            }
+        }
+        match (put, state) {
+            (Some((group, _)), Some(PutState::Unproven(answer))) => {
+                match self.counts(answer) || planted!(self, NoProof) {
+                    true => Candidate::Certain(group),
+                    false => Candidate::Unsure,
+                }
+            }
+            _ if unsure => Candidate::Unsure,
+            _ => Candidate::None,
+        }
+    }
+
+    /// The group of this number of which another server says that it is in the log, if its author has sent it.
+    pub(super) fn confirmed_group(&self, number: u64) -> Option<&Arc<Group>> {
+        let author = self.confirmed.get(&number)?;
+        self.proposed
+            .get(&number)
+            .filter(|group| group.author == *author)
+    }
+
+    /// The hash of a candidate for the next group.
+    fn hash_of(&self, group: &Arc<Group>) -> u64 {
+        match self.fetched.get(&group.number) {
+            Some(from) if Arc::ptr_eq(&from.group, group) => from.hash,
+            _ => group.hash(self.epoch),
         }
     }
 
@@ -109,8 +150,8 @@ impl Machine {
         let wanted = match self.look {
             // After one that failed there is a pause.
             Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
-            Look::Sent { .. } => self.looks <= answers,
-            Look::Wanted | Look::SentAndWanted { .. } => false,
+            Look::Sent(_) => self.looks <= answers,
+            Look::Wanted | Look::SentAndWanted(_) => false,
         };
         // While more groups are on their way, one listing after them serves all.
         if wanted && self.fetching.is_empty() {
@@ -119,7 +160,7 @@ impl Machine {
     }
 
     /// The next group of the log.
-    fn commit(&mut self, group: Arc<Group>) -> Result<(), Impossible> {
+    fn commit(&mut self, group: Arc<Group>, hash: u64) -> Result<(), Impossible> {
         let number = group.number;
         if number != self.next() {
             return Err(Impossible("a group that is not the next one"));
@@ -145,8 +186,14 @@ impl Machine {
                 false => Head::Own,
             };
         }
+        // A group that continues what this run began with shows that it is this log's.
+        let before = self.hashes.get(self.committed);
+        self.rooted |= before != 0 && group.previous == Some(before);
         self.committed = number;
         self.heard = self.heard.max(number);
+        if self.gap.is_some_and(|gap| gap.replaced) {
+            self.set_gap(None);
+        }
         self.out.push(Action::Publish(number));
         for record in &group.records {
             if own || !planted!(self, KeysForgotten) {
@@ -161,7 +208,7 @@ impl Machine {
         }
         self.author = Some(group.author.clone());
         self.newest_version = group.version();
-        self.hashes.push(group.hash(self.epoch));
+        self.hashes.push(hash);
         self.forget_groups();
         self.settle();
         self.mark();
@@ -274,13 +321,20 @@ impl Machine {
             Look::Idle | Look::Wanted => {
                 self.looks += 1;
                 self.last_look = self.now;
+                let (after, all) = self.listing_range();
                 self.out.push(Action::List {
                     look: self.looks,
-                    after: self.committed,
+                    after,
+                    all,
                 });
-                Look::Sent { begun: self.now }
+                Look::Sent(Asked {
+                    begun: self.now,
+                    after,
+                    all,
+                    known: self.heard,
+                })
             }
-            Look::Sent { begun } | Look::SentAndWanted { begun } => Look::SentAndWanted { begun },
+            Look::Sent(asked) | Look::SentAndWanted(asked) => Look::SentAndWanted(asked),
         };
     }
 
@@ -296,26 +350,27 @@ impl Machine {
         };
         let old = (self.newest_evidence()).is_none_or(|at| self.now.since(at) >= limit);
         let pause = self.now.since(self.last_look) >= self.settings.list_every;
-        if old && pause && self.look == Look::Idle && self.phase != Phase::Closed {
+        let due = old || self.audit_is_due();
+        if due && pause && self.look == Look::Idle && self.phase != Phase::Closed {
             self.want_look();
         }
     }
 
     pub(super) fn listed(&mut self, look: u64, listing: Option<Listing>) {
-        let (begun, wanted) = match self.look {
-            Look::Sent { begun } if look == self.looks => (begun, false),
-            Look::SentAndWanted { begun } if look == self.looks => (begun, true),
+        let (asked, wanted) = match self.look {
+            Look::Sent(asked) if look == self.looks => (asked, false),
+            Look::SentAndWanted(asked) if look == self.looks => (asked, true),
             _ => return,
         };
         self.look = Look::Idle;
         match listing {
             Some(listing) => {
                 self.look_pause = Pause::default();
-                self.learn_listing(look, begun, &listing);
+                self.learn_listing(look, asked, &listing);
             }
             None => {
                 self.look_pause.begin(self.now, LOOK_AGAIN);
-                self.look_failed(look, begun);
+                self.look_failed(look, asked.begun);
             }
         }
         if wanted {
@@ -323,7 +378,7 @@ impl Machine {
         }
     }
 
-    fn learn_listing(&mut self, look: u64, begun: Time, listing: &Listing) {
+    fn learn_listing(&mut self, look: u64, asked: Asked, listing: &Listing) {
         let epoch = self.epoch;
         let names = |of: &[String]| -> Vec<Name> {
             let names = of.iter().filter_map(|text| Name::parse(epoch, text));
@@ -352,49 +407,15 @@ impl Machine {
         }
         let limit = self.settings.proof();
         let stale = self.settled.is_none_or(|at| self.now.since(at) > limit);
-        if stale {
-            if self
-                .bases
-                .second
-                .is_some_and(|second| second > self.committed)
-            {
-                return self.download();
-            }
+        let second = self.bases.second;
+        if stale && second.is_some_and(|second| second > self.committed) {
+            return self.download();
+        }
+        if let Some(tail) = self.check_listing(asked, &names(&listing.log)) {
             self.vouched = look;
-        }
-        let mut tail = self.committed;
-        let mut continues = false;
-        for name in names(&listing.log) {
-            let (first, last) = match name {
-                Name::Group(number) => (number, number),
-                Name::Span(first, last) => (first, last),
-                Name::Base(_) => continue,
-            };
-            if last <= self.committed || last > LAST {
-                continue;
-            }
-            tail = tail.max(last);
-            continues |= first <= self.next();
-            if first < last {
-                self.spans.insert((first, last));
-            }
-        }
-        if tail > self.committed && !continues {
-            return self.gap(stale);
-        }
-        self.witness(begun, tail);
-        self.looked(look, tail);
-    }
-
-    /// Handles a missing next group, where later ones are there.
-    fn gap(&mut self, stale: bool) {
-        match stale {
-            // Nothing was ever trimmed there: the bucket lost it.
-            true => self.out.push(Action::Report(Problem::Gap(self.next()))),
-            // It may have been trimmed after all, if clocks run wrong.
-            false => {
-                self.settled = None;
-                self.want_look();
+            if !self.gap_blocks_reads() {
+                self.witness(asked.begun, tail);
+                self.looked(look, tail);
             }
         }
     }
@@ -410,23 +431,31 @@ impl Machine {
             false => 1,
         };
         let held: usize = self.fetched.values().map(|from| from.group.size()).sum();
-        if held > HELD || self.fetched.len() > HELD_GROUPS {
-            return;
-        }
         let mut number = self.next();
-        while number <= self.heard && number < u64::MAX && self.fetching.len() < most {
-            let confirmed = (self.confirmed.get(&number))
-                .zip(self.proposed.get(&number))
-                .is_some_and(|(author, group)| *author == group.author);
-            if confirmed || self.fetched.contains_key(&number) {
+        // A group is committed once its successor is here, whatever its size.
+        let last = match held > HELD || self.fetched.len() > HELD_GROUPS {
+            true => number.saturating_add(1),
+            false => u64::MAX - 1,
+        };
+        let last = match self.gap {
+            Some(gap) if !gap.replaced && !gap.applied => last.min(gap.first.saturating_sub(1)),
+            _ => last,
+        };
+        while number <= self.heard.min(last) && self.fetching.len() < most {
+            if self.confirmed_group(number).is_some() || self.fetched.contains_key(&number) {
                 number += 1;
                 continue;
             }
-            let span = self.spans.range(..=(number, u64::MAX)).next_back();
+            let mut span = self.spans.range(..=(number, u64::MAX)).next_back().copied();
+            // One group is less to read than a span's end.
+            span = span.filter(|(_, last)| number < *last);
+            if span.is_none() && self.absent.contains(&number) {
+                let has = |span: &&(u64, u64)| (span.0..=span.1).contains(&number);
+                span = self.spans.iter().find(has).copied();
+            }
             let (fetch, last) = match span {
-                // One group is less to read than a span's end.
-                Some((first, last)) if number < *last => (Fetch::Span(*first, *last), *last),
-                _ => (Fetch::Group(number), number),
+                Some((first, last)) => (Fetch::Span(first, last), last),
+                None => (Fetch::Group(number), number),
             };
             if self.fetching.insert(fetch) {
                 self.out.push(Action::Fetch(fetch));
@@ -451,7 +480,8 @@ impl Machine {
             (Fetched::Missing, Fetch::Group(number)) => {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN);
                 if number > self.committed {
-                    // It was there: trimmed since.
+                    self.absent.insert(number);
+                    // It was there: trimmed since, or lost.
                     self.settled = None;
                     self.want_look();
                 }
@@ -474,9 +504,16 @@ impl Machine {
             Ok(groups) => {
                 self.fetch_pause = Pause::default();
                 let answer = self.answer();
+                self.compare_start(&groups);
                 for group in groups.into_iter().filter(|g| g.number > self.committed) {
+                    let hash = group.hash(self.epoch);
                     let group = Arc::new(group);
-                    (self.fetched).insert(group.number, FromBucket { group, answer });
+                    let from = FromBucket {
+                        group: group.clone(),
+                        hash,
+                        answer,
+                    };
+                    self.fetched.insert(group.number, from);
                 }
             }
             Err(damage) => {

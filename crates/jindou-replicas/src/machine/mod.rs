@@ -14,13 +14,14 @@
 //!   up to the second newest base. If that is not behind `committed`, nothing behind `committed` was ever trimmed, and
 //!   the answer counts; otherwise the store is replaced by the newest base.
 
+mod gaps;
 mod keeping;
 mod log;
 mod peers;
 mod reads;
 mod writing;
 
-use crate::event::{Action, Base, Echo, Event, Fetch, Outcome};
+use crate::event::{Action, Base, Echo, Event, Fetch, Gap, Outcome};
 use crate::group::{Author, Blob, Group, Record, Request, RequestKey, ServerName};
 use crate::settings::{Settings, Time};
 #[cfg(any(test, feature = "testing"))]
@@ -94,7 +95,15 @@ pub struct Machine {
     fetching: BTreeSet<Fetch>,
     fetch_pause: Pause,
     spans: BTreeSet<(u64, u64)>,
+    /// Groups after `committed` whose own objects are missing. A span may have them.
+    absent: BTreeSet<u64>,
 
+    gap: Option<Gap>,
+    /// The newest group in the store when this run began, or was given a base.
+    started_at: u64,
+    /// True once that group was seen in the log, or in a base.
+    rooted: bool,
+    next_audit: Time,
     evidence: VecDeque<(Time, u64)>,
     settled: Option<Time>,
     look: Look,
@@ -161,6 +170,8 @@ enum Head {
 #[derive(Clone, Debug)]
 struct FromBucket {
     group: Arc<Group>,
+    /// [`Group::hash`].
+    hash: u64,
     answer: Answer,
 }
 
@@ -177,13 +188,9 @@ enum Look {
     Idle,
     /// To be begun when the pause after one that failed is over.
     Wanted,
-    Sent {
-        begun: Time,
-    },
+    Sent(gaps::Asked),
     /// Another one is begun when it returns.
-    SentAndWanted {
-        begun: Time,
-    },
+    SentAndWanted(gaps::Asked),
 }
 
 /// A pause after requests that failed, longer with each of them in a row.
@@ -316,6 +323,11 @@ impl Machine {
             fetching: BTreeSet::new(),
             fetch_pause: Pause::default(),
             spans: BTreeSet::new(),
+            absent: BTreeSet::new(),
+            gap: None,
+            started_at: 0,
+            rooted: false,
+            next_audit: now,
             evidence: VecDeque::new(),
             settled: None,
             look: Look::Idle,
@@ -390,6 +402,7 @@ impl Machine {
     pub fn is_ready(&self, now: Time) -> bool {
         self.phase == Phase::Following
             && self.committed >= self.heard
+            && !self.gap_blocks_reads()
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
     }
 
@@ -413,7 +426,9 @@ impl Machine {
     /// The time until which a query without further demands would be answered at once, if nothing happens meanwhile;
     /// `None` where it would have to wait now.
     pub fn fresh_until(&self) -> Option<Time> {
-        let there = self.phase == Phase::Following && self.committed >= self.heard;
+        let there = self.phase == Phase::Following
+            && self.committed >= self.heard
+            && !self.gap_blocks_reads();
         let settled = self.settled.filter(|_| there)?;
         Some(settled.after(self.settings.find_out))
     }
@@ -462,6 +477,7 @@ impl Machine {
             Event::Downloaded(base) => self.downloaded(base),
             Event::Peers(names) => self.know(names),
             Event::Format(version) => self.format = version,
+            Event::Known(number) => self.hear(number),
             Event::Update(request, body) => self.asked(request, body, None),
             Event::Evaluated(ticket, evaluation) => self.evaluated(ticket, evaluation)?,
             Event::Read(read, consistency) => self.read(read, consistency),
@@ -486,7 +502,9 @@ impl Machine {
         if self.now >= self.next_scan {
             self.next_scan = self.now.after(SCAN);
             self.scan_updates();
-            self.scan_put();
+            if self.gap.is_none() || planted!(self, WriterTrustsGap) {
+                self.scan_put();
+            }
             if self.phase == Phase::Again {
                 self.download();
             }
@@ -507,8 +525,12 @@ impl Machine {
             self.advance()?;
             self.lay_proposed();
             self.fetch();
-            self.evaluate_next();
-            self.put_pending()?;
+            if self.gap.is_none() || planted!(self, WriterTrustsGap) {
+                self.evaluate_next();
+                self.put_pending()?;
+            } else {
+                self.refuse_updates();
+            }
         }
         self.answer_heard();
         self.serve();
@@ -536,6 +558,9 @@ impl Machine {
     /// Continues after a base.
     fn start_from(&mut self, base: Base) {
         self.committed = base.number;
+        self.started_at = base.number;
+        self.rooted = base.number == 0;
+        self.gap = None;
         self.heard = self.heard.max(base.number);
         self.author = None;
         self.hashes.restart(base.number, base.hash);
@@ -553,6 +578,7 @@ impl Machine {
         self.proposed = self.proposed.split_off(&next);
         self.confirmed = self.confirmed.split_off(&next);
         self.fetched = self.fetched.split_off(&next);
+        self.absent = self.absent.split_off(&next);
         self.spans.retain(|(_, last)| *last >= next);
     }
 

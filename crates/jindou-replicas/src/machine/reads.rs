@@ -12,6 +12,8 @@ pub(super) struct Waiting {
     /// The published snapshot must be this one or a later one.
     number: u64,
     need: Need,
+    /// True if any snapshot will do.
+    any: bool,
 }
 
 /// Knowledge of the bucket that a query waits for.
@@ -63,6 +65,7 @@ impl Machine {
             asked: self.now,
             number,
             need,
+            any: consistency == Consistency::Any,
         });
     }
 
@@ -106,7 +109,10 @@ impl Machine {
         let mut reads = std::mem::take(&mut self.reads);
         reads.retain(|waiting| {
             let waited = self.now.since(waiting.asked);
-            let there = self.phase == Phase::Following && self.committed >= waiting.number;
+            let blocked = self.gap.filter(|_| self.gap_blocks_reads());
+            let there = self.phase == Phase::Following
+                && self.committed >= waiting.number
+                && (blocked.is_none() || waiting.any);
             let known = match waiting.need {
                 Need::Nothing => true,
                 Need::Look(_) => false,
@@ -127,6 +133,11 @@ impl Machine {
             };
             if there && known {
                 self.out.push(Action::Serve(waiting.read));
+                return false;
+            }
+            if let Some(gap) = blocked.filter(|_| self.phase == Phase::Following) {
+                let refusal = Refusal::Missing(gap.first);
+                self.out.push(Action::Refuse(waiting.read, refusal));
                 return false;
             }
             if waited >= self.settings.read_limit {

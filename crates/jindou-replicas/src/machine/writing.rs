@@ -107,7 +107,7 @@ impl Machine {
     }
 
     /// The server to forward to; `None` if this one writes.
-    fn target(&self) -> Option<ServerName> {
+    pub(super) fn target(&self) -> Option<ServerName> {
         let usable = |name: &ServerName| {
             let peer = self.peers.get(name);
             peer.is_some_and(|p| self.lives(p) && !p.draining)
@@ -198,7 +198,7 @@ impl Machine {
             match outcome {
                 // It gave up, which need not be the end.
                 Outcome::Unknown => self.pause(key),
-                Outcome::Refused(report) => self.refused(key, report, 1),
+                Outcome::Refused(_) | Outcome::Missing(_) => self.refused(key, outcome, 1),
                 outcome => self.finish(key, outcome),
             }
         }
@@ -206,11 +206,11 @@ impl Machine {
 
     /// One server has refused an update, for want of memory or time, say. Another one to which it was forwarded before may make it all
     /// the same: its outcome is unknown then. `here` is how often it was forwarded to the one that refused it.
-    fn refused(&mut self, key: RequestKey, report: Blob, here: u32) {
+    pub(super) fn refused(&mut self, key: RequestKey, outcome: Outcome, here: u32) {
         let elsewhere = (self.waiting.get(&key)).is_some_and(|w| w.forwarded > here);
         match elsewhere {
             true => self.finish(key, Outcome::Unknown),
-            false => self.finish(key, Outcome::Refused(report)),
+            false => self.finish(key, outcome),
         }
     }
 
@@ -246,8 +246,9 @@ impl Machine {
     /// has heard of the one before.
     pub(super) fn evaluate_next(&mut self) {
         let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
+        let trusts = planted!(self, WriterTrustsGap) && self.gap.is_some();
         if self.settled.is_none()
-            || self.committed < self.heard
+            || (self.committed < self.heard && !trusts)
             || full >= self.settings.group_bytes
         {
             return;
@@ -314,7 +315,7 @@ impl Machine {
             }
             Evaluation::Refused(report) => {
                 self.ahead.remove(&key);
-                self.refused(key, report, 0);
+                self.refused(key, Outcome::Refused(report), 0);
                 let nothing = self.pending.is_empty() && self.evaluating.is_empty();
                 if nothing && matches!(self.writing, Writing::Idle) {
                     self.head = Head::Published;
@@ -362,7 +363,8 @@ impl Machine {
             self.out.push(Action::Report(Problem::Unwritable));
             for record in &group.records {
                 self.ahead.remove(&record.key);
-                self.refused(record.key, TOO_LARGE.as_bytes().into(), 0);
+                let report = TOO_LARGE.as_bytes().into();
+                self.refused(record.key, Outcome::Refused(report), 0);
             }
             for key in self.fall_back() {
                 self.route(key);
@@ -477,7 +479,7 @@ impl Machine {
 
     /// A put that created its object: no later number existed when it was begun.
     fn prove(&mut self, begun: Time, number: u64, answer: super::Answer) {
-        let limit = self.settings.proof();
+        let limit = self.settings.recent();
         if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
             self.witness(begun, number);
         }

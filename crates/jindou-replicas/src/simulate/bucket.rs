@@ -1,12 +1,12 @@
 //! The bucket, and requests to it.
 
 use super::Counted;
-use super::state::State;
+use super::state::{Random, State};
 use super::world::{EPOCH, Happening, MS, S, World};
 use crate::event::{Base, Event, Fetch, Fetched, Listing, PutResult};
-use crate::group::Blob;
+use crate::group::{Blob, Group};
 use crate::names::Name;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Time after which a driver gives a request up.
 const TIME_OUT: u64 = 2 * S;
@@ -15,7 +15,7 @@ const TIME_OUT: u64 = 2 * S;
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Put(u64, u32, Blob),
-    List(u64, u64),
+    List(u64, u64, bool),
     Fetch(Fetch),
     Span(u64, u64, Blob),
     Upload(Base, State),
@@ -30,7 +30,7 @@ impl Op {
             Self::Put(number, attempt, _) => {
                 Some(Event::Put(*number, *attempt, PutResult::Unknown))
             }
-            Self::List(look, _) => Some(Event::Listed(*look, None)),
+            Self::List(look, ..) => Some(Event::Listed(*look, None)),
             Self::Fetch(fetch) => Some(Event::Fetched(*fetch, Fetched::Unknown)),
             Self::Download => Some(Event::Downloaded(None)),
             Self::Span(..) | Self::Upload(..) | Self::Trim(_) => None,
@@ -47,6 +47,11 @@ pub(super) struct Bucket {
     /// The first object of each name, with the time of its creation.
     first: BTreeMap<u64, (Blob, u64)>,
     pub trimmed: u64,
+    /// The newest group that an entry in `servers/` names.
+    pub entries: u64,
+    /// Groups that the bucket lost.
+    pub lost: BTreeSet<u64>,
+    losses: u64,
 }
 
 impl Bucket {
@@ -55,9 +60,12 @@ impl Bucket {
             return PutResult::Exists;
         }
         self.groups.insert(number, bytes.clone());
-        self.first
-            .entry(number)
-            .or_insert_with(|| (bytes.clone(), now));
+        let first = self.first.entry(number);
+        let (first, _) = first.or_insert_with(|| (bytes.clone(), now));
+        // A late put of another group does not bring back what was lost.
+        if *first == *bytes {
+            self.lost.remove(&number);
+        }
         PutResult::Created
     }
 
@@ -69,9 +77,54 @@ impl Bucket {
         std::mem::take(&mut self.first)
     }
 
-    fn list(&self, after: u64) -> Listing {
+    /// True if the bucket lost a group at some time.
+    pub fn has_lost(&self) -> bool {
+        self.losses > 0
+    }
+
+    /// Groups that cannot be read by any server that lacks them.
+    pub fn is_broken(&self) -> bool {
+        let base = self.bases.last_key_value().map_or(0, |(number, _)| *number);
+        let in_span = |lost: u64| self.spans.keys().any(|(a, b)| (*a..=*b).contains(&lost));
+        (self.lost.iter()).any(|lost| *lost > base && !in_span(*lost))
+    }
+
+    /// Loses a group that is older than `before`, and of which something tells that it was there. Returns its number.
+    /// The newest group is lost only if all servers that run know of it (`heard`): they read the entries seldom.
+    pub fn lose(&mut self, random: &mut Random, before: u64, heard: u64) -> Option<u64> {
+        let newest = *self.groups.last_key_value()?.0;
+        let version = |number: u64| {
+            let bytes = self.groups.get(&number)?;
+            Some(Group::read(EPOCH, bytes).ok()?.version())
+        };
+        let may = |number: &u64| {
+            let old = self.first.get(number).is_some_and(|(_, at)| *at < before);
+            old && match *number == newest {
+                true => self.entries >= newest && heard >= newest,
+                false => version(number + 1) == Some(2),
+            }
+        };
+        let candidates: Vec<u64> = self.groups.keys().copied().filter(may).collect();
+        let at = random.below(candidates.len() as u64) as usize;
+        // The newest ones mostly: those that no base has yet.
+        let at = at.max(random.below(candidates.len() as u64) as usize);
+        let number = *candidates.get(at)?;
+        self.groups.remove(&number);
+        self.lost.insert(number);
+        self.losses += 1;
+        Some(number)
+    }
+
+    /// Without `all`, names are looked for one by one, as far as that is allowed.
+    fn list(&self, after: u64, all: bool) -> Listing {
+        let near = !all && self.bases.keys().all(|base| *base <= after);
+        let mut end = after;
+        while self.groups.contains_key(&(end + 1)) {
+            end += 1;
+        }
         let groups = self.groups.range(after.saturating_add(1)..);
-        let spans = self.spans.keys().filter(|(_, last)| *last > after);
+        let groups = groups.take_while(|(number, _)| !near || **number <= end);
+        let spans = self.spans.keys().filter(|(_, last)| *last > after && !near);
         let names = (groups.map(|(n, _)| Name::Group(*n)))
             .chain(spans.map(|(first, last)| Name::Span(*first, *last)));
         Listing {
@@ -259,7 +312,7 @@ impl World<'_> {
                 });
                 Event::Put(number, attempt, result)
             }
-            Op::List(look, after) => Event::Listed(look, Some(self.bucket.list(after))),
+            Op::List(look, after, all) => Event::Listed(look, Some(self.bucket.list(after, all))),
             Op::Fetch(fetch) => Event::Fetched(fetch, self.bucket.fetch(fetch)),
             Op::Span(first, last, bytes) => {
                 self.bucket.spans.entry((first, last)).or_insert(bytes);

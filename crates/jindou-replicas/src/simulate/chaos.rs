@@ -31,6 +31,8 @@ pub(super) struct Weather {
     /// Time between two updates, and between two queries.
     pub updates: u64,
     pub queries: u64,
+    /// The bucket loses groups.
+    loses: bool,
     /// Time until which some server reads groups of version 1 only.
     pub upgraded: u64,
 }
@@ -69,6 +71,7 @@ impl Weather {
                 true => random.between(500 * MS, 2 * S),
                 false => random.between(10 * MS, 300 * MS),
             },
+            loses: random.chance(25),
             upgraded: match random.chance(50) {
                 true => 0,
                 false => random.below(length),
@@ -100,6 +103,9 @@ impl World<'_> {
         let other = self.some_server();
         let length = self.random.delay(500 * MS, 15 * S);
         let until = self.now + length;
+        if self.weather.loses && self.random.chance(30) {
+            self.lose();
+        }
         match self.random.below(20) {
             0..3 => {
                 self.crash(index, false);
@@ -175,6 +181,20 @@ impl World<'_> {
         self.note([11, index as u64, other as u64], || {
             format!("trouble for {index} and {other}, {} ms", length / MS)
         });
+    }
+
+    /// The bucket loses a group. One that is younger may be unknown to a server that puts the same number.
+    fn lose(&mut self) {
+        let before = self.now.saturating_sub(6 * S);
+        let machines = self
+            .servers
+            .iter()
+            .filter_map(|server| server.machine.as_ref());
+        let heard = machines.map(|machine| machine.heard()).min().unwrap_or(0);
+        if let Some(number) = self.bucket.lose(&mut self.random, before, heard) {
+            self.count(Counted::Lost);
+            self.note([16, number, 0], || format!("bucket: lost group {number}"));
+        }
     }
 
     fn cut_bucket(&mut self, index: usize, until: u64) {

@@ -135,7 +135,7 @@ impl World<'_> {
         self.note([13, key.0 as u64, number], || {
             format!("client {index}: {outcome:?} by {server}")
         });
-        let unknown = outcome == Outcome::Unknown;
+        let unknown = matches!(outcome, Outcome::Unknown | Outcome::Missing(_));
         if !unknown {
             let now = self.now;
             let calm = |server: &Server| now.saturating_sub(server.disturbed) >= 3 * S;

@@ -54,9 +54,15 @@ pub enum Counted {
     Downloads,
     /// Names trimmed.
     Trimmed,
+    /// Groups that the bucket lost.
+    Lost,
+    /// Gaps that servers reported.
+    Gaps,
+    /// Groups that servers had to write back.
+    WrittenBack,
 }
 
-const ALL: [(Counted, &str); 24] = [
+const ALL: [(Counted, &str); 27] = [
     (Counted::Servers, "servers"),
     (Counted::Events, "events"),
     (Counted::Groups, "groups"),
@@ -81,6 +87,9 @@ const ALL: [(Counted, &str); 24] = [
     (Counted::Doubled, "puts landed twice"),
     (Counted::Downloads, "bases downloaded"),
     (Counted::Trimmed, "names trimmed"),
+    (Counted::Lost, "groups lost"),
+    (Counted::Gaps, "gaps reported"),
+    (Counted::WrittenBack, "groups to write back"),
 ];
 
 /// How often each of them was there, in one seed or in many.

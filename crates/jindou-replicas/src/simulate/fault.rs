@@ -9,8 +9,6 @@ pub enum Fault {
     NotEvaluatedAgain,
     /// A put counts although its proof is old.
     NoProof,
-    /// Trimming goes up to the newest base.
-    TrimsBelowNewest,
     /// Trimming does not wait for `keep`.
     TrimsTheYoung,
     /// Requests that others did are not remembered.
@@ -31,6 +29,10 @@ pub enum Fault {
     BeatsAreFresh,
     /// A listing that fails counts as tried for queries that were asked after it was begun.
     OldListingFails,
+    /// A gap in a listing counts as the end of the log.
+    GapIsTheEnd,
+    /// Updates are put into a gap.
+    WriterTrustsGap,
 }
 
 impl Fault {
@@ -41,11 +43,10 @@ impl Fault {
     }
 
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NextNumberAfterUnknown,
         Self::NotEvaluatedAgain,
         Self::NoProof,
-        Self::TrimsBelowNewest,
         Self::TrimsTheYoung,
         Self::KeysForgotten,
         Self::ProposedIsRead,
@@ -56,5 +57,7 @@ impl Fault {
         Self::ExistsIsOurs,
         Self::BeatsAreFresh,
         Self::OldListingFails,
+        Self::GapIsTheEnd,
+        Self::WriterTrustsGap,
     ];
 }

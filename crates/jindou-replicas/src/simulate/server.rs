@@ -138,6 +138,10 @@ impl World<'_> {
             false => 2,
         };
         self.deliver(index, Event::Format(format));
+        self.deliver(index, Event::Known(self.bucket.entries));
+        if let Some(machine) = &self.servers[index].machine {
+            self.bucket.entries = self.bucket.entries.max(machine.heard());
+        }
     }
 
     pub fn list_peers(&mut self) {
@@ -494,7 +498,10 @@ impl World<'_> {
                 server.groups.clear();
                 server.evaluating.clear();
             }
-            Action::List { look, after } => self.request(index, Op::List(look, after)),
+            Action::List { look, after, all } => {
+                self.request(index, Op::List(look, after, all));
+            }
+            Action::WriteBack(number) => self.write_back(index, number),
             Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),
             Action::Span(first, last) => {
                 // From memory: what the bucket has by now need not be the first objects of these names.
@@ -523,10 +530,32 @@ impl World<'_> {
                     query.refused = Some(refusal);
                 }
             }
-            Action::Report(Problem::Gap(number)) => {
-                self.fail(format!("{index} finds that group {number} is missing"));
+            Action::Report(Problem::Gap(gap)) => {
+                self.count(Counted::Gaps);
+                self.note([15, index as u64, gap.first], || {
+                    format!("{index}: {gap:?}")
+                });
+                if !self.bucket.has_lost() {
+                    self.fail(format!("{index} finds a gap where there is none: {gap:?}"));
+                }
             }
             Action::Report(problem) => self.fail(format!("{index} reports {problem:?}")),
+        }
+    }
+
+    /// Puts a group that the bucket lost again, or uploads a base with it.
+    fn write_back(&mut self, index: usize, number: u64) {
+        self.count(Counted::WrittenBack);
+        let server = &mut self.servers[index];
+        if let Some(bytes) = server.objects.get(&number).cloned() {
+            // Its outcome is that of no attempt of the machine's.
+            return self.request(index, Op::Put(number, u32::MAX, bytes));
+        }
+        if let Some(machine) = &server.machine {
+            let (number, state) = server.published;
+            let base = machine.base(number);
+            server.disk = Some((base.clone(), state));
+            self.request(index, Op::Upload(base, state));
         }
     }
 }

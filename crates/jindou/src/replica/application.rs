@@ -4,6 +4,7 @@ use super::folder::Folder;
 use super::request;
 use crate::database::{Database, DatabaseState};
 use crate::update::{Changed, UpdateOptions, micros};
+use jindou_model::invariant::guarded;
 use jindou_model::{CancelToken, Error, Result, sync};
 use jindou_replicas::{Base, Blob, Group, RequestKey};
 use jindou_replicas_driver::{Application, BaseFiles, Evaluated, Incoming, Local, Report};
@@ -79,7 +80,7 @@ impl Application for Store {
             bytes: Blob::from([]),
             report,
         };
-        match self.run(head, body, cancel) {
+        match guarded(|| self.run(head, body, cancel)) {
             Ok(Changed { made: None, report }) => {
                 nothing(request::write_answer(&Ok(report)).into())
             }
@@ -144,12 +145,21 @@ impl Application for Store {
         folder.receive(log).map_err(io::Error::other)
     }
 
+    fn failed(&self, error: &Error) -> Blob {
+        request::write_failure(error).into()
+    }
+
     fn report(&self, report: Report) {
         let text = match report {
-            Report::Problem(problem) => format!("the shared log: {problem:?}"),
+            Report::Problem(problem, log) => format!("the shared log: {}", problem.text(log)),
+            Report::WrittenBack(name) => format!(
+                "the shared log: {name} was missing, and was written back from this server's memory; find out what removed it"
+            ),
             Report::Bucket(what, failure) => format!("the bucket: {what}: {failure}"),
-            Report::Waiting => {
-                "waiting until the first server has uploaded the store to the log".to_owned()
+            Report::Waiting(name) => {
+                format!(
+                    "waiting until the first server has uploaded the store to the log, as {name}"
+                )
             }
             Report::Disk(why) => format!("the local store: {why}"),
             Report::Peer(problem) => problem.to_string(),

@@ -22,6 +22,11 @@ pub struct LogContents {
     pub newest_by: Option<(String, u64)>,
     /// The uploaded bases, ascending.
     pub bases: Vec<LogBase>,
+    /// Names of the objects that are missing after the newest base: each is a group that the log must have. Of very many
+    /// the first ones.
+    pub missing: Vec<String>,
+    /// The newest group that anything names, whether or not it is there.
+    pub known: u64,
     /// The servers that have an entry, in the order of their names.
     pub servers: Vec<LogServer>,
 }
@@ -89,7 +94,7 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
             bytes: bucket.base(log, number).await.ok().map(|base| base.bytes()),
         });
     }
-    let listing = bucket.list(log, 0).await?;
+    let listing = bucket.list(log, 0, true).await?;
     let (mut groups, mut newest) = (0, 0);
     for name in &listing.log {
         match Name::parse(log, name) {
@@ -101,6 +106,16 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
             _ => {}
         }
     }
+    let newest_base = bases.last().map_or(0, |base| base.number);
+    let survey = bucket.survey(log, newest_base).await?;
+    let missing = survey
+        .missing
+        .iter()
+        .flat_map(|(first, last)| *first..=*last);
+    let missing = missing
+        .take(100)
+        .map(|number| Name::Group(number).text(log))
+        .collect();
     let mut newest_by = None;
     if newest > 0
         && let Some(written) = bucket.written(log, Name::Group(newest)).await?
@@ -128,6 +143,8 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
         groups,
         newest: newest.max(bases.last().map_or(0, |base| base.number)),
         newest_by,
+        missing,
+        known: survey.newest,
         bases,
         servers,
     })
@@ -145,6 +162,12 @@ pub(super) async fn existing(place: &str, limits: Limits) -> Result<(Bucket, Ide
     let bucket = Bucket::open(place, limits)?;
     match bucket.identity().await? {
         Some(identity) => Ok((bucket, identity)),
-        None => Err(format!("{place}: there is no log")),
+        None => Err(match bucket.remains().await {
+            Ok(Some(remains)) => format!(
+                "{place}: {remains}; `jindou cluster repair --log {place}` can write log.json again"
+            ),
+            Ok(None) => format!("{place}: there is no log"),
+            Err(e) => format!("{place}: {e}"),
+        }),
     }
 }

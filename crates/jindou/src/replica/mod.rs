@@ -11,12 +11,14 @@
 //! | `application` | changes and groups, as the driver hands them over |
 //! | `inspect` | what is in a log |
 //! | `restore` | stores of a log's moments |
+//! | `repair` | logs that lost objects |
 //! | `request` | changes and answers as bytes |
 //! | `wait` | blocking calls of the driver |
 
 mod application;
 mod folder;
 mod inspect;
+mod repair;
 mod request;
 mod restore;
 mod wait;
@@ -27,6 +29,7 @@ pub use jindou_replicas::{Consistency, Settings as LogSettings};
 pub use jindou_replicas_driver::{
     Bucket, FiguresNow as LogFigures, Limits as BucketLimits, Status as LogState, Unready,
 };
+pub use repair::{LogDamage, Repair, diagnose, repair};
 pub use restore::{is_log, restore};
 
 use crate::database::Database;
@@ -165,6 +168,7 @@ impl Replica {
             (None, Refusal::Stale) => {
                 "neither the log nor the other servers can be reached, so the data here may be too old; consistency=any reads it all the same".into()
             }
+            (None, Refusal::Missing(group)) => missing(group),
             (None, Refusal::Behind) => {
                 "this server has not caught up with the log; try again, or ask another server".into()
             }
@@ -274,9 +278,21 @@ impl Replica {
                 Ok(report)
             }
             Some(Outcome::Refused(report)) => Err(request::read_refusal(&report)),
+            Some(Outcome::Missing(group)) => Err(match options.key {
+                // An earlier attempt may be in a group that cannot be read here.
+                Some(_) => Error::OutcomeUnknown(missing(group)),
+                None => Error::Stale(missing(group)),
+            }),
             Some(Outcome::Unknown) | None => Err(unknown()),
         }
     }
+}
+
+fn missing(group: u64) -> String {
+    format!(
+        "group {group} of the shared log is missing, so this server answers no query that could need it and makes no update; \
+         its /ready names the object, and `jindou cluster repair` says what can be done"
+    )
 }
 
 fn random() -> u128 {

@@ -317,9 +317,11 @@ enum Failed {
     Service(String, String, bool),
     Document(String, String, bool),
     Cancelled,
+    Internal(String),
     Other(String),
 }
 
+/// Resources by their codes.
 const RESOURCES: [Resource; 7] = [
     Resource::Memory,
     Resource::Disk,
@@ -329,19 +331,27 @@ const RESOURCES: [Resource; 7] = [
     Resource::Form,
     Resource::Answer,
 ];
+/// Code of a resource that is not among them.
+const UNLISTED: u8 = u8::MAX;
 
 fn limit_of(limit: &Limit) -> (u8, Option<u64>, String) {
     let at = RESOURCES.iter().position(|r| *r == limit.resource);
-    (at.unwrap_or(0) as u8, limit.limit, limit.to_string())
+    let code = at.map_or(UNLISTED, |at| at as u8);
+    (code, limit.limit, limit.to_string())
 }
 
-fn limit(resource: u8, most: Option<u64>, message: String) -> Limit {
-    let resource = RESOURCES.get(usize::from(resource));
-    let limit = Limit::new(resource.copied().unwrap_or(Resource::Memory), message);
-    match most {
+/// The limit of a resource with this code. `None` for one that this server does not know.
+fn limit(resource: u8, most: Option<u64>, message: String) -> Option<Limit> {
+    let limit = Limit::new(*RESOURCES.get(usize::from(resource))?, message);
+    Some(match most {
         Some(most) => limit.of(most),
         None => limit,
-    }
+    })
+}
+
+/// The answer to an update that ended with an error.
+pub(crate) fn write_failure(error: &Error) -> Vec<u8> {
+    write_answer(&Err(error.duplicate()))
 }
 
 /// An answer as bytes.
@@ -405,6 +415,7 @@ pub(crate) fn write_answer(answer: &Result<UpdateReport>) -> Vec<u8> {
                 allowed,
             } => Failed::Document(iri.clone(), message.clone(), *allowed),
             Error::Cancelled => Failed::Cancelled,
+            Error::Internal(why) => Failed::Internal(why.clone()),
             other => Failed::Other(other.to_string()),
         }),
     };
@@ -467,8 +478,15 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
         },
         Failed::Query(why) => Error::Query(why),
         Failed::Unsupported(why) => Error::Unsupported(why),
-        Failed::Limit(resource, most, message) => Error::Limit(limit(resource, most, message)),
-        Failed::Busy(resource, most, message) => Error::Busy(limit(resource, most, message)),
+        Failed::Limit(resource, most, message) => match limit(resource, most, message.clone()) {
+            Some(limit) => Error::Limit(limit),
+            None => Error::Internal(message),
+        },
+        Failed::Busy(resource, most, message) => match limit(resource, most, message.clone()) {
+            Some(limit) => Error::Busy(limit),
+            None => Error::Internal(message),
+        },
+        Failed::Internal(why) => Error::Internal(why),
         Failed::Timeout(limit) => Error::Timeout(limit),
         Failed::Conflict(why) => Error::Conflict(why),
         Failed::Precondition(why) => Error::Precondition(why),
@@ -485,4 +503,32 @@ pub(crate) fn read_answer(bytes: &[u8]) -> Result<UpdateReport> {
         Failed::Cancelled => Error::Cancelled,
         Failed::Other(why) => Error::external(why),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_keep_their_kind() {
+        for resource in RESOURCES {
+            let error = Error::limit(resource, "too much");
+            let Error::Limit(read) = read_refusal(&write_failure(&error)) else {
+                panic!("{resource:?}");
+            };
+            assert_eq!(read.resource, resource);
+        }
+        let told = Failed::Limit(UNLISTED, None, "too much of it".to_owned());
+        let bytes = serde_json::to_vec(&Answer::Failed(told)).unwrap();
+        let error = read_refusal(&bytes);
+        assert!(
+            matches!(&error, Error::Internal(why) if why == "too much of it"),
+            "{error:?}"
+        );
+        let error = read_refusal(&write_failure(&Error::Internal("a bug at x.rs:1".into())));
+        assert!(
+            matches!(&error, Error::Internal(why) if why == "a bug at x.rs:1"),
+            "{error:?}"
+        );
+    }
 }

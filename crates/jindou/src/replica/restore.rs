@@ -176,13 +176,14 @@ impl Past<'_> {
         let group = self.find(to, &kept).await?;
         let base = kept.bases.iter().rfind(|base| **base <= group);
         let base = base.copied().ok_or_else(|| self.removed())?;
+        self.check_whole(to, base, group).await?;
         let written = self.written(Name::Group(group)).await?;
-        self.base(base, dir).await?;
+        let hash = self.base(base, dir).await?;
         self.progress.phase.store(1, Ordering::Relaxed);
         let manifest = Manifest::of_store(dir)?;
         let mut own = manifest.holds();
         if base < group {
-            own = self.groups(base, group, dir, &manifest).await?;
+            own = self.groups((base, hash), group, dir, &manifest).await?;
         }
         Ok(Written {
             group,
@@ -201,7 +202,7 @@ impl Past<'_> {
             )));
         };
         let log = self.identity.epoch;
-        let listing = self.bucket.list(log, newest).await;
+        let listing = self.bucket.list(log, newest, true).await;
         let listing = listing.map_err(|e| self.failed(e))?;
         let names = listing.log.iter().filter_map(|name| Name::parse(log, name));
         let last = names.fold(newest, |last, name| match name {
@@ -274,28 +275,68 @@ impl Past<'_> {
         Ok(low)
     }
 
-    /// Writes a base's files.
-    async fn base(&self, number: u64, dir: &Path) -> Result<()> {
+    /// Refuses a moment for which a group after its base is missing.
+    async fn check_whole(&self, to: RestoreTo, base: u64, group: u64) -> Result<()> {
+        let epoch = self.identity.epoch;
+        let survey = self.bucket.survey(epoch, base).await;
+        let survey = survey.map_err(|e| self.failed(e))?;
+        let Some((first, last)) = survey.missing.first().copied() else {
+            return Ok(());
+        };
+        // The newest moment is that of the newest group that is known, not of the newest one that is there.
+        if first > group && to != RestoreTo::Newest {
+            return Ok(());
+        }
+        if !self.bases().await?.contains(&base) {
+            // It was trimmed meanwhile.
+            return Err(self.removed());
+        }
+        let name = Name::Group(first).text(epoch);
+        let more = match last > first {
+            true => format!(" and {} more are", last - first),
+            false => " is".to_owned(),
+        };
+        let known = match survey.newest > last {
+            true => format!("{} to {} are there", last + 1, survey.newest),
+            false => format!("servers knew of groups up to {}", survey.newest),
+        };
+        Err(Error::Usage(format!(
+            "{}: {name}{more} missing from the log, and {known}. --snapshot {} restores the store before that; \
+             `jindou cluster repair --log {}` says what else can be done",
+            self.place,
+            first - 1,
+            self.place
+        )))
+    }
+
+    /// Writes a base's files. Returns the hash of its last group; 0 where it is not known.
+    async fn base(&self, number: u64, dir: &Path) -> Result<u64> {
         let epoch = self.identity.epoch;
         let document = match self.bucket.base(epoch, number).await {
             Err(Failure::Missing) if number == 0 && self.identity.beginning == Beginning::Empty => {
-                return create::unless_there(dir, &LoadOptions::default());
+                return create::unless_there(dir, &LoadOptions::default()).map(|_| 0);
             }
             document => document.map_err(|e| self.failed(e))?,
         };
         let files: Box<dyn Incoming<()>> = Box::new(Files(Coming::into(dir.to_owned())));
         let downloaded = self.bucket.download(&document, files).await;
-        downloaded.map_err(|e| self.failed(e))?;
+        let (known, ()) = downloaded.map_err(|e| self.failed(e))?;
         for name in Manifest::of_store(dir)?.names() {
             let path = dir.join(name);
             let meta = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;
             self.progress.add(meta.len(), 0);
         }
-        Ok(())
+        Ok(known.hash)
     }
 
     /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.
-    async fn groups(&self, base: u64, last: u64, dir: &Path, manifest: &Manifest) -> Result<u64> {
+    async fn groups(
+        &self,
+        (base, hash): (u64, u64),
+        last: u64,
+        dir: &Path,
+        manifest: &Manifest,
+    ) -> Result<u64> {
         let mut log = NewLog::begin(dir, manifest.epoch, manifest.holds())?;
         let mut own = manifest.holds();
         let mut latest: Option<u64> = None;
@@ -312,7 +353,9 @@ impl Past<'_> {
             Ok(())
         };
         let numbers = base.saturating_add(1)..=last;
-        let read = self.bucket.read_groups(self.identity.epoch, numbers, each);
+        let read = self
+            .bucket
+            .read_groups(self.identity.epoch, numbers, hash, each);
         read.await.map_err(|e| self.failed(e))??;
         log.end()?;
         self.check(base, last, latest).await?;

@@ -1,0 +1,85 @@
+//! Objects of a log, and those that must be there and are not.
+
+use super::list::missing;
+use super::{Bucket, Failure};
+use jindou_replicas::Name;
+
+/// The objects of a log after a number, against everything that names one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Survey {
+    /// Numbers of bases, in ascending order.
+    pub bases: Vec<u64>,
+    /// The groups that can be read, by themselves or in a span, as first and last of each unbroken run. Ascending.
+    pub groups: Vec<(u64, u64)>,
+    /// The newest group that a group, a span, a base or an entry in `servers/` names.
+    pub newest: u64,
+    /// Names of servers, with the newest group that each knew of when it wrote its entry.
+    pub servers: Vec<(String, u64)>,
+    /// The missing groups as first and last of each run, up to the newest one. Ascending; of very many the first ones.
+    pub missing: Vec<(u64, u64)>,
+}
+
+/// Most runs of missing groups.
+const MOST: usize = 1000;
+
+impl Bucket {
+    /// Lists a log. Groups up to `after` may be missing: a base has them.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn survey(&self, epoch: u64, after: u64) -> Result<Survey, Failure> {
+        // Evidence first: what is written later may name groups that come after the listing.
+        let known_bases = self.bases(epoch).await?;
+        let entries = self
+            .all_servers()
+            .await?
+            .into_iter()
+            .map(|found| found.entry);
+        let entries = entries.filter(|e| e.log.as_ref().is_none_or(|of| of.epoch == epoch));
+        let servers: Vec<(String, u64)> = entries.map(|e| (e.name, e.newest)).collect();
+        let listing = self.list(epoch, after, true).await?;
+        let parsed = |names: &[String]| -> Vec<Name> {
+            names
+                .iter()
+                .filter_map(|name| Name::parse(epoch, name))
+                .collect()
+        };
+        let log = parsed(&listing.log);
+        let mut bases: Vec<u64> = (parsed(&listing.bases).into_iter())
+            .filter_map(|name| match name {
+                Name::Base(number) => Some(number),
+                _ => None,
+            })
+            .collect();
+        bases.sort_unstable();
+        let in_log = log.iter().map(|name| match name {
+            Name::Group(last) | Name::Span(_, last) => *last,
+            Name::Base(_) => 0,
+        });
+        let known = servers.iter().map(|(_, newest)| *newest);
+        let newest = in_log
+            .chain(known)
+            .chain(known_bases.last().copied())
+            .max()
+            .unwrap_or(0);
+        let mut log_and_end = log;
+        // A name after the newest group shows what is missing before it.
+        log_and_end.push(Name::Group(newest.saturating_add(1)));
+        let missing: Vec<(u64, u64)> = missing(after, &log_and_end).take(MOST).collect();
+        let mut groups = Vec::new();
+        let mut next = after.saturating_add(1);
+        for (first, last) in missing.iter().copied().chain([(newest + 1, newest + 1)]) {
+            if next < first {
+                groups.push((next, first - 1));
+            }
+            next = last.saturating_add(1);
+        }
+        Ok(Survey {
+            bases,
+            groups,
+            newest,
+            servers,
+            missing,
+        })
+    }
+}

@@ -1,0 +1,232 @@
+//! Groups that must be in the log and are not.
+//!
+//! Nothing after the newest base was ever trimmed. So the log must have every group after it, up to the newest one that
+//! anything names: a listing, a base, a span, another server, or an entry in `servers/`. A listing that lacks one of
+//! them shows a gap. While there is one, no update is evaluated or put here, since its group would take the place of
+//! the lost one; and a server that has not applied the missing group answers no query that demands freshness.
+//!
+//! A server that follows this log and has applied the missing group writes it back. One that was started with data
+//! which the log does not have does not: the place may have another copy of the log. Its operator decides.
+
+use super::{Machine, Phase, planted};
+use crate::event::{Action, Fetch, Gap, Outcome, Problem};
+use crate::group::Group;
+use crate::names::Name;
+
+/// A listing that was begun.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Asked {
+    pub begun: crate::settings::Time,
+    /// Names after this number were asked for.
+    pub after: u64,
+    /// True if all of them were asked for.
+    pub all: bool,
+    /// The newest group that was known to exist then.
+    pub known: u64,
+}
+
+/// Number of missing groups that are written back at once.
+const AT_ONCE: usize = 64;
+
+/// Consecutive groups in the log or a base.
+struct Coverage(Vec<(u64, u64)>);
+
+impl Coverage {
+    /// The last group of the unbroken run that follows `after`.
+    fn end(&self, after: u64) -> u64 {
+        let mut end = after;
+        for (first, last) in &self.0 {
+            match *first <= end.saturating_add(1) {
+                true => end = end.max(*last),
+                false => break,
+            }
+        }
+        end
+    }
+
+    fn has(&self, number: u64) -> bool {
+        self.0
+            .iter()
+            .any(|(first, last)| (*first..=*last).contains(&number))
+    }
+}
+
+impl Machine {
+    /// The gap that the last listing showed.
+    pub fn gap(&self) -> Option<Gap> {
+        self.gap
+    }
+
+    /// The gap, if queries that demand freshness are refused because of it.
+    pub fn gap_that_blocks(&self) -> Option<Gap> {
+        self.gap.filter(|_| self.gap_blocks_reads())
+    }
+
+    /// True if queries that demand freshness are refused because of a gap.
+    pub(super) fn gap_blocks_reads(&self) -> bool {
+        (self.gap).is_some_and(|gap| !gap.applied || gap.replaced || !self.rooted)
+    }
+
+    /// The number after which the next listing asks for names, and true if all of them must be listed. The newest group
+    /// that was applied is among them, if it cannot have been trimmed: the log may have lost it.
+    pub(super) fn listing_range(&self) -> (u64, bool) {
+        let base = self.bases.newest.unwrap_or(0);
+        let near = match base < self.committed {
+            true => self.committed - 1,
+            false => self.committed,
+        };
+        let audit = self.now >= self.next_audit;
+        let all = audit || self.gap.is_some();
+        let first = self.gap.map_or(near, |gap| gap.first.saturating_sub(1));
+        match audit {
+            true => (near.min(base), all),
+            false => (near.min(first), all),
+        }
+    }
+
+    /// Compares a listing with what must be in the log. Returns the newest group that the log has or had; `None` if the
+    /// store is being replaced by a base, which has groups that are no longer in the log.
+    pub(super) fn check_listing(&mut self, asked: Asked, names: &[Name]) -> Option<u64> {
+        let mut groups = Coverage(Vec::with_capacity(names.len()));
+        for name in names {
+            let (first, last) = match name {
+                Name::Group(number) => (*number, *number),
+                Name::Span(first, last) => (*first, *last),
+                Name::Base(_) => continue,
+            };
+            if last <= asked.after || last > super::log::LAST {
+                continue;
+            }
+            groups.0.push((first, last));
+            if first < last && last > self.committed {
+                self.spans.insert((first, last));
+            }
+        }
+        groups.0.sort_unstable();
+        let base = self.bases.newest.unwrap_or(0);
+        let tail = groups.0.iter().map(|(_, last)| *last).max().unwrap_or(0);
+        if planted!(self, GapIsTheEnd) {
+            return Some(groups.end(asked.after).max(self.committed));
+        }
+        let known = tail.max(asked.known).max(base);
+        self.hear(known);
+        let end = groups.end(asked.after);
+        // A base that was uploaded after the groups were listed may have groups that are not among them.
+        let in_base = end.max(self.committed) < base && end < tail.max(asked.known);
+        if !self.rooted && asked.after < self.started_at && groups.has(self.started_at) {
+            self.rooted = true;
+            if self.hashes.get(self.started_at) != 0 {
+                self.out.push(Action::Fetch(Fetch::Group(self.started_at)));
+                self.fetching.insert(Fetch::Group(self.started_at));
+            }
+        }
+        self.rooted |= self.started_at <= base;
+        groups.0.insert(0, (0, base));
+        let covered = groups.end(asked.after);
+        let gap = (covered < known).then(|| Gap {
+            first: covered + 1,
+            newest: known,
+            applied: covered < self.committed,
+            replaced: false,
+        });
+        let gap = gap.or_else(|| self.gap.filter(|gap| gap.replaced));
+        if gap.is_none() && self.now >= self.next_audit && asked.all && asked.after <= base {
+            self.next_audit = self.now.after(self.settings.audit_every);
+        }
+        self.set_gap(gap);
+        if gap.is_some_and(|gap| gap.applied) && !self.gap_blocks_reads() {
+            let last = self.committed.min(known);
+            let lost = (asked.after + 1..=last).filter(|number| !groups.has(*number));
+            let lost: Vec<u64> = lost.take(AT_ONCE).collect();
+            (self.out).extend(lost.into_iter().map(Action::WriteBack));
+        }
+        let replaced = |gap: Gap| gap.replaced && !gap.applied && gap.first <= base;
+        if in_base || self.gap.is_some_and(replaced) {
+            self.download();
+            return None;
+        }
+        Some(known)
+    }
+
+    /// Notes a gap, or that there is none.
+    pub(super) fn set_gap(&mut self, gap: Option<Gap>) {
+        if self.gap == gap {
+            return;
+        }
+        let is_new = match (self.gap, gap) {
+            (Some(before), Some(now)) => {
+                (before.first, before.replaced) != (now.first, now.replaced)
+            }
+            (None, Some(_)) => true,
+            (_, None) => false,
+        };
+        self.gap = gap;
+        if let Some(gap) = gap.filter(|_| is_new) {
+            self.out.push(Action::Report(Problem::Gap(gap)));
+        }
+    }
+
+    /// True if a group names the newest applied group as its predecessor, as far as both are known.
+    pub(super) fn continues(&self, group: &Group) -> bool {
+        let hash = self.hashes.get(self.committed);
+        group
+            .previous
+            .is_none_or(|previous| previous == 0 || hash == 0 || previous == hash)
+    }
+
+    /// True if the candidate for the next group, with this hash, is the one that the group after it continues, or the
+    /// log has none after it. `None` as long as that is not known.
+    pub(super) fn is_continued(&self, hash: u64) -> Option<bool> {
+        let next = self.next();
+        if planted!(self, WriterTrustsGap) {
+            return Some(true);
+        }
+        if self.heard <= next || self.gap.is_some_and(|gap| gap.first == next + 1) {
+            return Some(true);
+        }
+        let fetched = self.fetched.get(&(next + 1)).map(|from| &from.group);
+        let previous = self.confirmed_group(next + 1).or(fetched)?.previous;
+        Some(previous.is_none_or(|previous| previous == 0 || previous == hash))
+    }
+
+    /// Notes that the group of this number in the log is not the one that its successor continues.
+    pub(super) fn replaced(&mut self, number: u64) {
+        self.set_gap(Some(Gap {
+            first: number,
+            newest: self.heard,
+            applied: number <= self.committed,
+            replaced: true,
+        }));
+        self.fetched.clear();
+    }
+
+    /// Compares the group with which this run began with the one in the log.
+    pub(super) fn compare_start(&mut self, groups: &[Group]) {
+        let own = self.hashes.get(self.started_at);
+        let there = groups.iter().find(|group| group.number == self.started_at);
+        if let Some(group) = there.filter(|_| own != 0)
+            && group.hash(self.epoch) != own
+        {
+            self.replaced(self.started_at);
+        }
+    }
+
+    /// Refuses the updates that would be evaluated here, while the log has a gap.
+    pub(super) fn refuse_updates(&mut self) {
+        let Some(gap) = self.gap else {
+            return;
+        };
+        let keys: Vec<_> = self.queue.drain(..).collect();
+        for key in keys {
+            match self.target().is_some() {
+                true => self.route(key),
+                false => self.refused(key, Outcome::Missing(gap.first), 0),
+            }
+        }
+    }
+
+    /// The time of the next audit, as far as it makes a listing necessary.
+    pub(super) fn audit_is_due(&self) -> bool {
+        self.phase == Phase::Following && (self.gap.is_some() || self.now >= self.next_audit)
+    }
+}

@@ -1,0 +1,433 @@
+//! Repair of a log that lost objects. Nothing is deleted or replaced; what is given up is named first.
+//!
+//! A base makes the groups before it unnecessary. So a log with a gap is whole again once it has a base after the gap:
+//! one of a store that has the missing groups, or one of the store before the gap, under a number after everything that
+//! anything names. The second gives up the updates in between, at all servers alike, since each that is behind a base
+//! and cannot follow the groups replaces its store by it.
+
+use super::folder::Folder;
+use super::inspect::existing;
+use super::restore::restore;
+use super::{OpenOptions, fold_own_log};
+use crate::backup::RestoreTo;
+use crate::runtime::Runtime;
+use jindou_model::{CancelToken, Error, Progress, Result};
+use jindou_replicas::{Base, Group, KnownKey, Name};
+use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Limits, Local, Survey};
+use jindou_store::{LoadOptions, MergeOptions};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Numbers that are left free after the newest group that is known, before the base of a store that gives some up: a
+/// server of an earlier version may still put groups.
+const SPARE: u64 = 1000;
+/// Most requests that such a base remembers, the newest ones.
+const REQUESTS: usize = 100_000;
+/// Most groups that are described one by one.
+const DESCRIBED: usize = 20;
+
+/// The state of a log, and what a repair would do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LogDamage {
+    /// One sentence for each thing that is wrong. Empty for a log that is whole.
+    pub findings: Vec<String>,
+    /// The last snapshot that can be read; `None` where that is the newest one that is known.
+    pub whole_up_to: Option<u64>,
+    /// The newest group that anything names.
+    pub newest: u64,
+    /// Names of servers that knew of the missing groups.
+    pub servers: Vec<String>,
+    /// One sentence for each group, or run of groups, that would be given up.
+    pub given_up: Vec<String>,
+}
+
+/// An action of a repair.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Repair<'a> {
+    /// Puts `log.json` again.
+    FirstObject,
+    /// Uploads the store in this folder, which has the missing groups.
+    From(&'a Path),
+    /// Gives up all updates after this snapshot, which must be [`LogDamage::whole_up_to`].
+    GiveUpAfter(u64),
+}
+
+/// Says what a log lacks. Writes nothing.
+///
+/// # Errors
+/// [`Error::Usage`] if there is no log, or the bucket fails.
+pub fn diagnose(place: &str) -> Result<LogDamage> {
+    let runtime = threads()?;
+    runtime.block_on(async {
+        let bucket = open(place)?;
+        if let Some(identity) = bucket.identity().await.map_err(Error::Usage)? {
+            return damage(&bucket, &identity)
+                .await
+                .map_err(|e| failed(place, e));
+        }
+        let lost = lost_identity(&bucket, place).await?;
+        Ok(LogDamage {
+            findings: vec![match lost {
+                Ok(identity) => format!(
+                    "log.json is missing; it said that the log {:016x} {}",
+                    identity.epoch,
+                    began(&identity)
+                ),
+                Err(why) => why,
+            }],
+            whole_up_to: None,
+            newest: 0,
+            servers: Vec::new(),
+            given_up: Vec::new(),
+        })
+    })
+}
+
+/// Repairs a log. Returns one sentence that says what was done.
+///
+/// # Errors
+/// [`Error::Usage`] where that cannot be done or is not needed, and why.
+pub fn repair(place: &str, how: Repair<'_>) -> Result<String> {
+    match how {
+        Repair::FirstObject => threads()?.block_on(write_first_object(place)),
+        Repair::From(store) => upload_from(place, store),
+        Repair::GiveUpAfter(number) => give_up_after(place, number),
+    }
+}
+
+fn threads() -> Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_name("jindou-log")
+        .enable_all()
+        .build()
+        .map_err(|e| Error::Usage(format!("no threads to read the log: {e}")))
+}
+
+fn failed(place: &str, failure: Failure) -> Error {
+    Error::io(place, std::io::Error::other(failure))
+}
+
+fn open(place: &str) -> Result<Bucket> {
+    if !place.contains("://") && !Path::new(place).is_dir() {
+        return Err(Error::Usage(format!("{place}: no such directory")));
+    }
+    Bucket::open(place, Limits::default()).map_err(Error::Usage)
+}
+
+fn began(identity: &Identity) -> &'static str {
+    match identity.beginning {
+        Beginning::Empty => "began with the empty store",
+        Beginning::Loaded(_) | Beginning::Changed => {
+            "began with a store that its first server brought"
+        }
+    }
+}
+
+/// The content of a `log.json` that is missing, or the reason why it is not known.
+async fn lost_identity(
+    bucket: &Bucket,
+    place: &str,
+) -> Result<std::result::Result<Identity, String>> {
+    let remains = bucket.remains().await.map_err(|e| failed(place, e))?;
+    let remains = remains.ok_or_else(|| Error::Usage(format!("{place}: there is no log")))?;
+    let entries = bucket.all_servers().await.map_err(|e| failed(place, e))?;
+    let mut known = entries.into_iter().filter_map(|found| found.entry.log);
+    if let Some(identity) = known.find(|of| of.epoch == remains.epoch) {
+        return Ok(Ok(identity));
+    }
+    let bases = bucket.bases(remains.epoch).await;
+    let bases = bases.map_err(|e| failed(place, e))?;
+    Ok(match bases.is_empty() {
+        // With a base, nothing depends on what was before it.
+        false => Ok(Identity::of_store(remains.epoch)),
+        true => Err(format!(
+            "{remains}. Nothing here says whether the log began with the empty store, so it is not written again: \
+             restore log.json from a copy"
+        )),
+    })
+}
+
+async fn write_first_object(place: &str) -> Result<String> {
+    let bucket = open(place)?;
+    if bucket.identity().await.map_err(Error::Usage)?.is_some() {
+        return Err(Error::Usage(format!("{place}: log.json is there")));
+    }
+    let identity = lost_identity(&bucket, place).await?.map_err(Error::Usage)?;
+    let written = bucket
+        .write_identity(identity)
+        .await
+        .map_err(Error::Usage)?;
+    Ok(format!(
+        "log.json was written: the log {:016x} {}",
+        written.epoch,
+        began(&written)
+    ))
+}
+
+/// The survey of what the newest base does not have.
+async fn survey(bucket: &Bucket, log: u64) -> std::result::Result<Survey, Failure> {
+    let base = bucket.bases(log).await?.last().copied().unwrap_or(0);
+    bucket.survey(log, base).await
+}
+
+async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<LogDamage, Failure> {
+    let log = identity.epoch;
+    let survey = survey(bucket, log).await?;
+    let name = |number| Name::Group(number).text(log);
+    let mut findings: Vec<String> = (survey.missing.iter().take(DESCRIBED))
+        .map(|(first, last)| match first == last {
+            true => format!("{} is missing", name(*first)),
+            false => format!("{} to {} are missing", name(*first), name(*last)),
+        })
+        .collect();
+    if identity.beginning != Beginning::Empty && survey.bases.is_empty() {
+        findings.push(format!(
+            "{} is missing, the store that the log began with, or was not uploaded yet",
+            Name::Base(0).text(log)
+        ));
+    }
+    let first = survey.missing.first().map(|(first, _)| *first);
+    let mut given_up = Vec::new();
+    for (first, last) in first.map(|first| runs(&survey, first)).unwrap_or_default() {
+        describe(bucket, log, (first, last), &mut given_up).await?;
+    }
+    let servers = survey.servers.iter();
+    let servers = servers.filter(|(_, newest)| first.is_some_and(|first| *newest >= first));
+    Ok(LogDamage {
+        findings,
+        whole_up_to: first.map(|first| first - 1),
+        newest: survey.newest,
+        servers: servers.map(|(name, _)| name.clone()).collect(),
+        given_up,
+    })
+}
+
+/// The runs of groups from this one on, missing ones and others, in order.
+fn runs(survey: &Survey, from: u64) -> Vec<(u64, u64)> {
+    let all = survey.groups.iter().chain(&survey.missing).copied();
+    let mut runs: Vec<(u64, u64)> = all.filter(|(first, _)| *first >= from).collect();
+    runs.sort_unstable();
+    runs
+}
+
+/// Describes groups that would be given up.
+async fn describe(
+    bucket: &Bucket,
+    log: u64,
+    (first, last): (u64, u64),
+    said: &mut Vec<String>,
+) -> std::result::Result<(), Failure> {
+    for number in first..=last {
+        if said.len() >= DESCRIBED {
+            said.push(format!("groups {number} to {last}"));
+            return Ok(());
+        }
+        let group = match bucket.written(log, Name::Group(number)).await? {
+            None => None,
+            Some(written) => {
+                let mut found = None;
+                let each = |group: Group, _| {
+                    found = Some(group);
+                    Ok::<(), ()>(())
+                };
+                let _ = bucket.read_groups(log, number..=number, 0, each).await?;
+                found.map(|group| (group, written))
+            }
+        };
+        said.push(match group {
+            Some((group, written)) => format!(
+                "group {number}: {} updates that {} wrote at {}",
+                group.records.len(),
+                group.author.server,
+                crate::backup::time_text(written - written % 1_000_000)
+            ),
+            None => format!("group {number}: missing, so its updates are not known"),
+        });
+    }
+    Ok(())
+}
+
+/// The store's folder, opened, and what of the log is in it.
+fn folder(store: &Path) -> Result<(Arc<Folder>, Local<jindou_store::Snapshot>)> {
+    if !store.is_dir() {
+        return Err(Error::Usage(format!(
+            "{}: no such directory",
+            store.display()
+        )));
+    }
+    let load = LoadOptions::default();
+    let merge = MergeOptions::default().with_threads(1);
+    let folder = Folder::take(store, &Default::default(), load, merge)?;
+    let local = folder.open()?;
+    Ok((Arc::new(folder), local))
+}
+
+async fn upload(
+    bucket: &Bucket,
+    place: &str,
+    log: u64,
+    base: &Base,
+    (folder, number): (&Folder, u64),
+) -> Result<()> {
+    let files = folder.files(number)?;
+    let files =
+        files.ok_or_else(|| Error::Internal("the store's files have another number".into()))?;
+    let start = super::random() as u64;
+    let uploaded = bucket.upload(log, start, base, files).await;
+    uploaded.map_err(|e| failed(place, e))
+}
+
+fn upload_from(place: &str, store: &Path) -> Result<String> {
+    let (folder, local) = folder(store)?;
+    let Local::Following { log, base, .. } = local else {
+        return Err(Error::Usage(format!(
+            "{}: this store follows no log",
+            store.display()
+        )));
+    };
+    threads()?.block_on(async {
+        let (bucket, identity) = existing(place, Limits::default())
+            .await
+            .map_err(Error::Usage)?;
+        if identity.epoch != log {
+            return Err(Error::Usage(format!(
+                "{} follows the log {log:016x}, and {place} is the log {:016x}",
+                store.display(),
+                identity.epoch
+            )));
+        }
+        let before = survey(&bucket, log).await.map_err(|e| failed(place, e))?;
+        let lacks_base = identity.beginning != Beginning::Empty && before.bases.is_empty();
+        let first = before.missing.first().map(|(first, _)| *first);
+        if first.is_none() && !lacks_base {
+            return Err(Error::Usage(format!("{place}: the log lacks nothing")));
+        }
+        if first.is_some_and(|first| base.number < first) {
+            return Err(Error::Usage(format!(
+                "the store in {} is at snapshot {}, and group {} is the first that is missing",
+                store.display(),
+                base.number,
+                first.unwrap_or(0)
+            )));
+        }
+        same_history(&bucket, place, log, &base).await?;
+        upload(&bucket, place, log, &base, (&*folder, base.number)).await?;
+        Ok(format!(
+            "the store in {} was uploaded as the base of snapshot {}; no update was given up",
+            store.display(),
+            base.number
+        ))
+    })
+}
+
+/// Refuses a store whose newest group is another one than the log's.
+async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Result<()> {
+    let mut other = false;
+    let compare = |group: Group, _| {
+        other = base.hash != 0 && group.hash(log) != base.hash;
+        Ok::<(), ()>(())
+    };
+    match bucket
+        .read_groups(log, base.number..=base.number, 0, compare)
+        .await
+    {
+        Ok(_) | Err(Failure::Missing) => {}
+        Err(e) => return Err(failed(place, e)),
+    }
+    match other {
+        true => Err(Error::Usage(format!(
+            "group {} of the log is not the one that this store has: it is another copy of the log",
+            base.number
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// A folder that is removed in the end.
+struct Work(std::path::PathBuf);
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn give_up_after(place: &str, number: u64) -> Result<String> {
+    let found = diagnose(place)?;
+    match found.whole_up_to {
+        Some(last) if last == number => {}
+        Some(last) => {
+            return Err(Error::Usage(format!(
+                "{place}: the last snapshot that can be read is {last}: say --give-up-after {last}"
+            )));
+        }
+        None => return Err(Error::Usage(format!("{place}: no group is missing"))),
+    }
+    let work = Work(std::env::temp_dir().join(format!("jindou-repair-{:032x}", super::random())));
+    let store = work.0.clone();
+    let to = RestoreTo::Snapshot(number);
+    restore(place, &store, to, &CancelToken::new(), &Progress::default())?;
+    fold_own_log(&store, &OpenOptions::default(), &Runtime::default())?;
+    let (folder, _) = folder(&store)?;
+    threads()?.block_on(async {
+        let (bucket, identity) = existing(place, Limits::default()).await.map_err(Error::Usage)?;
+        let log = identity.epoch;
+        folder.follow(log)?;
+        let keys = requests(&bucket, log, number).await.map_err(|e| failed(place, e))?;
+        let now = survey(&bucket, log).await.map_err(|e| failed(place, e))?;
+        let still = now.missing.first().map(|(first, _)| first - 1);
+        if (still, now.newest) != (Some(number), found.newest) {
+            return Err(Error::Conflict(format!("{place}: the log was changed meanwhile; look again")));
+        }
+        let base = Base {
+            number: now.newest.saturating_add(SPARE),
+            hash: 0,
+            keys,
+        };
+        upload(&bucket, place, log, &base, (&*folder, 0)).await?;
+        Ok(format!(
+            "the updates of groups {} to {} were given up: the log continues with snapshot {}, which is the store of snapshot {number}",
+            number + 1,
+            now.newest,
+            base.number
+        ))
+    })
+}
+
+/// The newest requests up to a group, which a repeated one must still find.
+async fn requests(
+    bucket: &Bucket,
+    log: u64,
+    last: u64,
+) -> std::result::Result<Vec<KnownKey>, Failure> {
+    let bases = bucket.bases(log).await?;
+    let base = bases.into_iter().rfind(|base| *base <= last);
+    let mut known = match base {
+        Some(base) => {
+            let document = bucket.base(log, base).await?;
+            bucket.known(&document).await?.keys
+        }
+        None => Vec::new(),
+    };
+    let first = base.unwrap_or(0).saturating_add(1);
+    let each = |group: Group, _| {
+        let number = group.number;
+        known.extend(group.records.into_iter().map(|record| KnownKey {
+            key: record.key,
+            fingerprint: record.fingerprint,
+            number,
+            report: record.report,
+        }));
+        if known.len() > 2 * REQUESTS {
+            known.drain(..known.len() - REQUESTS);
+        }
+        Ok::<(), ()>(())
+    };
+    if first <= last {
+        let _ = bucket.read_groups(log, first..=last, 0, each).await?;
+    }
+    Ok(known)
+}
