@@ -17,7 +17,10 @@ pub(crate) fn advice_for(error: &Error) -> Option<String> {
         }
         Error::Gpu(_) => "omit --gpu on to run it on the CPU".into(),
         Error::UnknownFormat { .. } => "name it with --format nt|nq|ttl|trig|rdf|jsonld".into(),
-        Error::StoreExists { .. } => "pass --replace to overwrite it".into(),
+        Error::StoreExists { path } => format!(
+            "pass --replace to overwrite it, or add to it with --into {0} in place of --store {0}",
+            path.display()
+        ),
         Error::NoStore { path } => {
             format!(
                 "create one with `jindou load --store {} FILE…`",
@@ -30,6 +33,15 @@ pub(crate) fn advice_for(error: &Error) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+/// An error's whole message for a log: what was probably meant, and what to do.
+pub(crate) fn told(error: &Error, command: &str) -> String {
+    let error = meant(error.duplicate(), command);
+    match advice_for(&error) {
+        Some(advice) => format!("{error}; {advice}"),
+        None => error.to_string(),
+    }
 }
 
 /// The error with a message that states the likely intention, if that is clear from the command and the existing files.

@@ -56,6 +56,7 @@ fn run() -> jindou::Result<ExitCode> {
     let (command, given) = matches.subcommand().unwrap_or(("", &matches));
     let done = mistakes::named_twice(command, given).and_then(|()| match &args.command {
         args::Command::Settings(a) => settings::show(a, &bare, file.as_ref()),
+        args::Command::Health(a) => health(a, file.as_ref()),
         _ => commands::run(args),
     });
     done.map_err(|e| advice::meant(e, command))
@@ -69,6 +70,16 @@ fn run() -> jindou::Result<ExitCode> {
                 eprintln!("help: {line}");
             }
         })
+}
+
+/// Asks a server whether it is ready: the one at the address, or this machine's own.
+fn health(a: &args::Health, file: Option<&settings::SettingsFile>) -> jindou::Result<ExitCode> {
+    let ready = match &a.url {
+        Some(url) => remote::ready(url, a.timeout)?,
+        None => remote::ready_here(&settings::own_address(file), a.timeout)?,
+    };
+    say::say!("{ready}");
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Prints an error, and possible remedies.

@@ -49,7 +49,8 @@ pub fn advised(mut e: clap::Error, arguments: &[OsString]) -> clap::Error {
                 .map(|(_, command)| format!("here that is jindou {command}"))
                 .or_else(|| file(arguments))
         }
-        ErrorKind::UnknownArgument => store_before_query(arguments),
+        ErrorKind::UnknownArgument => store_before_query(arguments)
+            .or_else(|| option(arguments, &text(ContextKind::InvalidArg))),
         _ => None,
     };
     if let Some(tip) = tip {
@@ -71,14 +72,56 @@ fn file(arguments: &[OsString]) -> Option<String> {
     }
 }
 
-/// Recognises `jindou query my.store 'SELECT …'`.
+/// Options that other commands or programs have, and what to write instead.
+const OTHER_OPTIONS: &[(&str, &str, &str)] = &[
+    (
+        "dump",
+        "--format",
+        "the format to write is named by --to FORMAT, or by the extension of --out FILE",
+    ),
+    (
+        "dump",
+        "--limit",
+        "a dump has all statements; for some of them: jindou query STORE 'CONSTRUCT WHERE { ?s ?p ?o } LIMIT 3'",
+    ),
+    (
+        "convert",
+        "--format",
+        "--to FORMAT is the format to write, and --from FORMAT that of the files",
+    ),
+    (
+        "query",
+        "--limit",
+        "write it into the query, as in 'SELECT … LIMIT 3'",
+    ),
+    (
+        "load",
+        "--from",
+        "files are named without an option; their format is --format FORMAT",
+    ),
+    (
+        "load",
+        "--to-format",
+        "a store has no format; --format FORMAT is that of the files",
+    ),
+];
+
+fn option(arguments: &[OsString], given: &str) -> Option<String> {
+    let command = arguments.get(1)?;
+    let name = given.split([' ', '=']).next()?;
+    let found = OTHER_OPTIONS
+        .iter()
+        .find(|(of, option, _)| command == of && *option == name);
+    found.map(|(_, _, instead)| (*instead).to_owned())
+}
+
+/// Recognises `jindou update my.store 'INSERT …'`.
 fn store_before_query(arguments: &[OsString]) -> Option<String> {
     let command = arguments.get(1)?;
     let store = arguments.get(2).filter(|a| Path::new(a).is_dir())?;
-    (command == "query" || command == "update").then(|| {
+    (command == "update").then(|| {
         format!(
-            "a store is named with --store: jindou {} --store {} …",
-            command.to_string_lossy(),
+            "a store is named with --store: jindou update --store {} …",
             Path::new(store).display()
         )
     })
@@ -99,7 +142,23 @@ pub fn named_twice(command: &str, given: &ArgMatches) -> Result<()> {
         )))
     };
     match command {
-        "serve" | "shell" if is_given("at") && is_given("store") => twice("STORE"),
+        "serve" | "shell" | "info" | "dump" if is_given("at") && is_given("store") => {
+            twice("STORE")
+        }
+        "query" if is_given("text") => {
+            let words = given.get_many::<String>("text").map_or(0, |w| w.len());
+            let is_placed = words + usize::from(is_given("file")) > 1;
+            let other = ["store", "data", "endpoint"]
+                .into_iter()
+                .find(|id| is_given(id));
+            match other {
+                Some(id) if is_placed => Err(Error::Usage(format!(
+                    "both STORE and --{id} name what to query; use one of them"
+                ))),
+                _ if is_given("data") && is_given("store") => twice("--data"),
+                _ => Ok(()),
+            }
+        }
         "query" if is_given("data") && is_given("store") => twice("--data"),
         _ => Ok(()),
     }

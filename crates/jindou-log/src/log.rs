@@ -13,6 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
+/// Bytes of the file that tests whether the log's disk has room: the least, and the most.
+const PROBE: usize = 4096;
+const LARGEST_PROBE: usize = 16 << 20;
+
 /// An ordered log of opaque records, numbered consecutively, of one id epoch.
 ///
 /// Appending hands a record over; its ticket reports when the record is durable. One thread takes all waiting records,
@@ -48,6 +52,8 @@ struct LogQueue {
     next: u64,
     acknowledged: u64,
     failed: Option<LogFailure>,
+    /// Reason why the last group was refused, and its bytes: until a group or a test file of that size can be written.
+    refused: Option<(LogFailure, usize)>,
     /// Reason why acknowledged records are not durable by the time they should be.
     not_durable: Option<LogFailure>,
     /// True while a group is being written.
@@ -299,7 +305,8 @@ impl Log {
         self.with_writer(LogWriter::sync)
     }
 
-    /// Tests that files can be created at the log's location, with a small file that is removed again. Does not sync.
+    /// Tests that files can be created at the log's location, with a file that is removed again: a small one, or one as large
+    /// as the last group if that was refused. Does not sync.
     ///
     /// # Errors
     /// [`Error::Io`] if they cannot.
@@ -307,15 +314,23 @@ impl Log {
         if !self.files.appends() {
             return Ok(());
         }
+        let refused = lock(&self.shared.state).refused.as_ref().map(|r| r.1);
+        let bytes = refused.map_or(PROBE, |bytes| bytes.clamp(PROBE, LARGEST_PROBE));
         let name = format!("probe{TEMPORARY}");
         let written = self
             .files
             .create(&name)
-            .and_then(|mut file| file.write_at(0, &[0; 4096]));
+            .and_then(|mut file| file.write_at(0, &vec![0; bytes]));
         // Several callers may do this at a time; a file left by a process that dies here is removed at the next
         // opening.
         let _ = self.files.remove(&name);
-        written.map_err(|e| Error::io(self.files.path(&name), e))
+        written.map_err(|e| Error::io(self.files.path(&name), e))?;
+        let mut state = lock(&self.shared.state);
+        let was_disk = |r: &mut (LogFailure, usize)| matches!(r.0.cause, FailureCause::Disk(_));
+        if state.failed.is_none() {
+            state.refused.take_if(was_disk);
+        }
+        Ok(())
     }
 
     fn with_writer<T>(
@@ -343,6 +358,7 @@ impl Log {
             failure: state
                 .failed
                 .as_ref()
+                .or(state.refused.as_ref().map(|(failure, _)| failure))
                 .or(state.not_durable.as_ref())
                 .map(|f| f.to_error().to_string()),
         }
@@ -402,7 +418,7 @@ impl LogShared {
         impl Drop for Fail<'_> {
             fn drop(&mut self) {
                 if std::thread::panicking() {
-                    self.0.fail(Vec::new(), thread_failed());
+                    self.0.fail(Vec::new(), thread_failed(), 0);
                 }
             }
         }
@@ -500,6 +516,7 @@ impl LogShared {
             .map(|w| (w.record.0, std::mem::take(&mut w.record.1)))
             .collect();
         let last = records.last().map_or(0, |(n, _)| *n);
+        let bytes = records.iter().map(|(_, r)| r.len()).sum();
         let begun = Instant::now();
         let result = {
             let mut writer = lock(&self.writer);
@@ -520,12 +537,13 @@ impl LogShared {
         clock.wrote(begun.elapsed(), &self.options);
         if let Err(failure) = result {
             clock.wanted = 0;
-            self.fail(group, failure);
+            self.fail(group, failure, bytes);
             return;
         }
         {
             let mut state = lock(&self.state);
             state.acknowledged = last;
+            state.refused = None;
             state.busy = false;
             state.groups += 1;
             state.records += group.len() as u64;
@@ -540,10 +558,11 @@ impl LogShared {
         }
     }
 
-    fn fail(&self, group: Vec<WaitingRecord>, failure: LogFailure) {
+    fn fail(&self, group: Vec<WaitingRecord>, failure: LogFailure, bytes: usize) {
         let queue = {
             let mut state = lock(&self.state);
             state.failed = Some(failure.clone());
+            state.refused = Some((failure.clone(), bytes));
             state.busy = false;
             state.bytes = 0;
             std::mem::take(&mut state.queue)

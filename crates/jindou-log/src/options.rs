@@ -76,6 +76,9 @@ pub struct Status {
     pub groups: u64,
     /// Records in them.
     pub records: u64,
-    /// Reason why the last group could not be written, or not synced in time, until that succeeds.
+    /// Reason why the last group could not be written, or not synced in time: until that succeeds, or [`Log::probe`] finds
+    /// room for as much.
+    ///
+    /// [`Log::probe`]: crate::Log::probe
     pub failure: Option<String>,
 }

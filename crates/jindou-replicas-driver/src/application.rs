@@ -130,6 +130,8 @@ pub enum Report {
     Problem(Problem, u64),
     /// A request to the bucket that failed, and what for.
     Bucket(&'static str, Failure),
+    /// The requests that failed before succeed again.
+    BucketBack,
     /// The local store cannot be written.
     Disk(String),
     /// The start waits for the first upload of the store, which has this name.

@@ -12,7 +12,7 @@ use jindou_replicas::{
     Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Outcome, Refusal,
     RequestKey, ServerName, Settings, Time,
 };
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -135,6 +135,8 @@ pub struct Driver<A: Application, P: Peers> {
     refreshing: bool,
     /// Pause after a listing of the servers that failed.
     refresh_pause: Duration,
+    /// Kinds of requests to the bucket whose last one failed.
+    failing: BTreeSet<&'static str>,
     pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     tasks: JoinSet<()>,
@@ -222,6 +224,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
             refresh_pause: REFRESH,
+            failing: BTreeSet::new(),
             processes: HashMap::new(),
             sender,
             done,
@@ -476,9 +479,17 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     fn over(&mut self, done: Done<A::Snapshot>) -> Result<(), Stopped> {
         match done {
-            Done::Event(event) => self.happened.push_back(event),
+            Done::Event(event) => {
+                self.succeeded(match event {
+                    Event::Put(..) => "putting a group",
+                    Event::Listed(..) => "listing",
+                    _ => "reading a group",
+                });
+                self.happened.push_back(event);
+            }
             Done::Failed(event, what, failure) => {
                 self.inbox.figures.failed.fetch_add(1, Relaxed);
+                self.failing.insert(what);
                 self.store.report(Report::Bucket(what, failure));
                 self.happened.push_back(event);
             }
@@ -548,6 +559,22 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
         }
         Ok(())
+    }
+
+    /// Says that the bucket is back once requests of each kind that failed succeed.
+    fn succeeded(&mut self, what: &'static str) {
+        if self.failing.is_empty() {
+            return;
+        }
+        self.failing.remove(what);
+        if what == "listing" {
+            // Those need not come again.
+            self.failing.remove("reading a group");
+            self.failing.remove("downloading a base");
+        }
+        if self.failing.is_empty() {
+            self.store.report(Report::BucketBack);
+        }
     }
 
     fn command(&mut self, command: Command<A::Snapshot>) {

@@ -9,7 +9,7 @@ use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri};
 use jindou::Database;
 use jindou::replica::Consistency;
 use sha2::{Digest, Sha256};

@@ -16,7 +16,7 @@ pub fn searched(searched: &Searched, took: Duration) -> Value {
         "results": results,
         "complete": searched.complete,
         "indexed": searched.indexed,
-        "ms": took.as_secs_f64() * 1e3,
+        "ms": crate::millis(took),
     });
     if !searched.complete && !searched.indexed {
         made["hint"] = json!(NO_WORD_INDEX);

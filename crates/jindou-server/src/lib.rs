@@ -42,6 +42,7 @@ mod conditions;
 mod consistency;
 #[doc(hidden)]
 pub mod documents;
+mod figures;
 mod guard;
 mod inline;
 mod jobs;
@@ -67,6 +68,11 @@ mod stalled;
 mod tls;
 mod write;
 
+/// Milliseconds, to a microsecond.
+fn millis(time: std::time::Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// The library, whose types appear in signatures.
 pub use jindou;
 pub use listen::Server;
@@ -75,6 +81,13 @@ pub use options::{ServeError, ServerOptions, TlsFiles};
 /// For the laboratory, which compares schedulers under the same admission.
 #[doc(hidden)]
 pub use admission::limits::{Admission, AdmissionLimits, Refusal, RefusalReason, WorkClass};
+
+/// The names of each parameter of requests, and the routes that take it, for tests that cover each of them.
+#[doc(hidden)]
+#[must_use]
+pub fn parameters() -> &'static [(&'static [&'static str], &'static str)] {
+    routes::parameters::PARAMETERS
+}
 
 /// Paths of all routes, for tests that cover each of them.
 #[doc(hidden)]

@@ -7,7 +7,7 @@ use crate::bodies::{Charged, Hold};
 use crate::codings;
 use crate::jobs::Jobs;
 use crate::live::CancelCause;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, MetricsOptions};
 use crate::options::{ServeError, ServerOptions};
 use crate::registry::Registry;
 use crate::run::Connection;
@@ -84,6 +84,14 @@ fn files(
     Ok((tokens, tls))
 }
 
+/// Sets the metric of the certificate's end.
+fn tell_expiry(metrics: &Metrics, options: &ServerOptions) {
+    let validity = options.tls.as_ref().and_then(|t| tls::validity(&t.cert));
+    if let Some((_, end)) = validity {
+        metrics.certificate.set(end as f64);
+    }
+}
+
 impl ServerOptions {
     /// Checks what needs no store: the token file, the TLS files, and that there are tokens where other machines can reach the
     /// address. [`Server::start`] does the same later.
@@ -139,8 +147,14 @@ impl Server {
         };
         let live = Queries::new(db.clone(), options.max_queries, options.share());
         let live = Arc::new(live);
-        let metrics = Metrics::new()
-            .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
+        let metrics = Metrics::new(&MetricsOptions {
+            commit: &options.commit,
+            tls: options.tls.is_some(),
+            replica: db.replica().is_some(),
+        });
+        let metrics =
+            metrics.map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?;
+        tell_expiry(&metrics, &options);
         let (phase, on_phase) = watch::channel(Phase::Serving);
         let shared = Arc::new(AppState {
             tokens,
@@ -224,6 +238,7 @@ impl Server {
         }
         let tokens = tokens?;
         tls?;
+        tell_expiry(&shared.metrics, options);
         tracing::info!(tokens, "read tokens and certificates again");
         Ok(())
     }

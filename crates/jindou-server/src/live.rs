@@ -68,7 +68,8 @@ pub(crate) struct LiveQuery {
     /// Number that stands for the request's token.
     pub(crate) owner: Option<u64>,
     pub(crate) started: Instant,
-    pub(crate) limit: Duration,
+    /// Time limit in microseconds. A form names its own only after the query was admitted.
+    limit: AtomicU64,
     pub(crate) memory: MemoryBudget,
     pub(crate) rows: AtomicU64,
     pub(crate) bytes: AtomicU64,
@@ -100,7 +101,7 @@ impl LiveQuery {
             client: new.client,
             owner: new.owner,
             started: Instant::now(),
-            limit: new.limit,
+            limit: AtomicU64::new(micros(new.limit)),
             memory: new.memory,
             rows: AtomicU64::new(0),
             bytes: AtomicU64::new(0),
@@ -144,9 +145,18 @@ impl LiveQuery {
         self.cancel.clone()
     }
 
+    /// The time limit.
+    pub(crate) fn limit(&self) -> Duration {
+        Duration::from_micros(self.limit.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_limit(&self, limit: Duration) {
+        self.limit.store(micros(limit), Ordering::Relaxed);
+    }
+
     /// Remaining time.
     pub(crate) fn left(&self) -> Duration {
-        self.limit.saturating_sub(self.started.elapsed())
+        self.limit().saturating_sub(self.started.elapsed())
     }
 
     pub(crate) fn state(&self) -> QueryState {
@@ -176,7 +186,7 @@ impl LiveQuery {
             return Err(Error::Cancelled);
         }
         if self.left().is_zero() {
-            return Err(Error::Timeout(self.limit));
+            return Err(Error::Timeout(self.limit()));
         }
         Ok(())
     }
@@ -197,9 +207,13 @@ impl LiveQuery {
                 Err(Error::Cancelled)
             }
             done = future => Ok(done),
-            () = tokio::time::sleep(self.left()) => Err(Error::Timeout(self.limit)),
+            () = tokio::time::sleep(self.left()) => Err(Error::Timeout(self.limit())),
         }
     }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 fn shortened(text: &str) -> String {

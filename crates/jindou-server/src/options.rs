@@ -1,6 +1,7 @@
 //! Options of a server.
 
 use crate::auth::exposed;
+use crate::tls;
 use jindou::{
     BackupTarget, DocumentSource, Functions, GpuChoice, MergeOptions, Runtime, ServiceCaller, Warm,
 };
@@ -91,6 +92,8 @@ pub struct ServerOptions {
     pub merge: MergeOptions,
     /// When the store's files are read into memory.
     pub warm: Warm,
+    /// The commit of the program, for `jindou_build_info` at `/metrics`.
+    pub commit: String,
 }
 
 impl ServerOptions {
@@ -108,6 +111,8 @@ impl ServerOptions {
         all.extend(tokens.and_then(|file| exposed(file, "token file")));
         let key = self.tls.as_ref().map(|tls| &*tls.key);
         all.extend(key.and_then(|file| exposed(file, "TLS key")));
+        let cert = self.tls.as_ref().map(|tls| &*tls.cert);
+        all.extend(cert.and_then(tls::ending));
         all
     }
 }
@@ -176,6 +181,7 @@ impl ServerOptions {
         with_functions: functions = Functions;
         with_gpu: gpu = GpuChoice;
         with_warm: warm = Warm;
+        with_commit: commit = impl Into<String>;
         with_service: service = Arc<dyn ServiceCaller>;
         with_backup_to: backup_to = impl Into<Option<BackupTarget>>;
         with_merge: merge = MergeOptions;
@@ -247,6 +253,7 @@ impl ServerOptions {
             gpu: GpuChoice::Off,
             service: None,
             backup_to: None,
+            commit: String::new(),
             merge: MergeOptions::default().with_threads(1),
             warm: Warm::None,
         }

@@ -154,7 +154,7 @@ impl AnswerFailure {
     /// The same failure, reporting the query's own time limit whichever part of it has passed.
     pub(crate) fn during(mut self, query: &LiveQuery) -> Self {
         if let Error::Timeout(_) = self.error {
-            self.error = Error::Timeout(query.limit);
+            self.error = Error::Timeout(query.limit());
         }
         self
     }
@@ -321,7 +321,7 @@ pub(crate) fn record(
     m.queries.with_label_values(&[class, outcome]).inc();
     m.rows.inc_by(rows);
     m.bytes.inc_by(bytes);
-    let ms = took.as_secs_f64() * 1e3;
+    let ms = crate::millis(took);
     let id = query.id;
     if let Err(failure) = done
         && (started || outcome == "error")

@@ -81,7 +81,7 @@ impl QuerySlot {
             let token = query.token().limited(query.left());
             let entered = self.workers.enter(&token).map(|_| ());
             entered.map_err(|e| match e {
-                Error::Timeout(_) => Error::Timeout(query.limit),
+                Error::Timeout(_) => Error::Timeout(query.limit()),
                 e => e,
             })?;
         }

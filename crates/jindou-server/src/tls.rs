@@ -6,6 +6,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// TLS 1.2 and 1.3 with the certificate of these files; clients authenticate with tokens, not with certificates.
 pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> {
@@ -35,4 +36,36 @@ pub(crate) fn config(files: &TlsFiles) -> Result<Arc<ServerConfig>, ServeError> 
         })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// Time before a certificate's end from which there are warnings: 14 days.
+const NEAR: i64 = 14 * 86_400;
+
+/// Begin and end of the validity of a file's first certificate, in seconds since 1970; `None` if it cannot be read.
+pub(crate) fn validity(cert: &Path) -> Option<(i64, i64)> {
+    let first = CertificateDer::pem_file_iter(cert).ok()?.next()?.ok()?;
+    let (_, parsed) = x509_parser::parse_x509_certificate(&first).ok()?;
+    let validity = parsed.validity();
+    Some((
+        validity.not_before.timestamp(),
+        validity.not_after.timestamp(),
+    ))
+}
+
+/// A warning about a certificate that clients refuse, or soon will.
+pub(crate) fn ending(cert: &Path) -> Option<String> {
+    let (begin, end) = validity(cert)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let now = i64::try_from(now.as_secs()).ok()?;
+    let at = |seconds: i64| jindou::time_text(u64::try_from(seconds).unwrap_or(0) * 1_000_000);
+    let what = if end < now {
+        format!("expired at {}: clients refuse it", at(end))
+    } else if begin > now {
+        format!("is valid only from {} on: clients refuse it", at(begin))
+    } else if end - now < NEAR {
+        format!("expires at {}: replace it, and send SIGHUP", at(end))
+    } else {
+        return None;
+    };
+    Some(format!("the TLS certificate {} {what}", cert.display()))
 }

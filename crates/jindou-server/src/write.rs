@@ -95,6 +95,14 @@ impl LiveUpdate {
         }
     }
 
+    /// Sets the time limit that a form asks for, from the update's admission on.
+    pub(crate) fn limit(&self, timeout: Option<Duration>) {
+        if let Some(limit) = timeout {
+            let most = self.shared.options.max_timeout;
+            self.admitted.query.set_limit(limit.min(most));
+        }
+    }
+
     /// Sets the text that lists and logs show from now on.
     pub(crate) fn show(&self, text: &str) {
         self.admitted.query.show(text);
@@ -227,7 +235,7 @@ impl LiveUpdate {
             options.documents.clone_from(&shared.options.documents);
             let done = query.check().and_then(|()| job(admitted.db(), options));
             let done = done.map_err(|e| match e {
-                Error::Timeout(_) => Error::Timeout(query.limit),
+                Error::Timeout(_) => Error::Timeout(query.limit()),
                 e => e,
             });
             record(&shared, query, &done, begun.elapsed());
@@ -304,7 +312,7 @@ fn record(shared: &AppState, query: &LiveQuery, done: &Result<UpdateReport>, too
     };
     m.updates.with_label_values(&[outcome]).inc();
     m.update_seconds.observe(took.as_secs_f64());
-    let (id, ms, client) = (query.id, took.as_secs_f64() * 1e3, &query.client);
+    let (id, ms, client) = (query.id, crate::millis(took), &query.client);
     match done {
         Err(e) if outcome == "error" => {
             tracing::warn!(id, outcome, ms, reason = &*shown(&e.to_string()), %client, "update failed");

@@ -77,8 +77,8 @@ mod watch;
 mod why;
 
 pub use backup::{
-    BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, RestoreReport, RestoreTo, parse_time,
-    time_text,
+    BACKUP_PHASES, BackupInfo, BackupReport, BackupTarget, PruneReport, RestoreReport, RestoreTo,
+    parse_time, time_text,
 };
 pub use cursor::Cursor;
 pub use database::{Checksum, Database, QueryReport};

@@ -90,8 +90,9 @@ impl ProfileNode {
         }
         let _ = writeln!(
             out,
-            "{} rows in {:.3} ms on {} thread{} (times are summed over threads)",
+            "{} row{} in {:.3} ms on {} thread{} (times are summed over threads)",
             profile.rows,
+            if profile.rows == 1 { "" } else { "s" },
             profile.elapsed.as_secs_f64() * 1e3,
             profile.threads,
             if profile.threads == 1 { "" } else { "s" }

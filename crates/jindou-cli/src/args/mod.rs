@@ -41,7 +41,7 @@ const LONG_VERSION: &str = concat!(
     env!("JINDOU_PROFILE"),
     "\nwith ",
     env!("JINDOU_FEATURES"),
-    "\nstore format 1, log format 1 (2 from snapshot 2147483648 on)"
+    "\nstore format 1, log format 1 (2 from snapshot 2147483648 on), records in it 1 and 2 (3 after prefixes were set)"
 );
 
 /// A fast database for RDF (linked data) that answers SPARQL 1.1.
@@ -60,7 +60,10 @@ pub struct Args {
 
 /// The whole command line, with structured help texts.
 pub fn command() -> clap::Command {
+    let hidden = !crate::commands::has_laboratory();
     help::shaped(Args::command())
+        .mut_subcommand("bench", |bench| bench.hide(hidden))
+        .mut_subcommand("peers", |peers| peers.hide(hidden))
 }
 
 #[derive(Subcommand, Debug)]
@@ -121,9 +124,10 @@ pub enum Command {
 
 #[derive(ClapArgs, Debug)]
 pub struct Health {
-    /// The server's address.
-    #[arg(value_name = "URL", default_value = "http://127.0.0.1:7878")]
-    pub url: String,
+    /// The server's address (default: the address, port and TLS of `jindou serve` on this machine, as set by JINDOU_HOST, JINDOU_PORT and
+    /// JINDOU_TLS_CERT or in the settings file; its certificate is then not verified).
+    #[arg(value_name = "URL")]
+    pub url: Option<String>,
     /// Stop waiting after this time.
     #[arg(long, value_parser = parse_duration, default_value = "5s", value_name = "TIME")]
     pub timeout: Duration,
@@ -156,6 +160,7 @@ pub struct Man {
 /// Arguments of the program `jindou-bench`, passed on as they are.
 #[derive(ClapArgs, Debug)]
 pub struct Laboratory {
+    /// Arguments of `jindou-bench`, whose own --help describes them.
     #[arg(
         value_name = "ARGUMENT",
         trailing_var_arg = true,
@@ -352,11 +357,14 @@ pub struct Backup {
     /// The store directory.
     #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
     pub store: Option<PathBuf>,
-    /// Folder of backups.
+    /// Folder of backups; created with the folders above it.
     #[arg(long, value_name = "DIR")]
     pub to: String,
+    /// Afterwards remove all backups in the folder but the last N, and the files that only they need.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub keep: Option<u32>,
     /// List the backups.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "keep")]
     pub list: bool,
 }
 
@@ -463,6 +471,18 @@ impl Place {
     pub fn path(&self) -> Option<&Path> {
         self.at.as_deref().or(self.store.as_deref())
     }
+
+    /// The directory.
+    ///
+    /// # Errors
+    /// [`jindou::Error::Usage`] if none is named.
+    pub fn required(&self, command: &str) -> jindou::Result<&Path> {
+        self.path().ok_or_else(|| {
+            jindou::Error::Usage(format!(
+                "no store: name it, as in jindou {command} my.store (or --store DIR, or JINDOU_STORE)"
+            ))
+        })
+    }
 }
 
 /// Parses a size of memory. A bare number of a few bytes is refused, since a unit was probably forgotten.
@@ -514,9 +534,8 @@ fn parse_durability(text: &str) -> Result<Durability, String> {
 
 #[derive(ClapArgs, Debug)]
 pub struct Info {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
+    #[command(flatten)]
+    pub place: Place,
     /// Print JSON.
     #[arg(long)]
     pub json: bool,

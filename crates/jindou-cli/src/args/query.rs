@@ -27,11 +27,11 @@ pub struct QueryArgs {
     pub remote: RemoteArgs,
     #[command(flatten)]
     pub verify: VerifyArg,
-    /// The query.
-    #[arg(value_name = "TEXT", required_unless_present = "file")]
-    pub text: Option<String>,
+    /// The query. Before it may stand the store directory, an RDF file or an endpoint, as --store, --data and --endpoint name them.
+    #[arg(value_name = "TEXT", required_unless_present = "file", num_args = 1..=2)]
+    pub text: Vec<String>,
     /// Read the query from a file (`-`: standard input).
-    #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
+    #[arg(short = 'f', long, value_name = "FILE")]
     pub file: Option<PathBuf>,
     /// Base for relative IRIs, unless the query has BASE.
     #[arg(long, value_name = "IRI", value_parser = parse_base)]
@@ -160,4 +160,35 @@ pub struct Shell {
     /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443.
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]
     pub service_allow: Vec<Allowed>,
+}
+
+impl QueryArgs {
+    /// Takes what stands before the query, or alone next to --file, as the store or the RDF file to query.
+    ///
+    /// # Errors
+    /// [`jindou::Error::Usage`] for a query both as text and in a file.
+    pub fn placed(mut self) -> jindou::Result<Self> {
+        let place = match (&self.file, self.text.len()) {
+            (None, 2) | (Some(_), 1) => self.text.remove(0),
+            (Some(_), 2) => {
+                return Err(jindou::Error::Usage(
+                    "the query is given as text and with -f FILE; leave one of them out".into(),
+                ));
+            }
+            _ => return Ok(self),
+        };
+        if self.file.is_some() && place.contains(char::is_whitespace) {
+            return Err(jindou::Error::Usage(
+                "the query is given as text and with -f FILE; leave one of them out".into(),
+            ));
+        }
+        if place.starts_with("http://") || place.starts_with("https://") {
+            self.remote.endpoint = Some(place);
+        } else if PathBuf::from(&place).is_file() {
+            self.data.push(place.into());
+        } else {
+            self.store = Some(place.into());
+        }
+        Ok(self)
+    }
 }

@@ -1,6 +1,6 @@
 //! The command line of `jindou dump` and `jindou convert`.
 
-use super::{VerifyArg, parse_format};
+use super::{Place, VerifyArg, parse_format};
 use clap::Args as ClapArgs;
 use jindou_model::units::parse_size;
 use jindou_parse::Format;
@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(ClapArgs, Debug)]
 pub struct Dump {
-    /// The store directory.
-    #[arg(long, value_name = "DIR", env = "JINDOU_STORE")]
-    pub store: PathBuf,
+    #[command(flatten)]
+    pub place: Place,
     #[command(flatten)]
     pub verify: VerifyArg,
     /// File to write (`-`: standard output). Its extension selects format and compression, as in all.nq.gz or all.trig.zst.

@@ -7,6 +7,7 @@ use jindou::{
     Access, BackupInfo, BackupTarget, Database, Error, OpenOptions, Progress, RestoreTo, Result,
     time_text,
 };
+use jindou_model::units::grouped;
 use std::process::ExitCode;
 
 pub fn run(a: &Backup) -> Result<ExitCode> {
@@ -36,8 +37,8 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
     say!(
         "{}: {} bytes, {} of them new in {}, in {:.2} s",
         line(&report.info),
-        report.info.bytes,
-        report.new_bytes,
+        grouped(report.info.bytes),
+        grouped(report.new_bytes),
         counted(report.new_files, "file"),
         report.time.as_secs_f64()
     );
@@ -46,6 +47,16 @@ pub fn run(a: &Backup) -> Result<ExitCode> {
             "jindou: the last {} of the process that has the store open were not durable yet and are not in the backup",
             counted(report.left_out, "transaction")
         );
+    }
+    if let Some(keep) = a.keep {
+        let removed = target.prune(usize::try_from(keep).unwrap_or(usize::MAX))?;
+        if removed.backups > 0 || removed.files > 0 {
+            say!(
+                "removed {} and {} that only older backups need",
+                counted(removed.backups, "backup"),
+                counted(removed.files, "file")
+            );
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,7 +80,7 @@ fn list(target: &BackupTarget) -> Result<ExitCode> {
     }
     for backup in all {
         match backup {
-            Ok(info) => say!("{}; {} bytes", line(&info), info.bytes),
+            Ok(info) => say!("{}; {} bytes", line(&info), grouped(info.bytes)),
             Err(e) => {
                 say!("damaged: {e}");
                 code = ExitCode::from(2);
@@ -102,6 +113,9 @@ pub fn restore(a: &Restore) -> Result<ExitCode> {
         }
         Database::restore(&from, &a.store, to, &cancel, &progress)?
     };
+    for warning in &report.warnings {
+        eprintln!("jindou: warning: {warning}");
+    }
     let committed = report
         .committed
         .map(|t| format!(", committed at {}", time_text(t)));

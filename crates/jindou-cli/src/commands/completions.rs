@@ -15,7 +15,11 @@ pub fn run(a: &Completions) -> Result<ExitCode> {
 pub fn man(a: &Man) -> Result<ExitCode> {
     std::fs::create_dir_all(&a.folder).map_err(|e| Error::io(&a.folder, e))?;
     // Pages name the release, not the commit, so that they are the same for every build of it.
-    let command = args::command().version(env!("CARGO_PKG_VERSION"));
+    // clap_mangen leaves out the descriptions of options that `-h` does not list.
+    let shown = |sub: clap::Command| sub.mut_args(|arg| arg.hide_short_help(false));
+    let command = args::command()
+        .version(env!("CARGO_PKG_VERSION"))
+        .mut_subcommands(shown);
     clap_mangen::generate_to(command, &a.folder).map_err(|e| Error::io(&a.folder, e))?;
     Ok(ExitCode::SUCCESS)
 }

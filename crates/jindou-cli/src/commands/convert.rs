@@ -14,6 +14,21 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 pub fn run(a: &Convert) -> Result<ExitCode> {
+    if let [.., last] = &a.files[..]
+        && a.files.len() > 1
+        && !last.exists()
+        && a.out.as_os_str() == "-"
+    {
+        let from: Vec<String> = a.files[..a.files.len() - 1]
+            .iter()
+            .map(|f| f.display().to_string())
+            .collect();
+        return Err(Error::Usage(format!(
+            "there is no file {0} to read; to write it: jindou convert {1} --out {0}",
+            last.display(),
+            from.join(" ")
+        )));
+    }
     let format = format_for(&a.out, a.to)?.unwrap_or(Format::NQuads);
     let limits = Limits {
         cancel: cancel_on_interrupt(),

@@ -12,14 +12,15 @@ use std::sync::Arc;
 pub fn run(a: &Dump) -> Result<ExitCode> {
     // A destination that cannot be written is reported before the store is opened.
     let asked = format_for(&a.out, a.to)?;
+    let store = a.place.required("dump")?;
     let db = Database::open_with(
-        &a.store,
+        store,
         &OpenOptions::default()
             .with_access(Access::Read)
             .with_verify(a.verify.verify)
             .with_runtime(runtime(Some(1), None)),
     )?;
-    super::tell_copy(&a.store);
+    super::tell_copy(store);
     show_recovery(&db);
     let only = match (&a.graph, a.default_graph) {
         (Some(iri), _) => Some(GraphName::Named(iri.clone())),

@@ -4,15 +4,17 @@ use super::{counted, indexes};
 use crate::args::Info;
 use crate::say::say;
 use jindou::{Database, InfoReport, Result};
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(a: &Info) -> Result<ExitCode> {
-    let report = Database::info_with(&a.store, &indexes()?)?;
-    super::tell_copy(&a.store);
+    let store = a.place.required("info")?;
+    let report = Database::info_with(store, &indexes()?)?;
+    super::tell_copy(store);
     if a.json {
         say!("{:#}", json(&report, a.top));
     } else {
-        print(&report, a);
+        print(store, &report, a);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -26,13 +28,13 @@ fn text(canonical: &[u8]) -> String {
     }
 }
 
-fn print(r: &InfoReport, a: &Info) {
+fn print(store: &Path, r: &InfoReport, a: &Info) {
     // Relative to the content of the files; without quads there is nothing to divide by.
     let per_quad = |bytes: u64, digits: usize| match r.quads_in_files {
         0 => "-".to_owned(),
         n => format!("{:.digits$}", bytes as f64 / n as f64),
     };
-    say!("store           {}", a.store.display());
+    say!("store           {}", store.display());
     say!(
         "quads           {} ({} in {})",
         r.quads,

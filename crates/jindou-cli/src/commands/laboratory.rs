@@ -2,12 +2,18 @@
 
 use jindou::{Error, Result};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
+
+/// The place of the program.
+pub fn program() -> Result<PathBuf> {
+    let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
+    Ok(own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX)))
+}
 
 /// Runs `jindou-bench` with the arguments, after `first` if there is one, and ends with its status.
 pub fn run(first: Option<&str>, arguments: &[OsString]) -> Result<ExitCode> {
-    let own = std::env::current_exe().map_err(|e| Error::io("/proc/self/exe", e))?;
-    let program = own.with_file_name(format!("jindou-bench{}", std::env::consts::EXE_SUFFIX));
+    let program = program()?;
     if !program.is_file() {
         return Err(Error::Unsupported(format!(
             "benchmarks and comparisons need the program jindou-bench, which was not found: {}; build it \

@@ -11,7 +11,7 @@ use jindou::{
     MergeOptions, OpenOptions, Progress, QuadSource, QueryOptions, Result, Sharding, UpdateOptions,
     UpdateReport,
 };
-use jindou_parse::{Input, Limits, Replacement, Sources, SourcesBuilder};
+use jindou_parse::{Format, Input, Limits, Replacement, Sources, SourcesBuilder};
 use jindou_workloads::bsbm::Bsbm;
 use jindou_workloads::lubm::Lubm;
 use jindou_workloads::sp2b::Sp2b;
@@ -22,6 +22,21 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// Takes the first of several names as the store, if no option names it and it cannot be a document: `jindou load my.store a.ttl`.
+pub fn placed(mut a: LoadArgs) -> LoadArgs {
+    let is_store = |path: &Path| {
+        let is_new = !path.exists() && web_address(path).is_none() && path.as_os_str() != "-";
+        let is_known =
+            Format::from_extension(path.extension().and_then(|e| e.to_str()).unwrap_or(""));
+        let files = ["manifest.jd", "current.jd", "cluster.jd"];
+        (is_new && is_known.is_none()) || files.iter().any(|name| path.join(name).exists())
+    };
+    if a.store.is_none() && a.into.is_none() && a.files.len() > 1 && is_store(&a.files[0]) {
+        a.store = Some(a.files.remove(0));
+    }
+    a
+}
 
 pub fn run(a: &LoadArgs) -> Result<ExitCode> {
     let runtime = runtime(a.threads, a.memory);
@@ -57,7 +72,8 @@ pub fn run(a: &LoadArgs) -> Result<ExitCode> {
         (None, Some(dir)) => LoadTarget::New(dir, &options),
         (None, None) => {
             return Err(Error::Usage(
-                "no destination: pass --store DIR (new) or --into DIR (existing)".into(),
+                "no destination: name it first, as in jindou load my.store a.ttl, or with --store DIR (new) or --into DIR (existing)"
+                    .into(),
             ));
         }
     };

@@ -20,7 +20,6 @@ mod serve;
 pub mod update;
 
 use crate::args::{Args, Command, DocumentArgs, Generate, GraphsArg};
-use crate::say::say;
 use jindou::service::{Allowed, HttpCaller};
 use jindou::{
     CancelToken, Database, DocumentSource, Documents, Error, Indexes, Result, Runtime,
@@ -31,6 +30,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+
+/// True if the program is installed that `bench` and `peers` run.
+pub fn has_laboratory() -> bool {
+    laboratory::program().is_ok_and(|program| program.is_file())
+}
 
 /// The process's threads and memory: the requested ones, or this machine's defaults.
 pub fn runtime(threads: Option<usize>, memory: Option<u64>) -> Runtime {
@@ -73,8 +77,8 @@ pub fn with_gpu(
 /// Runs the command of the command line.
 pub fn run(args: Args) -> Result<ExitCode> {
     match args.command {
-        Command::Load(a) => load::run(&a),
-        Command::Query(a) => query::run(&a),
+        Command::Load(a) => load::run(&load::placed(a)),
+        Command::Query(a) => query::run(&a.placed()?),
         Command::Search(a) => search::run(&a),
         Command::Update(a) => update::run(&a),
         Command::Recluster(a) => recluster::run(&a),
@@ -87,14 +91,10 @@ pub fn run(args: Args) -> Result<ExitCode> {
         Command::Check(a) => check::run(&a),
         Command::Info(a) => info::run(&a),
         Command::Shell(a) => crate::shell::run(&a),
-        Command::Health(a) => {
-            say!("{}", crate::remote::ready(&a.url, a.timeout)?);
-            Ok(ExitCode::SUCCESS)
-        }
         Command::Completions(a) => completions::run(&a),
         Command::Man(a) => completions::man(&a),
-        // Printed earlier, where the command line is known.
-        Command::Settings(_) => Ok(ExitCode::SUCCESS),
+        // Done earlier, where the settings are known.
+        Command::Settings(_) | Command::Health(_) => Ok(ExitCode::SUCCESS),
         Command::Dump(a) => dump::run(&a),
         Command::Convert(a) => convert::run(&a),
         Command::Generate(Generate::Lubm {

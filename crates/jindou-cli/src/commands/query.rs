@@ -35,7 +35,7 @@ fn prefixes_for(text: &str, store: Option<&Database>) -> Prefixes {
 }
 
 pub fn run(a: &QueryArgs) -> Result<ExitCode> {
-    let text = request_text("query", a.text.as_ref(), a.file.as_ref())?;
+    let text = request_text("query", a.text.first(), a.file.as_ref())?;
     if let Some(endpoint) = &a.remote.endpoint {
         no_graphs(a.graphs)?;
         return ask_endpoint(a, endpoint, &text);
@@ -158,7 +158,9 @@ fn at_terminal<T>(
     let pager = pager.filter(|p| !p.trim().is_empty());
     let lines = lines.map_or(usize::MAX, |n| usize::from(n).max(2) - 1);
     let mut out = Pages::new(pager, lines);
-    let mut writer = ResultWriter::new(&mut out, ResultFormat::Table);
+    // Graphs as Turtle with prefixes: N-Triples is for programs.
+    let turtle = ResultFormat::Rdf(jindou::RdfFormat::Turtle);
+    let mut writer = ResultWriter::new(&mut out, ResultFormat::Table).with_graphs(turtle);
     if !a.no_prefixes {
         writer = writer.with_prefixes(prefixes_for(text, store));
     }

@@ -2,6 +2,7 @@
 
 use super::merge;
 use super::{documents, indexes, service, with_gpu};
+use crate::advice;
 use crate::args::{GraphsArg, Serve};
 use crate::log::{self, OneLine};
 use crate::overlooked;
@@ -11,6 +12,7 @@ use jindou::{
     Access, BackupTarget, Database, Durability, Error, GpuChoice, MergePolicy, OpenOptions,
     QueryOptions, Result, UpdateOptions, Verify, Warm,
 };
+use jindou_model::program::exit_status;
 use jindou_server::{Server, ServerOptions, TlsFiles};
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -50,6 +52,17 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         log.with_ansi(ansi).init();
     }
     log::panics();
+    match serve(a) {
+        // Collectors expect nothing but JSON.
+        Err(e) if json => {
+            tracing::error!("{}", advice::told(&e, "serve"));
+            Ok(ExitCode::from(exit_status(&e)))
+        }
+        done => done,
+    }
+}
+
+fn serve(a: &Serve) -> Result<ExitCode> {
     // On the command line clap reports this; settings may come from elsewhere.
     if a.writable && a.token_file.is_some() {
         return Err(Error::Unsupported(
@@ -188,6 +201,7 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         .with_store_name(name_of(store))
         .with_gpu(a.gpu)
         .with_warm(a.warm)
+        .with_commit(env!("JINDOU_COMMIT"))
         .with_backup_to(backup_to.transpose()?)
         .with_merge(merge::options(&a.merge_budget));
     options.token_file.clone_from(&a.token_file);
@@ -235,14 +249,18 @@ pub fn run(a: &Serve) -> Result<ExitCode> {
         }
     }
     let server = Server::start(db, options).map_err(|e| Error::Usage(e.to_string()))?;
-    // The program that started the server may not read this line.
-    let _ = writeln!(
-        std::io::stdout(),
+    let serving = format!(
         "serving {}{} at {scheme}://{}/query",
         store.display(),
         if accepts { "" } else { " read-only" },
         server.address()
     );
+    if a.log_format == "json" {
+        tracing::info!("{serving}");
+    } else {
+        // The program that started the server may not read this line.
+        let _ = writeln!(std::io::stdout(), "{serving}");
+    }
     server.run_until_signal();
     drop((merges, following));
     Ok(ExitCode::SUCCESS)

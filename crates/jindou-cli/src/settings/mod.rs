@@ -14,6 +14,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 use jindou::{Error, Result};
 use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -154,6 +155,29 @@ fn apply_to(command: &str, mut arg: Arg, file: Option<&SettingsFile>) -> Arg {
             .hide_default_value(SECRET.contains(&option.as_str()))
             .default_values(values.into_iter().map(OsStr::from)),
     }
+}
+
+/// The address at which `jindou serve` with these settings is reached from this machine.
+pub fn own_address(file: Option<&SettingsFile>) -> String {
+    let set = |option: &str| {
+        let named = variable("serve", option).and_then(std::env::var_os);
+        let named = named.map(|v| v.to_string_lossy().into_owned());
+        let in_file = || file?.get("serve", option)?.values.first().cloned();
+        named.or_else(in_file).filter(|v| !v.is_empty())
+    };
+    let host = set("host").and_then(|host| host.parse::<IpAddr>().ok());
+    let host = match host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)) {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        ip => ip,
+    };
+    let port = set("port").and_then(|port| port.parse().ok());
+    let scheme = if set("tls-cert").is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    format!("{scheme}://{}", SocketAddr::new(host, port.unwrap_or(7878)))
 }
 
 /// The environment variable whose value clap refused, if the option at fault is not on the command line.

@@ -268,6 +268,11 @@ fn a_newer_format_is_told_from_damage() {
     assert!(text.starts_with("jindou-store 1\n"), "{text}");
     fs::write(&path, text.replacen("jindou-store 1", "jindou-store 99", 1)).unwrap();
     sentence(&ask(&store, "ASK {}", &[]), &["version 99", "newer"]);
+    // A changed byte of the first line is damage.
+    for damaged in ["jindou-store 3", "jindou-stOre 1", "jindou-store !"] {
+        fs::write(&path, text.replacen("jindou-store 1", damaged, 1)).unwrap();
+        sentence(&ask(&store, "ASK {}", &[]), &["manifest.jd", "damaged"]);
+    }
 }
 
 #[test]

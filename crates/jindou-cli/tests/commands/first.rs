@@ -233,6 +233,24 @@ fn a_terminal_gets_the_first_rows_and_their_number() {
         text.contains("1,300 triples (40 shown; --all for the rest)"),
         "{text}"
     );
+    let describe = "query --store s 'PREFIX e: <http://e/> DESCRIBE e:s1'";
+    let text = at_terminal(at, describe).unwrap();
+    assert!(
+        text.starts_with("@prefix e: <http://e/> .\n") && text.contains("e:s1 e:p \"1 "),
+        "{text}"
+    );
+    assert!(
+        !good(
+            at,
+            &[
+                "query",
+                "--store",
+                "s",
+                "PREFIX e: <http://e/> DESCRIBE e:s1"
+            ]
+        )
+        .contains("@prefix")
+    );
     // A format that is named is written as it is, and so is what goes elsewhere.
     let text = at_terminal(at, &format!("{all} --format table")).unwrap();
     assert_eq!(text.lines().count(), 2 + 1300);

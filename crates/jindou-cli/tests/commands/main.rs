@@ -7,6 +7,7 @@ mod gpu;
 mod graphs;
 mod kept;
 mod mistakes;
+mod operations;
 mod prefixes;
 mod rdf;
 mod remote;

@@ -422,7 +422,7 @@ fn metric(server: &Server, name: &str) -> i64 {
 
 #[test]
 fn a_server_whose_log_is_away_says_so_and_ends_in_time() {
-    const FAILED: &str = "jindou_replica_failed_requests ";
+    const FAILED: &str = "jindou_replica_failed_requests_total ";
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let more = ["--grace", "2s", "--max-staleness", "4s"];

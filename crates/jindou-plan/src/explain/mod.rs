@@ -183,8 +183,12 @@ fn count(n: f64) -> String {
         format!("{n:.1}")
     } else if n < 1e6 {
         format!("{n:.0}")
-    } else {
+    } else if n < 1e9 {
         format!("{:.1}M", n / 1e6)
+    } else if n < 1e12 {
+        format!("{:.1}G", n / 1e9)
+    } else {
+        format!("{n:.0e}")
     }
 }
 
@@ -195,7 +199,16 @@ fn time(ns: f64) -> String {
         format!("{:.1} µs", ns / 1e3)
     } else if ns < 1e9 {
         format!("{:.1} ms", ns / 1e6)
-    } else {
+    } else if ns < 120e9 {
         format!("{:.1} s", ns / 1e9)
+    } else {
+        let seconds = ns / 1e9;
+        let (unit, name) = match seconds {
+            ..7_200.0 => (60.0, "minutes"),
+            ..172_800.0 => (3_600.0, "hours"),
+            ..63_072_000.0 => (86_400.0, "days"),
+            _ => (31_536_000.0, "years"),
+        };
+        format!("{} {name}", count(seconds / unit))
     }
 }

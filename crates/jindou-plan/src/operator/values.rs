@@ -70,7 +70,8 @@ impl OperatorFacts for Values {
 
     fn explain(&self, e: &Explainer<'_>, _outer: f64) -> ExplainNode {
         let n = self.rows.len();
-        let text = format!("values {}: {n} rows", e.slots(&self.slots));
+        let plural = if n == 1 { "" } else { "s" };
+        let text = format!("values {}: {n} row{plural}", e.slots(&self.slots));
         ExplainNode::leaf(text, n as f64, n as f64)
     }
 }

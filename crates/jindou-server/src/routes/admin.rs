@@ -19,7 +19,7 @@ fn document(q: &LiveQuery) -> Value {
     json!({
         "id": q.id, "query": q.text(), "client": q.client, "state": q.state().name(),
         "class": q.light.get().map(|light| if *light { "light" } else { "heavy" }),
-        "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit.as_secs_f64(),
+        "seconds": q.started.elapsed().as_secs_f64(), "timeout": q.limit().as_secs_f64(),
         "rows": q.rows.load(Ordering::Relaxed), "bytes": q.bytes.load(Ordering::Relaxed),
         "memory": q.memory.used(), "tag": q.tag.get(),
     })

@@ -1,6 +1,6 @@
 //! `/complete`: completion at the cursor of an unfinished query.
 
-use super::input::{Parameters, body, media_type};
+use super::input::Parameters;
 use super::{answered, text};
 use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
@@ -46,22 +46,12 @@ async fn answer(
     request: Request,
 ) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
-    let mut parameters = Parameters::of_url(&parts.uri)?;
-    match parts.method {
-        Method::GET | Method::HEAD => {}
-        Method::POST => {
-            let media = media_type(&parts.headers)?;
-            if media.as_deref() != Some("application/x-www-form-urlencoded") {
-                return Err(Problem::media_type(
-                    "send the text as application/x-www-form-urlencoded: text=… and, for what follows the cursor, after=…",
-                ));
-            }
-            // A form encodes each byte of the text in at most three characters.
-            let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
-            parameters.add(&body(content, most).await?)?;
-        }
-        _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    if !matches!(parts.method, Method::GET | Method::HEAD | Method::POST) {
+        return Err(Problem::method("GET, HEAD, POST, OPTIONS"));
     }
+    // A form encodes each byte of the text in at most three characters.
+    let most = shared.options.max_request_bytes.min(4 * LONGEST_TEXT);
+    let parameters = Parameters::of_request(&parts, content, most).await?;
     let before = parameters.one("text")?.ok_or_else(|| {
         Problem::bad_request("the parameter 'text' is missing: the query's text before the cursor")
     })?;
@@ -169,7 +159,7 @@ fn document(before: &str, found: &Completion, took: Duration) -> Value {
     json!({
         "slot": slot, "from": found.from, "to": before.len(), "word": before.get(found.from..),
         "counts": counts, "sampled": sampled, "partial": found.partial,
-        "ms": took.as_secs_f64() * 1e3, "items": items,
+        "ms": crate::millis(took), "items": items,
     })
 }
 

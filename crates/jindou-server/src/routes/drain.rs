@@ -7,8 +7,8 @@ use crate::problem::Problem;
 use crate::shared::AppState;
 use crate::write::refusal;
 use axum::body::Body;
-use axum::extract::State;
-use http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::extract::{Request, State};
+use http::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,23 +18,25 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 pub(super) async fn handle(
     State(shared): State<Arc<AppState>>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response<Body> {
-    answered(answer(&shared, &method, &uri), &headers)
+    let headers = request.headers().clone();
+    answered(answer(&shared, request).await, &headers)
 }
 
 /// From now on `/ready` says that the server is draining, and other servers of a shared log write. Requests are answered for
 /// `wait` seconds more; then the server shuts down as after SIGTERM. A second request changes nothing.
-fn answer(shared: &Arc<AppState>, method: &Method, uri: &Uri) -> Result<Response<Body>, Problem> {
-    if *method != Method::POST {
+async fn answer(shared: &Arc<AppState>, request: Request) -> Result<Response<Body>, Problem> {
+    let (parts, content) = request.into_parts();
+    if parts.method != Method::POST {
         return Err(Problem::method("POST"));
     }
     if let Some(problem) = refusal(shared) {
         return Err(problem);
     }
-    let wait = match Parameters::of_url(uri)?.one("wait")? {
+    let most = shared.options.max_request_bytes;
+    let parameters = Parameters::of_request(&parts, content, most).await?;
+    let wait = match parameters.one("wait")? {
         None => WAIT,
         Some(text) => (text.parse().ok())
             .map(Duration::from_secs)

@@ -1,13 +1,14 @@
 //! A request's parameters, from its URL and its body.
 
-use super::form;
+use super::{form, parameters};
 use crate::codings;
 use crate::negotiate;
 use crate::problem::Problem;
 use crate::shared::AppState;
 use axum::body::Body;
 use http::header::{CONTENT_TYPE, HOST};
-use http::{HeaderMap, StatusCode, Uri};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode, Uri};
 use http_body_util::BodyExt;
 use jindou::DatasetChoice;
 use jindou::parse::Format;
@@ -34,6 +35,34 @@ impl Parameters {
         Ok(p)
     }
 
+    /// The parameters of a request to a route that takes nothing else: those of its URL, and for POST also those of a form.
+    ///
+    /// # Errors
+    /// As [`Self::of_url`]; 415 for another body, 413 for one longer than `most` bytes.
+    pub(super) async fn of_request(
+        parts: &Parts,
+        content: Body,
+        most: usize,
+    ) -> Result<Self, Problem> {
+        let mut p = Self::of_url(&parts.uri)?;
+        if parts.method != Method::POST {
+            return Ok(p);
+        }
+        let media = media_type(&parts.headers)?;
+        let sent = body(content, most).await?;
+        match media.as_deref() {
+            Some("application/x-www-form-urlencoded") => p.add(&sent)?,
+            _ if sent.is_empty() => {}
+            other => {
+                return Err(Problem::media_type(format!(
+                    "send parameters in the URL or as application/x-www-form-urlencoded, not as {}",
+                    other.unwrap_or("a body without Content-Type")
+                )));
+            }
+        }
+        Ok(p)
+    }
+
     /// Adds the parameters of a form.
     ///
     /// # Errors
@@ -43,6 +72,10 @@ impl Parameters {
     }
 
     pub(super) fn all(&self, name: &str) -> Vec<String> {
+        debug_assert!(
+            parameters::is_known(name),
+            "{name} is not in the table of parameters"
+        );
         let found = self.0.iter().filter(|(k, _)| k == name);
         found.map(|(_, v)| v.clone()).collect()
     }
@@ -140,7 +173,7 @@ impl Parameters {
     /// # Errors
     /// 406 for an unknown name.
     pub(super) fn format(&self) -> Result<Option<String>, Problem> {
-        let found = ["format", "output", "results", "accept", "Accept"]
+        let found = parameters::FORMAT
             .iter()
             .find_map(|name| self.0.iter().find(|(k, v)| k == name && !v.is_empty()));
         match found {

@@ -8,8 +8,8 @@ use crate::problem::Problem;
 use crate::shared::AppState;
 use crate::write::refusal;
 use axum::body::Body;
-use axum::extract::State;
-use http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::extract::{Request, State};
+use http::{Method, Response, StatusCode};
 use jindou::{BACKUP_PHASES, RECLUSTER_PHASES, ReclusterOptions, Result, time_text};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -53,29 +53,49 @@ fn answer(
 
 /// Memory that the request asks for with `memory=BYTES`: by default as much as a query's, and at most that of all
 /// queries.
-fn memory(shared: &AppState, uri: &Uri) -> Result<u64, Problem> {
+fn memory(shared: &AppState, parameters: &Parameters) -> Result<u64, Problem> {
     let most = shared.options.memory;
-    let asked =
-        match Parameters::of_url(uri)?.one("memory")? {
-            Some(n) => Some(n.parse::<u64>().map_err(|_| {
-                Problem::bad_request(format!("memory={n} is not a number of bytes"))
-            })?),
-            None => None,
-        };
+    let asked = number(parameters, "memory", "a number of bytes")?;
     Ok(asked.unwrap_or(shared.options.query_memory).min(most))
+}
+
+/// The number that a parameter gives.
+fn number(parameters: &Parameters, name: &str, what: &str) -> Result<Option<u64>, Problem> {
+    let Some(text) = parameters.one(name)? else {
+        return Ok(None);
+    };
+    let number = text.parse::<u64>();
+    number
+        .map(Some)
+        .map_err(|_| Problem::bad_request(format!("{name}={text} is not {what}")))
+}
+
+/// Answers a request about a job, after its parameters were read.
+async fn handle(
+    shared: &Arc<AppState>,
+    name: &'static str,
+    request: Request,
+    begin: impl FnOnce(&Parameters) -> Result<(), Problem>,
+) -> Response<Body> {
+    let headers = request.headers().clone();
+    let (parts, content) = request.into_parts();
+    let most = shared.options.max_request_bytes;
+    let answer = match Parameters::of_request(&parts, content, most).await {
+        Ok(parameters) => answer(shared, name, &parts.method, || begin(&parameters)),
+        Err(problem) => Err(problem),
+    };
+    answered(answer, &headers)
 }
 
 pub(super) async fn recluster(
     State(shared): State<Arc<AppState>>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response<Body> {
-    let begin = || -> Result<(), Problem> {
+    let begin = |parameters: &Parameters| -> Result<(), Problem> {
         // What can never be done is refused here, and not by a job whose state is seldom looked at.
         let may = shared.upkeep.may_recluster();
         may.map_err(|e| Problem::from_error(&e))?;
-        let memory = memory(&shared, &uri)?;
+        let memory = memory(&shared, parameters)?;
         let work = move |shared: &AppState, job: &Job| {
             // Memory held here is not available to queries.
             let budget = shared.memory.part(memory);
@@ -98,36 +118,49 @@ pub(super) async fn recluster(
         jobs::begin(&shared, "recluster", &RECLUSTER_PHASES, work)
             .map_err(|e| Problem::from_error(&e))
     };
-    answered(answer(&shared, "recluster", &method, begin), &headers)
+    handle(&shared, "recluster", request, begin).await
 }
 
 pub(super) async fn backup(
     State(shared): State<Arc<AppState>>,
-    method: Method,
-    headers: HeaderMap,
+    request: Request,
 ) -> Response<Body> {
     let Some(target) = shared.options.backup_to.clone() else {
-        if matches!(method, Method::GET | Method::HEAD) {
+        let headers = request.headers();
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
             // A state like any other, so that pages that show jobs cause no errors.
             let state = json!({ "job": "backup", "state": "unavailable" });
-            return answered(Ok(page(&state, StatusCode::OK)), &headers);
+            return answered(Ok(page(&state, StatusCode::OK)), headers);
         }
         let problem = Problem::new(
             StatusCode::NOT_FOUND,
             "no-backups",
             "this server was started without a backup folder (--backup-to)",
         );
-        return problem.response(&headers);
+        return problem.response(headers);
     };
-    let begin = || -> Result<(), Problem> {
+    let begin = |parameters: &Parameters| -> Result<(), Problem> {
+        let keep = number(parameters, "keep", "a number of backups")?;
+        if keep == Some(0) {
+            return Err(Problem::bad_request("keep=0 would keep no backup at all"));
+        }
         let work = move |shared: &AppState, job: &Job| {
             let r = shared.upkeep.backup(&target, &job.cancel, &job.progress)?;
+            let removed = match keep {
+                Some(keep) => {
+                    target
+                        .prune(usize::try_from(keep).unwrap_or(usize::MAX))?
+                        .backups
+                }
+                None => 0,
+            };
             Ok(json!({
                 "name": r.info.name, "time": time_text(r.info.time), "snapshot": r.info.snapshot,
                 "bytes": r.info.bytes, "new_bytes": r.new_bytes, "new_files": r.new_files,
+                "removed_backups": removed,
             }))
         };
         jobs::begin(&shared, "backup", &BACKUP_PHASES, work).map_err(|e| Problem::from_error(&e))
     };
-    answered(answer(&shared, "backup", &method, begin), &headers)
+    handle(&shared, "backup", request, begin).await
 }

@@ -68,8 +68,8 @@ async fn merge(shared: &Arc<AppState>) -> Result<Response<Body>, Problem> {
     );
     let document = serde_json::json!({
         "snapshot": r.snapshot, "edits": r.edits, "predicates": r.predicates, "edges": r.edges,
-        "bytes": r.bytes, "generations": r.generations, "ms": r.time.as_secs_f64() * 1e3,
-        "pause_ms": r.pause.as_secs_f64() * 1e3,
+        "bytes": r.bytes, "generations": r.generations, "ms": crate::millis(r.time),
+        "pause_ms": crate::millis(r.pause),
     });
     Ok(text("application/json", format!("{document:#}\n")))
 }

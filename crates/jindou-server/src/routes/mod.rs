@@ -12,6 +12,7 @@ mod jobs;
 mod merge;
 mod multipart;
 mod page;
+pub(crate) mod parameters;
 mod prefixes;
 mod prepared;
 mod query;
@@ -220,7 +221,7 @@ async fn metrics(
     headers: HeaderMap,
 ) -> Response<Body> {
     let answer = reading(&method).and_then(|()| {
-        let made = shared.metrics.text(&shared);
+        let made = tokio::task::block_in_place(|| shared.metrics.text(&shared));
         made.map(|body| text("text/plain; version=0.0.4; charset=utf-8", body))
             .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", e.to_string()))
     });

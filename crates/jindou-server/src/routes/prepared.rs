@@ -77,21 +77,11 @@ pub(super) async fn one(
     let headers = request.headers().clone();
     let answer = async {
         let (parts, content) = request.into_parts();
-        let mut parameters = Parameters::of_url(&parts.uri)?;
-        match parts.method {
-            Method::GET | Method::HEAD => {}
-            Method::POST => {
-                let media = media_type(&parts.headers)?;
-                if media.as_deref() != Some("application/x-www-form-urlencoded") {
-                    return Err(Problem::media_type(
-                        "send values as application/x-www-form-urlencoded: $name=term",
-                    ));
-                }
-                let form = body(content, shared.options.max_request_bytes).await?;
-                parameters.add(&form)?;
-            }
-            _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+        if !matches!(parts.method, Method::GET | Method::HEAD | Method::POST) {
+            return Err(Problem::method("GET, HEAD, POST, OPTIONS"));
         }
+        let most = shared.options.max_request_bytes;
+        let parameters = Parameters::of_request(&parts, content, most).await?;
         refuse_graphs(&parameters)?;
         let prepared = find(&shared, &id)?;
         let mut values = bindings(&parameters)?;

@@ -1,6 +1,6 @@
 //! `/search` and `/labels`: resources by the words of their labels and IRIs, and the labels of resources.
 
-use super::input::{Parameters, body, media_type};
+use super::input::Parameters;
 use super::{answered, text};
 use crate::admission::limits::WorkClass;
 use crate::admission::{AdmissionRequest, Admitted};
@@ -55,21 +55,10 @@ pub(super) async fn labels(
 /// The parameters of a URL, or those of a form too.
 async fn parameters(shared: &AppState, request: Request) -> Result<Parameters, Problem> {
     let (parts, content) = request.into_parts();
-    let mut parameters = Parameters::of_url(&parts.uri)?;
-    match parts.method {
-        Method::GET | Method::HEAD => {}
-        Method::POST => {
-            let media = media_type(&parts.headers)?;
-            if media.as_deref() != Some("application/x-www-form-urlencoded") {
-                return Err(Problem::media_type(
-                    "send the parameters as application/x-www-form-urlencoded",
-                ));
-            }
-            parameters.add(&body(content, shared.options.max_request_bytes).await?)?;
-        }
-        _ => return Err(Problem::method("GET, HEAD, POST, OPTIONS")),
+    if !matches!(parts.method, Method::GET | Method::HEAD | Method::POST) {
+        return Err(Problem::method("GET, HEAD, POST, OPTIONS"));
     }
-    Ok(parameters)
+    Parameters::of_request(&parts, content, shared.options.max_request_bytes).await
 }
 
 /// Languages, label properties and graphs of a request.

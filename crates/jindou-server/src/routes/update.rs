@@ -19,7 +19,6 @@ use jindou::parse::SkipReport;
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Characters of a message on a skipped statement.
 const LONGEST: usize = 500;
@@ -66,6 +65,7 @@ pub(super) async fn answer(
     let body = update.body(content, &parts.headers).await?;
     let request = if form {
         parameters.add(&body)?;
+        update.limit(parameters.timeout()?);
         parameters.one("update")?.ok_or_else(|| {
             Problem::bad_request(if parameters.has("query") {
                 "this is a query: send it to /query or /sparql"
@@ -101,7 +101,7 @@ pub(super) async fn answer(
 
 /// The report on an update, as JSON.
 pub(super) fn reported(report: &UpdateReport) -> Response<Body> {
-    let ms = |d: Duration| (d.as_secs_f64() * 1e6).round() / 1e3;
+    let ms = crate::millis;
     let mut document = serde_json::json!({
         "snapshot": report.snapshot,
         "operations": report.operations,

@@ -58,7 +58,7 @@ fn changes_are_merged_when_asked_to() {
     assert_eq!(merge("PUT").status, 405);
     let metrics = request(server.address(), "GET", "/metrics", &[], b"");
     for line in [
-        "jindou_merges_done 1",
+        "jindou_merges_done_total 1",
         "jindou_merged_snapshot 1",
         "jindou_merge_running 0",
         "jindou_delta_edits 2",

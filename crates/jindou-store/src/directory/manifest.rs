@@ -134,6 +134,7 @@ impl Manifest {
         };
         match version.trim().parse::<u64>() {
             Ok(v) if v == u64::from(FORMAT_VERSION) => {}
+            Ok(v) if v < 10 && Self::was_ours(text) => return ManifestState::Damaged,
             Ok(v) => return ManifestState::OtherVersion(v),
             Err(_) => return ManifestState::Damaged,
         }
@@ -141,6 +142,16 @@ impl Manifest {
             Some(m) if m.to_text().as_bytes() == text => ManifestState::Store(m),
             _ => ManifestState::Damaged,
         }
+    }
+
+    /// True for a manifest of this version whose version's digit has changed since it was written.
+    fn was_ours(text: &[u8]) -> bool {
+        let digit = text.iter().position(u8::is_ascii_digit);
+        digit.is_some_and(|at| {
+            let mut text = text.to_vec();
+            text[at] = b'0' + FORMAT_VERSION as u8;
+            matches!(Self::parse(&text), ManifestState::Store(_))
+        })
     }
 
     fn parse_lines(text: &[u8]) -> Option<Self> {
@@ -250,6 +261,10 @@ impl Manifest {
                 ))
             }
             ManifestState::None if !dir.exists() => Error::NoStore { path: dir.into() },
+            ManifestState::None if dir.join(MANIFEST).exists() => Error::damaged(
+                dir.join(MANIFEST),
+                "damaged, or a file of another program: it does not begin as a manifest; restore the store from a backup",
+            ),
             ManifestState::None => {
                 Error::not_a_store(dir, format!("not a store (no {MANIFEST} in it)"))
             }

@@ -350,6 +350,11 @@ pub(super) fn write<T: StoredEdge>(
     let files = files;
     let next = AtomicUsize::new(0);
     let done = AtomicU64::new(0);
+    // Half of the work on a direction is done: its edges are sorted, or written.
+    let advance = |p: usize| {
+        let now = done.fetch_add(edges.count(p), Ordering::Relaxed) + edges.count(p);
+        tick(1000 * now / (4 * total));
+    };
     let result = on_threads(threads.min(tasks.len().max(1)), |_| {
         let mut scratch = Vec::new();
         let _wake = WakeOnPanic(&files);
@@ -378,10 +383,12 @@ pub(super) fn write<T: StoredEdge>(
                     let mut words = T::words(directions[0]);
                     for &d in directions {
                         sort::sort(&mut list, &mut scratch, words);
+                        advance(p);
                         words = T::OUT_TO_IN;
                         let mut parts = builders::<T>(files.len(), list.len());
                         push_all(&list, d, split, &mut parts);
                         hand_in(&files, d, turn, p as u32, parts, packing)?;
+                        advance(p);
                     }
                     return Ok(());
                 }
@@ -398,6 +405,8 @@ pub(super) fn write<T: StoredEdge>(
                         &mut scratch,
                     )?;
                     hand_in(&files, d, turn, p as u32, parts, packing)?;
+                    advance(p);
+                    advance(p);
                 }
                 Ok(())
             })();
@@ -405,12 +414,6 @@ pub(super) fn write<T: StoredEdge>(
                 files.as_flattened().iter().for_each(Turnstile::fail);
                 return done_one;
             }
-            let share = match work {
-                PredicateTask::Both => 2 * edges.count(p),
-                PredicateTask::One(_) => edges.count(p),
-            };
-            let now = done.fetch_add(share, Ordering::Relaxed) + share;
-            tick(1000 * now / (2 * total));
         }
     });
     result?;

@@ -36,6 +36,14 @@ pub(super) fn is_name(name: &str) -> bool {
     })
 }
 
+/// True for the names that [`BackupDocument::name_of_log`] gives.
+pub(super) fn is_log_name(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let hex = |s: &str| s.len() == 16 && s.bytes().all(|b| b.is_ascii_hexdigit());
+    matches!(parts[..], ["log", epoch, sequence, chain, length]
+        if hex(epoch) && hex(sequence) && hex(chain) && length.parse::<u64>().is_ok())
+}
+
 /// A file of a base.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct BaseFile {
@@ -59,9 +67,24 @@ fn is_plain(name: &str) -> bool {
 }
 
 impl BackupDocument {
-    /// The backup's name; names sort by time.
+    /// The backup's name.
     pub fn name(time: u64, snapshot: u64) -> String {
         format!("{NAME}{time:020}-{snapshot:010}")
+    }
+
+    /// The name of a backup that is taken now. Names sort in the order in which backups were taken: if the clock was set
+    /// back, the name's time is later than that of the newest backup in the target, and only the text has the clock's.
+    pub fn next_name<'n>(
+        there: impl Iterator<Item = &'n String>,
+        now: u64,
+        snapshot: u64,
+    ) -> String {
+        let times = there.filter(|n| is_name(n)).filter_map(|n| {
+            let time = n.strip_prefix(NAME)?.split('-').next()?;
+            time.parse::<u64>().ok()
+        });
+        let newest = times.max().map_or(0, |time| time.saturating_add(1));
+        Self::name(now.max(newest), snapshot)
     }
 
     /// Name of a part of the log in the backup target.
@@ -217,6 +240,16 @@ mod tests {
         assert!(BackupDocument::name(9, 1) < BackupDocument::name(10, 0));
         assert!(is_name(&d.info.name) && !is_name(&(d.info.name.clone() + ".tmp")));
         assert!(!is_name("backup-1-2") && !is_name("part-1"));
+        assert!(is_log_name(&BackupDocument::name_of_log(&d.log[0])));
+        assert!(!is_log_name("log-of-my-own") && !is_log_name(&d.info.name));
+        let there = [
+            BackupDocument::name(9, 1),
+            d.info.name.clone(),
+            "part-1".into(),
+        ];
+        let next = |now| BackupDocument::next_name(there.iter(), now, 5);
+        assert_eq!(next(5), BackupDocument::name(18, 5));
+        assert_eq!(next(30), BackupDocument::name(30, 5));
         let large = BackupDocument::name(9, u64::MAX);
         assert!(is_name(&large) && large < BackupDocument::name(10, 0));
         assert!(!is_name(

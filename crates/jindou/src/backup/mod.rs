@@ -4,24 +4,29 @@
 //! that belong to it, so a later backup copies only new files.
 //!
 //! ```text
-//! backup-<time>-<snapshot>           what belongs to one backup; put last, so what has that name is whole
+//! backup-<order>-<snapshot>          what belongs to one backup; put last, so what has that name is whole
 //! part-<checksum>                    up to 64 MiB of a base's file
 //! log-<epoch>-<sequence>-<checksum>-<length>   the first bytes of a log file
 //! ```
+//!
+//! `<order>` is the time, unless the clock was set back: then it is one more than that of the newest backup.
 //!
 //! | module | job |
 //! |---|---|
 //! | `document` | the text of a backup |
 //! | `parts` | base files in parts, by checksum |
 //! | `take` | making a backup |
+//! | `prune` | removing old backups |
 //! | `restore` | a store of a backup, up to a snapshot or a time |
 
 mod document;
 mod parts;
+mod prune;
 mod restore;
 mod take;
 mod time;
 
+pub use prune::PruneReport;
 #[cfg(feature = "replicas")]
 pub(crate) use restore::{NewLog, appear, refuse_occupied};
 pub use restore::{RestoreReport, RestoreTo};
@@ -30,7 +35,7 @@ pub use time::{parse_time, time_text};
 
 use document::BackupDocument;
 use jindou_log::{Directory, Files, StoreLock};
-use jindou_model::{Error, Result};
+use jindou_model::{Error, Result, private};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -74,12 +79,15 @@ pub struct BackupInfo {
 }
 
 impl BackupTarget {
-    /// A folder, which is created if its parent exists; `file://` and an absolute path means the same.
+    /// A folder, which is created with the folders above it; `file://` and an absolute path means the same.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
     pub fn folder(location: &str) -> Result<Self> {
         let path = Self::path_of(location)?;
+        if let Some(parent) = Path::new(path).parent() {
+            create_folders(parent).map_err(|e| Error::io(parent, e))?;
+        }
         let files = Directory::create(path).map_err(|e| Error::io(path, e))?;
         Ok(Self {
             files: Arc::new(files),
@@ -135,7 +143,7 @@ impl BackupTarget {
         }
     }
 
-    /// All backups, oldest first. A backup whose text is damaged appears as an error.
+    /// All backups in the order in which they were taken. A backup whose text is damaged appears as an error.
     ///
     /// # Errors
     /// [`Error::Io`] if the backup target cannot be read.
@@ -144,12 +152,11 @@ impl BackupTarget {
         Ok(documents.into_iter().map(|d| d.map(|d| d.info)).collect())
     }
 
-    /// Parsed texts of all backups, oldest first.
+    /// Parsed texts of all backups, in the order in which they were taken.
     fn documents(&self) -> Result<Vec<Result<BackupDocument>>> {
         let files = &*self.files;
-        let mut names = files.list().map_err(|e| Error::io(files.path(""), e))?;
-        names.retain(|n| document::is_name(n) && self.only.as_ref().is_none_or(|only| n == only));
-        names.sort_unstable();
+        let there = files.list().map_err(|e| Error::io(files.path(""), e))?;
+        let names = self.names(&there);
         let all = files.read_many(&names, LONGEST);
         Ok(names
             .into_iter()
@@ -164,6 +171,15 @@ impl BackupTarget {
                 })
             })
             .collect())
+    }
+
+    /// The names of all backups among those of files, in the order in which the backups were taken.
+    fn names(&self, there: &[String]) -> Vec<String> {
+        let is_wanted =
+            |n: &&String| document::is_name(n) && self.only.as_ref().is_none_or(|only| *n == only);
+        let mut names: Vec<String> = there.iter().filter(is_wanted).cloned().collect();
+        names.sort_unstable();
+        names
     }
 
     /// Keeps others from writing to a folder of backups, and removes incomplete files of a backup that was killed.
@@ -197,5 +213,19 @@ impl BackupTarget {
             )));
         }
         Ok(())
+    }
+}
+
+/// Creates a folder and those above it, where they are missing.
+fn create_folders(path: &Path) -> std::io::Result<()> {
+    if path.as_os_str().is_empty() || path.is_dir() {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        create_folders(parent)?;
+    }
+    match private::create_folder(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        created => created,
     }
 }

@@ -35,6 +35,12 @@ fn name(length: u64, blocks: &[u64]) -> String {
     format!("part-{:032x}", xxh3_128(&all))
 }
 
+/// True for the names that [`names`] gives.
+pub(super) fn is_name(name: &str) -> bool {
+    let digits = name.strip_prefix("part-");
+    digits.is_some_and(|d| d.len() == 32 && d.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
 /// True if a part of this name has these bytes as its content.
 pub(super) fn is_part(called: &str, bytes: &[u8]) -> bool {
     name(bytes.len() as u64, &blocks_of(bytes)) == called

@@ -44,6 +44,8 @@ pub struct RestoreReport {
     pub quads: u64,
     /// Bytes that were read from the backup.
     pub bytes: u64,
+    /// Doubts about the choice of the backup, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 impl Database {
@@ -64,8 +66,54 @@ impl Database {
     }
 }
 
-/// Chooses a backup among the intact ones.
-fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
+/// Doubts about the choice of the newest backup, the last of `whole`, or of a time.
+fn doubts(whole: &[BackupDocument], to: RestoreTo) -> Vec<String> {
+    let of = |d: &BackupDocument| {
+        let i = &d.info;
+        format!(
+            "{} ({}, snapshot {})",
+            i.name,
+            time_text(i.time),
+            i.snapshot
+        )
+    };
+    let mut doubts = Vec::new();
+    let Some((newest, older)) = whole.split_last() else {
+        return doubts;
+    };
+    match to {
+        RestoreTo::Snapshot(_) => {}
+        RestoreTo::Newest => {
+            let same = |d: &&BackupDocument| d.info.epoch == newest.info.epoch;
+            let most = older.iter().filter(same).max_by_key(|d| d.info.snapshot);
+            doubts.extend(
+                most.filter(|d| d.info.snapshot > newest.info.snapshot)
+                    .map(|most| {
+                        format!(
+                            "the backup taken last is {}, but {} has a later snapshot; if that one is wanted, restore it with `--backup {}`",
+                            of(newest),
+                            of(most),
+                            most.info.name
+                        )
+                    }),
+            );
+        }
+        RestoreTo::Time(_) => {
+            let back = whole.windows(2).find(|w| w[1].info.time < w[0].info.time);
+            doubts.extend(back.map(|w| {
+                format!(
+                    "times and snapshots disagree: the clock was set back between the backups {} and {}; choose with --snapshot to be sure",
+                    of(&w[0]),
+                    of(&w[1])
+                )
+            }));
+        }
+    }
+    doubts
+}
+
+/// Chooses a backup among the intact ones. Returns doubts about the choice as well.
+fn choose(from: &BackupTarget, to: RestoreTo) -> Result<(BackupDocument, Vec<String>)> {
     let mut all = from.documents()?;
     let place = from.files.path("");
     let none = |what: String| Error::Usage(format!("{}: {what}", place.display()));
@@ -103,12 +151,10 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
     let Some(newest) = newest else {
         return Err(none("no backups".into()));
     };
-    if to == RestoreTo::Newest {
-        return Ok(newest);
-    }
     // A damaged backup does not keep later ones from being used.
     let mut whole: Vec<BackupDocument> = all.into_iter().flatten().collect();
     whole.push(newest);
+    let doubts = doubts(&whole, to);
     let reach = |d: &BackupDocument| {
         let i = &d.info;
         format!(
@@ -122,7 +168,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
     };
     let ends: Vec<String> = whole.iter().rev().take(3).map(reach).collect();
     let found = match to {
-        RestoreTo::Newest => None,
+        RestoreTo::Newest => whole.len().checked_sub(1),
         RestoreTo::Snapshot(n) => whole
             .iter()
             .rposition(|d| (d.info.base..=d.info.snapshot).contains(&n)),
@@ -132,7 +178,7 @@ fn choose(from: &BackupTarget, to: RestoreTo) -> Result<BackupDocument> {
             .position(|d| d.info.from <= t && t <= d.info.time),
     };
     match found {
-        Some(at) => Ok(whole.swap_remove(at)),
+        Some(at) => Ok((whole.swap_remove(at), doubts)),
         None => Err(none(format!(
             "no backup includes {}; the newest ones: {}",
             match to {
@@ -153,7 +199,7 @@ fn restore(
     progress: &Progress,
 ) -> Result<RestoreReport> {
     refuse_occupied(dir)?;
-    let backup = choose(from, to)?;
+    let (backup, warnings) = choose(from, to)?;
     let building = Building::begin(dir, false)?;
     let new = building.dir();
     let restoring = Restoring {
@@ -177,6 +223,7 @@ fn restore(
         quads,
         bytes: backup.info.bytes,
         backup: backup.info.name,
+        warnings,
     })
 }
 

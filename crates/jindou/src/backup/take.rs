@@ -164,7 +164,7 @@ impl Copy<'_> {
         let time = micros(SystemTime::now());
         let document = BackupDocument {
             info: BackupInfo {
-                name: BackupDocument::name(time, snapshot),
+                name: BackupDocument::next_name(there.iter(), time, snapshot),
                 time,
                 snapshot,
                 base: manifest.holds(),

@@ -156,6 +156,7 @@ impl Application for Store {
                 "the shared log: {name} was missing, and was written back from this server's memory; find out what removed it"
             ),
             Report::Bucket(what, failure) => format!("the bucket: {what}: {failure}"),
+            Report::BucketBack => "the bucket answers again".to_owned(),
             Report::Waiting(name) => {
                 format!(
                     "waiting until the first server has uploaded the store to the log, as {name}"

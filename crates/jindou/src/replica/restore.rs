@@ -103,6 +103,7 @@ fn restore_into(
     let quads = appear(building, done.epoch, done.own, wrong)?;
     Ok(RestoreReport {
         backup: place.to_owned(),
+        warnings: Vec::new(),
         snapshot: done.group,
         committed: done.written,
         quads,

@@ -20,5 +20,5 @@ pub use answer::{AnswerError, XmlAnswer};
 pub use call::HttpCaller;
 pub use json::JsonAnswer;
 pub use rows::{EndpointAnswer, TableAnswer, answer_format};
-pub use tls::tls_config;
+pub use tls::{tls_config, unverified_tls_config};
 pub use wide::{MOST_VARIABLES, WideAnswer};

@@ -1,7 +1,7 @@
 //! Encryption of requests over HTTPS.
 
 use std::sync::Arc;
-use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
+use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsConfigBuilder, TlsProvider};
 
 /// The settings of a client that trusts this machine's roots, with rustls and ring.
 #[must_use]
@@ -11,9 +11,19 @@ pub fn tls_config() -> TlsConfig {
         .iter()
         .map(|c| Certificate::from_der(c).to_owned())
         .collect();
+    builder()
+        .root_certs(RootCerts::Specific(Arc::new(roots)))
+        .build()
+}
+
+/// The settings of a client that accepts any certificate: for probes of a server on the same machine.
+#[must_use]
+pub fn unverified_tls_config() -> TlsConfig {
+    builder().disable_verification(true).build()
+}
+
+fn builder() -> TlsConfigBuilder {
     TlsConfig::builder()
         .provider(TlsProvider::Rustls)
-        .root_certs(RootCerts::Specific(Arc::new(roots)))
         .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .build()
 }

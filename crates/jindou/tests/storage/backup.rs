@@ -405,6 +405,93 @@ fn pipes_in_a_stores_place_are_errors_at_once() {
     }
 }
 
+/// A clock that was set back by an hour after the first backup.
+#[test]
+fn the_backup_taken_last_is_the_newest_whatever_the_clock_said() {
+    let mut w = World::new();
+    let db = opened(&w.store());
+    insert(&db, 1);
+    let first = backup(&db, &w.target()).info;
+    let hour = 3_600_000_000;
+    let later = format!("backup-{:020}-{:010}", first.time + hour, first.snapshot);
+    std::fs::rename(w.folder().join(&first.name), w.folder().join(&later)).unwrap();
+    insert(&db, 2);
+    let second = backup(&db, &w.target()).info;
+    assert_eq!(
+        second.name,
+        format!("backup-{:020}-0000000002", first.time + hour + 1)
+    );
+    let names: Vec<String> = infos(&w.target()).into_iter().map(|i| i.name).collect();
+    assert_eq!(names, [later.clone(), second.name.clone()]);
+    let (newest, _) = w.restore(RestoreTo::Newest).unwrap();
+    assert_eq!(
+        (newest.snapshot().number(), lines(&newest)),
+        (2, lines(&db))
+    );
+    // An older program named the second one by its time alone: that is told.
+    let named = format!("backup-{:020}-0000000002", first.time - 1);
+    std::fs::rename(w.folder().join(&second.name), w.folder().join(&named)).unwrap();
+    let (cancel, progress) = (CancelToken::new(), Progress::default());
+    let place = w.dir.path().join("warned");
+    let report =
+        Database::restore(&w.target(), &place, RestoreTo::Newest, &cancel, &progress).unwrap();
+    assert_eq!(report.snapshot, 1);
+    assert!(
+        report.warnings[0].contains(&format!("--backup {named}")),
+        "{:?}",
+        report.warnings
+    );
+    let place = w.dir.path().join("at");
+    let at = RestoreTo::Time(first.time);
+    let report = Database::restore(&w.target(), &place, at, &cancel, &progress).unwrap();
+    assert!(
+        report.warnings[0].contains("times and snapshots disagree"),
+        "{:?}",
+        report.warnings
+    );
+}
+
+#[test]
+fn old_backups_are_removed_and_the_others_stay_whole() {
+    let mut w = World::new();
+    let nested = w.dir.path().join("a/b/backups");
+    assert!(
+        BackupTarget::folder(nested.to_str().unwrap()).is_ok(),
+        "with its parents"
+    );
+    let db = opened(&w.store());
+    let mut kept = Vec::new();
+    for n in 0..5 {
+        insert(&db, n);
+        if n == 3 {
+            // Another base: earlier backups have files that later ones do not need.
+            db.recluster(&ReclusterOptions::default(), &Progress::default())
+                .unwrap();
+        }
+        kept.push((backup(&db, &w.target()).info, lines(&db)));
+    }
+    std::fs::write(w.folder().join("part-of-my-own"), "x").unwrap();
+    let before = std::fs::read_dir(w.folder()).unwrap().count();
+    assert!(w.target().prune(0).is_err());
+    let none = w.target().prune(5).unwrap();
+    assert_eq!((none.backups, none.files), (0, 0));
+    let done = w.target().prune(2).unwrap();
+    assert_eq!(done.backups, 3);
+    assert!(done.files > 3, "{done:?}");
+    let now = std::fs::read_dir(w.folder()).unwrap().count() as u64;
+    assert_eq!(now, before as u64 - done.backups - done.files);
+    assert!(w.folder().join("part-of-my-own").exists());
+    for (info, want) in &kept[3..] {
+        let (restored, _) = w.restore(RestoreTo::Snapshot(info.snapshot)).unwrap();
+        assert_eq!(&lines(&restored), want);
+    }
+    assert!(w.restore(RestoreTo::Snapshot(kept[0].0.snapshot)).is_err());
+    // What a damaged backup needs is not known.
+    let newest = w.folder().join(&kept[4].0.name);
+    std::fs::write(&newest, "nonsense").unwrap();
+    assert!(matches!(w.target().prune(1), Err(Error::Damaged { .. })));
+}
+
 #[test]
 fn objects_serve_as_well() {
     let w = World::new();

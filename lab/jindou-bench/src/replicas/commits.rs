@@ -59,9 +59,9 @@ fn quads(server: &Server) -> Result<u64> {
 fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Result<f64> {
     let before = quads(&servers[0])?;
     let counts = [
-        "jindou_replica_lost_numbers",
-        "jindou_replica_puts",
-        "jindou_replica_put_microseconds",
+        "jindou_replica_lost_puts_total",
+        "jindou_replica_puts_total",
+        "jindou_replica_put_seconds_total",
     ];
     let earlier = counts.map(|name| figure(servers, name));
     let begun = Instant::now();
@@ -93,14 +93,14 @@ fn measure(what: &str, servers: &[Server], clients: usize, time: Duration) -> Re
         }
     }
     let now = counts.map(|name| figure(servers, name));
-    let [lost, puts, micros] = [0, 1, 2].map(|i| now[i] - earlier[i]);
+    let [lost, puts, spent] = [0, 1, 2].map(|i| now[i] - earlier[i]);
     let times = Times::new(times);
     let a_second = acknowledged as f64 / seconds;
     println!(
         "{what:<22} {clients:>7} {a_second:>14.0} {:>11.2} {:>9.2} {puts:>8.0} {:>8.2} {lost:>6.0}",
         times.median(),
         times.quantile(0.99),
-        micros / 1e3 / puts.max(1.0),
+        spent * 1e3 / puts.max(1.0),
     );
     Ok(a_second)
 }

@@ -137,7 +137,7 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     }
     let says = match (code, element(&text, "Message")) {
         (Some(code), Some(message)) => {
-            let message = message.trim_end_matches('.');
+            let message = unescaped(message.trim_end_matches('.'));
             format!("{code} ({message})")
         }
         (Some(code), None) => code.to_owned(),
@@ -159,4 +159,50 @@ fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (content, _) = rest.split_once("</")?;
     Some(content.trim()).filter(|content| !content.is_empty())
+}
+
+/// The text with XML's references to characters replaced.
+fn unescaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('&') {
+        out.push_str(before);
+        let reference = after.split_once(';').and_then(|(name, after)| {
+            let number = |digits, radix| char::from_u32(u32::from_str_radix(digits, radix).ok()?);
+            let character = match (name, name.strip_prefix('#')) {
+                ("amp", _) => '&',
+                ("lt", _) => '<',
+                ("gt", _) => '>',
+                ("quot", _) => '"',
+                ("apos", _) => '\'',
+                (_, Some(n)) => match n.strip_prefix('x') {
+                    Some(hex) => number(hex, 16)?,
+                    None => number(n, 10)?,
+                },
+                _ => return None,
+            };
+            Some((character, after))
+        });
+        let (character, after) = reference.unwrap_or(('&', after));
+        out.push(character);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unescaped;
+
+    #[test]
+    fn references_to_characters_are_replaced() {
+        for (text, plain) in [
+            ("no &#34;x&#34; &amp; &#x3C;y&gt;", "no \"x\" & <y>"),
+            ("a & b &unknown; &#xD800; &", "a & b &unknown; &#xD800; &"),
+            ("&apos;&quot;&lt;", "'\"<"),
+        ] {
+            assert_eq!(unescaped(text), plain);
+        }
+    }
 }

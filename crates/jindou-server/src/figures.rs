@@ -1,0 +1,288 @@
+//! Figures for `/metrics` that other parts of the server keep: they are read whenever metrics are asked for.
+
+use crate::live::QueryState;
+use crate::shared::AppState;
+use prometheus::{Counter, Gauge, Registry};
+use rustc_hash::FxHashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// Name and meaning. What only grows has a name that ends in `_total`.
+type Row = (&'static str, &'static str);
+
+const OWN: &[Row] = &[
+    (
+        "jindou_panics_total",
+        "Panics that ended a query, an update or a request with an internal error",
+    ),
+    (
+        "jindou_jobs_running",
+        "1 while a job on the whole store runs",
+    ),
+    ("jindou_snapshot", "Snapshot number that queries read"),
+    (
+        "jindou_delta_edits",
+        "Quads that updates added to those that were loaded, and removed from them",
+    ),
+    (
+        "jindou_delta_bytes",
+        "Memory of the changes made by updates since the store was loaded, in the snapshot that queries read",
+    ),
+    ("jindou_queries_running", "Queries computing"),
+    ("jindou_queries_queued", "Queries waiting for a slot"),
+    ("jindou_queries_sending", "Queries waiting for their reader"),
+    ("jindou_prepared_queries", "Prepared queries held"),
+    ("jindou_plan_cache_plans", "Plans in the cache"),
+    ("jindou_query_memory_bytes", "Memory of running queries"),
+    (
+        "jindou_query_memory_limit_bytes",
+        "Memory limit of all queries together",
+    ),
+    (
+        "process_resident_memory_bytes",
+        "Resident memory, including the mapped store",
+    ),
+    (
+        "jindou_warm_read_bytes",
+        "Bytes of the store that were read into memory since the start",
+    ),
+    (
+        "jindou_warm_wanted_bytes",
+        "Bytes of the store that are to be read into memory after the start: as many as there is room for",
+    ),
+    (
+        "jindou_log_acknowledged_snapshot",
+        "Last snapshot that the log acknowledged",
+    ),
+    (
+        "jindou_log_durable_snapshot",
+        "Last snapshot that would survive a power failure",
+    ),
+    ("jindou_log_files", "Files of the log"),
+    ("jindou_log_bytes", "Bytes of the log's files"),
+    ("jindou_log_queued_records", "Records waiting for the log"),
+    (
+        "jindou_log_groups_total",
+        "Groups of records written by the log since it was opened",
+    ),
+    ("jindou_log_records_total", "Records in those groups"),
+    (
+        "jindou_log_failing",
+        "1 while the log cannot be written and updates are refused",
+    ),
+    (
+        "jindou_merge_running",
+        "1 while changes are being merged into segments; jindou_delta_edits counts those that wait for the next merge",
+    ),
+    ("jindou_merges_done_total", "Merges that succeeded"),
+    (
+        "jindou_merges_failed_total",
+        "Merges that ended early and left the store unchanged",
+    ),
+    ("jindou_merge_bytes_total", "Bytes written by merges"),
+    (
+        "jindou_merged_snapshot",
+        "Last snapshot merged into the segments",
+    ),
+    (
+        "jindou_merge_generations",
+        "Generations of files from merges that are in use",
+    ),
+];
+
+/// Those of a server with a shared log.
+const REPLICA: &[Row] = &[
+    (
+        "jindou_replica_group",
+        "Newest group of the shared log that queries read",
+    ),
+    (
+        "jindou_replica_groups_behind",
+        "Groups that are known to exist and are not read yet",
+    ),
+    (
+        "jindou_replica_proof_age_seconds",
+        "Age of the last proof that no later group existed; -1 before the first",
+    ),
+    (
+        "jindou_replica_writes",
+        "1 if this server wrote the newest group",
+    ),
+    ("jindou_replica_puts_total", "Puts of groups"),
+    ("jindou_replica_put_seconds_total", "Their time together"),
+    (
+        "jindou_replica_failed_requests_total",
+        "Requests to the bucket that failed or whose outcome is unknown",
+    ),
+    (
+        "jindou_replica_lost_puts_total",
+        "Puts of groups whose number another server's group had",
+    ),
+    ("jindou_replica_listings_total", "Listings of the bucket"),
+    (
+        "jindou_replica_servers_listed",
+        "Servers with an entry in the log that is not too old, this one included",
+    ),
+    (
+        "jindou_replica_servers_in_contact",
+        "Other servers in contact, which acknowledgements of updates wait for",
+    ),
+];
+
+enum Figure {
+    Counter(Counter),
+    Gauge(Gauge),
+}
+
+pub(crate) struct Figures {
+    all: FxHashMap<&'static str, Figure>,
+    /// Held while figures are read, so that a counter grows once for two scrapes at a time.
+    reading: Mutex<()>,
+}
+
+impl Figures {
+    /// # Errors
+    /// If two metrics have the same name, which is a bug.
+    pub(crate) fn new(registry: &Registry, is_replica: bool) -> prometheus::Result<Self> {
+        let mut all = FxHashMap::default();
+        let replica = if is_replica { REPLICA } else { &[] };
+        for (name, help) in OWN.iter().chain(replica) {
+            let figure = if name.ends_with("_total") {
+                let counter = Counter::new(*name, *help)?;
+                registry.register(Box::new(counter.clone()))?;
+                Figure::Counter(counter)
+            } else {
+                let gauge = Gauge::new(*name, *help)?;
+                registry.register(Box::new(gauge.clone()))?;
+                Figure::Gauge(gauge)
+            };
+            all.insert(*name, figure);
+        }
+        Ok(Self {
+            all,
+            reading: Mutex::default(),
+        })
+    }
+
+    fn set<const N: usize>(&self, values: [(&str, f64); N]) {
+        for (name, value) in values {
+            match self.all.get(name) {
+                Some(Figure::Counter(c)) => c.inc_by((value - c.get()).max(0.0)),
+                Some(Figure::Gauge(g)) => g.set(value),
+                None => debug_assert!(false, "{name} is not in the table"),
+            }
+        }
+    }
+
+    /// Reads all figures.
+    pub(crate) fn read(&self, shared: &AppState) {
+        let _alone = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = shared.live.list();
+        let in_state = |of: &[QueryState]| {
+            let here = states.iter().filter(|q| of.contains(&q.state()));
+            here.count() as f64
+        };
+        let numbers = shared.upkeep.numbers();
+        self.set([
+            ("jindou_panics_total", jindou::invariant::ended() as f64),
+            ("jindou_jobs_running", flag(shared.jobs.is_running())),
+            ("jindou_snapshot", numbers.snapshot as f64),
+            ("jindou_delta_edits", numbers.edits as f64),
+            ("jindou_delta_bytes", numbers.bytes as f64),
+            ("jindou_plan_cache_plans", numbers.plans as f64),
+            ("jindou_queries_running", in_state(&[QueryState::Running])),
+            (
+                "jindou_queries_queued",
+                in_state(&[QueryState::Queued, QueryState::Behind]),
+            ),
+            ("jindou_queries_sending", in_state(&[QueryState::Sending])),
+            ("jindou_prepared_queries", shared.prepared.len() as f64),
+            ("jindou_query_memory_bytes", shared.memory.used() as f64),
+            (
+                "jindou_query_memory_limit_bytes",
+                shared.memory.limit() as f64,
+            ),
+            (
+                "process_resident_memory_bytes",
+                resident().unwrap_or(0) as f64,
+            ),
+        ]);
+        if let Some(warming) = &shared.warming {
+            let (read, wanted) = warming.progress();
+            self.set([
+                ("jindou_warm_read_bytes", read as f64),
+                ("jindou_warm_wanted_bytes", wanted as f64),
+            ]);
+        }
+        self.read_log(shared);
+        self.read_merges(shared);
+        self.read_replica(shared);
+    }
+
+    fn read_log(&self, shared: &AppState) {
+        let Some(mut log) = shared.upkeep.log_status() else {
+            return;
+        };
+        // The status forgets a failure once there is room again, whether updates come or not.
+        if log.failure.is_some() && shared.upkeep.probe_log().is_ok() {
+            log = shared.upkeep.log_status().unwrap_or(log);
+        }
+        self.set([
+            ("jindou_log_acknowledged_snapshot", log.acknowledged as f64),
+            ("jindou_log_durable_snapshot", log.durable as f64),
+            ("jindou_log_files", log.files as f64),
+            ("jindou_log_bytes", log.bytes as f64),
+            ("jindou_log_queued_records", log.queued.0 as f64),
+            ("jindou_log_groups_total", log.groups as f64),
+            ("jindou_log_records_total", log.records as f64),
+            ("jindou_log_failing", flag(log.failure.is_some())),
+        ]);
+    }
+
+    fn read_merges(&self, shared: &AppState) {
+        let Some(merges) = shared.upkeep.merge_status() else {
+            return;
+        };
+        self.set([
+            ("jindou_merge_running", flag(merges.running)),
+            ("jindou_merges_done_total", merges.done as f64),
+            ("jindou_merges_failed_total", merges.failed as f64),
+            ("jindou_merge_bytes_total", merges.bytes as f64),
+            ("jindou_merged_snapshot", merges.merged as f64),
+            ("jindou_merge_generations", merges.generations as f64),
+        ]);
+    }
+
+    fn read_replica(&self, shared: &AppState) {
+        let Some(replica) = shared.upkeep.replica() else {
+            return;
+        };
+        let f = replica.figures();
+        let behind = f.heard.saturating_sub(f.committed);
+        let age = f.age.as_ref().map_or(-1.0, Duration::as_secs_f64);
+        self.set([
+            ("jindou_replica_group", f.committed as f64),
+            ("jindou_replica_groups_behind", behind as f64),
+            ("jindou_replica_proof_age_seconds", age),
+            ("jindou_replica_writes", flag(f.writes)),
+            ("jindou_replica_puts_total", f.puts as f64),
+            ("jindou_replica_put_seconds_total", f.put_time.as_secs_f64()),
+            ("jindou_replica_failed_requests_total", f.failed as f64),
+            ("jindou_replica_lost_puts_total", f.lost as f64),
+            ("jindou_replica_listings_total", f.listings as f64),
+            ("jindou_replica_servers_listed", f.listed as f64),
+            ("jindou_replica_servers_in_contact", f.in_contact as f64),
+        ]);
+    }
+}
+
+fn flag(on: bool) -> f64 {
+    f64::from(u8::from(on))
+}
+
+/// Resident memory of this process in bytes, where the system reports it (Linux).
+fn resident() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmRSS:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+}
