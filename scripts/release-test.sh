@@ -81,9 +81,18 @@ kill "$server" && wait "$server" || true
 server=
 zcat "$work/deb/usr/share/man/man1/jindou-query.1.gz" | grep -q 'SPARQL' || fail "no manual page"
 "${in_deb[@]}" dpkg --verify jindou || fail "files of the package were changed by its scripts"
+# As `systemctl enable` does.
+mkdir -p "$work/deb/etc/systemd/system/multi-user.target.wants"
+enabled=/etc/systemd/system/multi-user.target.wants/jindou.service
+ln -s /lib/systemd/system/jindou.service "$work/deb$enabled"
 "${in_deb[@]}" dpkg --purge jindou >/dev/null 2>&1
+! [ -L "$work/deb$enabled" ] || fail "a purge left the unit's link"
 [ -d "$work/deb/var/lib/jindou/store" ] || fail "a purge removed the store"
 ! [ -e "$work/deb/usr/bin/jindou" ] || fail "a purge left the command"
+if command -v lintian >/dev/null; then
+    lintian --allow-root --fail-on error "$dist"/jindou_*.deb >"$work/lintian.log" 2>&1 ||
+        { cat "$work/lintian.log" >&2 && fail "lintian finds errors"; }
+fi
 echo "package: installed, loaded, asked, served, backed up, restored, purged"
 
 # The archive: unpacked and asked, as no one in particular.
@@ -94,7 +103,16 @@ in_tar=(chroot --userspec=65534:65534 "$work/tar" env -i PATH=/usr/bin:/bin HOME
 jindou=$(cd "$work/tar" && ls -d opt/jindou-*/jindou)
 "${in_tar[@]}" "/$jindou" load --quiet --store /tmp/store /data.ttl >/dev/null
 [ "$("${in_tar[@]}" "/$jindou" query --store /tmp/store "$query")" = "$expected" ] || fail "the archive's command answers otherwise"
-echo "archive: unpacked, loaded, asked"
+notices=("$work"/tar/opt/jindou-*/THIRD-PARTY-LICENCES.txt)
+python3 - "$dist"/jindou-*.cdx.json "${notices[0]}" <<'PY'
+import json, sys
+notices = open(sys.argv[2], encoding="utf-8").read().splitlines()
+named = {" ".join(line.split(" ")[:2]) for line in notices}
+ours = lambda c: c["name"].startswith("jindou")
+missing = [c["bom-ref"] for c in json.load(open(sys.argv[1]))["components"] if not ours(c) and f"{c['name']} {c['version']}" not in named]
+assert not missing, f"no licence notice: {missing}"
+PY
+echo "archive: unpacked, loaded, asked; it has the licence of each crate and npm package"
 
 # The container: what the Containerfile adds, its user, its variables, its command.
 mkdir "$work/image" "$work/unpacked"
@@ -131,5 +149,7 @@ missing = [c["name"] for c in bom["components"] if "licenses" not in c]
 assert not missing, missing
 known = {c["bom-ref"] for c in bom["components"]} | {bom["metadata"]["component"]["bom-ref"]}
 assert all(d in known for e in bom["dependencies"] for d in e["dependsOn"])
-print(f"inside: {len(bom['components'])} crates, each with its licence")
+npm = sum("purl" in c and c["purl"].startswith("pkg:npm/") for c in bom["components"])
+assert npm > 15, "the page's packages are missing"
+print(f"inside: {len(bom['components'])} crates and npm packages, each with its licence")
 PY

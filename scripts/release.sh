@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what users download, without network but the registries: into target/dist/VERSION (OUT=)
-#   jindou-VERSION-TARGET.tar.gz    stripped command, manual pages, completions, units, documents
+#   jindou-VERSION-TARGET.tar.gz    command without debug information, manual pages, completions, units, documents, licences
 #   jindou_VERSION_ARCH.deb         the same as a Debian package with a systemd unit
 #   jindou-VERSION-container.tar.gz Containerfile, compose file and the root file system that it adds
 #   jindou-VERSION.cdx.json         what is inside (CycloneDX)
@@ -64,15 +64,19 @@ pages() { # pages BINARY
     "$1" completions fish >"$work/completions/jindou.fish"
 }
 
+# The licences of all that the command contains.
+notices=$work/THIRD-PARTY-LICENCES.txt
+scripts/licences.py >"$notices"
+
 pack_tar() { # pack_tar TARGET BINARY
     local name=jindou-$version-$1 to
     to=$work/$name
     mkdir -p "$to/docs"
     install -m 755 "$2" "$to/jindou"
-    cp LICENSE README.md CHANGELOG.md packaging/jindou.toml "$to/"
+    cp LICENSE "$notices" README.md CHANGELOG.md packaging/jindou.toml "$to/"
     cp docs/*.md "$to/docs/"
     cp -r docs/lab docs/internals "$to/docs/"
-    cp -r "$work/man" "$work/completions" packaging/systemd packaging/kubernetes "$to/"
+    cp -r "$work/man" "$work/completions" packaging/{systemd,kubernetes,prometheus,grafana} "$to/"
     archive "$out/$name.tar.gz" "$work" "$name"
 }
 
@@ -95,8 +99,14 @@ pack_deb() { # pack_deb TARGET BINARY
     install -D -m 644 "$work/completions/jindou.bash" "$to/usr/share/bash-completion/completions/jindou"
     install -D -m 644 "$work/completions/_jindou" "$to/usr/share/zsh/vendor-completions/_jindou"
     install -D -m 644 "$work/completions/jindou.fish" "$to/usr/share/fish/vendor_completions.d/jindou.fish"
-    install -m 644 LICENSE "$to/usr/share/doc/jindou/copyright"
-    gzip -9nc CHANGELOG.md >"$to/usr/share/doc/jindou/changelog.gz"
+    install -D -m 644 packaging/deb/lintian-overrides "$to/usr/share/lintian/overrides/jindou"
+    install -m 644 packaging/deb/copyright "$to/usr/share/doc/jindou/copyright"
+    gzip -9nc "$notices" >"$to/usr/share/doc/jindou/THIRD-PARTY-LICENCES.txt.gz"
+    gzip -9nc CHANGELOG.md >"$to/usr/share/doc/jindou/CHANGELOG.md.gz"
+    # In Debian's form.
+    printf 'jindou (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz has the changes.\n\n -- %s  %s\n' "$version" \
+        "$(sed -n 's/^Maintainer: //p' packaging/deb/control.in)" "$(LC_ALL=C date -u -R -d "@$SOURCE_DATE_EPOCH")" |
+        gzip -9n >"$to/usr/share/doc/jindou/changelog.gz"
     cp docs/deployment.md docs/command.md docs/server.md "$to/usr/share/doc/jindou/"
     # The newest version of a symbol that it wants.
     glibc=$(objdump -T "$2" | grep -o 'GLIBC_[0-9.]*' | sed 's/GLIBC_//' | sort -uV | tail -1)
@@ -104,6 +114,7 @@ pack_deb() { # pack_deb TARGET BINARY
         -e "s/@SIZE@/$(du -sk --exclude=DEBIAN "$to" | cut -f1)/" packaging/deb/control.in >"$to/DEBIAN/control"
     echo /etc/jindou/jindou.toml >"$to/DEBIAN/conffiles"
     for script in postinst prerm postrm; do
+        sh -n "packaging/deb/$script"
         install -m 755 "packaging/deb/$script" "$to/DEBIAN/$script"
     done
     (cd "$to" && find usr lib etc -type f -print0 | sort -z | xargs -0 md5sum) >"$to/DEBIAN/md5sums"
@@ -160,7 +171,8 @@ for target in $targets; do
     mkdir -p "$work/$target"
     strip_with=strip
     [ "$target" = "$host" ] || strip_with=${target/-unknown/}-strip
-    "$strip_with" -o "$work/$target/jindou" "$built"
+    # The names of functions stay, for backtraces.
+    "$strip_with" --strip-debug -o "$work/$target/jindou" "$built"
     if [ "$target" = "$host" ]; then
         pages "$work/$target/jindou"
         pack_container "$work/$target/jindou"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What is inside the command: a CycloneDX 1.5 document of the crates that Cargo.lock pins, with licences and checksums.
+"""What is inside the command: a CycloneDX 1.5 document of the crates that Cargo.lock pins, and of the page's npm packages, with
+licences and checksums.
 
 Only what the command links on Linux is listed: no tools of the build, no tests. Reads `cargo metadata`; needs no network.
 """
@@ -78,6 +79,23 @@ def component(package, sums):
     return entry
 
 
+def page():
+    """The npm packages in the page's bundle."""
+    import licences
+
+    for name, version, licence in licences.page_packages():
+        purl = f"pkg:npm/{name.replace('@', '%40')}@{version}"
+        yield {
+            "type": "library",
+            "bom-ref": purl,
+            "name": name,
+            "version": version,
+            "purl": purl,
+            "scope": "required",
+            "licenses": [{"expression": licence}],
+        }
+
+
 def main():
     data = metadata()
     packages = {package["id"]: package for package in data["packages"]}
@@ -90,15 +108,21 @@ def main():
     command["name"] = "jindou"
     when = int(os.environ.get("SOURCE_DATE_EPOCH", "0"))
     when = datetime.datetime.fromtimestamp(when, datetime.timezone.utc)
+    bundled = list(page())
+    server = next(i for i in edges if packages[i]["name"] == "jindou-server")
     ref = lambda i: command["bom-ref"] if i == start else components[i]["bom-ref"]
     document = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
         "metadata": {"timestamp": when.strftime("%Y-%m-%dT%H:%M:%SZ"), "component": command},
-        "components": sorted(components.values(), key=lambda c: c["bom-ref"]),
+        "components": sorted([*components.values(), *bundled], key=lambda c: c["bom-ref"]),
         "dependencies": sorted(
-            ({"ref": ref(i), "dependsOn": sorted({ref(d) for d in deps})} for i, deps in edges.items()),
+            ({
+                    "ref": ref(i),
+                    "dependsOn": sorted({ref(d) for d in deps} | ({c["bom-ref"] for c in bundled} if i == server else set())),
+                }
+                for i, deps in edges.items()),
             key=lambda d: d["ref"],
         ),
     }
@@ -106,4 +130,5 @@ def main():
     print()
 
 
-main()
+if __name__ == "__main__":
+    main()

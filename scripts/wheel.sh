@@ -57,7 +57,9 @@ fi
 
 # maturin puts the scripts of this folder into the wheel, from where pip puts them among Python's commands.
 scripts=$root/crates/jindou-python/jindou.data/scripts
-rm -rf "$scripts" && mkdir -p "$scripts"
+doc=$root/crates/jindou-python/jindou.data/data/share/doc/jindou
+rm -rf "$scripts" && mkdir -p "$scripts" "$doc"
+"$root/scripts/licences.py" jindou-cli jindou-python >"$doc/THIRD-PARTY-LICENCES.txt"
 install -m 755 "$command" "$scripts/jindou"
 case "$target" in
 "$(rustc -vV | sed -n 's/^host: //p')") strip --strip-debug "$scripts/jindou" 2>/dev/null || true ;;
