@@ -193,8 +193,13 @@ fn measured(
     Some(Scope::beside_charges(Holder::Rest, memory, cancel))
 }
 
-/// Runs a closure for the execution: inside its scope, if it has one.
-pub(crate) fn within<T>(ctx: &EvalContext<'_>, run: impl FnOnce() -> T) -> T {
+/// Runs a closure for the execution: inside its scope, if it has one. Fails also if work on texts was given up in it.
+pub(crate) fn within<T>(ctx: &EvalContext<'_>, run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let run = || {
+        let done = run()?;
+        scope::worked(0)?;
+        Ok(done)
+    };
     match ctx.scope {
         Some(scope) => scope.run(run),
         None => scope::timed(ctx.cancel, run),

@@ -12,13 +12,16 @@ use jindou_model::{
 };
 use jindou_values::Temporal;
 use oxrdf::Term;
-use std::sync::{OnceLock, RwLock};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::SystemTime;
 
 /// Shards of a query's dictionary: workers that make different terms at once seldom meet.
 const SHARDS: usize = 16;
 /// Overhead of a term beyond its own bytes: its end, and its entry in the hash table.
 const OVERHEAD: usize = 24;
+/// Length of a term that is kept apart from the others.
+const LONG: usize = 1 << 16;
 /// Bytes of terms for which a shard has room at first.
 const LEAST: usize = 256;
 /// Bytes are charged to the query in steps of this size.
@@ -38,6 +41,9 @@ pub struct QueryTerms {
 struct Shard {
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// Terms of at least [`LONG`] bytes, by number; in `bytes` they are empty. Readers share them.
+    long: FxHashMap<u32, Arc<[u8]>>,
+    long_bytes: usize,
     table: HashTable<u32>,
     /// Created by the first insertion that is charged to a query.
     charge: Option<OperatorCharge>,
@@ -46,10 +52,7 @@ struct Shard {
 
 impl Shard {
     fn term(&self, at: u32) -> Option<&[u8]> {
-        let at = at as usize;
-        let end = *self.ends.get(at)?;
-        let start = if at == 0 { 0 } else { self.ends[at - 1] };
-        self.bytes.get(start..end)
+        term(&self.bytes, &self.ends, &self.long, at)
     }
 
     /// Number of a term, new or known, with one lookup in the table.
@@ -62,20 +65,14 @@ impl Shard {
         let Self {
             bytes,
             ends,
+            long,
+            long_bytes,
             table,
             charge,
             charged,
         } = self;
-        let term = |bytes: &[u8], ends: &[usize], at: u32| {
-            let at = at as usize;
-            let start = if at == 0 { 0 } else { ends[at - 1] };
-            start..ends[at].min(bytes.len())
-        };
-        let entry = table.entry(
-            hash,
-            |&at| bytes[term(bytes, ends, at)] == *canonical,
-            |&at| hash_of(&bytes[term(bytes, ends, at)]),
-        );
+        let known = |at: u32| term(bytes, ends, long, at).unwrap_or(&[]);
+        let entry = table.entry(hash, |&at| known(at) == canonical, |&at| hash_of(known(at)));
         let vacant = match entry {
             Entry::Occupied(known) => return Ok(*known.get()),
             Entry::Vacant(vacant) => vacant,
@@ -87,12 +84,14 @@ impl Shard {
                 "the query creates too many distinct terms",
             ));
         }
-        let more = bytes.len() + canonical.len();
+        let is_long = canonical.len() >= LONG;
+        let more = bytes.len() + if is_long { 0 } else { canonical.len() };
         let room = match more > bytes.capacity() {
             true => more.max(bytes.capacity() * 3 / 2).max(LEAST),
             false => bytes.capacity(),
         };
-        let held = room + (at + 1) * OVERHEAD;
+        let apart = *long_bytes + if is_long { canonical.len() } else { 0 };
+        let held = room + apart + (at + 1) * OVERHEAD;
         if held > *charged
             && let Some(budget) = budget
         {
@@ -104,11 +103,35 @@ impl Shard {
             *charged = want;
         }
         worked(canonical.len())?;
-        bytes.reserve_exact(room - bytes.len());
-        bytes.extend_from_slice(canonical);
+        if is_long {
+            long.insert(at as u32, canonical.into());
+            *long_bytes = apart;
+        } else {
+            bytes.reserve_exact(room - bytes.len());
+            bytes.extend_from_slice(canonical);
+        }
         ends.push(bytes.len());
         vacant.insert(at as u32);
         Ok(at as u32)
+    }
+}
+
+/// Canonical bytes of a shard's term. None is empty.
+#[inline]
+fn term<'t>(
+    bytes: &'t [u8],
+    ends: &[usize],
+    long: &'t FxHashMap<u32, Arc<[u8]>>,
+    at: u32,
+) -> Option<&'t [u8]> {
+    let end = *ends.get(at as usize)?;
+    let start = match at.checked_sub(1) {
+        Some(before) => *ends.get(before as usize)?,
+        None => 0,
+    };
+    match start == end {
+        false => bytes.get(start..end),
+        true => long.get(&at).map(|term| &**term),
     }
 }
 
@@ -194,17 +217,22 @@ impl QueryTerms {
 
     /// Appends a query-local term's canonical bytes; false for an unknown id.
     pub fn term(&self, v: VertexId, out: &mut Vec<u8>) -> bool {
-        let Some(n) = v.0.checked_sub(FIRST_QUERY_ID) else {
-            return false;
-        };
-        let Some(shards) = self.shards.get() else {
-            return false;
-        };
-        let shard = sync::read(&shards[n as usize % SHARDS]);
-        shard
-            .term(n / SHARDS as u32)
-            .map(|t| out.extend_from_slice(t))
-            .is_some()
+        self.with(v, |term| out.extend_from_slice(term)).is_some()
+    }
+
+    /// A query-local term of at least [`LONG`] bytes, which is not copied.
+    fn long(&self, v: VertexId) -> Option<Arc<[u8]>> {
+        let n = v.0.checked_sub(FIRST_QUERY_ID)?;
+        let shard = sync::read(&self.shards.get()?[n as usize % SHARDS]);
+        shard.long.get(&(n / SHARDS as u32)).map(Arc::clone)
+    }
+
+    /// Calls a function with a query-local term's canonical bytes; `None` for an unknown id. No term can be made
+    /// meanwhile.
+    pub(crate) fn with<T>(&self, v: VertexId, f: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let n = v.0.checked_sub(FIRST_QUERY_ID)?;
+        let shard = sync::read(&self.shards.get()?[n as usize % SHARDS]);
+        shard.term(n / SHARDS as u32).map(f)
     }
 }
 
@@ -214,6 +242,8 @@ pub struct TermDecoder<'a> {
     terms: &'a QueryTerms,
     decoding: TermDecoding<'a>,
     scratch: Vec<u8>,
+    /// The last long term that the query made.
+    long: Option<Arc<[u8]>>,
 }
 
 impl<'a> TermDecoder<'a> {
@@ -224,6 +254,7 @@ impl<'a> TermDecoder<'a> {
             terms,
             decoding: snapshot.vocabulary().decoding(),
             scratch: Vec::new(),
+            long: None,
         }
     }
 
@@ -243,11 +274,22 @@ impl<'a> TermDecoder<'a> {
         if id == NO_VERTEX {
             return Ok(None);
         }
-        self.scratch.clear();
-        if self.terms.term(v, &mut self.scratch) {
-            Ok(Some(&self.scratch))
-        } else {
-            Err(no_term(id))
+        let scratch = &mut self.scratch;
+        scratch.clear();
+        let is_short = self.terms.with(v, |term| {
+            let is_short = term.len() < LONG;
+            if is_short {
+                scratch.extend_from_slice(term);
+            }
+            is_short
+        });
+        match is_short {
+            Some(true) => Ok(Some(&self.scratch)),
+            Some(false) => {
+                self.long = self.terms.long(v);
+                Ok(self.long.as_deref())
+            }
+            None => Err(no_term(id)),
         }
     }
 

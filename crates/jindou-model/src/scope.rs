@@ -170,14 +170,16 @@ impl ThreadState {
     #[cold]
     #[inline(never)]
     fn check(&self) -> Result<()> {
-        self.text.set(0);
         // SAFETY: both pointers are null or point to what outlives the stay that set them.
         let (scope, token) = unsafe { (self.scope.get().as_ref(), self.token.get().as_ref()) };
         match (scope, token) {
             (Some(shared), _) => shared.look(),
             (None, Some(token)) => token.check(),
             (None, None) => Ok(()),
-        }
+        }?;
+        // After an error the next call looks again: work that cannot return it is given up, and its caller finds it.
+        self.text.set(0);
+        Ok(())
     }
 
     /// Reports the pending bytes to the scope. Called inside the allocator: must not allocate, block or panic.

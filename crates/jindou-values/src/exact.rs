@@ -1,11 +1,16 @@
-//! Exact numbers of any size, as digits: compared in linear time, with arithmetic up to a limit.
+//! Exact numbers of any size, as digits: compared in linear time, with arithmetic up to a limit. Once the query that a
+//! thread works for is over, long numbers have no value: the query ends with an error.
 
 use crate::decimal::{Decimal, PLACES};
+use jindou_model::scope::worked;
 use num_bigint::{BigInt, Sign};
 use std::cmp::Ordering;
 
 /// Most digits of a number in arithmetic: products and quotients of longer ones would take seconds.
 const MOST_DIGITS: usize = 10_000;
+
+/// Factor by which reading a digit, or adding two, is slower than copying it.
+const READ_WORK: usize = 8;
 
 /// `± 0.d₁d₂d₃… · 10^exponent`, without zeros at either end of the digits; zero has no digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -39,6 +44,7 @@ impl Exact {
     /// The value of an `xsd:decimal` or `xsd:integer` of any length; `None` when ill-typed. O(length).
     #[must_use]
     pub fn parse(lexical: &str) -> Option<Self> {
+        worked(READ_WORK * lexical.len()).ok()?;
         let (negative, integer, fraction) = decimal_parts(lexical)?;
         Some(Self::new(negative, integer, fraction, 0))
     }
@@ -62,6 +68,12 @@ impl Exact {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.digits.capacity()
+    }
+
+    /// Work of a product or a quotient, in bytes that are copied in the same time.
+    fn quadratic_work(&self, other: &Self) -> usize {
+        let digits = self.length().max(other.length()).min(MOST_DIGITS);
+        READ_WORK * digits + digits * digits / 64
     }
 
     /// Digits after the point.
@@ -182,6 +194,7 @@ impl Exact {
         if length(self).max(length(other)) > MOST_DIGITS {
             return None;
         }
+        worked(READ_WORK * length(self).max(length(other))).ok()?;
         let is_greater = |a: &Self, b: &Self| {
             (a.exponent, &a.digits).cmp(&(b.exponent, &b.digits)) == Ordering::Greater
         };
@@ -226,6 +239,7 @@ impl Exact {
     #[must_use]
     pub fn multiply(&self, other: &Self) -> Option<Self> {
         let (a, b) = (self.places(), other.places());
+        worked(self.quadratic_work(other)).ok()?;
         Self::of_scaled(&(self.scaled(a)? * other.scaled(b)?), a + b)
     }
 
@@ -237,6 +251,7 @@ impl Exact {
             return None;
         }
         let (a, b) = (self.places(), other.places());
+        worked(self.quadratic_work(other)).ok()?;
         let places = PLACES.max(a).max(b);
         let wide = self.scaled(places)? * BigInt::from(10).pow(u32::try_from(b).ok()?);
         Self::of_scaled(&(wide / other.scaled(b)?), places)

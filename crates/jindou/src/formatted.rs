@@ -77,15 +77,6 @@ impl<'a> RowFormatter<'a> {
         Ok(to - from)
     }
 
-    /// Drops what the columns' decoders keep: a long term each, at worst.
-    #[cold]
-    #[inline(never)]
-    fn release(&mut self) {
-        for column in &mut self.columns {
-            column.decoder = TermDecoder::new(self.snapshot, self.terms);
-        }
-    }
-
     fn push<L: CellLayout>(
         &mut self,
         layout: &L,
@@ -94,6 +85,7 @@ impl<'a> RowFormatter<'a> {
         out: &mut Vec<u8>,
         hand_on: &mut HandOn<'_>,
     ) -> Result<()> {
+        let own = &mut self.columns[..columns.len()];
         for row in rows {
             out.extend_from_slice(L::OPEN);
             let mut first = true;
@@ -106,16 +98,22 @@ impl<'a> RowFormatter<'a> {
                     out.extend_from_slice(L::BETWEEN);
                 }
                 first = false;
-                if id != NO_VERTEX
-                    && let Some(column) = self.columns.get_mut(i)
-                    && column.push(layout, i, id, out, hand_on)?
-                {
-                    self.release();
+                if id != NO_VERTEX && own[i].push(layout, i, id, out, hand_on)? {
+                    release(own, self.snapshot, self.terms);
                 }
             }
             out.extend_from_slice(L::CLOSE);
         }
         Ok(())
+    }
+}
+
+/// Drops what the columns' decoders keep: a long term each, at worst.
+#[cold]
+#[inline(never)]
+fn release<'a>(columns: &mut [ColumnDecoder<'a>], snapshot: &'a dyn Graph, terms: &'a QueryTerms) {
+    for column in columns {
+        column.decoder = TermDecoder::new(snapshot, terms);
     }
 }
 

@@ -13,7 +13,7 @@ use crate::eval::EvalContext;
 use crate::filter::ValueSource;
 use jindou_dictionary::{NAN_RANK, NO_RANK};
 use jindou_model::term::{self, Parts};
-use jindou_model::{FIRST_QUERY_ID, Result, VertexId, iri};
+use jindou_model::{Error, FIRST_QUERY_ID, Resource, Result, VertexId, iri};
 use jindou_plan::TermTest;
 use jindou_plan::sparql::Canonical;
 use jindou_values::{Num, Number, TemporalKind, truth};
@@ -25,11 +25,26 @@ pub(crate) type Maybe = Option<Val>;
 /// Largest number of cached ids of numbers and booleans; beyond it, the cache is cleared.
 const MADE: usize = 1 << 16;
 
+/// Longest text of which an IRI is made: reading it takes a tenth of a second.
+const LONGEST_IRI: usize = 16 << 20;
+
+/// Length of a term from which the buffers that hold it are charged, and the clock is looked at after it was read.
+const LARGE: usize = 1 << 18;
+
 /// Bytes of terms read between two looks at the clock: a millisecond or two.
 const READ: usize = 8 << 20;
 
 /// Bytes of text capacity that are kept from one batch to the next.
 const KEPT: usize = 1 << 12;
+
+/// Bytes that the buffers of long terms take.
+fn copied(term: &Vec<u8>, other: &Vec<u8>) -> usize {
+    let long = |text: &Vec<u8>| match text.capacity() > LARGE {
+        true => text.capacity(),
+        false => 0,
+    };
+    long(term) + long(other)
+}
 
 /// One row of a batch.
 #[derive(Clone, Copy)]
@@ -59,6 +74,10 @@ pub(crate) struct Interpreter {
     made_charge: OperatorCharge,
     /// For the arena, once it is large.
     pub(super) charge: OperatorCharge,
+    /// For `term`, `other` and other copies of a text, once they are large.
+    pub(super) copies: OperatorCharge,
+    /// Error of a function that cannot return it; the row has no value then.
+    failed: Option<Error>,
     /// Patterns computed by rows, once there are any; taken out while one of them is in use.
     pub(super) patterns: Option<Box<Patterns>>,
     pub(super) searches: Box<Searches>,
@@ -81,6 +100,8 @@ impl Interpreter {
             made: FxHashMap::default(),
             made_charge: OperatorCharge::new(ctx.budget),
             charge: OperatorCharge::new(ctx.budget),
+            copies: OperatorCharge::new(ctx.budget),
+            failed: None,
             patterns: None,
             searches: Box::new(Searches::new(ctx.budget)),
             row_seed: None,
@@ -147,6 +168,9 @@ impl Interpreter {
 
     pub(super) fn push(&mut self, bytes: &[u8]) -> ArenaSpan {
         let start = self.arena.len() as u32;
+        if self.arena.capacity() - self.arena.len() < bytes.len() && !self.has_room(bytes.len()) {
+            return ArenaSpan { start, end: start };
+        }
         self.arena.extend_from_slice(bytes);
         ArenaSpan {
             start,
@@ -204,6 +228,43 @@ impl Interpreter {
         }
     }
 
+    /// Records why a function gave up: the next step, or the row's end, returns it.
+    #[cold]
+    pub(super) fn fail(&mut self, e: Error) {
+        self.failed.get_or_insert(e);
+        self.read = READ;
+    }
+
+    /// Looks at the clock after long terms were read, and returns what made a function give up.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
+        self.read = 0;
+        match self.failed.take() {
+            Some(e) => Err(e),
+            None => ctx.check(),
+        }
+    }
+
+    /// To be called after a row's value was used.
+    ///
+    /// # Errors
+    /// What made a function of the row give up; `Cancelled`, `Timeout`.
+    #[inline]
+    pub fn settle(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
+        match self.read < READ {
+            true => Ok(()),
+            false => self.look(ctx),
+        }
+    }
+
+    /// Makes room for this many more bytes in the arena; false after recording why there is none.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn has_room(&mut self, more: usize) -> bool {
+        self.room(more).map_err(|e| self.fail(e)).is_ok()
+    }
+
     /// Releases memory that long terms took: each of a query's expressions has a machine, only one of which is at work.
     pub fn trim(&mut self) {
         for text in [&mut self.term, &mut self.other] {
@@ -217,6 +278,9 @@ impl Interpreter {
             // Releasing never fails.
             let _ = self.charge.set(0);
         }
+        if self.copies.bytes() > 0 {
+            let _ = self.copies.set(0);
+        }
     }
 
     /// Puts a term's canonical bytes into `self.term`.
@@ -224,11 +288,39 @@ impl Interpreter {
         self.term.clear();
         let v = VertexId(id);
         if id >= FIRST_QUERY_ID {
-            ctx.terms.term(v, &mut self.term);
+            let Self {
+                term,
+                other,
+                copies,
+                failed,
+                ..
+            } = self;
+            ctx.terms.with(v, |bytes| {
+                let room = match bytes.len() <= LARGE {
+                    true => Ok(()),
+                    false => copies.set(copied(term, other) + bytes.len()),
+                };
+                match room {
+                    Ok(()) => term.extend_from_slice(bytes),
+                    Err(e) => *failed = Some(e),
+                }
+            });
         } else {
             ctx.vocabulary.term(v, &mut self.term);
         }
+        self.note_read();
+    }
+
+    /// Counts the bytes of `term`; after a long one the clock is looked at, and the buffers are charged.
+    #[inline]
+    fn note_read(&mut self) {
         self.read += self.term.len();
+        if self.term.len() > LARGE || self.failed.is_some() {
+            self.read = READ;
+            if let Err(e) = self.copies.set(copied(&self.term, &self.other)) {
+                self.fail(e);
+            }
+        }
     }
 
     /// The tag of a term.
@@ -303,13 +395,13 @@ impl Interpreter {
                     }
                 }
                 self.term.extend_from_slice(part(t.text));
-                self.read += self.term.len();
+                self.note_read();
             }
             Val::Term(s) => {
                 self.term.clear();
                 let part = &self.arena[s.start as usize..s.end as usize];
                 self.term.extend_from_slice(part);
-                self.read += self.term.len();
+                self.note_read();
             }
         }
     }
@@ -344,8 +436,7 @@ impl Interpreter {
     /// The value of `code` for one row.
     pub fn eval(&mut self, ctx: &EvalContext<'_>, code: &Code, at: BatchRow<'_>) -> Result<Maybe> {
         if self.read >= READ {
-            self.read = 0;
-            ctx.check()?;
+            self.look(ctx)?;
         }
         Ok(match code {
             Code::Error => None,
@@ -452,6 +543,12 @@ impl Interpreter {
                     Some(t) if t.lang.is_none() => t.text,
                     _ => return Ok(None),
                 };
+                if (text.end - text.start) as usize > LONGEST_IRI {
+                    return Err(Error::limit(
+                        Resource::Memory,
+                        "an expression makes an IRI of more than 16 MiB",
+                    ));
+                }
                 let before = self.arena.len();
                 let longest =
                     base.as_ref().map_or(0, |b| b.len()) + (text.end - text.start) as usize;
@@ -488,12 +585,10 @@ impl Interpreter {
 
     /// The term in `self.term`, as a value.
     pub(super) fn held_term(&mut self) -> Val {
-        let start = self.arena.len() as u32;
-        self.arena.extend_from_slice(&self.term);
-        Val::Term(ArenaSpan {
-            start,
-            end: self.arena.len() as u32,
-        })
+        let held = std::mem::take(&mut self.term);
+        let span = self.push(&held);
+        self.term = held;
+        Val::Term(span)
     }
 
     /// OR (`decides` = true) and AND: one part with the deciding value decides, otherwise an error does.
@@ -544,7 +639,7 @@ impl Interpreter {
         };
         Ok(match call {
             Call::Encode => self.encode(ctx, first)?,
-            Call::Hash(hash) => self.hash(ctx, hash, first),
+            Call::Hash(hash) => self.hash(ctx, hash, first)?,
             Call::Make(made) => self.make(ctx, made, first, second, third)?,
             Call::Concat => None,
             Call::Scalar(function) => {

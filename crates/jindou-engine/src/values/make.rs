@@ -4,6 +4,7 @@ use super::machine::{Interpreter, Maybe};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::eval::EvalContext;
 use jindou_model::Result;
+use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
 use oxrdf::vocab::rdf;
 use sha1::Digest;
@@ -60,17 +61,19 @@ impl Interpreter {
         self.held_term()
     }
 
-    pub(super) fn hash(&mut self, ctx: &EvalContext<'_>, hash: Hash, v: Val) -> Maybe {
-        let text = self.simple(ctx, v)?;
+    pub(super) fn hash(&mut self, ctx: &EvalContext<'_>, hash: Hash, v: Val) -> Result<Maybe> {
+        let Some(text) = self.simple(ctx, v) else {
+            return Ok(None);
+        };
         let bytes = self.bytes(text);
         let mut digest = [0u8; 64];
         let length = match hash {
-            Hash::Md5 => fill(&mut digest, &md5::Md5::digest(bytes)),
-            Hash::Sha1 => fill(&mut digest, &sha1::Sha1::digest(bytes)),
-            Hash::Sha256 => fill(&mut digest, &sha2::Sha256::digest(bytes)),
-            Hash::Sha384 => fill(&mut digest, &sha2::Sha384::digest(bytes)),
-            Hash::Sha512 => fill(&mut digest, &sha2::Sha512::digest(bytes)),
-        };
+            Hash::Md5 => digest_of::<md5::Md5>(bytes, &mut digest),
+            Hash::Sha1 => digest_of::<sha1::Sha1>(bytes, &mut digest),
+            Hash::Sha256 => digest_of::<sha2::Sha256>(bytes, &mut digest),
+            Hash::Sha384 => digest_of::<sha2::Sha384>(bytes, &mut digest),
+            Hash::Sha512 => digest_of::<sha2::Sha512>(bytes, &mut digest),
+        }?;
         let start = self.arena.len() as u32;
         for b in &digest[..length] {
             self.arena
@@ -78,7 +81,7 @@ impl Interpreter {
             self.arena
                 .push(HEX[usize::from(b & 15)].to_ascii_lowercase());
         }
-        Some(self.text_from(start))
+        Ok(Some(self.text_from(start)))
     }
 
     fn text_from(&self, start: u32) -> Val {
@@ -95,13 +98,18 @@ impl Interpreter {
             return Ok(None);
         };
         let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-        let bytes = self.bytes(text);
-        let others = bytes.iter().filter(|&&b| !plain(b)).count();
-        let long = bytes.len() + 2 * others;
+        let mut long = 0;
+        for block in self.bytes(text).chunks(BLOCK) {
+            worked(WORK * block.len())?;
+            long += block.len() + 2 * block.iter().filter(|&&b| !plain(b)).count();
+        }
         self.room(long)?;
         self.arena.reserve(long);
         let start = self.arena.len() as u32;
         for at in text.start as usize..text.end as usize {
+            if at % BLOCK == 0 {
+                worked(WORK * BLOCK)?;
+            }
             let b = self.arena[at];
             if plain(b) {
                 self.arena.push(b);
@@ -238,10 +246,22 @@ impl Interpreter {
 
 const HEX: [u8; 16] = *b"0123456789ABCDEF";
 
-fn fill(out: &mut [u8; 64], digest: &[u8]) -> usize {
+/// Bytes of a text between two looks at the clock.
+const BLOCK: usize = 1 << 14;
+/// How many times slower than copying it is to hash a byte, or to encode it.
+const WORK: usize = 8;
+
+/// Writes the digest of a text to `out`; returns its length.
+fn digest_of<D: Digest>(text: &[u8], out: &mut [u8; 64]) -> Result<usize> {
+    let mut digest = D::new();
+    for block in text.chunks(BLOCK) {
+        worked(WORK * block.len())?;
+        digest.update(block);
+    }
+    let digest = digest.finalize();
     let n = digest.len().min(out.len());
     out[..n].copy_from_slice(&digest[..n]);
-    n
+    Ok(n)
 }
 
 /// A random UUID (RFC 9562, version 4).

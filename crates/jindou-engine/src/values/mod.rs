@@ -243,6 +243,7 @@ impl Evaluator {
         self.machine.clear();
         let value = self.machine.eval(ctx, &self.compiled.code, row)?;
         let result = end(&mut self.machine, value)?;
+        self.machine.settle(ctx)?;
         if let (Some(memo), Some(key)) = (&mut self.memo, key) {
             if memo.len() >= MEMO {
                 memo.clear();

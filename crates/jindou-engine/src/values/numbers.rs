@@ -10,9 +10,12 @@ use crate::batch::{OperatorCharge, View};
 use crate::eval::EvalContext;
 use crate::filter::{FALSE, TRUE, ValueSource};
 use jindou_model::Result;
+use jindou_model::scope::worked;
 use jindou_plan::Relation;
 use jindou_values::{Arithmetic, Num};
 
+/// Length of a number's text from which reading it is counted.
+const LONG: usize = 256;
 /// Rows at a time: columns of them fit in the first-level cache.
 const CHUNK: usize = 512;
 /// Largest number of parts of an expression, each of which needs a column; larger ones are left to the machine.
@@ -99,7 +102,9 @@ impl NumberCache {
 
     fn missing(&mut self, ctx: &EvalContext<'_>, id: u32, scratch: &mut Vec<u8>) -> Option<Num> {
         let number = number_of_id(ctx, id, scratch);
-        if self.idle {
+        // After an error the execution fails.
+        let is_over = scratch.len() > LONG && worked(8 * scratch.len()).is_err();
+        if self.idle || is_over {
             return number;
         }
         self.missed += 1;

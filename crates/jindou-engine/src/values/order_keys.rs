@@ -104,14 +104,14 @@ impl<'r> SortKeys<'r> {
                 if ranks.is_none() && id < FIRST_QUERY_ID {
                     fetched.push(id);
                 } else {
-                    let term = Added::new(ranks, added_term(ctx, id).into());
+                    let length = ctx.terms.with(VertexId(id), <[u8]>::len).unwrap_or(0);
+                    worked(EACH + 8 * length)?;
                     // In the list, which may double, and in the map.
-                    held += term.bytes() + 2 * size_of::<(u32, Added<'_>)>() + 32;
-                    terms.push((id, term));
-                    if terms.len().is_multiple_of(FEW) {
-                        ctx.check()?;
-                        charge.set(held)?;
+                    held += length + 2 * size_of::<(u32, Added<'_>)>() + 32;
+                    if held as u64 > charge.bytes() {
+                        charge.set(held + held / 8 + STEP)?;
                     }
+                    terms.push((id, Added::new(ranks, added_term(ctx, id).into())));
                 }
             }
         }
@@ -122,7 +122,10 @@ impl<'r> SortKeys<'r> {
         if terms.is_empty() {
             return Ok(());
         }
-        terms.sort_by(|a, b| a.1.order(&b.1));
+        let terms = sorted(terms, |a, b| {
+            worked(EACH + a.1.bytes().min(b.1.bytes()))?;
+            Ok(a.1.order(&b.1))
+        })?;
         let mut place = 1u64;
         let mut last: Option<&Added<'_>> = None;
         for (id, term) in &terms {
@@ -162,6 +165,40 @@ pub(crate) fn each_term(
         let fit = FETCHED * now.len() / bytes.max(1);
         many = fit.clamp(1, MANY).min(many * 4);
     }
+}
+
+/// Work of comparing two short terms, in bytes.
+const EACH: usize = 64;
+/// Bytes that are charged at least at a time.
+const STEP: usize = 1 << 16;
+
+/// Sorts by an order that may fail: between long terms the clock is looked at. A merge sort, bottom up and stable.
+fn sorted<T>(items: Vec<T>, mut order: impl FnMut(&T, &T) -> Result<Ordering>) -> Result<Vec<T>> {
+    let mut from: Vec<u32> = (0..items.len() as u32).collect();
+    let mut to = from.clone();
+    let mut width = 1;
+    while width < items.len() {
+        for start in (0..items.len()).step_by(2 * width) {
+            let middle = items.len().min(start + width);
+            let end = items.len().min(start + 2 * width);
+            let (mut a, mut b) = (start, middle);
+            for place in &mut to[start..end] {
+                let takes_first = b >= end
+                    || (a < middle
+                        && order(&items[from[a] as usize], &items[from[b] as usize])?.is_le());
+                let next = if takes_first { &mut a } else { &mut b };
+                *place = from[*next];
+                *next += 1;
+            }
+        }
+        std::mem::swap(&mut from, &mut to);
+        width *= 2;
+    }
+    let mut items: Vec<Option<T>> = items.into_iter().map(Some).collect();
+    Ok(from
+        .iter()
+        .filter_map(|&at| items[at as usize].take())
+        .collect())
 }
 
 fn pack(class: u8, rank: u32, on: bool, place: u64) -> u64 {

@@ -7,12 +7,15 @@ use super::patterns::{Patterns, Use, is_plain};
 use super::val::{ArenaSpan, ArenaText, Val};
 use crate::batch::OperatorCharge;
 use crate::eval::EvalContext;
+use jindou_model::scope::worked;
 use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
 use std::sync::Arc;
 
-/// Matches between two checks of the deadline.
-const CHECK: usize = 1 << 12;
+/// Work of a match, in bytes, in addition to that of its text; and bytes of a pattern's program that make the search of
+/// a byte take as much longer as there are of them.
+const MATCH: usize = 64;
+const PROGRAM: usize = 1 << 12;
 
 /// `REGEX(text, pattern, flags)`.
 pub(crate) struct Matches {
@@ -188,9 +191,12 @@ impl Interpreter {
         else {
             return Ok(None);
         };
+        let from = self.str(text.text);
+        self.copies.set(from.len() + template.len())?;
         let from = self.str(text.text).to_owned();
         let mut places = compiled.places(replacement.groups());
-        let (mut end, mut found) = (0, 0_usize);
+        let mut end = 0;
+        let each_byte = 1 + compiled.bytes() / PROGRAM;
         let start = self.arena.len() as u32;
         loop {
             let charge = &mut self.searches.charge;
@@ -202,10 +208,7 @@ impl Interpreter {
             let Some(whole) = more.then(|| places.group(0)).flatten() else {
                 break;
             };
-            if found.is_multiple_of(CHECK) {
-                ctx.check()?;
-            }
-            found += 1;
+            worked(MATCH + each_byte * (whole.1 - end))?;
             let before = &from[end..whole.0];
             let each = |p: &ReplacementPart| match *p {
                 ReplacementPart::Text(from, to) => &template[from..to],

@@ -2,6 +2,7 @@
 
 use super::machine::Interpreter;
 use crate::eval::EvalContext;
+use jindou_model::scope::worked;
 use jindou_model::term::{self, Parts};
 pub(crate) use jindou_values::functions::{ArenaSpan, ArenaText, Row, Val};
 use jindou_values::{Duration, Num, Number, Temporal};
@@ -31,6 +32,11 @@ impl Row for AtRow<'_, '_, '_> {
     #[inline]
     fn push(&mut self, bytes: &[u8]) -> ArenaSpan {
         self.machine.push(bytes)
+    }
+
+    #[inline]
+    fn worked(&mut self, bytes: usize) -> bool {
+        worked(bytes).map_err(|e| self.machine.fail(e)).is_ok()
     }
 
     #[inline]

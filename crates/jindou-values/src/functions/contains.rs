@@ -1,6 +1,6 @@
 //! `CONTAINS`.
 
-use super::{Cost, Definition, Row, Scalar, Type, Val};
+use super::{Cost, Definition, Row, Scalar, Type, Val, blocks};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -23,5 +23,5 @@ pub const DEFINITION: Definition = Definition {
 #[inline]
 pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
     let (a, b) = row.compatible(first?, second?)?;
-    Some(row.str(a.text).contains(row.str(b.text)).into())
+    Some(blocks::find(row, a.text, b.text).is_some().into())
 }

@@ -13,6 +13,7 @@
 
 pub mod abs;
 pub mod adjust;
+mod blocks;
 pub mod bnode;
 pub mod ceil;
 pub mod concat;

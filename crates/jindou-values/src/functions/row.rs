@@ -71,6 +71,12 @@ pub trait Row {
     /// Puts bytes into the arena.
     fn push(&mut self, bytes: &[u8]) -> ArenaSpan;
 
+    /// Counts bytes of text that the function is about to work on, with a multiple of their number for slow work. False
+    /// if the query is over: the function's value is not used then.
+    fn worked(&mut self, _bytes: usize) -> bool {
+        true
+    }
+
     /// Puts the bytes that `write` appends into the arena.
     fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> ArenaSpan;
 

@@ -1,6 +1,6 @@
 //! `STRBEFORE`.
 
-use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val};
+use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val, blocks};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -26,7 +26,7 @@ pub const DEFINITION: Definition = Definition {
 #[inline]
 pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
     let (a, b) = row.compatible(first?, second?)?;
-    Some(Val::Text(match row.str(a.text).find(row.str(b.text)) {
+    Some(Val::Text(match blocks::find(row, a.text, b.text) {
         Some(n) => ArenaText {
             text: ArenaSpan {
                 start: a.text.start,

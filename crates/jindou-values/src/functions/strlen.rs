@@ -1,6 +1,6 @@
 //! `STRLEN`.
 
-use super::{Cost, Definition, Row, Scalar, Type, Val};
+use super::{Cost, Definition, Row, Scalar, Type, Val, blocks};
 use crate::Num;
 
 /// The function.
@@ -24,5 +24,5 @@ pub const DEFINITION: Definition = Definition {
 #[inline]
 pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
     let t = row.text(first?)?;
-    Some(Val::Num(Num::Int(row.str(t.text).chars().count() as i64)))
+    Some(Val::Num(Num::Int(blocks::characters(row, t.text) as i64)))
 }

@@ -1,6 +1,6 @@
 //! `SUBSTR`.
 
-use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val};
+use super::{ArenaSpan, ArenaText, Cost, Definition, Row, Scalar, Type, Val, blocks};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -35,7 +35,7 @@ pub fn row<R: Row>(row: &mut R, [first, second, third]: [Option<Val>; 3]) -> Opt
         Some(v) => Some(row.integer(v)?),
         None => None,
     };
-    let (from, to) = range(row.str(t.text), start, length)?;
+    let (from, to) = range(start, length, |at| blocks::offset(row, t.text, at))?;
     Some(Val::Text(ArenaText {
         text: ArenaSpan {
             start: t.text.start + from as u32,
@@ -46,18 +46,18 @@ pub fn row<R: Row>(row: &mut R, [first, second, third]: [Option<Val>; 3]) -> Opt
 }
 
 /// Byte range of the characters from `start` (the first is 1), `length` of them.
-fn range(text: &str, start: i64, length: Option<i64>) -> Option<(usize, usize)> {
+fn range(
+    start: i64,
+    length: Option<i64>,
+    mut offset: impl FnMut(i64) -> usize,
+) -> Option<(usize, usize)> {
     let start = start.checked_sub(1)?;
     let end = match length {
         Some(l) => start.checked_add(l)?,
         None => i64::MAX,
     };
-    let place = |n: i64| {
-        let n = usize::try_from(n.max(0)).unwrap_or(usize::MAX);
-        text.char_indices().nth(n).map_or(text.len(), |(at, _)| at)
-    };
-    let from = place(start);
-    Some((from, place(end).max(from)))
+    let from = offset(start);
+    Some((from, offset(end).max(from)))
 }
 
 #[cfg(test)]
@@ -66,7 +66,13 @@ mod tests {
 
     #[test]
     fn substrings_count_characters_from_one() {
-        let sub = |s: &'static str, a, b| range(s, a, b).map(|(x, y)| &s[x..y]);
+        let sub = |s: &'static str, a, b| {
+            let offset = |at: i64| {
+                let at = usize::try_from(at.max(0)).unwrap_or(usize::MAX);
+                s.char_indices().nth(at).map_or(s.len(), |(at, _)| at)
+            };
+            range(a, b, offset).map(|(x, y)| &s[x..y])
+        };
         assert_eq!(sub("motor car", 6, None), Some(" car"));
         assert_eq!(sub("metadata", 4, Some(3)), Some("ada"));
         assert_eq!(sub("12345", 0, Some(3)), Some("12"));

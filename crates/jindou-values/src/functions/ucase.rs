@@ -1,6 +1,6 @@
 //! `UCASE`.
 
-use super::{Cost, Definition, Row, Scalar, Type, Val};
+use super::{Cost, Definition, Row, Scalar, Type, Val, blocks};
 
 /// The function.
 pub const DEFINITION: Definition = Definition {
@@ -23,6 +23,5 @@ pub const DEFINITION: Definition = Definition {
 #[inline]
 pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
     let t = row.text(first?)?;
-    let changed = row.str(t.text).to_uppercase();
-    Some(row.make(changed.as_bytes(), t.lang))
+    blocks::mapped(row, t, str::to_uppercase, blocks::between_characters)
 }

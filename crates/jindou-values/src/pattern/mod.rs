@@ -15,6 +15,7 @@ mod program;
 mod regular;
 mod replacement;
 mod search;
+mod stepped;
 
 pub(crate) use class::{is_name, is_name_start};
 pub use replacement::{PatternReplacement, ReplacementPart};
@@ -26,6 +27,7 @@ use regex_automata::meta::Regex;
 use regex_automata::util::primitives::NonMaxUsize;
 use regex_automata::{Anchored, Input};
 use std::fmt;
+use stepped::SteppedPattern;
 
 /// Longest pattern in bytes. A longer one would hardly fit the largest program.
 const LONGEST: usize = 64 << 10;
@@ -147,6 +149,8 @@ enum MatcherNeed {
 pub struct Pattern {
     /// Matches whatever the pattern matches, and more where `exact` says so.
     regular: Regex,
+    /// The same for long texts.
+    stepped: SteppedPattern,
     exact: Option<(MatcherNeed, PatternProgram)>,
     groups: usize,
     quoted: bool,
@@ -221,6 +225,11 @@ impl Pattern {
             let exact_bytes = exact.as_ref().map_or(0, |(_, p)| p.bytes());
             return Ok(Self {
                 regular,
+                stepped: SteppedPattern {
+                    hir,
+                    program,
+                    states,
+                },
                 exact,
                 groups,
                 quoted: flags.quote,
@@ -275,6 +284,10 @@ impl Pattern {
         check: Check<'_>,
     ) -> Result<bool> {
         match self.exact(text) {
+            None if text.len() >= stepped::LONG => match self.stepped.is_match(text, check)? {
+                Some(found) => Ok(found),
+                None => Ok(self.regular.is_match(text)),
+            },
             None => Ok(self.regular.is_match(text)),
             Some(program) => match self.regular.find(text) {
                 None => Ok(false),

@@ -19,7 +19,7 @@ pub(crate) trait TextOut {
     fn push(&mut self, byte: u8);
     /// Appends bytes.
     fn extend_from_slice(&mut self, text: &[u8]);
-    /// To be called after so many bytes of a long text. True if the rest is not wanted: an error ended the answer.
+    /// To be called after `_done` bytes of a long text. True if the rest is not wanted: an error ended the answer.
     fn is_over(&mut self, _done: usize) -> bool {
         false
     }

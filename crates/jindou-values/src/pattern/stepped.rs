@@ -1,0 +1,105 @@
+//! Search in long texts, block by block. `regex-automata` searches a text in one go: between blocks the clock is looked at.
+
+use super::search::Check;
+use jindou_model::Result;
+use regex_automata::hybrid::dfa::DFA;
+use regex_automata::nfa::thompson::{self, WhichCaptures};
+use regex_automata::{Anchored, Input};
+use regex_syntax::hir::Hir;
+
+/// Length of a text from which it is searched block by block.
+pub(super) const LONG: usize = 1 << 18;
+/// Bytes between two looks at the clock.
+const BLOCK: usize = 1 << 14;
+
+/// A pattern for long texts, compiled when there is one.
+#[derive(Debug)]
+pub(super) struct SteppedPattern {
+    pub hir: Hir,
+    /// Most bytes of the program, and of the states that a text needs.
+    pub program: usize,
+    pub states: usize,
+}
+
+impl SteppedPattern {
+    /// True if the text has a match; `None` if the automaton's states have no room.
+    ///
+    /// # Errors
+    /// Those of `check`.
+    pub(super) fn is_match(&self, text: &str, check: Check<'_>) -> Result<Option<bool>> {
+        check(self.program + self.states)?;
+        let Some(automaton) = self.automaton() else {
+            return Ok(None);
+        };
+        let mut cache = automaton.create_cache();
+        let input = Input::new(text).anchored(Anchored::No);
+        let Ok(mut state) = automaton.start_state_forward(&mut cache, &input) else {
+            return Ok(None);
+        };
+        for block in text.as_bytes().chunks(BLOCK) {
+            check(self.program + self.states)?;
+            for &byte in block {
+                match automaton.next_state(&mut cache, state, byte) {
+                    Ok(next) => state = next,
+                    Err(_) => return Ok(None),
+                }
+                if state.is_tagged() {
+                    if state.is_match() || state.is_dead() {
+                        return Ok(Some(state.is_match()));
+                    }
+                    if state.is_quit() {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let end = automaton.next_eoi_state(&mut cache, state);
+        Ok(end.ok().map(|state| state.is_match()))
+    }
+
+    fn automaton(&self) -> Option<DFA> {
+        let config = thompson::Config::new()
+            .nfa_size_limit(Some(self.program))
+            .which_captures(WhichCaptures::None);
+        let nfa = thompson::Compiler::new()
+            .configure(config)
+            .build_from_hir(&self.hir)
+            .ok()?;
+        let config = DFA::config().cache_capacity(self.states);
+        DFA::builder().configure(config).build_from_nfa(nfa).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{MatcherScratch, Pattern};
+
+    #[test]
+    fn long_texts_match_what_short_ones_do() {
+        for (pattern, flags, around, end, expected) in [
+            ("b$", "", "a", "b", true),
+            ("b$", "", "a", "ba", false),
+            ("^b", "m", "a", "\nb", true),
+            ("^b", "", "a", "\nb", false),
+            ("(a|aa)+b", "", "a", "b", true),
+            ("(a|aa)*c", "", "a", "b", false),
+            ("É.X", "i", "é", "yx", true),
+            ("[^a]", "", "a", "", false),
+            ("^a*$", "", "a", "", true),
+            ("\\p{Lu}", "", "a", "Z", true),
+        ] {
+            let made = Pattern::new(pattern, flags, false).unwrap();
+            for times in [10, super::LONG] {
+                let text = around.repeat(times) + end;
+                let mut looks = 0;
+                let found = made.is_match(&text, &mut MatcherScratch::default(), &mut |_| {
+                    looks += 1;
+                    Ok(())
+                });
+                assert_eq!(found.unwrap(), expected, "{pattern} {flags} {times}");
+                let is_searched_whole = times == super::LONG && !expected;
+                assert!(!is_searched_whole || looks >= 16, "{pattern}: {looks}");
+            }
+        }
+    }
+}
