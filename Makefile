@@ -9,7 +9,7 @@ JINDOU := target/release/jindou
 # shared dependencies are the same and nothing is compiled twice.
 TARGETS := --workspace --lib --bins --tests --locked
 
-.PHONY: release build demo site test lint built unit documents page page-browser python tools demo-check test-long test-long-rest bench bench-quick fuzz needs needs-test
+.PHONY: release build demo site test lint built unit documents page page-browser python tools demo-check test-long test-long-rest audit bench bench-quick fuzz needs needs-test
 
 # LINT=compile: Clippy reads what is compiled while it is compiled, as continuous integration has it. That takes less time where nothing
 # is compiled yet, and keeps such builds apart from others.
@@ -96,6 +96,14 @@ test-long-rest: build
 	cargo test --release --locked --manifest-path lab/replicas-model/Cargo.toml
 	cargo check -p jindou --locked
 	@JINDOU_LONG=1 scripts/page-test.sh browser --release
+
+# The auditor's run (docs/testing.md): texts of every kind, sent to a program that reports memory that no query was charged for, and
+# long work without a look at the query's token.
+audit: build
+	cargo build --release --locked -p jindou-cli --features audit --bin jindou
+	mkdir -p target/audit && rm -f target/audit/findings && mv target/release/jindou target/audit/jindou
+	JINDOU_BIN=$(CURDIR)/target/audit/jindou JINDOU_AUDIT=$(CURDIR)/target/audit/findings \
+		cargo test --release --locked -p jindou-cli --test attack -- --ignored --nocapture audited_texts
 
 # The figures of docs/performance.md: LUBM at the scale in UNIVERSITIES (default 160).
 bench: build

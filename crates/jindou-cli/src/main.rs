@@ -2,6 +2,8 @@
 
 mod advice;
 mod args;
+#[cfg(feature = "audit")]
+mod audit;
 mod commands;
 mod empty;
 mod log;
@@ -23,8 +25,16 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 /// Measures the memory for parsing and planning a query, which allocate many small pieces.
+type Measured = Tracked<BySize<MiMalloc>>;
+const MEASURED: Measured = Tracked::over(BySize::new(MiMalloc));
+
+#[cfg(not(feature = "audit"))]
 #[global_allocator]
-static ALLOCATOR: Tracked<BySize<MiMalloc>> = Tracked::over(BySize::new(MiMalloc));
+static ALLOCATOR: Measured = MEASURED;
+
+#[cfg(feature = "audit")]
+#[global_allocator]
+static ALLOCATOR: audit::Auditing<Measured> = audit::Auditing(MEASURED);
 
 /// Sets up logging, and turns an error into a message and an exit status.
 fn main() -> ExitCode {

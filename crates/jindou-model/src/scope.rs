@@ -245,10 +245,16 @@ pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
     struct Restored(*const CancelToken);
     impl Drop for Restored {
         fn drop(&mut self) {
-            LOCAL.with(|local| local.token.set(self.0));
+            LOCAL.with(|local| {
+                local.token.set(self.0);
+                local.stay.set(local.stay.get() + 1);
+            });
         }
     }
-    let _restored = Restored(LOCAL.with(|local| local.token.replace(ptr::from_ref(cancel))));
+    let _restored = LOCAL.with(|local| {
+        local.stay.set(local.stay.get() + 1);
+        Restored(local.token.replace(ptr::from_ref(cancel)))
+    });
     run()
 }
 
@@ -327,7 +333,12 @@ pub fn account() -> ThreadAccount {
 
 fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     if LOCAL.with(|local| local.scope.get()) == scope {
-        return run();
+        // What happens outside is one stay each, also for a query that has no scope.
+        let count = || LOCAL.with(|local| local.stay.set(local.stay.get() + 1));
+        count();
+        let done = run();
+        count();
+        return done;
     }
     let _stay = Stay::begin(scope);
     run()

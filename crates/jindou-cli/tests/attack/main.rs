@@ -9,6 +9,7 @@
 //! make each fault's recipe smaller; `JINDOU_RECIPE` with `JINDOU_LANGUAGE` (`query`, `update`, or a media type): this text alone,
 //! by each of its language's routes. Recipes are in the notation of `jindou_testing::attack::Recipe`.
 
+mod audit;
 mod campaign;
 mod requests;
 mod server;

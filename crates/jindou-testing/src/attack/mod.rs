@@ -8,6 +8,7 @@ mod cross;
 mod damage;
 mod document;
 mod expression;
+mod grown;
 mod maker;
 mod pattern;
 mod query;
@@ -148,7 +149,7 @@ fn size(rng: &mut Rng, most: usize) -> usize {
 }
 
 /// Statements that the texts ask for, as N-Quads: this many subjects with seven or eight statements each, most of them in the
-/// default graph, and ten named graphs.
+/// default graph, and ten named graphs; four literals of a megabyte or two, and numbers of up to 9,000 digits.
 #[must_use]
 pub fn data(subjects: usize) -> String {
     let mut out = String::new();
@@ -174,6 +175,16 @@ pub fn data(subjects: usize) -> String {
         if i % 10 == 0 {
             let _ = writeln!(out, "_:b{i} <http://e/n> \"{i}\" <http://e/g{graph}> .");
         }
+    }
+    for (i, unit) in ["y", "é", "\\\"", "<"].into_iter().enumerate() {
+        let long = unit.repeat(1 << 20);
+        let _ = writeln!(out, "<http://e/s{i}> <http://e/big> \"{i}{long}\" .");
+        let digits = "7".repeat(3000 * i + 30);
+        let decimal = "http://www.w3.org/2001/XMLSchema#decimal";
+        let _ = writeln!(
+            out,
+            "<http://e/s{i}> <http://e/digits> \"{i}{digits}.5\"^^<{decimal}> ."
+        );
     }
     out
 }

@@ -10,7 +10,8 @@ impl Maker<'_> {
         if bytes > 1000 && self.rng.chance(25) {
             left = self.shorten(left);
         }
-        let body = match self.rng.below(20) {
+        let body = match self.rng.below(24) {
+            20.. => self.grown_query(),
             0..12 => self.select(left),
             12..15 => self.construct(left),
             15 | 16 => self.describe(left),

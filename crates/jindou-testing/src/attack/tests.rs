@@ -110,6 +110,9 @@ fn every_construct_occurs_in_every_size() {
         "?x§",
         "REGEX",
         "IRI(",
+        "$0$0$0",
+        "<http://e/big>",
+        "<http://e/digits>",
     ] {
         let sizes = all
             .iter()

@@ -13,7 +13,8 @@ impl Maker<'_> {
             self.values.clear();
             self.short.retain(|s| !s.starts_with('$'));
         }
-        let body = match self.rng.below(10) {
+        let body = match self.rng.below(11) {
+            10 => self.grown_update(),
             0..2 => self.many(left, " ;\n", Self::operation),
             2 => {
                 let n = 2 + self.rng.below(3);

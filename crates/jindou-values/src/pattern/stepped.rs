@@ -97,7 +97,9 @@ mod tests {
                     Ok(())
                 });
                 assert_eq!(found.unwrap(), expected, "{pattern} {flags} {times}");
-                let is_searched_whole = times == super::LONG && !expected;
+                // After the first character `^` cannot match any more.
+                let is_searched_whole =
+                    times == super::LONG && !expected && !pattern.starts_with('^');
                 assert!(!is_searched_whole || looks >= 16, "{pattern}: {looks}");
             }
         }

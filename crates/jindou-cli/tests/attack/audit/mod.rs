@@ -1,0 +1,420 @@
+//! The auditor's run: texts of every kind, sent to a program that was built with the feature `audit` (`make audit`). The
+//! program writes where a query took memory that it was not charged for, and where a thread worked for long without a look at its
+//! token; here the findings are gathered by place.
+//!
+//! `JINDOU_BIN`: the audited program; `JINDOU_AUDIT`: the file of findings; `JINDOU_TEXTS`: number of random texts;
+//! `JINDOU_QUERIES=list`: only these of the texts that are listed here (a part of their name).
+
+mod texts;
+
+use crate::campaign::{Campaign, number};
+use crate::server::{Server, Setting, TOKEN, Template};
+use crate::volley::Slack;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use texts::{corpus, listed, literals};
+
+/// A place whose findings up to a size are accepted.
+struct Exception {
+    kind: &'static str,
+    /// Part of the name of a frame on the stack.
+    frame: &'static str,
+    /// Largest size: bytes, or nanoseconds.
+    most: u64,
+    /// Bound of the memory or the time.
+    _bound: &'static str,
+}
+
+const fn exception(
+    kind: &'static str,
+    frame: &'static str,
+    most: u64,
+    bound: &'static str,
+) -> Exception {
+    Exception {
+        kind,
+        frame,
+        most,
+        _bound: bound,
+    }
+}
+
+const MIB: u64 = 1 << 20;
+const MS: u64 = 1_000_000;
+
+/// All exceptions. The strings here have ten megabytes, stored ones two or four.
+const EXCEPTIONS: [Exception; 16] = [
+    exception(
+        "",
+        "dictionary::read::strings",
+        16 * MIB,
+        "a stored term that is decoded, whose length is not known before: one at a time for each thread",
+    ),
+    exception(
+        "",
+        "TermDecoder::canonical",
+        16 * MIB,
+        "the same where it is inlined; dropped after 128 KiB of text, or with the row",
+    ),
+    exception(
+        "",
+        "pattern::case",
+        300 * MS,
+        "the table of case variants, made once in the life of a process",
+    ),
+    exception(
+        "time",
+        "pattern::Pattern::find",
+        100 * MS,
+        "one search for a match of REPLACE: linear in the text; between matches the clock is looked at",
+    ),
+    exception(
+        "time",
+        "pattern::parse",
+        300 * MS,
+        "reading a pattern, which has at most 64 KiB",
+    ),
+    exception(
+        "time",
+        "regex_automata",
+        60 * MS,
+        "a search that was begun in a text of less than 256 KiB, or after the automaton had no room: linear in the text",
+    ),
+    exception(
+        "time",
+        "oxiri",
+        200 * MS,
+        "an IRI made of a text, which has at most 16 MiB",
+    ),
+    exception(
+        "time",
+        "core::str",
+        100 * MS,
+        "a UTF-8 check of one string, or a search in it for a long part: a gigabyte a second, bounded by the query's memory",
+    ),
+    exception(
+        "time",
+        "blocks::find",
+        100 * MS,
+        "a search for a part that is as long as the text: linear, bounded by the query's memory",
+    ),
+    exception(
+        "time",
+        "values::Evaluator",
+        100 * MS,
+        "a copy, hash or comparison of one string, with the first touch of its memory: linear, bounded by the query's memory",
+    ),
+    exception(
+        "measured",
+        "values::Evaluator",
+        32 * MIB,
+        "copies of one string in the buffers of an expression, charged once they are made; a string has at most 1 GiB",
+    ),
+    exception(
+        "time",
+        "mi_",
+        200 * MS,
+        "memory that is taken from the system or returned to it: linear, bounded by the query's memory",
+    ),
+    exception(
+        "time",
+        "TripleWriter::write",
+        150 * MS,
+        "one long triple: the libraries that write RDF escape a term in one go; twelve times its length is charged before",
+    ),
+    exception(
+        "time",
+        "Accumulators",
+        100 * MS,
+        "about a hundred groups whose sums have 9,000 digits, each divided and written",
+    ),
+    exception(
+        "measured",
+        "Accumulators",
+        64 * MIB,
+        "long sums, of at most 10,000 digits for each group: the scope measures them, and is looked at after every batch",
+    ),
+    exception(
+        "time",
+        "dealloc",
+        50 * MS,
+        "returning a string's memory to the system: linear, bounded by the query's memory",
+    ),
+];
+/// Sends a request and reads its answer to the end.
+fn send(
+    server: &Server,
+    method: &str,
+    path: &str,
+    (media, accept): (&str, &str),
+    body: &[u8],
+) -> (u16, usize) {
+    let exchange = || -> std::io::Result<(u16, usize)> {
+        let mut stream = TcpStream::connect_timeout(&server.address, Duration::from_secs(5))?;
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\nAccept: {accept}\r\n\
+             Content-Type: {media}\r\nContent-Length: {}\r\n\r\n",
+            server.address,
+            body.len()
+        )?;
+        let _ = stream.write_all(body);
+        let (mut piece, mut read, mut status) = (vec![0; 1 << 18], 0, 0);
+        loop {
+            let n = stream.read(&mut piece)?;
+            if read == 0 {
+                let head = String::from_utf8_lossy(&piece[..n.min(20)]).into_owned();
+                status = head
+                    .split(' ')
+                    .nth(1)
+                    .and_then(|s| s.parse().ok())
+                    .unwrap_or(0);
+            }
+            read += n;
+            if n == 0 {
+                return Ok((status, read));
+            }
+        }
+    };
+    exchange().unwrap_or((0, 0))
+}
+
+const TABLES: [&str; 5] = [
+    "application/sparql-results+json",
+    "application/sparql-results+xml",
+    "text/csv",
+    "text/tab-separated-values",
+    "application/x-ndjson",
+];
+const GRAPHS: [&str; 7] = [
+    "text/turtle",
+    "application/n-triples",
+    "application/rdf+xml",
+    "application/ld+json",
+    "application/trig",
+    "text/csv",
+    "application/x-ndjson",
+];
+const QUERY: &str = "application/sparql-query";
+const UPDATE: &str = "application/sparql-update";
+
+/// Frames that say nothing about a place: the auditor's own, those of the standard library and the allocator.
+const PLAIN: [&str; 18] = [
+    "jindou::audit",
+    "core::",
+    "alloc::",
+    "std::",
+    "<core::",
+    "<alloc::",
+    "<std::",
+    "__rust",
+    "__rg_",
+    "??",
+    "jindou_model::scope::",
+    "jindou_model::allocator",
+    "<jindou_model::allocator",
+    "__restore_rt",
+    "start_thread",
+    "clone",
+    "realloc",
+    "_mi_",
+];
+
+/// Names of the functions at addresses of the program, from the inside out.
+fn names(program: &Path, addresses: &BTreeSet<u64>) -> BTreeMap<u64, Vec<String>> {
+    let mut command = Command::new("addr2line");
+    command.args(["-a", "-f", "-C", "-i", "-e"]).arg(program);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("addr2line, of binutils");
+    let mut input = child.stdin.take().expect("standard input");
+    // Addresses are those that calls return to.
+    let text = addresses.iter().fold(String::new(), |all, a| {
+        all + &format!("{:x}\n", a.wrapping_sub(1))
+    });
+    let writer = std::thread::spawn(move || input.write_all(text.as_bytes()));
+    let out = child.wait_with_output().expect("addr2line");
+    let _ = writer.join();
+    let (mut found, mut at, mut is_name) = (BTreeMap::new(), 0, true);
+    for line in String::from_utf8_lossy(&out.stdout).lines() {
+        if let Some(address) = line
+            .strip_prefix("0x")
+            .and_then(|a| u64::from_str_radix(a, 16).ok())
+        {
+            (at, is_name) = (address + 1, true);
+            continue;
+        }
+        if is_name {
+            let hash = line.rfind("::h").filter(|at| line.len() == at + 19);
+            let all: &mut Vec<String> = found.entry(at).or_default();
+            all.push(line[..hash.unwrap_or(line.len())].to_owned());
+        }
+        is_name = !is_name;
+    }
+    found
+}
+
+/// A finding as the program wrote it.
+struct Finding {
+    kind: String,
+    size: u64,
+    stack: Vec<u64>,
+}
+
+impl Finding {
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let (kind, size) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
+        let mut numbers = words.filter_map(|w| u64::from_str_radix(w, 16).ok());
+        let base = numbers.next()?;
+        Some(Self {
+            kind,
+            size,
+            stack: numbers.map(|n| n.wrapping_sub(base)).collect(),
+        })
+    }
+}
+
+/// Findings by kind and place, with the largest size and the number of different stacks.
+fn findings(program: &Path, file: &Path) -> BTreeMap<String, (u64, usize)> {
+    let text = std::fs::read_to_string(file).unwrap_or_default();
+    let all: Vec<Finding> = text.lines().filter_map(Finding::read).collect();
+    let addresses: BTreeSet<u64> = all.iter().flat_map(|f| f.stack.iter().copied()).collect();
+    let names = names(program, &addresses);
+    let frames = number("JINDOU_FRAMES", 6);
+    let mut places = BTreeMap::new();
+    for Finding { kind, size, stack } in all {
+        let stack: Vec<&String> = stack
+            .iter()
+            .filter_map(|a| names.get(a))
+            .flatten()
+            .collect();
+        let is_on = |frame: &str| stack.iter().any(|name| name.contains(frame));
+        let excepted = EXCEPTIONS
+            .iter()
+            .any(|e| (e.kind.is_empty() || e.kind == kind) && size <= e.most && is_on(e.frame));
+        if excepted {
+            continue;
+        }
+        let shown = stack.iter().map(|name| name.as_str());
+        let shown = shown.filter(|name| !PLAIN.iter().any(|plain| name.starts_with(plain)));
+        let shown: Vec<&str> = shown.take(frames).collect();
+        let seen: &mut (u64, usize) = places
+            .entry(format!("{kind}: {}", shown.join(" < ")))
+            .or_default();
+        *seen = (seen.0.max(size), seen.1 + 1);
+    }
+    places
+}
+
+fn listed_texts(server: &Server) {
+    let only = std::env::var("JINDOU_QUERIES").unwrap_or_default();
+    for path in ["/store?graph=http://e/literals", "/store?default"] {
+        let put = send(
+            server,
+            "POST",
+            path,
+            ("text/turtle", "*/*"),
+            literals().as_bytes(),
+        );
+        println!("{path}: {put:?}");
+    }
+    let wanted = listed().into_iter().filter(|t| t.name.contains(&only));
+    for (i, text) in wanted.enumerate() {
+        let formats = if text.is_graph() {
+            &GRAPHS[..]
+        } else {
+            &TABLES[..]
+        };
+        let formats = match text.is_for_every_format() {
+            true => formats,
+            false => &formats[i % formats.len()..][..1],
+        };
+        let (path, media) = match text.is_update() {
+            true => ("/update", UPDATE),
+            false => ("/query", QUERY),
+        };
+        let ask =
+            |path: &str, accept| send(server, "POST", path, (media, accept), text.text.as_bytes());
+        let mut got: Vec<_> = formats.iter().map(|accept| ask(path, *accept)).collect();
+        if i % 7 == 0 && !text.is_update() {
+            got.push(ask("/query?profile=true", "*/*"));
+            got.push(ask("/query?explain=true", "*/*"));
+        }
+        println!("{}: {got:?}", text.name);
+    }
+    if only.is_empty() {
+        for accept in GRAPHS {
+            send(server, "GET", "/store?default", ("", accept), b"");
+        }
+        let complete = "/complete?text=SELECT%20*%20{%20?s%20";
+        for path in [
+            "/search?q=text",
+            "/search?q=yyy",
+            "/labels?iri=http://e/s1",
+            "/describe?iri=http://e/s1",
+            complete,
+        ] {
+            send(server, "GET", path, ("", "*/*"), b"");
+        }
+    }
+}
+
+/// No place takes memory that it was not charged for, or works for long without a look at its token.
+#[test]
+#[ignore = "needs a program of its own: make audit"]
+fn audited_texts() {
+    let (Some(program), Some(file)) = (
+        std::env::var_os("JINDOU_BIN"),
+        std::env::var_os("JINDOU_AUDIT"),
+    ) else {
+        println!("skipped: no JINDOU_BIN and JINDOU_AUDIT; make audit");
+        return;
+    };
+    let (program, file) = (PathBuf::from(program), PathBuf::from(file));
+    let setting = Setting {
+        memory: 1 << 30,
+        query_memory: 256 << 20,
+        timeout: Duration::from_secs(number("JINDOU_SECONDS", 2) as u64),
+        more: &["--max-body", "256M"],
+    };
+    let server = Server::start(&Template::new(5000), &setting);
+    listed_texts(&server);
+    if std::env::var_os("JINDOU_QUERIES").is_none() {
+        let corpus = corpus();
+        println!(
+            "{} queries and updates of suites, benchmarks and cases",
+            corpus.len()
+        );
+        for (is_update, text) in &corpus {
+            let (path, media) = if *is_update {
+                ("/update", UPDATE)
+            } else {
+                ("/query", QUERY)
+            };
+            send(&server, "POST", path, (media, "*/*"), text.as_bytes());
+        }
+    }
+    drop(server);
+    let texts = number("JINDOU_TEXTS", 300);
+    if texts > 0 {
+        let mut campaign = Campaign::new(&[setting], 5000, Slack(Duration::from_secs(20)));
+        campaign.most = 2 << 20;
+        campaign.texts(number("JINDOU_SEED", 54), 0, texts);
+        campaign.end();
+    }
+    let found = findings(&program, &file);
+    let mut largest: Vec<_> = found.iter().collect();
+    largest.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.0));
+    for (place, (size, stacks)) in &largest {
+        println!("{size:>12} {stacks:>4}  {place}");
+    }
+    assert!(found.is_empty(), "{} places", found.len());
+}
