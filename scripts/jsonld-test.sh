@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Random JSON-LD documents, read by Jindou, pyld (PyPI) and jsonld.js (npm): where both of them agree, Jindou must agree as well.
+# Random JSON-LD documents, read by Jindou, pyld (PyPI) and jsonld.js (npm): where both of them agree, Jindou must agree as well
+# (scripts/jsonld/compare.py lists exceptions, with the steps of the standard).
 # Usage: scripts/jsonld-test.sh [PATH-TO-JINDOU] [NUMBER-OF-DOCUMENTS] [SEED]
 # JINDOU_CLIENTS=DIR keeps installed packages there for the next run.
 set -euo pipefail

@@ -32,7 +32,7 @@ use std::io::{Cursor, Read};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use walk::{Graph, Walk, Walker};
+use walk::{Graph, Indexes, Walk, Walker};
 
 /// Bytes that are read at a time to find a line.
 const PIECE: usize = 1 << 16;
@@ -62,6 +62,7 @@ pub(crate) fn read(
         valid: FxHashMap::default(),
         object: Vec::new(),
         looked: 0,
+        indexes: Indexes::new(run.limits),
     };
     match reading.document(opened, &mut walker) {
         Ok(()) | Err(Stop::Ended) => Ok(DocumentEnd::Whole),
@@ -190,8 +191,16 @@ impl JsonLdReading<'_> {
         let mut lines = self.tail.borrow().lines_before(start);
         let mut reader = self.reader(source, start, lines, false)?;
         let mut text = JsonText::default();
-        let array = reader.object_without("@graph", &mut text)?;
-        reader.ended()?;
+        let mut array = None;
+        let read = reader.object_without("@graph", &mut text, &mut array);
+        // A lenient reading reports a mistake that follows the array's beginning after the items before it.
+        let later = match read.and_then(|()| reader.ended()) {
+            Err(Stop::Bad(fault)) if walker.skipped.is_some() && array.is_some() => Some(fault),
+            read => {
+                read?;
+                None
+            }
+        };
         let found = Walk::new(walker).root(text.root(), initial, array.is_some())?;
         let Some(at) = array else {
             return self.count_rest(0);
@@ -200,6 +209,9 @@ impl JsonLdReading<'_> {
         let mut reader = self.reader(source, at, lines, again)?;
         if let (Some((context, graph)), Top::Array) = (found, reader.top()?) {
             self.items(&mut reader, walker, &context, &graph)?;
+        }
+        if let Some(fault) = later {
+            return Err(Stop::Bad(fault));
         }
         self.count_rest(reader.read_bytes(at))
     }

@@ -329,6 +329,41 @@ fn damaged_documents_are_errors_or_quads_but_never_a_panic() {
 }
 
 #[test]
+fn a_lenient_reading_keeps_the_nodes_of_a_graph_before_a_mistake() {
+    let head = r#"{"@context":{"n":"http://e/n"},"@id":"http://e/g","@graph":["#;
+    let nodes = r#"{"@id":"http://e/1","n":1},{"@id":"http://e/2","n":"]}"}"#;
+    for (rest, line) in [
+        // The document ends in a node, a string, and after a node; JSON is broken in the array, after it, and after the document.
+        (",\n{\"@id\":\"http://e/3\",\"n\":1", 2),
+        (",\n{\"@id\":\"http://e/3\",\"n\":\"x\\", 2),
+        ("\n", 2),
+        (",\n{\"n\" 3}]}", 2),
+        ("],\n\"n\":[1", 2),
+        ("],\"n\":4,\n\"n\"}", 2),
+        ("]}\n}", 2),
+    ] {
+        let text = format!("{head}{nodes}{rest}");
+        for compressed in [false, true] {
+            let bytes = match compressed {
+                false => text.clone().into_bytes(),
+                true => zstd::encode_all(text.as_bytes(), 3).unwrap(),
+            };
+            let sources = Sources::builder()
+                .text("text", bytes, Format::JsonLd)
+                .lenient(true)
+                .build()
+                .unwrap();
+            let quads = collect(&sources).unwrap();
+            let of_graph = quads.iter().filter(|q| !q.graph_name.is_default_graph());
+            assert_eq!(of_graph.count(), 2, "{text}");
+            let skipped = sources.first_skipped();
+            assert_eq!(skipped.len(), 1, "{text}: {skipped:?}");
+            assert_eq!(skipped[0].at.line, line, "{text}: {skipped:?}");
+        }
+    }
+}
+
+#[test]
 fn contexts_that_grow_are_refused_or_read_in_time() {
     let limits = || jindou_parse::Limits {
         cancel: CancelToken::with_deadline(std::time::Duration::from_secs(20)),

@@ -191,38 +191,54 @@ impl<'a> JsonReader<'a> {
         }
     }
 
-    /// Reads an object of whose member `lazy` only an empty array is kept, if it is an array. Returns the position of that
-    /// array.
+    /// Reads an object of whose member `lazy` only an empty array is kept, if it is an array, and stores the position of
+    /// that array. If this fails after the array's beginning, `doc` has the members that end before the mistake.
     pub(in crate::jsonld) fn object_without(
         &mut self,
         lazy: &str,
         doc: &mut JsonText,
-    ) -> Step<Option<u64>> {
+        found: &mut Option<u64>,
+    ) -> Step<()> {
         doc.clear();
-        let mut found = None;
         if self.skip_blanks()? != Some(b'{') {
-            self.value(doc)?;
-            return Ok(None);
+            return self.value(doc);
         }
         self.begin(Kind::Object, doc)?;
-        let mut first = true;
-        while self.name(first, doc)? {
-            first = false;
+        let mut whole = 0;
+        let read = self.members_without(lazy, doc, found, &mut whole);
+        if read.is_err() && found.is_some() {
+            doc.nodes.truncate(whole);
+            doc.nodes[0].next = whole as u32;
+        }
+        read
+    }
+
+    /// Reads the members of an object. `whole` becomes the number of nodes up to the last member that was read.
+    fn members_without(
+        &mut self,
+        lazy: &str,
+        doc: &mut JsonText,
+        found: &mut Option<u64>,
+        whole: &mut usize,
+    ) -> Step<()> {
+        while self.name(*whole == 0, doc)? {
             let is_lazy = doc.nodes.last().is_some_and(|key| {
                 found.is_none() && &doc.text[key.start..][..key.len as usize] == lazy
             });
             if is_lazy && self.skip_blanks()? == Some(b'[') {
-                found = Some(self.position());
+                *found = Some(self.position());
                 self.push(Kind::Array, self.position(), 0, 0, doc)?;
+                doc.nodes[0].len += 1;
+                *whole = doc.nodes.len();
                 self.skip_array()?;
-            } else {
-                self.value(doc)?;
+                continue;
             }
+            self.value(doc)?;
             doc.nodes[0].len += 1;
+            *whole = doc.nodes.len();
         }
         self.close(doc)?;
-        self.charge(doc)?;
-        Ok(found)
+        self.charge(doc)
     }
 
     /// Skips an array, of which only brackets and strings are looked at.

@@ -1,8 +1,7 @@
 //! Values: literals and references (JSON-LD 1.1 API, 5.3 and 8.6).
 
-use super::Target;
 use super::object::Opened;
-use super::{Graph, KeyProperty, MapKey, NodeId, Slot, Walk, Work, Wrap, not_included};
+use super::{Graph, KeyProperty, MapKey, NodeId, Slot, Walk, Work, Wrap};
 use crate::jsonld::context::{Context, Direction, Keyword, Name, TypeMapping, is_iri_or_blank};
 use crate::jsonld::fault::{Step, bad};
 use crate::jsonld::json::{Json, Kind, Number, canonical};
@@ -35,8 +34,9 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 if slot.wrap != Wrap::Never {
                     return self.wrapped(slot);
                 }
+                self.index(&id, slot.key.and_then(|key| key.index), slot.graph)?;
                 self.key(slot, &id)?;
-                self.link(slot, id.as_deref(), json.at())
+                self.link(slot, id.as_deref())
             }
         }
     }
@@ -48,15 +48,18 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         json: Json<'_>,
         slot: &Slot<'_>,
     ) -> Step<()> {
-        if matches!(slot.target, Target::Included) {
-            return Err(not_included(json));
-        }
         if slot.wrap != Wrap::Never {
             return self.wrapped(slot);
         }
+        if slot.is_for_nodes() {
+            return Err(bad(
+                json.at(),
+                "invalid reverse property value: a literal cannot be a subject, expected nodes",
+            ));
+        }
         self.no_key(slot, json.at())?;
         let object = std::mem::take(&mut self.walker.object);
-        let linked = self.link(slot, valid.then_some(&object), json.at());
+        let linked = self.link(slot, valid.then_some(&object));
         self.walker.object = object;
         linked
     }
@@ -65,6 +68,10 @@ impl<'j> Walk<'_, '_, '_, 'j> {
     fn expand_scalar(&mut self, json: Json<'_>, context: &Context, active: &str) -> Step<Scalar> {
         let term = context.term(active);
         let mapping = term.and_then(|term| term.type_mapping.as_ref());
+        if mapping == Some(&TypeMapping::Json) {
+            self.json_literal(json)?;
+            return Ok(Scalar::Literal(true));
+        }
         let Some(text) = json.str() else {
             let datatype = match mapping {
                 Some(TypeMapping::Iri(iri)) => Some(&**iri),
@@ -326,6 +333,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 id: None,
                 types: None,
                 property: None,
+                ..
             })
             | None => Ok(()),
             Some(_) => Err(bad(
@@ -347,7 +355,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             None => Some(self.fresh()),
         };
         self.key(slot, &id)?;
-        self.link(slot, id.as_deref(), 0)?;
+        self.link(slot, id.as_deref())?;
         Ok(Graph::named(&id))
     }
 

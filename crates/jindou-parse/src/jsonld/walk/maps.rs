@@ -42,11 +42,9 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         if property.container.has(Container::GRAPH) {
             slot.wrap = Wrap::UnlessGraph;
         }
-        // Keys are read by the context that the property has for its values.
-        let active = self.property_scoped(property.context, property.key, property.entry.value)?;
         for (key, value) in property.entry.value.members() {
-            let map_key = self.map_key(property, &active, key)?;
-            let context = self.map_context(property, &active, key)?;
+            let map_key = self.map_key(property, key)?;
+            let context = self.map_context(property, key)?;
             let slot = Slot {
                 target: slot.target,
                 graph: slot.graph,
@@ -59,13 +57,8 @@ impl<'j> Walk<'_, '_, '_, 'j> {
     }
 
     /// The statements that a key of a map makes about its values.
-    fn map_key(
-        &mut self,
-        property: &Property<'_, 'j>,
-        context: &Context,
-        key: Json<'j>,
-    ) -> Step<MapKey> {
-        let text = key.str().unwrap_or_default();
+    fn map_key(&mut self, property: &Property<'_, 'j>, key: Json<'j>) -> Step<MapKey<'j>> {
+        let (context, text) = (property.context, key.str().unwrap_or_default());
         let mut map_key = MapKey::default();
         let expanded = context.expand(text, true, false);
         if expanded == Name::Keyword(Keyword::None) {
@@ -83,17 +76,15 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 _ => None,
             };
             map_key.property = Some(KeyProperty { predicate, object });
+        } else {
+            map_key.index = Some(key);
         }
         Ok(map_key)
     }
 
     /// The context of the values under a key of a map.
-    fn map_context(
-        &mut self,
-        property: &Property<'_, 'j>,
-        active: &Rc<Context>,
-        key: Json<'j>,
-    ) -> Step<Rc<Context>> {
+    fn map_context(&mut self, property: &Property<'_, 'j>, key: Json<'j>) -> Step<Rc<Context>> {
+        let active = property.context;
         if !property.container.has(Container::TYPE) {
             return Ok(Rc::clone(active));
         }

@@ -12,12 +12,14 @@ use super::context::{Container, Context, Contexts, Keyword, Name};
 use super::fault::{Fault, Step, Stop, bad};
 use super::json::{Items, Json};
 use crate::emit::QuadEmitter;
-use jindou_model::{Result, term};
+use crate::limits::Limits;
+use jindou_model::{Charge, Holder, Result, term};
 use object::Opened;
 use oxiri::Iri;
 use oxrdf::vocab::rdf;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::hash::{BuildHasher, RandomState};
 use std::rc::Rc;
 
 /// Nodes in nodes that are visited by recursion. Deeper ones wait.
@@ -53,13 +55,13 @@ impl Graph {
 enum Target<'s> {
     /// None: a node at the top of a document or graph.
     Nodes,
-    /// None: a node of `@included`.
-    Included,
     /// A statement that is left out, or an item of a list that is.
     Lost,
     Property {
         subject: &'s NodeId,
         predicate: Option<&'s str>,
+        /// True for a reverse property in `@reverse`, whose values are nodes like those of other reverse properties.
+        nodes_only: bool,
     },
     Reverse {
         object: &'s NodeId,
@@ -86,7 +88,8 @@ enum Nested {
 
 /// The statements that a map's key makes about its values.
 #[derive(Default)]
-struct MapKey {
+struct MapKey<'j> {
+    index: Option<Json<'j>>,
     id: Option<NodeId>,
     types: Option<Name>,
     property: Option<KeyProperty>,
@@ -103,7 +106,7 @@ struct Slot<'s> {
     target: Target<'s>,
     graph: &'s Graph,
     wrap: Wrap,
-    key: Option<&'s MapKey>,
+    key: Option<&'s MapKey<'s>>,
 }
 
 impl<'s> Slot<'s> {
@@ -120,7 +123,18 @@ impl<'s> Slot<'s> {
     fn is_lost(&self) -> bool {
         match self.target {
             Target::Lost => true,
-            Target::Property { subject, predicate } => subject.is_none() || predicate.is_none(),
+            Target::Property {
+                subject, predicate, ..
+            } => subject.is_none() || predicate.is_none(),
+            _ => false,
+        }
+    }
+
+    /// True if a literal or list is a mistake.
+    fn is_for_nodes(&self) -> bool {
+        match self.target {
+            Target::Reverse { .. } => true,
+            Target::Property { nodes_only, .. } => nodes_only,
             _ => false,
         }
     }
@@ -140,6 +154,23 @@ struct Work<'j> {
     graph: Graph,
 }
 
+/// The `@index` of nodes with identifiers, of which hashes are kept.
+pub(super) struct Indexes {
+    hasher: RandomState,
+    by_node: FxHashMap<u64, u64>,
+    charge: Charge,
+}
+
+impl Indexes {
+    pub(super) fn new(limits: &Limits) -> Self {
+        Self {
+            hasher: RandomState::new(),
+            by_node: FxHashMap::default(),
+            charge: Charge::new(Holder::Text, &limits.memory),
+        }
+    }
+}
+
 /// The state that the values of a document share.
 pub(super) struct Walker<'a, 'e> {
     pub(super) contexts: Contexts<'a>,
@@ -150,6 +181,7 @@ pub(super) struct Walker<'a, 'e> {
     /// Canonical bytes of the object being made.
     pub(super) object: Vec<u8>,
     pub(super) looked: u32,
+    pub(super) indexes: Indexes,
 }
 
 /// The visit of one JSON value.
@@ -203,6 +235,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
                 Some(id) => self.own_id(id, &opened)?,
                 None => Some(self.fresh()),
             };
+            self.index(&id, opened.index(), &Graph::Default)?;
             graph = Graph::named(&id);
             let work = Work {
                 opened,
@@ -278,10 +311,8 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         if json.is_null() {
             return Ok(None);
         }
-        match active {
-            Some(active) => self.scalar(json, context, active, slot)?,
-            None if matches!(slot.target, Target::Included) => return Err(not_included(json)),
-            None => {}
+        if let Some(active) = active {
+            self.scalar(json, context, active, slot)?;
         }
         Ok(None)
     }
@@ -301,7 +332,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
                 format!("lists are nested too deeply, expected at most {MAX_LISTS} levels"),
             ));
         }
-        if matches!(slot.target, Target::Reverse { .. }) {
+        if slot.is_for_nodes() {
             return Err(bad(
                 json.at(),
                 "invalid reverse property value: a list cannot be a subject, expected nodes",
@@ -334,7 +365,7 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         let ends = RefCell::default();
         let items = Slot::new(Target::List(&ends), slot.graph);
         self.list_items(json, context, active, nested, &items)?;
-        self.end_list(&ends, slot, json.at())
+        self.end_list(&ends, slot)
     }
 
     fn list_items(
@@ -379,22 +410,23 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
     }
 
     /// Ends a list, and links it.
-    fn end_list(&mut self, ends: &RefCell<ListEnds>, slot: &Slot<'_>, at: u64) -> Step<()> {
+    fn end_list(&mut self, ends: &RefCell<ListEnds>, slot: &Slot<'_>) -> Step<()> {
         let ends = ends.take();
         let nil = iri_bytes(rdf::NIL.as_str());
         if ends.last.is_some() {
             self.quad(&ends.last, rdf::REST.as_str(), &nil, slot.graph)?;
         }
         let first = ends.first.unwrap_or(nil);
-        self.no_key(slot, at)?;
-        self.link(slot, Some(&first), at)
+        self.link(slot, Some(&first))
     }
 
     /// Makes an object part of the statement that it belongs to.
-    fn link(&mut self, slot: &Slot<'_>, object: Option<&[u8]>, at: u64) -> Step<()> {
+    fn link(&mut self, slot: &Slot<'_>, object: Option<&[u8]>) -> Step<()> {
         match &slot.target {
-            Target::Nodes | Target::Included | Target::Lost => Ok(()),
-            Target::Property { subject, predicate } => match (predicate, object) {
+            Target::Nodes | Target::Lost => Ok(()),
+            Target::Property {
+                subject, predicate, ..
+            } => match (predicate, object) {
                 (Some(predicate), Some(object)) => {
                     self.quad(subject, predicate, object, slot.graph)
                 }
@@ -403,23 +435,13 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
             Target::Reverse {
                 object: subject,
                 predicate,
-            } => {
-                let is_node =
-                    object.is_none_or(|o| matches!(o.first(), Some(&term::IRI | &term::BLANK)));
-                if !is_node {
-                    return Err(bad(
-                        at,
-                        "invalid reverse property value: a literal cannot be a subject, expected nodes",
-                    ));
+            } => match (predicate, object, subject) {
+                (Some(predicate), Some(object), Some(subject)) => {
+                    let id = Some(object.into());
+                    self.quad(&id, predicate, subject, slot.graph)
                 }
-                match (predicate, object, subject) {
-                    (Some(predicate), Some(object), Some(subject)) => {
-                        let id = Some(object.into());
-                        self.quad(&id, predicate, subject, slot.graph)
-                    }
-                    _ => Ok(()),
-                }
-            }
+                _ => Ok(()),
+            },
             Target::List(ends) => {
                 let cell = Some(self.fresh());
                 let last = std::mem::replace(&mut ends.borrow_mut().last, cell.clone());
@@ -485,6 +507,31 @@ impl<'w, 'a, 'e, 'j> Walk<'w, 'a, 'e, 'j> {
         Iri::parse(&**text).is_ok().then(|| iri_bytes(text))
     }
 
+    /// Refuses another `@index` of a node in a graph (JSON-LD 1.1 API, 7.2.2, step 6.8).
+    fn index(&mut self, id: &NodeId, index: Option<Json<'_>>, graph: &Graph) -> Step<()> {
+        let (Some(id), Some(json)) = (id, index) else {
+            return Ok(());
+        };
+        let graph = match graph {
+            Graph::Lost => return Ok(()),
+            Graph::Default => None,
+            Graph::Named(graph) => Some(graph),
+        };
+        let indexes = &mut self.walker.indexes;
+        let node = indexes.hasher.hash_one((graph, id));
+        let hash = indexes.hasher.hash_one(json.str());
+        let known = *indexes.by_node.entry(node).or_insert(hash);
+        // Two words and a byte of control for each node.
+        indexes.charge.set(indexes.by_node.capacity() as u64 * 17)?;
+        if known == hash {
+            return Ok(());
+        }
+        Err(bad(
+            json.at(),
+            "conflicting indexes: the node has another @index elsewhere, expected the same one",
+        ))
+    }
+
     /// A property, if it is an IRI.
     fn predicate(&mut self, iri: &Rc<str>) -> bool {
         let valid = &mut self.walker.valid;
@@ -513,11 +560,4 @@ fn iri_bytes(iri: &str) -> Rc<[u8]> {
     let mut bytes = Vec::with_capacity(iri.len() + 1);
     term::push_iri(iri, &mut bytes);
     bytes.into()
-}
-
-fn not_included(json: Json<'_>) -> Stop {
-    bad(
-        json.at(),
-        "invalid @included value: expected nodes in @included",
-    )
 }

@@ -39,7 +39,16 @@ impl<'j> Walk<'_, '_, '_, 'j> {
                 self.values(value, context, None, false, &slot)
             }
             Name::Keyword(Keyword::Included) => {
-                let slot = Slot::new(Target::Included, &work.graph);
+                if !value.is_array() {
+                    let included = self.open(value, context, None, false)?;
+                    if !included.is_described_node() && included.get(Keyword::Set).is_none() {
+                        return Err(bad(
+                            value.at(),
+                            "invalid @included value: expected nodes in @included",
+                        ));
+                    }
+                }
+                let slot = Slot::new(Target::Nodes, &work.graph);
                 self.values(value, context, None, false, &slot)
             }
             Name::Keyword(Keyword::Reverse) => self.reverse(work, context, value),
@@ -120,10 +129,12 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             term,
             container: term.map(|term| term.container).unwrap_or_default(),
         };
-        let target = match term.is_some_and(|term| term.reverse) != flipped {
+        let reverse = term.is_some_and(|term| term.reverse);
+        let target = match reverse != flipped {
             false => Target::Property {
                 subject: id,
                 predicate,
+                nodes_only: reverse,
             },
             true => Target::Reverse {
                 object: id,
@@ -171,7 +182,7 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         }
         let ends = RefCell::default();
         self.link_literal(true, value, &Slot::new(Target::List(&ends), slot.graph))?;
-        self.end_list(&ends, slot, value.at())
+        self.end_list(&ends, slot)
     }
 
     /// Visits the value of a property whose values are a list.

@@ -1,6 +1,6 @@
 //! Objects: their contexts, their entries, and what they are (steps 7 to 14 of JSON-LD 1.1 API, 5.1.2).
 
-use super::{Nested, Slot, Target, Walk, Work, Wrap, not_included};
+use super::{Nested, Slot, Walk, Work, Wrap};
 use crate::jsonld::context::{Context, Keyword, Name, Options};
 use crate::jsonld::fault::{Step, bad, shorten};
 use crate::jsonld::json::Json;
@@ -13,6 +13,13 @@ pub(super) struct Entry<'j> {
     pub(super) value: Json<'j>,
     /// The context of a nested object that has its own.
     pub(super) context: Option<Rc<Context>>,
+}
+
+impl Entry<'_> {
+    /// True for a property that says nothing, since its value is null.
+    fn is_empty(&self) -> bool {
+        self.value.is_null() || self.value.get("@value").is_some_and(Json::is_null)
+    }
 }
 
 /// An object whose keys are expanded. Keys without a meaning are left out.
@@ -69,11 +76,24 @@ impl<'j> Opened<'j> {
             && self.entries.iter().all(|e| match e.name {
                 Name::Keyword(Keyword::Type) => e.value.is_array() && e.value.len() == 0,
                 Name::Keyword(keyword) => keyword == Keyword::Graph,
-                // A property without a value is none.
-                _ => {
-                    e.value.is_null() || e.value.get("@value").is_some_and(|value| value.is_null())
-                }
+                _ => e.is_empty(),
             })
+    }
+
+    /// True if it is a node with more than its name.
+    pub(super) fn is_described_node(&self) -> bool {
+        self.is_node()
+            && self.entries.iter().any(|e| match e.name {
+                Name::Keyword(Keyword::Reverse) => e.value.len() > 0,
+                Name::Keyword(keyword) => !matches!(keyword, Keyword::Id | Keyword::Language),
+                _ => !e.is_empty(),
+            })
+    }
+
+    /// The `@index` of a node.
+    pub(super) fn index(&self) -> Option<Json<'j>> {
+        self.get(Keyword::Index)
+            .filter(|index| index.str().is_some())
     }
 }
 
@@ -110,11 +130,9 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             if list.is_none() {
                 return Ok(Some((values, opened.context)));
             }
-            match (&slot.target, active) {
-                (Target::Included, _) => return Err(not_included(json)),
-                // A list that belongs to nothing.
-                (_, None) => {}
-                _ => self.list(values, &opened.context, active, Nested::Lists, slot)?,
+            // A list without a property belongs to nothing.
+            if active.is_some() {
+                self.list(values, &opened.context, active, Nested::Lists, slot)?;
             }
             return Ok(None);
         }
@@ -123,13 +141,13 @@ impl<'j> Walk<'_, '_, '_, 'j> {
             .iter()
             .all(|e| e.name == Name::Keyword(Keyword::Language));
         if !(only_language && opened.keywords.has(Keyword::Language)) {
-            self.node_object(json, opened, slot)?;
+            self.node_object(opened, slot)?;
         }
         Ok(None)
     }
 
     /// Visits a node: links it, and then visits its entries.
-    fn node_object(&mut self, json: Json<'j>, opened: Opened<'j>, slot: &Slot<'_>) -> Step<()> {
+    fn node_object(&mut self, opened: Opened<'j>, slot: &Slot<'_>) -> Step<()> {
         let own = match opened.get(Keyword::Id) {
             None => None,
             Some(id) => Some(self.own_id(id, &opened)?),
@@ -141,13 +159,20 @@ impl<'j> Walk<'_, '_, '_, 'j> {
         };
         if wraps {
             let graph = self.wrapped_as(slot)?;
+            if let Some(id) = &own {
+                self.index(id, opened.index(), &graph)?;
+            }
             let id = own.unwrap_or_else(|| Some(self.fresh()));
             return self.node(Work { opened, id, graph });
         }
         let named = own.or_else(|| slot.key.and_then(|key| key.id.clone()));
+        if let Some(id) = &named {
+            let of_key = || slot.key.and_then(|key| key.index);
+            self.index(id, opened.index().or_else(of_key), slot.graph)?;
+        }
         let id = named.unwrap_or_else(|| Some(self.fresh()));
         self.key(slot, &id)?;
-        self.link(slot, id.as_deref(), json.at())?;
+        self.link(slot, id.as_deref())?;
         let graph = slot.graph.clone();
         self.node(Work { opened, id, graph })
     }
