@@ -8,7 +8,8 @@
 //! A server that follows this log and has applied the missing group writes it back. One that was started with data
 //! which the log does not have does not: the place may have another copy of the log. Its operator decides.
 
-use super::{Machine, Phase, planted};
+use super::log::FETCH_AGAIN;
+use super::{Machine, Phase, PutState, Writing, planted};
 use crate::event::{Action, Fetch, Gap, Outcome, Problem};
 use crate::group::Group;
 use crate::names::Name;
@@ -197,7 +198,18 @@ impl Machine {
             applied: number <= self.committed,
             replaced: true,
         }));
-        self.fetched.clear();
+        // Which of the two objects is the wrong one is not known. A span has what their authors laid.
+        for number in [number, number.saturating_add(1)] {
+            self.fetched.remove(&number);
+            self.absent.insert(number);
+        }
+        // It may be this server's own, whose name was free again. Another one may be the right one.
+        if let Writing::Put(put) = &self.writing
+            && matches!(put.state, PutState::Unproven(_))
+        {
+            self.set_put(PutState::Taken);
+        }
+        self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
     }
 
     /// Compares the group with which this run began with the one in the log.

@@ -163,7 +163,11 @@ impl Machine {
         if let Some(number) = old {
             self.old = number;
         }
-        let number = self.bases.second.unwrap_or(0).min(self.old);
+        let base = match planted!(self, TrimsBelowNewest) {
+            true => self.bases.newest,
+            false => self.bases.second,
+        };
+        let number = base.unwrap_or(0).min(self.old);
         if number > self.trimmed && self.phase == Phase::Following && self.is_keeper() {
             self.trimmed = number;
             self.out.push(Action::Trim(number));

@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Number of objects that are read at once.
 const FETCHES: usize = 8;
 /// Time after the first read that failed, and after the first listing.
-const FETCH_AGAIN: Duration = Duration::from_millis(200);
+pub(super) const FETCH_AGAIN: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// The last number that is believed: no log gets there, and what is added to it does not overflow.
 pub(super) const LAST: u64 = 1 << 62;

@@ -95,7 +95,7 @@ pub struct Machine {
     fetching: BTreeSet<Fetch>,
     fetch_pause: Pause,
     spans: BTreeSet<(u64, u64)>,
-    /// Groups after `committed` whose own objects are missing. A span may have them.
+    /// Groups after `committed` whose own objects are missing, or may be others. A span may have the groups.
     absent: BTreeSet<u64>,
 
     gap: Option<Gap>,

@@ -232,6 +232,7 @@ impl World<'_> {
 
     /// After all trouble: an update and a strict query at every server.
     pub fn last_requests(&mut self) {
+        self.queries.iter_mut().for_each(|query| query.last = false);
         self.new_update();
         for index in 0..self.servers.len() {
             if self.servers[index].member {

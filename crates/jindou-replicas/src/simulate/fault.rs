@@ -9,6 +9,8 @@ pub enum Fault {
     NotEvaluatedAgain,
     /// A put counts although its proof is old.
     NoProof,
+    /// Trimming goes up to the newest base.
+    TrimsBelowNewest,
     /// Trimming does not wait for `keep`.
     TrimsTheYoung,
     /// Requests that others did are not remembered.
@@ -43,10 +45,11 @@ impl Fault {
     }
 
     /// All of them.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::NextNumberAfterUnknown,
         Self::NotEvaluatedAgain,
         Self::NoProof,
+        Self::TrimsBelowNewest,
         Self::TrimsTheYoung,
         Self::KeysForgotten,
         Self::ProposedIsRead,

@@ -196,9 +196,16 @@ impl<'a> World<'a> {
             self.heal();
             let end = self.now + 20 * S;
             self.run_until(end);
-            self.last_requests();
-            let end = self.now + 15 * S;
-            self.run_until(end);
+            loop {
+                let broken = self.bucket.is_broken();
+                self.last_requests();
+                let end = self.now + 15 * S;
+                self.run_until(end);
+                // They may be refused if a late put brings back what was lost only after them.
+                if !broken || self.bucket.is_broken() {
+                    break;
+                }
+            }
             self.check_last();
         }
         self.history.log = self.bucket.first_groups();
