@@ -227,8 +227,10 @@ test("a query is cancelled, here and at the server", async () => {
   await page.getByRole("button", { name: "Run", exact: true }).click();
   const other = await visit(address, { hash: "#/server" });
   await shot(other.page, "server");
-  // The page asks queries of its own meanwhile.
-  await other.page.getByRole("row").filter({ hasText: "VALUES ?a" }).getByRole("button", { name: /^Cancel query/ }).click();
+  // The page asks queries of its own meanwhile, and has the text checked: until the query that runs is alone in the list.
+  const listed = other.page.getByRole("row").filter({ hasText: "VALUES ?a" });
+  while ((await listed.count()) !== 1) await other.page.waitForTimeout(50);
+  await listed.getByRole("button", { name: /^Cancel query/ }).click();
   await other.page.getByText("is being cancelled").waitFor();
   await ended(page);
   assert.match(await page.locator(".problems").textContent(), /cancelled/);

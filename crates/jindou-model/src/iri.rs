@@ -113,7 +113,8 @@ fn push_path(before: &str, path: &str, out: &mut String) {
     }
     // Each segment with the slash before it.
     while !rest.is_empty() {
-        let end = rest[1..].find('/').map_or(rest.len(), |at| at + 1);
+        let first = rest.chars().next().map_or(0, char::len_utf8);
+        let end = rest[first..].find('/').map_or(rest.len(), |at| first + at);
         let (segment, after) = rest.split_at(end);
         let is_last = after.is_empty();
         match segment {
@@ -215,6 +216,8 @@ mod tests {
             ("http://h/a/", "http://h/a/../b", "http://h/a/../b"),
             ("a:", "/..", "a:/"),
             ("a:b/../c", "d", "a:/d"),
+            ("urn:x:y", "é/.", "urn:é/"),
+            ("mailto:x@y", "üü/../é", "mailto:/é"),
             ("http://h", "x", "http://h/x"),
             ("http://h?q", "x", "http://h/x"),
         ] {

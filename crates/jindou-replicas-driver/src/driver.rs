@@ -239,6 +239,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
     pub async fn run(mut self) -> Result<(), Stopped> {
         let result = self.go_on().await;
         if result.is_ok() {
+            // None of them may write an earlier entry over the last one.
+            self.tasks.abort_all();
             let _ = tokio::time::timeout(LAST_NOTE, self.note_last()).await;
         }
         self.inbox.fresh.set(None);

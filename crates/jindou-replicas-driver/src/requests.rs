@@ -176,9 +176,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     /// The same at the end.
     pub(crate) async fn note_last(&mut self) {
-        if self.machine.heard() <= self.me.newest {
-            return;
-        }
+        // An earlier write of the entry may not have been finished.
         self.me.newest = self.machine.heard();
         let there = self.bucket.server(&self.me.name).await;
         if there.is_some_and(|there| there.start == self.me.start) {

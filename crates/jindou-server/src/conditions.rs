@@ -72,7 +72,7 @@ impl Tags {
         }
         let mut text = Vec::new();
         for line in headers.get_all(name) {
-            text.extend_from_slice(line.as_bytes());
+            text.extend_from_slice(line.as_bytes().trim_ascii());
             text.push(b',');
         }
         if text.trim_ascii() == b"*," {

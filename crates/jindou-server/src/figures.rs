@@ -90,7 +90,7 @@ const OWN: &[Row] = &[
     ),
 ];
 
-/// Those of a server with a shared log.
+/// Figures of a server with a shared log.
 const REPLICA: &[Row] = &[
     (
         "jindou_replica_group",

@@ -1,4 +1,4 @@
-//! What operators use: backups, probes, manual pages, logs for collectors, and stores named in front.
+//! Operators' commands: backups, probes, manual pages, logs for collectors, and stores named in front.
 
 use crate::run::{bad, good, jindou};
 use std::fs;
@@ -249,7 +249,7 @@ fn what_to_use_may_stand_in_front() {
     assert_eq!(of(&["dump", "s"]), of(&["dump", "--store", "s"]));
     let err = bad(at, &["load", "s", "d.ttl"]);
     assert!(err.contains("--into s"), "{err}");
-    // Two documents are no store and a document.
+    // Two documents are not a store and a document.
     fs::write(at.join("e.ttl"), "<http://e/b> <http://e/p> 1 .\n").unwrap();
     let err = bad(at, &["load", "e.ttl", "d.ttl"]);
     assert!(err.contains("no destination"), "{err}");

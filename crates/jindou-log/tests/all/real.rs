@@ -166,7 +166,8 @@ fn reopened_again_and_again_it_makes_no_files_without_need() {
             .expect("open")
             .list()
             .expect("list");
-        assert_eq!(names.len() as u64, round + 1, "{names:?}");
+        let logs = names.iter().filter(|name| name.ends_with(".log"));
+        assert_eq!(logs.count() as u64, round + 1, "{names:?}");
     }
 }
 
@@ -226,6 +227,7 @@ fn a_missing_file_is_named() {
         .expect("open")
         .list()
         .expect("list");
+    names.retain(|name| name.ends_with(".log"));
     names.sort();
     assert!(names.len() > 4);
     for name in &names {
@@ -307,7 +309,8 @@ fn a_file_that_was_begun_while_a_reader_listed_is_no_damage() {
     }
     let read = |hidden: u32| {
         let inner = Directory::create(path).expect("the directory");
-        let names = inner.list().expect("names");
+        let mut names = inner.list().expect("names");
+        names.retain(|name| name.ends_with(".log"));
         assert_eq!(names.len(), 2, "{names:?}");
         let files = Late {
             inner,

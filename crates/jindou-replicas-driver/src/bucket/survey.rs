@@ -44,7 +44,10 @@ impl Bucket {
                 .filter_map(|name| Name::parse(epoch, name))
                 .collect()
         };
-        let log = parsed(&listing.log);
+        let mut log = parsed(&listing.log);
+        // The listing may leave out spans, which are enough where their groups are lost.
+        let behind = Some(Name::Span(u64::MAX, after));
+        log.extend(self.parsed(epoch, "span", behind, usize::MAX).await?.0);
         let mut bases: Vec<u64> = (parsed(&listing.bases).into_iter())
             .filter_map(|name| match name {
                 Name::Base(number) => Some(number),

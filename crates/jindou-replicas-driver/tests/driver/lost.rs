@@ -150,9 +150,9 @@ enum Start {
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Seen {
-    /// It has everything, and makes updates.
+    /// The server has everything, and makes updates.
     Right,
-    /// It refuses, and names the object.
+    /// The server refuses, and names the object.
     Refused,
     Wrong(String),
 }

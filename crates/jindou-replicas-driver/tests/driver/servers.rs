@@ -121,7 +121,11 @@ async fn large_updates_over_tcp() {
     seconds(3.5).await;
     for (number, server) in servers.iter().enumerate() {
         let (running, _) = server.running.as_ref().unwrap();
-        let key = RequestKey(u128::MAX - number as u128);
+        let key = RequestKey(u128::MAX - 1 - number as u128);
+        let key = Request {
+            key,
+            fingerprint: fingerprint(key),
+        };
         let body: Vec<u8> = vec![number as u8; 32 << 20];
         let asked = running.handle.update(key, body.into());
         let outcome = tokio::time::timeout(Duration::from_secs(60), asked).await;

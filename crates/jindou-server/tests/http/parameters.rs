@@ -139,7 +139,7 @@ impl World {
     }
 }
 
-/// What a request to the route needs besides the parameter.
+/// Parameters that a request to the route needs besides this one.
 fn base(route: &str, parameter: &str) -> Vec<(&'static str, &'static str)> {
     let all: &[(&str, &str)] = match route {
         "/query" => &[("query", "SELECT * { ?x <http://e/p> ?y }")],

@@ -444,8 +444,10 @@ mod tests {
             ));
         }
         let newer = String::from_utf8_lossy(&text).replacen(" 1\n", " 2\n", 1);
+        // One changed digit is damage; a newer version has other lines, too.
+        assert_eq!(Manifest::parse(newer.as_bytes()), ManifestState::Damaged);
         assert_eq!(
-            Manifest::parse(newer.as_bytes()),
+            Manifest::parse((newer + "more 1\n").as_bytes()),
             ManifestState::OtherVersion(2)
         );
         assert_eq!(Manifest::parse(b"hello"), ManifestState::None);

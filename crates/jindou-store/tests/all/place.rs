@@ -113,7 +113,8 @@ fn a_newer_store_is_refused_by_name() {
     put(&dir, 1, false).unwrap();
     let path = dir.join("manifest.jd");
     let text = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, text.replace("jindou-store 1", "jindou-store 2")).unwrap();
+    let newer = text.replace("jindou-store 1", "jindou-store 2") + "more 1\n";
+    std::fs::write(&path, newer).unwrap();
     let e = open(&dir).err().unwrap().to_string();
     assert!(e.contains("version 2") && e.contains("newer"), "{e}");
 }

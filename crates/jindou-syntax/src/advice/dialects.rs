@@ -6,11 +6,11 @@ use super::FaultPlace;
 /// An extension of another engine.
 #[derive(Debug)]
 pub struct Extension {
-    /// What it is.
+    /// Name for people, such as "the label service".
     pub name: &'static str,
     /// The engine that has it.
     pub engine: &'static str,
-    /// What to write instead.
+    /// Advice: the way to write it here.
     pub instead: &'static str,
 }
 
@@ -31,7 +31,7 @@ struct Vocabulary {
     prefixes: &'static [&'static str],
     /// Beginnings of the IRIs.
     namespaces: &'static [&'static str],
-    /// What follows the namespace, or its beginning if it ends with `*`. Empty: anything.
+    /// Local names that belong to the extension; one that ends with `*` is a prefix of them. Empty: all.
     locals: &'static [&'static str],
     extension: Extension,
 }

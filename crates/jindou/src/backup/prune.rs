@@ -6,7 +6,7 @@ use super::parts;
 use jindou_model::{Error, Result};
 use std::collections::HashSet;
 
-/// What was removed from a backup target.
+/// Backups and bytes that were removed from a backup target.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PruneReport {

@@ -139,7 +139,7 @@ mod tests {
         };
         let start = Instant::now();
         let before = computed(start);
-        let counted = || {
+        let counted = || -> Result<(usize, usize), AnswerError> {
             let mut answer = EndpointAnswer::open(format, text.as_bytes(), "", None)?;
             let named = answer.variables().len();
             let mut n = 0;

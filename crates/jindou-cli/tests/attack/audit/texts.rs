@@ -1,8 +1,9 @@
 //! Texts whose values are long, and those of suites, benchmarks and cases.
 
 use jindou_testing::attack::Recipe;
+use jindou_testing::shared_too;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// An expression of a string of ten million bytes.
 fn long() -> String {
@@ -209,14 +210,12 @@ pub fn literals() -> String {
 /// Queries of the W3C's suites, of the benchmarks and of this project's tests.
 pub fn corpus() -> Vec<(bool, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let shared =
-        std::env::var_os("JINDOU_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
-    let mut left = vec![
-        shared.join("w3c/sparql"),
-        shared.join("workloads"),
-        shared.join("seeds"),
-        root.join("crates/jindou/tests/cases"),
-    ];
+    let mut left = vec![root.join("crates/jindou/tests/cases")];
+    left.extend(
+        ["w3c/sparql", "workloads"]
+            .iter()
+            .filter_map(|part| shared_too(part)),
+    );
     let mut texts = vec![];
     while let Some(folder) = left.pop() {
         for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
