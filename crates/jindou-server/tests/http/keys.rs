@@ -93,7 +93,7 @@ fn a_request_with_a_key_is_done_once() {
         request(server.address(), "DELETE", at, &[], b"").status,
         200
     );
-    // One that changes nothing is remembered as well.
+    // The key of an update that changes nothing is remembered, too.
     let nothing = "DELETE DATA { <u:a> <u:b> 4 }";
     assert_eq!(update(&server, "n", nothing).json()["removed"], 0);
     request(
