@@ -11,6 +11,8 @@ struct Server {
     machine: Machine,
     now: Time,
     away: bool,
+    /// True if listings are not answered at all.
+    silent: bool,
     requests: usize,
     served: Vec<u64>,
     refused: Vec<u64>,
@@ -27,6 +29,7 @@ impl Server {
             machine: Machine::new(Settings::default(), EPOCH, me, 1, Time(0)),
             now: Time(0),
             away: false,
+            silent: false,
             requests: 0,
             served: Vec::new(),
             refused: Vec::new(),
@@ -43,6 +46,7 @@ impl Server {
             done.expect("the machine goes on");
             for action in said {
                 match action {
+                    Action::List { .. } if self.silent => {}
                     Action::List { look, .. } => {
                         self.requests += 1;
                         let listing = (!self.away).then(Listing::default);
@@ -136,4 +140,18 @@ fn groups_are_read_again_with_pauses() {
     server.passes(Duration::from_secs(10));
     // Eight at first, then one after each pause, and listings.
     assert!((16..=40).contains(&server.requests), "{}", server.requests);
+}
+
+/// A process that was suspended for a second has not waited for the bucket for a second.
+#[test]
+fn suspended_time_is_no_waiting_time() {
+    let mut server = Server::following();
+    server.silent = true;
+    server.passes(Duration::from_secs(5));
+    server.hears(Event::Read(0, Consistency::Default));
+    server.now = server.now.after(Duration::from_millis(1150));
+    server.hears(Event::Wake);
+    assert!(server.served.is_empty());
+    server.passes(Duration::from_millis(900));
+    assert_eq!(server.served, [0]);
 }

@@ -190,3 +190,20 @@ fn a_span_has_the_group_whose_name_an_own_put_has_now() {
     assert_eq!(world.published, 4);
     assert_eq!(world.groups[&4].records[0].key, KEY);
 }
+
+#[test]
+fn an_own_put_is_not_the_group_that_a_peer_has_checked() {
+    let log = log();
+    let mut world = World::new();
+    world.groups.insert(1, log[0].clone());
+    world.waits();
+    world.hears(Event::Update(KEY.into(), [].into()));
+    // The other server put 2, which was lost, and nothing after it.
+    let checked = Message::Committed(2, Some(author("other")));
+    world.answers.push(Event::Received("other".into(), checked));
+    world.waits();
+    assert_eq!(world.groups[&2].author, author("own"));
+    assert!(world.replaced && world.published == 1);
+    world.groups.insert(3, log[2].clone());
+    is_healed_by_a_span(&mut world, &log);
+}

@@ -64,7 +64,7 @@ fn planted_faults_are_found_in_their_seeds() {
     let table = [
         (Fault::NextNumberAfterUnknown, 1),
         (Fault::NotEvaluatedAgain, 0),
-        (Fault::NoProof, 25),
+        (Fault::NoProof, 71),
         (Fault::TrimsBelowNewest, 1),
         (Fault::TrimsTheYoung, 141),
         (Fault::KeysForgotten, 1),

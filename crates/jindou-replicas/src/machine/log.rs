@@ -62,8 +62,10 @@ impl Machine {
                 self.replaced(self.committed);
                 return Ok(());
             }
-            let checked = self.confirmed.contains_key(&next);
-            match checked.then_some(true).or_else(|| self.is_continued(hash)) {
+            // A peer that has checked the group names its writer.
+            let confirmed = self.confirmed.get(&next);
+            let checked = confirmed.map(|author| *author == group.author);
+            match checked.or_else(|| self.is_continued(hash)) {
                 Some(true) => self.commit(group, hash)?,
                 Some(false) => {
                     self.replaced(next);
@@ -560,6 +562,8 @@ impl Machine {
                 } else {
                     self.start_from(base);
                 }
+                // It is the log's own: a group of its number may be another one, put late into the place of a lost one.
+                self.rooted = true;
                 self.want_look();
             }
             _ => self.phase = Phase::Again,

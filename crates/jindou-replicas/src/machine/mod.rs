@@ -69,6 +69,9 @@ pub struct Machine {
     began: Time,
     now: Time,
     out: Vec<Action>,
+    /// Running time of the process while reads wait. Events come every [`SCAN`] then, so of a longer pause between two events only
+    /// four times as much counts: a process that was suspended for a second has not waited for the bucket for a second.
+    running: Duration,
     next_beat: Time,
     next_scan: Time,
     gathering: writing::Gathering,
@@ -304,6 +307,7 @@ impl Machine {
             began: now,
             now,
             out: Vec::new(),
+            running: Duration::ZERO,
             next_beat: now,
             next_scan: now,
             gathering: writing::Gathering::default(),
@@ -463,7 +467,9 @@ impl Machine {
         event: Event,
         actions: &mut Vec<Action>,
     ) -> Result<(), Impossible> {
-        self.now = self.now.max(now);
+        let now = self.now.max(now);
+        self.running += now.since(self.now).min(SCAN * 4);
+        self.now = now;
         self.take(event)?;
         self.regularly()?;
         self.proceed()?;

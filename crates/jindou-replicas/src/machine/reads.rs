@@ -3,12 +3,15 @@
 use super::{Look, Machine, Phase, planted};
 use crate::event::{Action, Consistency, Refusal};
 use crate::settings::Time;
+use std::time::Duration;
 
 /// A query that waits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     read: u64,
     asked: Time,
+    /// [`Machine::running`] when it was asked.
+    began: Duration,
     /// The published snapshot must be this one or a later one.
     number: u64,
     need: Need,
@@ -63,6 +66,7 @@ impl Machine {
         self.reads.push(Waiting {
             read,
             asked: self.now,
+            began: self.running,
             number,
             need,
             any: consistency == Consistency::Any,
@@ -121,7 +125,9 @@ impl Machine {
                     let recent = age.is_some_and(|age| age <= self.settings.find_out);
                     let limit = self.settings.max_staleness;
                     let given_up = match listed {
-                        Listed::NotYet => waited >= self.settings.list_wait,
+                        Listed::NotYet => {
+                            self.running.saturating_sub(waiting.began) >= self.settings.list_wait
+                        }
                         Listed::Failed => true,
                         Listed::Done => false,
                     };
