@@ -35,12 +35,9 @@ pub fn run(a: Peers) -> Result<ExitCode> {
                 );
             }
         }
-        Peers::Show { json, html } => {
+        Peers::Show { json } => {
             let report = Report::read_json(&json).map_err(wrong)?;
-            match html {
-                Some(file) => report.write_html(&file).map_err(wrong)?,
-                None => print!("{}", table(&report)),
-            }
+            print!("{}", table(&report));
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -107,9 +107,6 @@ pub fn run(
         }
         None => print!("{}", table(&report)),
     }
-    if let Some(f) = &a.html {
-        report.write_html(f).map_err(wrong)?;
-    }
     let right = report.queries.iter().all(|q| q.right(0));
     Ok(if right {
         ExitCode::SUCCESS

@@ -3,7 +3,7 @@
 
 use crate::args::BenchWarm;
 use crate::measure::run as run_query;
-use jindou::{Database, Error, QueryOptions, Result, WarmFailure};
+use jindou::{Database, Error, QueryOptions, Result};
 use jindou_workloads::queries::lubm::{Constants, LIGHT};
 use std::fs::File;
 use std::io::Read;
@@ -108,7 +108,7 @@ fn line(what: &str, seconds: &[u64]) {
 pub fn run(a: &BenchWarm) -> Result<ExitCode> {
     let mut all = Vec::new();
     files(&a.store, &mut all)?;
-    let failed = |failure: &WarmFailure| eprintln!("jindou-bench: {failure}");
+    let failed = |failure: &Error| eprintln!("jindou-bench: {failure}");
     // What queries use is kept for the next start, as a server's last run does.
     let warm_rate = {
         let db = Database::open(&a.store)?;

@@ -54,8 +54,6 @@ fn any_data_and_queries_are_measured_and_reported() {
             &at("work"),
             Path::new("--json"),
             &at("out.json"),
-            Path::new("--html"),
-            &at("out.html"),
         ],
     );
     assert!(o.status.success(), "{}", text(&o.stderr));
@@ -82,11 +80,6 @@ fn any_data_and_queries_are_measured_and_reported() {
             > 0.0
     );
     assert!(report["engines"][0]["loaded"]["disk"].as_u64().unwrap() > 1000);
-    assert!(
-        fs::read_to_string(at("out.html"))
-            .unwrap()
-            .ends_with("</html>\n")
-    );
     let o = bench(&["peers", "show"], &[&at("out.json")]);
     assert_eq!(text(&o.stdout), table);
 }

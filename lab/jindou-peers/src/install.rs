@@ -41,7 +41,7 @@ enum Registry {
 }
 
 /// All that can be installed. Versions are pinned, so that a table can be made again.
-pub const PEERS: [Peer; 5] = [
+pub const PEERS: [Peer; 4] = [
     Peer {
         name: "oxigraph",
         version: "0.5.13",
@@ -69,16 +69,6 @@ pub const PEERS: [Peer; 5] = [
             group: "org.apache.jena",
             artifact: "jena-fuseki-server",
             sha256: "d28c1eaf703122ee628895a460c20fa4aa60a892f435d403ea8c036f241da1f8",
-        },
-    },
-    Peer {
-        name: "blazegraph",
-        version: "2.1.5",
-        licence: "GPL-2.0",
-        from: Registry::Maven {
-            group: "com.blazegraph",
-            artifact: "blazegraph-jar",
-            sha256: "8f38b1dae5ad92b0c786b92d1f260a18a4ca64151b62c8d5017dd59b743e131e",
         },
     },
     Peer {

@@ -1,6 +1,6 @@
 //! Other engines, installed, loaded and asked the same questions: the fair comparison behind `jindou bench … --peers`.
 //!
-//! - [`Engine`]: what the harness wants of an engine; [`engines`] drives Oxigraph, Virtuoso, Jena, Blazegraph,
+//! - [`Engine`]: what the harness wants of an engine; [`engines`] drives Oxigraph, Virtuoso, Jena,
 //!   DuckDB and a Jindou server.
 //! - [`compare`]: the same data into each, the same queries to each in turn, answers compared.
 //! - [`report`]: what came out, as a table, JSON or one HTML page.

@@ -1,5 +1,5 @@
 //! Servers of other engines against the reference evaluator: every operator over every two awkward values, every function over
-//! each. The specifications decide: `docs/lab/values-judges.md` has what differs and why.
+//! each. The specifications decide.
 
 use jindou_peers::engines::{Jindou, Setup, open};
 use jindou_peers::install::default_folder;

@@ -177,7 +177,6 @@ pub fn measure(backend: &Arc<dyn Backend>, o: &Options) -> Result<bool> {
         }
     }
     ways(backend, bytes, goal, o)?;
-    registered(backend, &snapshot, bytes, speed, o)?;
     filling(backend, &snapshot, bytes, goal, o)?;
     o.say_left_out(&left_out);
     Ok(true)
@@ -243,65 +242,6 @@ fn ways(backend: &Arc<dyn Backend>, bytes: usize, goal: Goal, o: &Options) -> Re
             more,
         );
     }
-    Ok(())
-}
-
-/// The time to have the driver pin the store's pages, and the copies from there.
-fn registered(
-    backend: &Arc<dyn Backend>,
-    snapshot: &Snapshot,
-    bytes: usize,
-    link: f64,
-    o: &Options,
-) -> Result<()> {
-    const PAGE: usize = 4096;
-    let device = Device::new(Arc::clone(backend));
-    let (mut pin, mut copy, mut all) = (0.0, 0.0, 0);
-    for list in lists(snapshot, bytes)
-        .iter()
-        .filter(|l| l.len() > 16 * PAGE)
-    {
-        let to = DeviceBuffer::new(&device, list.len())?;
-        let from = list.as_ptr() as usize / PAGE * PAGE;
-        let whole = (list.as_ptr() as usize + list.len()).next_multiple_of(PAGE) - from;
-        let Some(at) = NonNull::new(from as *mut u8) else {
-            continue;
-        };
-        let began = Instant::now();
-        // SAFETY: whole pages of a mapping (of a file, or of this process) that the snapshot keeps.
-        if let Err(e) = unsafe { device.register(at, whole) } {
-            let more = json!({ "refused": e.to_string() });
-            say_figure(o, "files that the driver pins", "GB/s", None, None, more);
-            return Ok(());
-        }
-        pin += began.elapsed().as_secs_f64();
-        let began = Instant::now();
-        // SAFETY: registered above, and as long as the buffer; waited for before it is released.
-        let queued = unsafe { device.upload(to.at(), NonNull::from(*list).cast(), list.len()) };
-        let done = queued.and_then(|()| device.sync());
-        copy += began.elapsed().as_secs_f64();
-        // SAFETY: registered above; the copy is done, or the device failed.
-        unsafe { device.unregister(at) };
-        done?;
-        all += list.len();
-    }
-    if all == 0 {
-        return Ok(());
-    }
-    let more = json!({
-        "mb": all as f64 / 1e6, "pin_ms": pin * 1e3, "copy_ms": copy * 1e3,
-        "copy_gb_s": all as f64 / copy.max(1e-9) / 1e9,
-    });
-    let had = Some(all as f64 / (pin + copy).max(1e-9) / 1e9);
-    let goal = Goal::AtLeast(PART * link / 1e9);
-    say_figure(
-        o,
-        "files that the driver pins",
-        "GB/s",
-        Some(goal),
-        had,
-        more,
-    );
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 pub enum Peers {
     /// Obtain other engines from their registries (pip, apt-get, mvn), in pinned versions.
     Install {
-        /// Engines: oxigraph, virtuoso, jena, blazegraph, duckdb.
+        /// Engines: oxigraph, virtuoso, jena, duckdb.
         #[arg(value_name = "NAME,…", value_delimiter = ',', required = true)]
         names: Vec<String>,
         /// Where to (default: jindou/peers in your cache folder).
@@ -22,14 +22,11 @@ pub enum Peers {
         #[arg(long, alias = "into", value_name = "DIR")]
         engines: Option<PathBuf>,
     },
-    /// Print a comparison's JSON as a table, or write its page again.
+    /// Print a comparison's JSON as a table.
     Show {
         /// File that `bench … --peers … --json FILE` wrote.
         #[arg(value_name = "FILE")]
         json: PathBuf,
-        /// Write the page here instead.
-        #[arg(long, value_name = "FILE")]
-        html: Option<PathBuf>,
     },
 }
 
@@ -48,7 +45,7 @@ pub enum Reach {
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Comparison with other engines")]
 pub struct PeersArgs {
-    /// Compare with these: oxigraph, virtuoso, jena, blazegraph, duckdb, duckdb-text (see `jindou peers`).
+    /// Compare with these: oxigraph, virtuoso, jena, duckdb, duckdb-text (see `jindou peers`).
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     pub peers: Vec<String>,
     /// Where the engines are installed (default: jindou/peers in your cache folder).
@@ -69,9 +66,6 @@ pub struct PeersArgs {
     /// How Jindou itself is asked.
     #[arg(long, value_enum, default_value = "auto")]
     pub jindou: Reach,
-    /// Also write the comparison as one self-contained page.
-    #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
 }
 
 #[derive(ClapArgs, Debug)]

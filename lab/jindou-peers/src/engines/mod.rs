@@ -1,6 +1,5 @@
 //! One file an engine: how it is loaded, started and asked.
 
-mod blazegraph;
 mod duckdb;
 mod jena;
 mod jindou;
@@ -75,7 +74,6 @@ pub fn open(name: &str, setup: &Setup) -> Result<Box<dyn Engine>> {
         "oxigraph" => Box::new(oxigraph::Oxigraph::new(at, setup)),
         "virtuoso" => Box::new(virtuoso::Virtuoso::new(at, setup)),
         "jena" => Box::new(jena::Jena::new(at, setup)),
-        "blazegraph" => Box::new(blazegraph::Blazegraph::new(at, setup)),
         "duckdb" => Box::new(duckdb::DuckDb::new(at, setup, name == "duckdb-text")),
         other => return Err(Error::Engine(format!("{other} has no driver"))),
     })

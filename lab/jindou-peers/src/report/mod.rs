@@ -1,11 +1,8 @@
-//! The results of a comparison, and their three shapes.
+//! The results of a comparison, as a table and as JSON.
 
-mod html;
-mod svg;
 mod table;
 mod templates;
 
-pub use html::html;
 pub use table::table;
 pub use templates::by_template;
 
@@ -290,14 +287,6 @@ impl Report {
     pub fn read_json(file: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(file).map_err(|e| Error::io(file, e))?;
         serde_json::from_str(&text).map_err(|e| Error::Engine(format!("{}: {e}", file.display())))
-    }
-
-    /// Writes the report as one page.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
-    pub fn write_html(&self, file: &Path) -> Result<()> {
-        std::fs::write(file, html(self)).map_err(|e| Error::io(file, e))
     }
 }
 
