@@ -1,10 +1,6 @@
-//! Planning: the algebra, its meaning, and the plans of known queries.
+//! Planning: the plans of known and of random queries. What plans mean is tested where they are executed: `jindou-engine --test queries`.
 
-mod interpret;
-mod nested_loops;
-
-mod algebra;
 mod comparisons;
 mod lubm;
-mod semantics;
+mod random;
 mod w3c;
