@@ -170,31 +170,11 @@ pub unsafe trait Backend: Send + Sync {
     /// `at` came from [`Self::alloc_host`] of this backend with these `bytes`, and no copy is in progress, unless the
     /// device is lost.
     unsafe fn free_host(&self, at: NonNull<u8>, bytes: usize);
-    /// Pins whole pages of host memory that is only read, such as a mapped file's, so that [`Self::upload`] may copy
-    /// from them. A failure does not harm the device.
-    ///
-    /// # Safety
-    /// `at ..` of that length stays mapped until it is [released](Self::unregister), and begins and ends with a page of the
-    /// system.
-    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
-        let _ = (at, bytes);
-        Err(Error::Unsupported(
-            "this device pins no memory of others".into(),
-        ))
-    }
-    /// Releases pages that were pinned.
-    ///
-    /// # Safety
-    /// `at` was [registered](Self::register) with this backend, and no copy from it is in progress, unless the device is
-    /// lost.
-    unsafe fn unregister(&self, at: NonNull<u8>) {
-        let _ = at;
-    }
     /// Queues a copy to the device.
     ///
     /// # Safety
-    /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`], or is
-    /// [registered](Self::register), and is not written to until the copy is done.
+    /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is
+    /// not written to until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
     /// Queues a copy to the device that runs alongside all other work, after earlier such copies. Work that reads the
     /// copied data must be queued [`Self::after`] it.

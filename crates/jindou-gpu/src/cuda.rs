@@ -560,30 +560,6 @@ unsafe impl Backend for Cuda {
         }
     }
 
-    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.bind()?;
-        let read_only = sys::CU_MEMHOSTREGISTER_READ_ONLY;
-        // SAFETY: the caller vouches for the pages.
-        let pinned = unsafe { sys::cuMemHostRegister_v2(at.as_ptr().cast(), bytes, read_only) };
-        // Where the device is gone, the next call says so.
-        pinned.result().map_err(|result::DriverError(e)| {
-            let why = format!("the GPU failed to pin pages of a file ({e:?})");
-            match e {
-                sys::cudaError_enum::CUDA_ERROR_NOT_SUPPORTED
-                | sys::cudaError_enum::CUDA_ERROR_NOT_PERMITTED => Error::Unsupported(why),
-                _ => Error::Internal(why),
-            }
-        })
-    }
-
-    unsafe fn unregister(&self, at: NonNull<u8>) {
-        if self.bind().is_ok() {
-            // SAFETY: the caller registered it.
-            let released = unsafe { sys::cuMemHostUnregister(at.as_ptr().cast()) };
-            let _ = self.done("release pages of a file", released.result());
-        }
-    }
-
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.bind()?;
         let from = from.as_ptr().cast();

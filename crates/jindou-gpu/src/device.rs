@@ -3,7 +3,6 @@
 //! ```text
 //! small uploads  slices ─► staging (pinned, two halves, filled in turn) ─► device    nothing waits unless both are full
 //! large uploads  slices ─► pieces of the ring, filled by several threads ─► device   the next piece is filled meanwhile
-//!                slices of pinned files ──────────────────────────────────► device   nothing is copied on the host
 //! downloads      device ─► pinned block of the pool ─► wait ─► the caller's
 //! ```
 //!
@@ -12,9 +11,7 @@
 
 use crate::backend::{Backend, Mark};
 use crate::buffer::HostBuffer;
-use crate::files::PinnedFiles;
 use crate::ring::{Part, Placed, Ring, RingOptions};
-use jindou_mapped::MappedPages;
 use jindou_model::sync;
 use jindou_model::{CancelToken, Error, Resource, Result};
 use std::ops::Deref;
@@ -68,7 +65,6 @@ pub struct Device {
     /// For copies in order with other work, and for those aside. The half being filled comes first.
     staging: [Mutex<Vec<StagingHalf>>; 2],
     ring: Ring,
-    files: PinnedFiles,
 }
 
 /// The ordering of copies to the device.
@@ -115,7 +111,6 @@ impl Device {
             pinned: Mutex::default(),
             staging: Default::default(),
             ring: Ring::new(ring),
-            files: PinnedFiles::default(),
         })
     }
 
@@ -125,26 +120,6 @@ impl Device {
     /// Errors of the device; `Limit` if the ring's budget does not have that much.
     pub fn prepare(&self) -> Result<()> {
         self.ring.prepare(self)
-    }
-
-    /// Pins these files, so that the device copies from them by itself: each that fits into what is left of `room` bytes, in their order. Files
-    /// that are pinned already stay so, unless they were closed. Returns the bytes that are pinned then. Takes a tenth of a second for
-    /// two gigabytes that are in memory. Where another thread pins files at the moment, it does nothing.
-    ///
-    /// # Errors
-    /// `Unsupported` where the system or the card cannot, for good; `Cancelled`; errors of the device.
-    pub fn pin_files(
-        &self,
-        files: Vec<MappedPages>,
-        room: u64,
-        cancel: &CancelToken,
-    ) -> Result<u64> {
-        self.files.pin(self, files, room, cancel)
-    }
-
-    /// Releases these pinned files, or all, as soon as no copy from them is on its way.
-    pub fn release_files(&self, files: Option<&[MappedPages]>) {
-        self.files.release(self, files);
     }
 
     /// The underlying backend.
@@ -348,28 +323,12 @@ impl Device {
             .collect();
         if self.is_for_ring(parts.iter().map(|p| p.1)) {
             // SAFETY: the caller's promise.
-            return unsafe { self.upload_parts(&parts, lane) };
+            return unsafe { self.ring.upload(self, &parts, lane) };
         }
         places.iter().try_for_each(|(to, slices)| {
             // SAFETY: the caller's promise.
             unsafe { self.upload_packed(*to, slices, lane) }
         })
-    }
-
-    /// Queues copies of all parts: from pinned files by the device, the others through the ring.
-    ///
-    /// # Safety
-    /// As [`Ring::upload`].
-    unsafe fn upload_parts(&self, parts: &[Part<'_>], lane: CopyLane) -> Result<()> {
-        // SAFETY: the caller's promise.
-        let others = unsafe { self.files.upload(self, parts, lane)? };
-        match others {
-            Some(others) if others.is_empty() => Ok(()),
-            // SAFETY: as above.
-            Some(others) => unsafe { self.ring.upload(self, &others, lane) },
-            // SAFETY: as above.
-            None => unsafe { self.ring.upload(self, parts, lane) },
-        }
     }
 
     fn is_for_ring<'s>(&self, slices: impl Iterator<Item = &'s [u8]>) -> bool {
@@ -411,7 +370,7 @@ impl Device {
         if self.is_for_ring(slices.iter().map(|s| s.1)) {
             let parts: Vec<Part<'_>> = slices.iter().map(|&(at, s)| (to + at as u64, s)).collect();
             // SAFETY: the caller's promise.
-            return unsafe { self.upload_parts(&parts, lane) };
+            return unsafe { self.ring.upload(self, &parts, lane) };
         }
         let mut staging = locked(&self.staging[lane as usize]);
         // Bytes that are staged but not queued: beginning in the device's memory and in the half.
@@ -554,10 +513,8 @@ impl Drop for Device {
             .map(|h| (h.block, h.mark))
             .unzip();
         let (pieces, their_marks) = self.ring.take_all();
-        let (files, of_files) = self.files.take_all();
         let all_marks = marks.into_iter().chain(more).flatten();
-        let all_marks = all_marks.chain(their_marks).chain(of_files);
-        for mark in all_marks {
+        for mark in all_marks.chain(their_marks) {
             self.unmark(mark);
         }
         let blocks = pinned.idle.into_iter().chain(parked).chain(halves);
@@ -565,6 +522,5 @@ impl Drop for Device {
             // SAFETY: from this backend; all copies were waited for, or the device is lost.
             unsafe { self.free_host(block.at, block.bytes) };
         }
-        drop(files);
     }
 }

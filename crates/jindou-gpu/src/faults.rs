@@ -209,17 +209,6 @@ unsafe impl Backend for DeviceFaults {
         unsafe { self.inner.free_host(at, bytes) };
     }
 
-    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.call("pin pages of a file")?;
-        // SAFETY: the caller's promise.
-        unsafe { self.inner.register(at, bytes) }
-    }
-
-    unsafe fn unregister(&self, at: NonNull<u8>) {
-        // SAFETY: the caller's promise. Nothing that is queued is done after a loss.
-        unsafe { self.inner.unregister(at) };
-    }
-
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
         self.call("take data")?;
         // SAFETY: the caller's promise.

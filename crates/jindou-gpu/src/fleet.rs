@@ -2,8 +2,7 @@
 
 use crate::execute::GpuExecutor;
 use crate::lazy::LazyGpu;
-use jindou_mapped::MappedPages;
-use jindou_model::{CancelToken, MemoryBudget, Result};
+use jindou_model::MemoryBudget;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -88,40 +87,6 @@ impl Fleet {
         }
     }
 
-    /// Devices that are open.
-    fn open_ones(&self) -> impl Iterator<Item = Arc<GpuExecutor>> {
-        let gpus = self.gpus.get().into_iter().flatten();
-        gpus.filter_map(|gpu| gpu.opened())
-    }
-
-    /// Pins files for the first device that is open, as [`Device::pin_files`](crate::Device::pin_files) does, and releases those that were
-    /// pinned for others. Asks for `files` only then; opens no device.
-    ///
-    /// # Errors
-    /// As for that function.
-    pub fn pin_files(
-        &self,
-        files: impl Fn() -> Vec<MappedPages>,
-        room: u64,
-        cancel: &CancelToken,
-    ) -> Result<u64> {
-        let mut pinned = Ok(0);
-        for (i, gpu) in self.open_ones().enumerate() {
-            match i {
-                0 => pinned = gpu.device().pin_files(files(), room, cancel),
-                _ => gpu.device().release_files(None),
-            }
-        }
-        pinned
-    }
-
-    /// Releases these files, whichever device they were pinned for.
-    pub fn release_files(&self, files: &[MappedPages]) {
-        for gpu in self.open_ones() {
-            gpu.device().release_files(Some(files));
-        }
-    }
-
     /// The executor for the next query; `None` while it is being opened, unless `wait`.
     ///
     /// # Errors
@@ -170,6 +135,7 @@ mod tests {
     use crate::backend::Backend;
     use crate::cost::Calibration;
     use crate::shim::{Shim, ShimOptions};
+    use jindou_model::CancelToken;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::time::Duration;
 

@@ -137,11 +137,6 @@ impl LazyGpu {
         Ok(None)
     }
 
-    /// The executor if it is open.
-    pub(crate) fn opened(&self) -> Option<Arc<GpuExecutor>> {
-        self.known().and_then(Result::ok)
-    }
-
     /// Opens it if it is time to, waiting for another thread that does.
     fn open_now(&self) -> Result<Arc<GpuExecutor>, String> {
         let _opening = sync::lock(&self.opening);

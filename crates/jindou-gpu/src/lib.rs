@@ -22,7 +22,6 @@ pub mod device;
 mod execute;
 mod executor;
 pub mod faults;
-mod files;
 mod fleet;
 mod groups;
 pub mod index;

@@ -5,7 +5,6 @@
 //! state.
 
 mod calls;
-mod clock;
 mod counts;
 mod work;
 
@@ -15,12 +14,10 @@ use jindou_model::{Error, Resource, Result};
 use std::alloc::Layout;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, c_char, c_void};
-use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 use work::{Delayed, DeviceClock, DeviceWork, ShimQueue};
 
-pub use clock::{Figures, HostCall};
 pub use counts::{Holdings, HostTraffic, KernelCounts};
 pub use work::{Speeds, Times};
 
@@ -73,8 +70,6 @@ pub struct ShimOptions {
     /// Number, from 1, of the order to begin after a copy aside that is ignored; 0 for none. It removes an event from
     /// the program, for tests of the tests: with `delay` this must be noticed.
     pub unordered: u64,
-    /// True to record the host's calls, for [`Shim::take_calls`].
-    pub calls: bool,
     /// With `delay`: keeps a time line of a device with these speeds, for [`Shim::take_times`].
     pub speeds: Option<Speeds>,
 }
@@ -114,29 +109,17 @@ struct ShimState {
     traffic: HostTraffic,
     /// End by start of each allocation.
     live: BTreeMap<u64, u64>,
-    /// Bytes by beginning of pinned pages of others.
-    registered: BTreeMap<usize, usize>,
     launches: u64,
     log: Vec<(Kernel, KernelCounts)>,
     delayed: Delayed,
     clock: DeviceClock,
-    calls: Vec<HostCall>,
 }
 
 impl ShimState {
-    /// Counts a copy to the device; an error if only a part of it is pinned, as a driver refuses that.
-    fn uploads(&mut self, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        let from = from.addr().get();
-        let below = self.registered.range(..from + bytes).next_back();
-        if let Some((at, pinned)) = below.filter(|(at, pinned)| *at + *pinned > from) {
-            if from < *at || from + bytes > at + pinned {
-                return Err(Error::Internal("a part of what is copied is pinned".into()));
-            }
-            self.traffic.registered_bytes += bytes as u64;
-        }
+    /// Counts a copy to the device.
+    fn uploads(&mut self, bytes: usize) {
         self.traffic.uploads += 1;
         self.traffic.upload_bytes += bytes as u64;
-        Ok(())
     }
 
     /// Returns an error unless this range is live device memory: one allocation, or adjacent pages.
@@ -229,18 +212,6 @@ impl Shim {
         self.state().clock.times()
     }
 
-    /// The host's calls since the last time, with [`ShimOptions::calls`].
-    #[must_use]
-    pub fn take_calls(&self) -> Vec<HostCall> {
-        std::mem::take(&mut self.state().calls)
-    }
-
-    fn call(&self, state: &mut ShimState, call: HostCall) {
-        if self.options.calls {
-            state.calls.push(call);
-        }
-    }
-
     /// Does work, or keeps it for later.
     fn queue(&self, work: DeviceWork) -> Result<()> {
         self.queue_in(ShimQueue::Ordered, work)
@@ -262,7 +233,6 @@ impl Shim {
         match work {
             DeviceWork::Upload { to, from, bytes } => {
                 state.inside(to, bytes)?;
-                self.call(&mut state, HostCall::Link(bytes));
                 if let Some(speeds) = self.options.speeds {
                     state.clock.copied(lane, queued, bytes, speeds);
                 }
@@ -271,20 +241,17 @@ impl Shim {
             }
             DeviceWork::Download { to, from, bytes } => {
                 state.inside(from, bytes)?;
-                self.call(&mut state, HostCall::back(bytes));
                 // SAFETY: as above.
                 unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to.as_ptr(), bytes) };
             }
             DeviceWork::Zero { at, bytes } => {
                 state.inside(at, bytes)?;
-                self.call(&mut state, HostCall::Moved(bytes));
                 // SAFETY: live memory.
                 unsafe { (at as *mut u8).write_bytes(0, bytes) };
             }
             DeviceWork::Copy { to, from, bytes } => {
                 state.inside(from, bytes)?;
                 state.inside(to, bytes)?;
-                self.call(&mut state, HostCall::Moved(2 * bytes));
                 // SAFETY: live memory; who queued it vouches that the ranges do not overlap.
                 unsafe {
                     std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes);
@@ -297,7 +264,6 @@ impl Shim {
             } => {
                 drop(state);
                 let counts = self.run(kernel, grid, &params)?;
-                self.call(&mut self.state(), HostCall::Kernel(kernel, counts));
                 if let Some(speeds) = self.options.speeds {
                     let bytes = counts.streamed + counts.written + 32 * counts.random_accesses;
                     self.state().clock.ran(queued, bytes, speeds);

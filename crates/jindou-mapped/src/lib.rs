@@ -19,31 +19,25 @@
 //! at all. What this does not see is a file that was overwritten in place with as many
 //! bytes; comparing hashes does (`jindou check`).
 
-mod pages;
 mod signal;
 mod table;
 
 /// Description of a signal, as the system gives it to handlers and [`handle_fault`] takes it.
 pub use libc::siginfo_t;
-pub use pages::MappedPages;
 pub use signal::{handle_fault, leave_signal_alone};
 pub use table::any_failed;
 
 use jindou_model::{Error, Result, private};
 use memmap2::Mmap;
-use pages::{MappedBytes, Mapping};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use table::Region;
 
 /// A file mapped read-only, as long as it was when it was opened.
 pub struct MappedFile {
     /// Dropped first, so that no address of another mapping passes for one of this file.
     region: Region,
-    /// The bytes of `mapping`, so that readers take one step less.
-    bytes: MappedBytes,
-    mapping: Arc<Mapping>,
+    map: Mmap,
     path: PathBuf,
     witness: Witness,
 }
@@ -82,8 +76,7 @@ impl MappedFile {
         };
         let opened = Self {
             region,
-            bytes: MappedBytes::of(&map),
-            mapping: Mapping::new(map),
+            map,
             path: path.to_owned(),
             witness,
         };
@@ -110,7 +103,7 @@ impl MappedFile {
     #[must_use]
     pub fn is_whole(&self) -> bool {
         // SAFETY: `at` is inside the mapping. Volatile, since the byte may change, and the read may raise the signal.
-        let value = unsafe { std::ptr::read_volatile(self.as_ptr().add(self.witness.at)) };
+        let value = unsafe { std::ptr::read_volatile(self.map.as_ptr().add(self.witness.at)) };
         if value != self.witness.value {
             self.region.fail();
         }
@@ -120,7 +113,7 @@ impl MappedFile {
 
     #[cold]
     fn failure(&self) -> Error {
-        let had = self.len() as u64;
+        let had = self.map.len() as u64;
         let what: String = match std::fs::metadata(&self.path) {
             Ok(m) if m.len() < had => {
                 format!(
@@ -137,13 +130,7 @@ impl MappedFile {
 
     /// Tells the system that reads will be random.
     pub fn advise_random(&self) {
-        let _ = self.mapping.map.advise(memmap2::Advice::Random);
-    }
-
-    /// The pages, which stay mapped for as long as these live.
-    #[must_use]
-    pub fn pages(&self) -> MappedPages {
-        MappedPages::new(Arc::clone(&self.mapping))
+        let _ = self.map.advise(memmap2::Advice::Random);
     }
 
     /// The file's name.
@@ -153,24 +140,17 @@ impl MappedFile {
     }
 }
 
-impl Drop for MappedFile {
-    fn drop(&mut self) {
-        self.mapping.close();
-    }
-}
-
 impl Deref for MappedFile {
     type Target = [u8];
 
     #[inline(always)]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `self` keeps the mapping that these are of.
-        unsafe { self.bytes.get() }
+        &self.map
     }
 }
 
 impl std::fmt::Debug for MappedFile {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} ({} bytes)", self.path.display(), self.len())
+        write!(f, "{} ({} bytes)", self.path.display(), self.map.len())
     }
 }

@@ -39,12 +39,6 @@ pub fn read_after_others() {
     set_priority(3 << 13);
 }
 
-/// Ends [`read_after_others`] for this thread.
-pub fn read_as_others() {
-    #[cfg(target_os = "linux")]
-    set_priority(0);
-}
-
 /// Sets the class and the priority of this thread's reads, as `ioprio_set` takes them.
 #[cfg(target_os = "linux")]
 fn set_priority(priority: libc::c_int) {

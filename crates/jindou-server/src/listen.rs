@@ -141,8 +141,10 @@ impl Server {
         let warming = match options.warm {
             Warm::None => None,
             _ => Some(
-                db.warm(|failure| tracing::warn!("{failure}"))
-                    .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?,
+                db.warm(|failure| {
+                    tracing::warn!("the store is not read into memory as a whole: {failure}")
+                })
+                .map_err(|e| ServeError::Threads(std::io::Error::other(e.to_string())))?,
             ),
         };
         let live = Queries::new(db.clone(), options.max_queries, options.share());

@@ -12,7 +12,6 @@ use jindou_graph::delta::{TailTerms, VertexDelta};
 use jindou_graph::segment::{NamedSegment, Segment};
 use jindou_graph::shard::LocalKey;
 use jindou_graph::statistics::Statistics;
-use jindou_mapped::MappedPages;
 use jindou_model::prefixes::PrefixTable;
 use jindou_model::sync;
 use jindou_model::{PredicateId, Result, VertexId, Watch, term};
@@ -96,13 +95,6 @@ impl Watch for Base {
 const CHUNK: u32 = 4096;
 
 impl Base {
-    /// The pages of its files of segments, for devices that copy from them.
-    #[must_use]
-    pub fn segment_pages(&self) -> Vec<MappedPages> {
-        let files = self.sets.iter().flat_map(|set| set.files.as_flattened());
-        files.filter_map(SegmentFile::pages).collect()
-    }
-
     /// Kind of terms that includes the objects of the predicate in all graphs; `Any` also where an update added one of
     /// them, merged or not. O(objects) the first time if the answer is not `Any`, mostly O(1) if it is; O(1) later.
     pub fn object_terms(&self, p: PredicateId) -> ObjectTerms {

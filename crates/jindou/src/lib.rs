@@ -139,7 +139,7 @@ pub use update::{
     RevisionSet, Trust, UpdateOptions, UpdateReport, Verify,
 };
 
-pub use warm::{Warm, WarmFailure, Warming};
+pub use warm::{Warm, Warming};
 pub use watch::QueryWatch;
 pub use why::{Reason, ReasonKind, ReasonPlace};
 

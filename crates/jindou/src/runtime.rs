@@ -46,7 +46,6 @@ pub struct RuntimeBuilder {
     threads: Option<usize>,
     memory: Option<u64>,
     gpu_memory: Option<u64>,
-    gpu_pinned: u64,
 }
 
 impl RuntimeBuilder {
@@ -73,20 +72,11 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Bytes of a store's files that may be pinned in the host's memory while the store is kept warm ([`Database::warm`](crate::Database::warm)), so
-    /// that a GPU copies from them by itself. The system cannot reclaim these pages, and no other budget counts them. 0 by default. Has no
-    /// effect without the feature `gpu`.
-    #[must_use]
-    pub fn gpu_pinned(mut self, bytes: u64) -> Self {
-        self.gpu_pinned = bytes;
-        self
-    }
-
     /// Creates the runtime. Threads are started and devices opened on first use.
     #[must_use]
     pub fn build(self) -> Runtime {
         let gpu_memory = self.gpu_memory.unwrap_or(u64::MAX);
-        self.with(|host| Devices::limited(gpu_memory, host).pinning(self.gpu_pinned))
+        self.with(|host| Devices::limited(gpu_memory, host))
     }
 
     fn with(self, devices: impl FnOnce(&MemoryBudget) -> Devices) -> Runtime {

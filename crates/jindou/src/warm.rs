@@ -1,12 +1,12 @@
 //! Reading a store's files into memory while queries run already.
 
 use crate::Database;
-use jindou_model::{CancelToken, Error, Machine, Result, machine, sync};
+use jindou_model::{Error, Machine, Result, machine, sync};
 use jindou_store::{Snapshot, WarmProgress, warm};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// When a server reads its store's files into memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,11 +38,9 @@ impl std::str::FromStr for Warm {
 
 /// Time between two writings of how often segments are asked for.
 const KEEP: Duration = Duration::from_secs(600);
-/// Time between two looks for files to pin for a GPU: those of a merge, or of the store once a GPU is open.
-const LOOK: Duration = Duration::from_secs(2);
 
-/// The reading of a store's files in the background, the counts of what queries ask for, and the files that are pinned for a GPU. Keeps the
-/// database open, and ends when it is dropped.
+/// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends when it is
+/// dropped.
 #[derive(Debug)]
 pub struct Warming {
     shared: Arc<Shared>,
@@ -55,8 +53,6 @@ struct Shared {
     done: AtomicBool,
     ended: Mutex<bool>,
     end: Condvar,
-    /// Ends the pinning of files.
-    cancel: CancelToken,
 }
 
 impl Shared {
@@ -96,7 +92,6 @@ impl Warming {
 impl Drop for Warming {
     fn drop(&mut self) {
         *sync::lock(&self.shared.ended) = true;
-        self.shared.cancel.cancel();
         self.shared.end.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -104,71 +99,30 @@ impl Drop for Warming {
     }
 }
 
-/// A part of keeping a store warm that has failed. The rest goes on.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum WarmFailure {
-    /// Reading has ended early. Queries meet the same failure where it concerns them.
-    Reading(Error),
-    /// Files are not pinned for a GPU, or not all for which there is room: threads copy from them, more slowly.
-    Pinning(Error),
-}
-
-impl std::fmt::Display for WarmFailure {
-    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        match self {
-            Self::Reading(e) => write!(f, "the store is not read into memory as a whole: {e}"),
-            Self::Pinning(e) => write!(f, "the store's files are not pinned for the GPU: {e}"),
-        }
-    }
-}
-
 impl Database {
     /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
     /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
-    /// which is that order after the next start. If everything was read, it also pins the files of segments for a GPU that is open, as many as
-    /// [`RuntimeBuilder::gpu_pinned`](crate::RuntimeBuilder::gpu_pinned) says, until it ends. `failed` is told of each failure, of repeated
-    /// ones once.
+    /// which is that order after the next start. `failed` is called if reading ends early; queries meet the same failure where it
+    /// concerns them.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
-    pub fn warm(&self, mut failed: impl FnMut(&WarmFailure) + Send + 'static) -> Result<Warming> {
+    pub fn warm(&self, failed: impl FnOnce(&Error) + Send + 'static) -> Result<Warming> {
         let shared = Arc::new(Shared::default());
         let (db, told) = (self.clone(), Arc::clone(&shared));
         let thread = std::thread::Builder::new()
             .name("jindou-warm".into())
             .spawn(move || {
-                let read = match read(&db.snapshot(), &told) {
+                match read(&db.snapshot(), &told) {
+                    Ok(()) | Err(Error::Cancelled) => {}
                     // The base was merged or replaced meanwhile, and its files were removed: the new ones were just written.
                     Err(Error::Io { source, .. })
-                        if source.kind() == std::io::ErrorKind::NotFound =>
-                    {
-                        Ok(true)
-                    }
-                    read => read,
-                };
-                let pins = db.runtime().devices().pins_files();
-                let is_all = match read {
-                    Ok(is_all) => {
-                        if pins && !is_all {
-                            let why = "memory has no room for the whole store";
-                            failed(&WarmFailure::Pinning(Error::Unsupported(why.into())));
-                        }
-                        is_all
-                    }
-                    Err(Error::Cancelled) => false,
-                    Err(e) => {
-                        failed(&WarmFailure::Reading(e));
-                        false
-                    }
-                };
+                        if source.kind() == std::io::ErrorKind::NotFound => {}
+                    Err(e) => failed(&e),
+                }
                 told.done.store(true, Ordering::Release);
-                if pins && is_all {
-                    stay_pinned(&db, &told, &mut failed);
-                } else {
-                    while !told.wait(KEEP) {
-                        keep_use(&db);
-                    }
+                while !told.wait(KEEP) {
+                    keep_use(&db);
                 }
                 keep_use(&db);
             })
@@ -185,51 +139,11 @@ fn keep_use(db: &Database) {
     let _ = db.snapshot().base().keep_segment_use();
 }
 
-/// Pins files for a GPU that is open, and those of merges after them, until the end.
-fn stay_pinned(db: &Database, told: &Shared, failed: &mut dyn FnMut(&WarmFailure)) {
-    machine::read_as_others();
-    let devices = db.runtime().devices();
-    let mut kept = Instant::now();
-    let mut failed_at: Option<Instant> = None;
-    let mut said = String::new();
-    loop {
-        if failed_at.is_none_or(|at| at.elapsed() >= KEEP) {
-            failed_at = match devices.pin_files(|| db.snapshot(), &told.cancel) {
-                Ok(()) => None,
-                Err(Error::Cancelled) => Some(Instant::now()),
-                Err(e) => {
-                    let failure = WarmFailure::Pinning(e);
-                    let text = failure.to_string();
-                    if said != text {
-                        failed(&failure);
-                        said = text;
-                    }
-                    Some(Instant::now())
-                }
-            };
-        }
-        if told.wait(LOOK) {
-            break;
-        }
-        if kept.elapsed() >= KEEP {
-            kept = Instant::now();
-            keep_use(db);
-        }
-    }
-    devices.release_files(&db.snapshot());
-}
-
-/// Reads a snapshot's files. True if that was all of them.
-fn read(snapshot: &Snapshot, shared: &Shared) -> Result<bool> {
+/// Reads a snapshot's files, as far as memory has room.
+fn read(snapshot: &Snapshot, shared: &Shared) -> Result<()> {
     machine::read_after_others();
     let parts = snapshot.base().warm_parts();
-    let all: u64 = parts
-        .iter()
-        .map(|part| part.bytes.end - part.bytes.start)
-        .sum();
-    let room = room();
-    warm(&parts, room, &shared.progress, &|| shared.has_ended())?;
-    Ok(all <= room)
+    warm(&parts, room(), &shared.progress, &|| shared.has_ended()).map(drop)
 }
 
 /// Bytes of memory that files may take: nine tenths of those that are free or hold files already.

@@ -169,10 +169,6 @@ pub struct Serve {
     /// Memory of each GPU that segments and tables may use, e.g. 8G (default: all free memory).
     #[arg(long, value_parser = parse_memory, value_name = "SIZE", env = "JINDOU_GPU_MEMORY")]
     pub gpu_memory: Option<u64>,
-    /// Memory of this machine in which files of the store may be pinned for a GPU, e.g. 8G: it then copies from them by itself
-    /// (docs/gpu.md).
-    #[arg(long, value_parser = parse_memory, value_name = "SIZE", default_value = "0", env = "JINDOU_GPU_PIN")]
-    pub gpu_pin: u64,
     /// Endpoint that SERVICE may call; repeatable. HOST means its ports 80 and 443. One on this machine or its local
     /// network must be named by its address (or localhost).
     #[arg(long = "service-allow", value_name = "HOST[:PORT]")]

@@ -9,8 +9,8 @@ use crate::overlooked;
 use jindou::cluster::servers::ClusterFile;
 use jindou::replica::{Bucket, BucketLimits, SharedLog, Told};
 use jindou::{
-    Access, BackupTarget, Database, Durability, Error, GpuChoice, MergePolicy, OpenOptions,
-    QueryOptions, Result, UpdateOptions, Verify, Warm,
+    Access, BackupTarget, Database, Durability, Error, MergePolicy, OpenOptions, QueryOptions,
+    Result, UpdateOptions, Verify,
 };
 use jindou_model::program::exit_status;
 use jindou_server::{Server, ServerOptions, TlsFiles};
@@ -74,12 +74,6 @@ fn serve(a: &Serve) -> Result<ExitCode> {
             "TLS needs both tls-cert and tls-key: set the other one as well".into(),
         ));
     }
-    if a.gpu_pin > 0 && (a.gpu == GpuChoice::Off || a.warm == Warm::None) {
-        return Err(Error::Usage(
-            "--gpu-pin pins files for a GPU once they have been read: leave out --gpu off and --warm none, or --gpu-pin"
-                .into(),
-        ));
-    }
     let store = a.place.path().ok_or_else(|| {
         Error::Usage("nothing to serve: name a store, as in jindou serve my.store (or --store DIR, or JINDOU_STORE)".into())
     })?;
@@ -88,9 +82,7 @@ fn serve(a: &Serve) -> Result<ExitCode> {
     // A server that only follows writes its own files.
     let writes = accepts || follows;
     let begun = Instant::now();
-    let runtime = with_gpu(a.threads, a.memory, a.gpu_memory)
-        .gpu_pinned(a.gpu_pin)
-        .build();
+    let runtime = with_gpu(a.threads, a.memory, a.gpu_memory).build();
     let options = OpenOptions::default()
         .with_access(if writes { Access::Write } else { Access::Read })
         .with_durability(a.durability.durability)

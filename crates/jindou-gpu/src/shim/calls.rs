@@ -1,7 +1,7 @@
 //! The calls of a device, done by the shim.
 
 use super::work::{DeviceWork, ShimQueue};
-use super::{HostCall, Shim, layout};
+use super::{Shim, layout};
 use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::{Error, Resource, Result};
 use std::ptr::NonNull;
@@ -127,38 +127,13 @@ unsafe impl Backend for Shim {
         }
     }
 
-    unsafe fn register(&self, at: NonNull<u8>, bytes: usize) -> Result<()> {
-        let at = at.addr().get();
-        let mut state = self.state();
-        let below = state.registered.range(..at + bytes).next_back();
-        if below.is_some_and(|(from, bytes)| from + bytes > at)
-            || !(at | bytes).is_multiple_of(4096)
-        {
-            return Err(Error::Internal("pages are pinned twice, or in part".into()));
-        }
-        state.registered.insert(at, bytes);
-        state.held.registered += bytes as u64;
-        Ok(())
-    }
-
-    unsafe fn unregister(&self, at: NonNull<u8>) {
-        let mut state = self.state();
-        let at = at.addr().get();
-        let bytes = state.registered.remove(&at).unwrap_or_default();
-        state.held.registered -= bytes as u64;
-        if bytes == 0 || state.delayed.reads(at..at + bytes) {
-            drop(state);
-            self.lose("pages were released that are not pinned, or are being copied");
-        }
-    }
-
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.state().uploads(from, bytes)?;
+        self.state().uploads(bytes);
         self.queue(DeviceWork::Upload { to, from, bytes })
     }
 
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()> {
-        self.state().uploads(from, bytes)?;
+        self.state().uploads(bytes);
         self.queue_in(ShimQueue::Aside, DeviceWork::Upload { to, from, bytes })
     }
 
@@ -234,7 +209,6 @@ unsafe impl Backend for Shim {
         state.traffic.syncs += 1;
         state.delayed.asked += 1;
         let unwaited = state.delayed.asked == self.options.unwaited;
-        self.call(&mut state, HostCall::Waited);
         drop(state);
         if self.options.delay && !unwaited {
             self.catch_up(mark.0)?;

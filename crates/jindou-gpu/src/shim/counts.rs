@@ -45,8 +45,6 @@ pub struct HostTraffic {
     pub uploads: u64,
     /// Bytes of copies to the device.
     pub upload_bytes: u64,
-    /// Bytes of copies to the device from pinned pages of others.
-    pub registered_bytes: u64,
     /// Copies from the device.
     pub downloads: u64,
     /// Bytes of copies from the device.
@@ -70,8 +68,6 @@ pub struct Holdings {
     pub reserved: u64,
     /// Bytes of pinned host memory.
     pub pinned: u64,
-    /// Bytes of pinned pages of others.
-    pub registered: u64,
     /// Marks.
     pub marks: u64,
 }

@@ -89,18 +89,6 @@ impl Delayed {
         queue.queued += 1;
     }
 
-    /// True if work that waits copies from this memory of the host.
-    pub fn reads(&self, memory: std::ops::Range<usize>) -> bool {
-        let waiting = self.queues.iter().flat_map(|queue| &queue.waiting);
-        waiting.into_iter().any(|(work, _)| match work {
-            DeviceWork::Upload { from, bytes, .. } => {
-                let from = from.addr().get();
-                from < memory.end && memory.start < from + bytes
-            }
-            _ => false,
-        })
-    }
-
     /// The moment after all work of a queue so far.
     pub fn now(&self, lane: ShimQueue) -> u64 {
         let at = self.queues[lane as usize].queued;

@@ -180,15 +180,6 @@ Result cuMemFreeHost(void *at) {
   free(p);
   return OK;
 }
-// Whole pages that are only read.
-static void *registered;
-Result cuMemHostRegister_v2(void *at, size_t bytes, unsigned flags) {
-  CALL();
-  if ((uintptr_t)at % 4096 || bytes % 4096 || flags != 8) return INVALID_VALUE;
-  registered = at;
-  return OK;
-}
-Result cuMemHostUnregister(void *at) { CALL(); return at == registered ? OK : INVALID_VALUE; }
 Result cuMemGetInfo_v2(size_t *free, size_t *total) { CALL(); *free = 1 << 30, *total = 2ul << 30; return OK; }
 Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t n, void *) { CALL(); memcpy((void *)to, from, n); return OK; }
 Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t n, void *) { CALL(); memcpy(to, (void *)from, n); return OK; }

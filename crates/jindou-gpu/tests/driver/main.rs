@@ -9,13 +9,12 @@ mod common;
 use common::{edited, native, ring, rows_here, rows_on};
 use cudarc::driver::sys::culib;
 use jindou_gpu::shim::{Shim, ShimOptions};
-use jindou_gpu::{Backend, Cuda, DeviceBuffer, GpuExecutor, GpuOptions, Kernel};
+use jindou_gpu::{Backend, Cuda, GpuExecutor, GpuOptions, Kernel};
 use jindou_plan::Plan;
 use jindou_store::Snapshot;
 use std::ffi::{CStr, c_char, c_void};
 use std::path::Path;
 use std::process::Command;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -260,21 +259,7 @@ fn whole_queries_run_over_the_driver_and_give_everything_back() {
         );
         std::thread::sleep(Duration::from_millis(10));
     }
-    // Pages of others are pinned for a copy, whole ones only.
-    #[repr(align(4096))]
-    struct Pages([u8; 8192]);
-    let pages = Box::new(Pages([7; 8192]));
-    let at = NonNull::from(&pages.0).cast::<u8>();
-    let to = DeviceBuffer::new(gpu.device(), 8192).unwrap();
-    // SAFETY: two pages that stay until they are released, after the copy.
-    unsafe {
-        assert!(gpu.device().register(at, 5000).is_err());
-        gpu.device().register(at, 8192).unwrap();
-        gpu.device().upload(to.at(), at, 8192).unwrap();
-        assert_eq!(to.read::<u8>(8192).unwrap(), pages.0);
-        gpu.device().unregister(at);
-    }
-    drop((to, gpu));
+    drop(gpu);
     let c = fake.now();
     let left = [
         c.device_bytes,

@@ -1,6 +1,6 @@
 //! Memory that segments and indexes are stored in.
 
-use jindou_mapped::{MappedFile, MappedPages};
+use jindou_mapped::MappedFile;
 use jindou_model::{Error, Result};
 use std::path::Path;
 
@@ -53,15 +53,6 @@ impl Bytes {
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::Map(map) => Some(map.path()),
-            Self::Heap(..) => None,
-        }
-    }
-
-    /// The pages of the file, where it is mapped.
-    #[must_use]
-    pub fn pages(&self) -> Option<MappedPages> {
-        match self {
-            Self::Map(map) => Some(map.pages()),
             Self::Heap(..) => None,
         }
     }

@@ -7,7 +7,6 @@ use jindou_graph::segment::{
     FinderArrays, FinderKind, Interval, KeyFinder, NamedSegment, Packing, SLACK, Segment,
     SegmentArrays,
 };
-use jindou_mapped::MappedPages;
 use jindou_model::{Error, Result};
 use std::io::{Seek, Write};
 
@@ -209,12 +208,6 @@ impl SegmentFile {
     #[must_use]
     pub fn path(&self) -> Option<&std::path::Path> {
         self.file.bytes().path()
-    }
-
-    /// The pages of the mapped file, if it is one.
-    #[must_use]
-    pub fn pages(&self) -> Option<MappedPages> {
-        self.file.bytes().pages()
     }
 
     /// Memory range of all segments, for devices and transports that register it.

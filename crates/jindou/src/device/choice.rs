@@ -2,12 +2,10 @@
 
 use super::faults::ring;
 use super::{Chosen, Devices, GpuChoice};
-use crate::{Database, MergeOptions, OpenOptions, QueryOptions, Runtime, UpdateOptions};
+use crate::Runtime;
 use jindou_engine::{Executor, ExecutorChoice};
-use jindou_gpu::faults::{DeviceFault, DeviceFaults};
 use jindou_gpu::shim::{Shim, ShimOptions};
 use jindou_gpu::{Backend, Calibration, LazyGpu};
-use jindou_model::Progress;
 use jindou_plan::{Plan, PlanOptions, Weight, parse, plan};
 use jindou_store::Snapshot;
 use std::sync::Arc;
@@ -295,95 +293,4 @@ fn speeds_are_measured_in_the_background() {
         !p.is_worth_it(),
         "kernels on the CPU are slower than the CPU's engine: {p}"
     );
-}
-
-/// A GPU that opens after the store was read has its files pinned then, those of a merge after that, and none in the end.
-#[test]
-fn files_are_pinned_for_an_open_device_while_a_store_is_kept_warm() {
-    let (folder, snapshot) = ring(300);
-    drop(snapshot);
-    let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-    let opened = Arc::clone(&shim);
-    let open = move || Ok(Arc::clone(&opened) as Arc<dyn Backend>);
-    let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
-    let gpu = gpu.with_calibration(Calibration::ideal());
-    let runtime = Runtime::with_devices(Devices::with(vec![gpu]).pinning(1 << 30));
-    let options = OpenOptions::default().with_runtime(runtime.clone());
-    let db = Database::open_with(folder.path().join("store"), &options).unwrap();
-    let warming = db.warm(|e| panic!("{e}")).unwrap();
-    while !warming.is_done() {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert_eq!(shim.holdings().registered, 0);
-    runtime.open_gpu();
-    let all_pinned = || {
-        let began = Instant::now();
-        loop {
-            let pages = db.snapshot().base().segment_pages();
-            let bytes: u64 = pages.iter().map(|p| p.bytes() as u64).sum();
-            drop(pages);
-            if shim.holdings().registered == bytes {
-                return bytes;
-            }
-            assert!(began.elapsed() < Duration::from_secs(60));
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    };
-    let before = all_pinned();
-    let more: String = (0..9000)
-        .map(|n| format!("<http://e/x{n}> <http://e/r> {n} ."))
-        .collect();
-    let text = format!("INSERT DATA {{ {more} }}");
-    db.update(&text, &UpdateOptions::default()).unwrap();
-    db.merge(&MergeOptions::default(), &Progress::default())
-        .unwrap();
-    assert!(all_pinned() > before);
-    drop(warming);
-    assert_eq!(shim.holdings().registered, 0);
-    assert_eq!(shim.failure(), None);
-}
-
-/// A device that refuses to pin files is reported, and answers queries.
-#[test]
-fn a_refused_pin_is_reported() {
-    let (folder, snapshot) = ring(300);
-    drop(snapshot);
-    let device = |fails_at| {
-        let shim = Arc::new(Shim::open(ShimOptions::default()).unwrap());
-        let faults = Arc::new(DeviceFaults::new(shim, DeviceFault::Error, fails_at));
-        let opened = Arc::clone(&faults);
-        let open = move || Ok(Arc::clone(&opened) as Arc<dyn Backend>);
-        let gpu = LazyGpu::with_opener(Box::new(open), Duration::from_secs(60));
-        let gpu = gpu.with_calibration(Calibration::ideal());
-        let runtime = Runtime::with_devices(Devices::with(vec![gpu]).pinning(1 << 30));
-        runtime.devices().gpu(true).unwrap();
-        (faults, runtime)
-    };
-    let (working, _runtime) = device(0);
-    // The first call after the device is open.
-    let (_faults, runtime) = device(working.calls() + 1);
-    let options = OpenOptions::default().with_runtime(runtime);
-    let db = Database::open_with(folder.path().join("store"), &options).unwrap();
-    let (said, heard) = std::sync::mpsc::channel();
-    let _warming = db.warm(move |failure| said.send(failure.to_string()).unwrap());
-    let failure = heard.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert!(
-        failure.starts_with("the store's files are not pinned for the GPU: ")
-            && failure.contains("pin pages of a file"),
-        "{failure}"
-    );
-    let text = "SELECT * { ?a <http://e/p> ?b . ?b <http://e/p> ?c }";
-    let answer = |gpu| {
-        let options = QueryOptions::default().with_gpu(gpu);
-        let answer = db.query_with(text, &options).unwrap();
-        let mut rows: Vec<_> = answer
-            .solutions()
-            .iter()
-            .map(|row| format!("{row:?}"))
-            .collect();
-        assert!(!rows.is_empty());
-        rows.sort_unstable();
-        rows
-    };
-    assert_eq!(answer(GpuChoice::On), answer(GpuChoice::Off));
 }

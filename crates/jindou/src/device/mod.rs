@@ -7,9 +7,8 @@ mod faults;
 
 use jindou_engine::{Executor, ExecutorChoice};
 use jindou_graph::Graph;
-use jindou_model::{CancelToken, Error, MemoryBudget, Result};
+use jindou_model::{Error, MemoryBudget, Result};
 use jindou_plan::{Plan, Weight};
-use jindou_store::Snapshot;
 use std::str::FromStr;
 use std::sync::Arc;
 #[cfg(feature = "gpu")]
@@ -52,9 +51,6 @@ pub(crate) struct Devices {
     /// Running plans that stayed on the CPU by choice.
     #[cfg(feature = "gpu")]
     here: Arc<AtomicUsize>,
-    /// Bytes of files that may be pinned.
-    #[cfg(feature = "gpu")]
-    pinned: u64,
 }
 
 /// A running plan that stayed on the CPU by choice, among others of its kind.
@@ -254,57 +250,13 @@ impl Devices {
             gpus: Arc::new(jindou_gpu::Fleet::limited(memory).charged_to(host)),
             #[cfg(feature = "gpu")]
             here: Arc::default(),
-            #[cfg(feature = "gpu")]
-            pinned: 0,
         }
-    }
-
-    /// The same devices with this many bytes of files pinned for them at most.
-    #[cfg_attr(not(feature = "gpu"), allow(unused_mut, unused_variables))]
-    pub(crate) fn pinning(mut self, bytes: u64) -> Self {
-        #[cfg(feature = "gpu")]
-        {
-            self.pinned = bytes;
-        }
-        self
     }
 
     /// Begins to open a GPU in the background, for queries to come.
     pub(crate) fn open_in_background(&self) {
         #[cfg(feature = "gpu")]
         self.gpus.open_in_background();
-    }
-
-    /// True if files are to be pinned for a GPU.
-    pub(crate) fn pins_files(&self) -> bool {
-        #[cfg(feature = "gpu")]
-        return self.pinned > 0;
-        #[cfg(not(feature = "gpu"))]
-        false
-    }
-
-    /// Pins the files of a database's segments for a GPU that is open, so that it copies from them by itself, as far as there is room.
-    /// Releases those of files that are closed.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] where the system or the card cannot; [`Error::Cancelled`]; errors of the device.
-    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
-    pub(crate) fn pin_files(
-        &self,
-        snapshot: impl Fn() -> Snapshot,
-        cancel: &CancelToken,
-    ) -> Result<()> {
-        #[cfg(feature = "gpu")]
-        self.gpus
-            .pin_files(|| snapshot().base().segment_pages(), self.pinned, cancel)?;
-        Ok(())
-    }
-
-    /// Releases the files of a snapshot's segments.
-    #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
-    pub(crate) fn release_files(&self, snapshot: &Snapshot) {
-        #[cfg(feature = "gpu")]
-        self.gpus.release_files(&snapshot.base().segment_pages());
     }
 
     /// The executor for this plan, which could use this many threads of the CPU.
@@ -401,7 +353,6 @@ impl Devices {
         Self {
             gpus: Arc::new(jindou_gpu::Fleet::new(gpus)),
             here: Arc::default(),
-            pinned: 0,
         }
     }
 }
