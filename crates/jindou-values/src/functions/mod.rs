@@ -1,7 +1,7 @@
-//! The named functions of SPARQL 1.1 and 1.2, one file each: names, arguments, types, whether the value is the same for
-//! the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
+//! The named functions of SPARQL 1.1 and 1.2, a file for each family: names, arguments, types, whether the value is the
+//! same for the same arguments, cost, errors, examples, and, if it is computed here, the value for a row.
 //!
-//! To add a function, write its file and a line in each of the lists below: the modules,
+//! To add a function, write a module in its family's file and a line in each of the lists below: the modules,
 //! [`for_each_function`](crate::for_each_function!) and, if it has a row form, `scalars`. Parser, planner, engine,
 //! completion and `docs/functions.md` take the rest from the definition.
 //!
@@ -11,68 +11,32 @@
 //! All functions need a value for each argument: an unbound variable or an error in an argument is an error of the
 //! call.
 
-pub mod abs;
-pub mod adjust;
 mod blocks;
-pub mod bnode;
-pub mod ceil;
-pub mod concat;
-pub mod contains;
-pub mod datatype;
-pub mod day;
-pub mod encode_for_uri;
-pub mod floor;
-pub mod has_lang;
-pub mod has_langdir;
-pub mod hours;
-pub mod iri;
-pub mod is_blank;
-pub mod is_iri;
-pub mod is_literal;
-pub mod is_numeric;
-pub mod is_triple;
-pub mod lang;
-pub mod lang_matches;
-pub mod langdir;
-pub mod lcase;
-pub mod md5;
-pub mod minutes;
-pub mod month;
-pub mod now;
-pub mod object;
-pub mod predicate;
-pub mod rand;
+mod dates;
+mod hashes;
+mod matching;
+mod numbers;
 mod reference;
-pub mod regex;
-pub mod replace;
-pub mod round;
 mod row;
-pub mod seconds;
-pub mod sha1;
-pub mod sha256;
-pub mod sha384;
-pub mod sha512;
-pub mod str;
-pub mod strafter;
-pub mod strbefore;
-pub mod strdt;
-pub mod strends;
-pub mod strlang;
-pub mod strlangdir;
-pub mod strlen;
-pub mod strstarts;
-pub mod struuid;
-pub mod subject;
-pub mod substr;
-pub mod timezone;
-pub mod triple;
-pub mod tz;
-pub mod ucase;
-pub mod uuid;
-pub mod year;
+mod strings;
+mod terms;
 
+pub use dates::{adjust, day, hours, minutes, month, now, seconds, timezone, tz, year};
+pub use hashes::{md5, sha1, sha256, sha384, sha512};
+pub use matching::{
+    contains, lang_matches, regex, replace, strafter, strbefore, strends, strstarts,
+};
+pub use numbers::{abs, ceil, floor, is_numeric, rand, round};
 pub use reference::reference;
 pub use row::{ArenaSpan, ArenaText, Row, Val};
+pub use strings::{
+    concat, datatype, encode_for_uri, has_lang, has_langdir, lang, langdir, lcase, str, strlen,
+    substr, ucase,
+};
+pub use terms::{
+    bnode, iri, is_blank, is_iri, is_literal, is_triple, object, predicate, strdt, strlang,
+    strlangdir, struuid, subject, triple, uuid,
+};
 
 use crate::Num;
 
@@ -195,6 +159,23 @@ pub struct Definition {
 }
 
 impl Definition {
+    /// A function of texts that is the same for the same arguments and is not computed here.
+    const DEFAULT: Self = Self {
+        names: &[],
+        arguments: &[],
+        least: 1,
+        repeats: false,
+        gives: Type::Text,
+        deterministic: true,
+        cost: Cost::Text,
+        row: None,
+        number: None,
+        group: "",
+        summary: "",
+        errors: "",
+        examples: &[],
+    };
+
     /// Largest number of arguments.
     #[must_use]
     pub fn most(&self) -> usize {

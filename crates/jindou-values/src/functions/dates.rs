@@ -1,0 +1,271 @@
+//! Dates and times, and their parts.
+
+use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
+
+/// What most of them have.
+const BASE: Definition = Definition {
+    arguments: &[("time", Type::Time)],
+    gives: Type::Number,
+    group: "Dates and times",
+    ..Definition::DEFAULT
+};
+
+/// `YEAR`.
+pub mod year {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["YEAR"],
+        row: Some(Scalar::Year),
+        summary: "The year.",
+        errors: "for a value without a year",
+        examples: &[(
+            r#"YEAR("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "2011",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.year()?;
+        Some(Val::Num(Num::Int(n)))
+    }
+}
+
+/// `MONTH`.
+pub mod month {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["MONTH"],
+        row: Some(Scalar::Month),
+        summary: "The month, from 1 to 12.",
+        errors: "for a value without a month",
+        examples: &[(
+            r#"MONTH("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "1",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.month()?;
+        Some(Val::Num(Num::Int(n)))
+    }
+}
+
+/// `DAY`.
+pub mod day {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["DAY"],
+        row: Some(Scalar::Day),
+        summary: "The day of the month.",
+        errors: "for a value without a day",
+        examples: &[(
+            r#"DAY("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "10",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.day()?;
+        Some(Val::Num(Num::Int(n)))
+    }
+}
+
+/// `HOURS`.
+pub mod hours {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["HOURS"],
+        row: Some(Scalar::Hours),
+        summary: "The hour, from 0 to 23.",
+        errors: "for a value without an hour",
+        examples: &[(
+            r#"HOURS("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "14",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.hour()?;
+        Some(Val::Num(Num::Int(n)))
+    }
+}
+
+/// `MINUTES`.
+pub mod minutes {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["MINUTES"],
+        row: Some(Scalar::Minutes),
+        summary: "The minute.",
+        errors: "for a value without a minute",
+        examples: &[(
+            r#"MINUTES("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "45",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.minute()?;
+        Some(Val::Num(Num::Int(n)))
+    }
+}
+
+/// `SECONDS`.
+pub mod seconds {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::Num;
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["SECONDS"],
+        row: Some(Scalar::Seconds),
+        summary: "The second with its fraction, as a decimal.",
+        errors: "for a value without a second",
+        examples: &[(
+            r#"SECONDS("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            "13.815",
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let n = row.time(first?)?.second()?;
+        Some(Val::Num(Num::Dec(n)))
+    }
+}
+
+/// `TIMEZONE`.
+pub mod timezone {
+    use super::{BASE, Definition, Row, Scalar, Type, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["TIMEZONE"],
+        gives: Type::Duration,
+        row: Some(Scalar::Timezone),
+        summary: "The time zone as an `xsd:dayTimeDuration`.",
+        errors: "for a value without a time zone",
+        examples: &[(
+            r#"TIMEZONE("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            r#""-PT5H"^^<http://www.w3.org/2001/XMLSchema#dayTimeDuration>"#,
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        row.time(first?)?.zone().map(Val::Duration)
+    }
+}
+
+/// `TZ`.
+pub mod tz {
+    use super::{ArenaText, BASE, Definition, Row, Scalar, Type, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["TZ"],
+        gives: Type::Simple,
+        row: Some(Scalar::Tz),
+        summary: "The time zone as it is written; the empty string without one.",
+        errors: "for anything but a date or time",
+        examples: &[(
+            r#"TZ("2011-01-10T14:45:13.815-05:00"^^<http://www.w3.org/2001/XMLSchema#dateTime>)"#,
+            r#""-05:00""#,
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        let t = row.time(first?)?;
+        let text = row.write(|out| t.push_zone(out));
+        Some(Val::Text(ArenaText { text, lang: None }))
+    }
+}
+
+/// `ADJUST`.
+pub mod adjust {
+    use super::{BASE, Definition, Row, Scalar, Type, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["ADJUST"],
+        arguments: &[("time", Type::Time), ("zone", Type::Duration)],
+        least: 2,
+        gives: Type::Time,
+        row: Some(Scalar::Adjust),
+        summary: "The same time in another time zone; without a time zone for an empty string.",
+        errors: "unless the first is a date or time and the second an `xsd:dayTimeDuration` of whole minutes up to 14 hours, or the empty string",
+        examples: &[],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (t, zone) = (row.time(first?)?, second?);
+        let to = match row.duration(zone) {
+            Some(d) => Some(d),
+            None => {
+                let text = row.simple(zone)?;
+                if text.start != text.end {
+                    return None;
+                }
+                None
+            }
+        };
+        t.adjust(to).map(Val::Time)
+    }
+}
+
+/// `NOW`. Its values are computed in the engine's `code.rs`.
+pub mod now {
+    use super::{BASE, Cost, Definition, Type};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["NOW"],
+        arguments: &[],
+        least: 0,
+        gives: Type::Time,
+        cost: Cost::Little,
+        summary: "The time at which the query began, the same in all calls.",
+        examples: &[],
+        ..BASE
+    };
+}

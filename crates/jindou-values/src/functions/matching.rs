@@ -1,0 +1,241 @@
+//! Texts in texts: searches, patterns and language ranges.
+
+use super::{ArenaSpan, ArenaText, Definition, Row, Scalar, Type, Val, blocks};
+
+/// What most of them have.
+const BASE: Definition = Definition {
+    arguments: &[("text", Type::Text), ("part", Type::Text)],
+    least: 2,
+    gives: Type::Boolean,
+    group: "Strings",
+    errors: "unless both are strings, and the second has no language tag or the first's",
+    ..Definition::DEFAULT
+};
+
+/// `LANGMATCHES`.
+pub mod lang_matches {
+    use super::{BASE, Definition, Row, Scalar, Type, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["LANGMATCHES"],
+        arguments: &[("tag", Type::Simple), ("range", Type::Simple)],
+        row: Some(Scalar::LangMatches),
+        summary: "True if a language tag matches a range by RFC 4647's basic filtering; `*` matches every tag but the empty one.",
+        errors: "unless both are strings without a language tag",
+        examples: &[
+            (r#"LANGMATCHES("fr-BE", "FR")"#, "true"),
+            (r#"LANGMATCHES("", "*")"#, "false"),
+        ],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let tag = row.simple(first?)?;
+        let range = row.simple(second?)?;
+        Some(matches(row.str(tag), row.str(range)).into())
+    }
+
+    /// True if the range matches, by basic filtering of language tags (RFC 4647 §3.3.1).
+    fn matches(tag: &str, range: &str) -> bool {
+        if range == "*" {
+            return !tag.is_empty();
+        }
+        let mut parts = tag.split('-');
+        range
+            .split('-')
+            .all(|r| parts.next().is_some_and(|t| t.eq_ignore_ascii_case(r)))
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn language_ranges() {
+            assert!(matches("en-GB", "en"));
+            assert!(matches("en", "EN"));
+            assert!(!matches("en", "en-GB"));
+            assert!(matches("de", "*"));
+            assert!(!matches("", "*"));
+            assert!(!matches("", "en"));
+        }
+    }
+}
+
+/// `REPLACE`. Its values are computed in the engine's `regex.rs`.
+pub mod replace {
+    use super::{BASE, Definition, Type};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["REPLACE"],
+        arguments: &[
+            ("text", Type::Text),
+            ("pattern", Type::Simple),
+            ("replacement", Type::Simple),
+            ("flags", Type::Simple),
+        ],
+        least: 3,
+        gives: Type::Text,
+        summary: "The text with each match of a regular expression replaced; `$1` to `$9` in the replacement are groups of the match. Keeps the language tag.",
+        errors: "unless the first is a string and the others are strings without a language tag, for a wrong pattern, flag or replacement, and for a pattern that matches the empty string",
+        examples: &[
+            (r#"REPLACE("abcd", "b", "Z")"#, r#""aZcd""#),
+            (r#"REPLACE("abab", "B", "Z", "i")"#, r#""aZaZ""#),
+        ],
+        ..BASE
+    };
+}
+
+/// `CONTAINS`.
+pub mod contains {
+    use super::{BASE, Definition, Row, Scalar, Val, blocks};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["CONTAINS"],
+        row: Some(Scalar::Contains),
+        summary: "True if the text has the part.",
+        examples: &[(r#"CONTAINS("foobar"@en, "foo")"#, "true")],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (a, b) = row.compatible(first?, second?)?;
+        Some(blocks::find(row, a.text, b.text).is_some().into())
+    }
+}
+
+/// `STRSTARTS`.
+pub mod strstarts {
+    use super::{BASE, Definition, Row, Scalar, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["STRSTARTS"],
+        row: Some(Scalar::StrStarts),
+        summary: "True if the text begins with the part.",
+        examples: &[(r#"STRSTARTS("foobar", "foo")"#, "true")],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (a, b) = row.compatible(first?, second?)?;
+        Some(row.bytes(a.text).starts_with(row.bytes(b.text)).into())
+    }
+}
+
+/// `STRENDS`.
+pub mod strends {
+    use super::{BASE, Definition, Row, Scalar, Val};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["STRENDS"],
+        row: Some(Scalar::StrEnds),
+        summary: "True if the text ends with the part.",
+        examples: &[(r#"STRENDS("foobar"@en, "bar"@en)"#, "true")],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (a, b) = row.compatible(first?, second?)?;
+        Some(row.bytes(a.text).ends_with(row.bytes(b.text)).into())
+    }
+}
+
+/// `STRBEFORE`.
+pub mod strbefore {
+    use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["STRBEFORE"],
+        gives: Type::Text,
+        row: Some(Scalar::StrBefore),
+        summary: "The text before the first occurrence of the part, with the text's language tag; the empty string without one if the part does not occur.",
+        examples: &[
+            (r#"STRBEFORE("abc", "b")"#, r#""a""#),
+            (r#"STRBEFORE("abc"@en, "xyz")"#, r#""""#),
+        ],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (a, b) = row.compatible(first?, second?)?;
+        Some(Val::Text(match blocks::find(row, a.text, b.text) {
+            Some(n) => ArenaText {
+                text: ArenaSpan {
+                    start: a.text.start,
+                    end: a.text.start + n as u32,
+                },
+                lang: a.lang,
+            },
+            None => ArenaText::EMPTY,
+        }))
+    }
+}
+
+/// `STRAFTER`.
+pub mod strafter {
+    use super::{ArenaSpan, ArenaText, BASE, Definition, Row, Scalar, Type, Val, blocks};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["STRAFTER"],
+        gives: Type::Text,
+        row: Some(Scalar::StrAfter),
+        summary: "The text after the first occurrence of the part, with the text's language tag; the empty string without one if the part does not occur.",
+        examples: &[
+            (r#"STRAFTER("abc"@en, "ab")"#, r#""c"@en"#),
+            (r#"STRAFTER("abc", "xyz")"#, r#""""#),
+        ],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, second, _]: [Option<Val>; 3]) -> Option<Val> {
+        let (a, b) = row.compatible(first?, second?)?;
+        Some(Val::Text(match blocks::find(row, a.text, b.text) {
+            Some(n) => ArenaText {
+                text: ArenaSpan {
+                    start: a.text.start + n as u32 + (b.text.end - b.text.start),
+                    end: a.text.end,
+                },
+                lang: a.lang,
+            },
+            None => ArenaText::EMPTY,
+        }))
+    }
+}
+
+/// `REGEX`. Its values are computed in the engine's `regex.rs`.
+pub mod regex {
+    use super::{BASE, Definition, Type};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["REGEX"],
+        arguments: &[
+            ("text", Type::Text),
+            ("pattern", Type::Simple),
+            ("flags", Type::Simple),
+        ],
+        summary: "True if a part of the text matches a regular expression, as XPath has them.",
+        errors: "unless the first is a string and the others are strings without a language tag, and for a wrong pattern or flag",
+        examples: &[(r#"REGEX("Alice", "^ali", "i")"#, "true")],
+        ..BASE
+    };
+}

@@ -1,0 +1,149 @@
+//! Numbers.
+
+use super::{Cost, Definition, Row, Scalar, Type, Val};
+
+/// What most of them have.
+const BASE: Definition = Definition {
+    arguments: &[("number", Type::Number)],
+    gives: Type::Number,
+    cost: Cost::Little,
+    group: "Numbers",
+    errors: "for anything but a number",
+    ..Definition::DEFAULT
+};
+
+/// `RAND`. Its values are computed in the engine's `machine.rs`.
+pub mod rand {
+    use super::{BASE, Definition};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["RAND"],
+        arguments: &[],
+        least: 0,
+        deterministic: false,
+        summary: "A random double, from 0 up to but without 1; another one in each call.",
+        errors: "",
+        examples: &[],
+        ..BASE
+    };
+}
+
+/// `ABS`.
+pub mod abs {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::{Num, Number};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["ABS"],
+        row: Some(Scalar::Abs),
+        number: Some(Num::abs),
+        summary: "The absolute value, in the argument's type.",
+        examples: &[("ABS(-1.5)", "1.5")],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        row.each_number(first?, Num::abs, Number::abs)
+    }
+}
+
+/// `CEIL`.
+pub mod ceil {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::{Num, Number};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["CEIL"],
+        row: Some(Scalar::Ceil),
+        number: Some(Num::ceil),
+        summary: "The smallest whole number that is not less, in the argument's type.",
+        examples: &[(
+            "CEIL(10.5)",
+            r#""11"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        row.each_number(first?, Num::ceil, Number::ceil)
+    }
+}
+
+/// `FLOOR`.
+pub mod floor {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::{Num, Number};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["FLOOR"],
+        row: Some(Scalar::Floor),
+        number: Some(Num::floor),
+        summary: "The largest whole number that is not greater, in the argument's type.",
+        examples: &[(
+            "FLOOR(-10.5)",
+            r#""-11"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
+        )],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        row.each_number(first?, Num::floor, Number::floor)
+    }
+}
+
+/// `ROUND`.
+pub mod round {
+    use super::{BASE, Definition, Row, Scalar, Val};
+    use crate::{Num, Number};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["ROUND"],
+        row: Some(Scalar::Round),
+        number: Some(Num::round),
+        summary: "The nearest whole number, in the argument's type; of two that are as near, the greater.",
+        examples: &[
+            (
+                "ROUND(2.5)",
+                r#""3"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
+            ),
+            (
+                "ROUND(-2.5)",
+                r#""-2"^^<http://www.w3.org/2001/XMLSchema#decimal>"#,
+            ),
+        ],
+        ..BASE
+    };
+
+    /// The value for a row.
+    #[inline]
+    pub fn row<R: Row>(row: &mut R, [first, ..]: [Option<Val>; 3]) -> Option<Val> {
+        row.each_number(first?, Num::round, Number::round)
+    }
+}
+
+/// `isNUMERIC`. Its values are computed in the engine's `machine.rs`.
+pub mod is_numeric {
+    use super::{BASE, Definition, Type};
+
+    /// The function.
+    pub const DEFINITION: Definition = Definition {
+        names: &["isNUMERIC"],
+        arguments: &[("term", Type::Term)],
+        gives: Type::Boolean,
+        summary: "True for a literal of a numeric datatype whose text is a number of it.",
+        errors: "",
+        examples: &[("isNUMERIC(12)", "true"), (r#"isNUMERIC("12")"#, "false")],
+        ..BASE
+    };
+}
