@@ -10,7 +10,7 @@
 # skipped, with a line that says so. Builds lie in target/sanitize-*. Ends with 1 if a test failed.
 set -uo pipefail
 cd "$(dirname "$0")/.."
-: "${CRATES:=jindou-mapped jindou-log jindou-graph jindou-store jindou-engine jindou-cluster}"
+: "${CRATES:=jindou-model jindou-log jindou-graph jindou-store jindou-engine jindou-cluster}"
 : "${SECONDS_EACH:=1800}"
 host=$(rustc -vV | sed -n 's/^host: //p')
 failed=0
@@ -67,7 +67,7 @@ miri() {
     local run
     # The table of mapped files; copy-on-write trees; views of edges over patches. A few cases of each take minutes.
     export PROPTEST_CASES=4
-    for run in "jindou-mapped --lib" "jindou-graph --lib segment::tree" "jindou-graph --lib segment::view"; do
+    for run in "jindou-model --lib mapped" "jindou-graph --lib segment::tree" "jindou-graph --lib segment::view"; do
         echo "== miri: $run"
         # shellcheck disable=SC2086
         if ! timeout "$SECONDS_EACH" cargo +nightly miri test -q --target-dir target/sanitize-miri -p $run; then

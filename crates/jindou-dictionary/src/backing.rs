@@ -1,6 +1,6 @@
 //! Location of an opened file's bytes: mapped, or read into allocated memory.
 
-use jindou_mapped::MappedFile;
+use jindou_model::mapped::MappedFile;
 use jindou_model::memory::huge_zeroed;
 use jindou_model::{Error, Result};
 use std::fs::File;

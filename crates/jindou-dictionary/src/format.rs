@@ -327,7 +327,7 @@ impl Sections {
     }
 
     /// # Errors
-    /// As [`jindou_mapped::MappedFile::check`].
+    /// As [`jindou_model::mapped::MappedFile::check`].
     #[inline]
     pub(crate) fn check_file(&self) -> Result<()> {
         self.map.check()

@@ -13,6 +13,7 @@ mod ids;
 pub mod invariant;
 pub mod iri;
 pub mod machine;
+pub mod mapped;
 pub mod memory;
 pub mod prefixes;
 pub mod private;

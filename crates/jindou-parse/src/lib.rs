@@ -2,7 +2,7 @@
 //!
 //! [`Sources`] takes files, folders, standard input and text in six syntaxes, plain or compressed, and is a
 //! [`jindou_model::QuadSource`]. N-Triples and N-Quads are read by this crate's own tokeniser, on all workers at once
-//! and mostly without copying; RDF/XML by its own reader on top of [`jindou_xml`], JSON-LD by its own algorithms; Turtle
+//! and mostly without copying; RDF/XML by its own reader on top of [`crate::xml`], JSON-LD by its own algorithms; Turtle
 //! and TriG by the `oxttl` parsers, protected by a guard against absurd nesting. In these, one worker reads a whole
 //! document.
 //!
@@ -46,6 +46,7 @@ mod replacement;
 mod report;
 mod restart;
 mod sources;
+pub mod xml;
 
 pub use fetch::{ContextFiles, Document, DocumentSource, file_path};
 pub use format::Format;

@@ -27,7 +27,7 @@ use jindou::{
     DatasetChoice, Error, PlannedQuery, PrefixOrigin, QueryOptions, QueryWatch, Result,
     ResultFormat, Snapshot, Value,
 };
-use jindou_xml::write::Returns;
+use jindou_parse::xml::write::Returns;
 use oxrdf::Term;
 use oxrdfio::{RdfFormat, RdfSerializer};
 use std::hash::{Hash, Hasher};

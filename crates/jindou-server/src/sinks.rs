@@ -9,7 +9,7 @@ use jindou::results::{Prefixes, RowText, Rows};
 use jindou::{
     AnswerSink, Error, PlannedQuery, PrefixTable, Resource, Result, ResultFormat, ResultWriter,
 };
-use jindou_xml::write::Returns;
+use jindou_parse::xml::write::Returns;
 use oxrdfio::{RdfFormat, WriterQuadSerializer};
 use std::io::Write;
 use std::sync::Arc;

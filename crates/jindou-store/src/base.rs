@@ -200,7 +200,7 @@ impl Base {
     /// As [`Self::check_files`].
     #[inline]
     pub fn check_for_faults(&self) -> Result<()> {
-        if jindou_mapped::any_failed() {
+        if jindou_model::mapped::any_failed() {
             self.check_files()
         } else {
             Ok(())

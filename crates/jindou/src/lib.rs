@@ -92,8 +92,8 @@ pub use jindou_log::{Cut as LogCut, File as LogFile, Files, Status as LogStatus}
 pub use jindou_log::{Durability, Recovery};
 #[cfg(feature = "object-store")]
 pub use jindou_log::{Objects, object_store};
-pub use jindou_mapped as mapped_files;
 pub use jindou_model::diagnostic::Replacement;
+pub use jindou_model::mapped as mapped_files;
 pub use jindou_model::prefixes::{PrefixOrigin, PrefixPlace, PrefixTable};
 #[doc(hidden)]
 pub use jindou_model::setters;

@@ -1,7 +1,7 @@
 //! Any bytes as XML: no panic, no overflow, no endless document, and the same events however the bytes come.
 #![no_main]
 
-use jindou_xml::{Event, ReaderOptions, Reader};
+use jindou_parse::xml::{Event, ReaderOptions, Reader};
 use libfuzzer_sys::fuzz_target;
 use std::io::Read;
 

@@ -224,7 +224,9 @@ impl SparqlEndpoint {
         sink: &mut dyn AnswerSink,
     ) -> Result<u64> {
         let wrong = |e: AnswerError| match e {
-            AnswerError::Xml(jindou_xml::Error::Io(e)) | AnswerError::Io(e) => self.unread(e),
+            AnswerError::Xml(jindou_parse::xml::Error::Io(e)) | AnswerError::Io(e) => {
+                self.unread(e)
+            }
             AnswerError::Wide(wide) => failed(format!("the answer of {} {wide}", self.url)),
             e => failed(format!("the answer of {} cannot be read: {e}", self.url)),
         };

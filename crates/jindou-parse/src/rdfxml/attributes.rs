@@ -3,7 +3,7 @@
 use super::frames::{ElementScope, TextDirection};
 use super::terms::{ElementTerm, RDF};
 use super::{Meaning, StatementState};
-use jindou_xml::{Attribute, Start};
+use crate::xml::{Attribute, Start};
 
 /// Namespace of the Internationalization Tag Set, which has the base direction of text.
 const ITS: &str = "http://www.w3.org/2005/11/its";
@@ -68,7 +68,7 @@ fn role(a: &Attribute<'_>) -> AttributeRole {
             }
             _ => AttributeRole::Property,
         },
-        jindou_xml::XML => match local {
+        crate::xml::XML => match local {
             "lang" => AttributeRole::Language,
             "base" => AttributeRole::Base,
             _ => AttributeRole::Ignored,

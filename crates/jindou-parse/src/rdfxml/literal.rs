@@ -1,6 +1,6 @@
 //! XML literals: exclusive canonical XML with comments, written while the XML is read.
 
-use jindou_xml::Start;
+use crate::xml::Start;
 
 /// The canonical form of a property's content.
 #[derive(Default)]
@@ -128,7 +128,7 @@ fn escape(text: &str, out: &mut String, reference: impl Fn(char) -> Option<&'sta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jindou_xml::{Event, Reader, ReaderOptions};
+    use crate::xml::{Event, Reader, ReaderOptions};
 
     fn canonical(text: &str) -> String {
         let document = format!("<root xmlns='d' xmlns:h='u' xmlns:unused='x'>{text}</root>");

@@ -1,4 +1,4 @@
-//! RDF/XML 1.1 and 1.2 on top of [`jindou_xml`]: elements in, statements out, holding only open elements.
+//! RDF/XML 1.1 and 1.2 on top of [`crate::xml`]: elements in, statements out, holding only open elements.
 //!
 //! A frame is an open element, whose meaning is given by the specification's grammar: nodes and properties alternate.
 //! Terms are canonical bytes in one buffer that grows and shrinks with the frames, so that a statement costs no
@@ -16,9 +16,9 @@ use crate::emit::QuadEmitter;
 use crate::limits::unwrapped;
 use crate::report::BadStatement;
 use crate::sources::SourceDocument;
+use crate::xml::{Event, Fault, Reader, ReaderOptions};
 use frames::{ElementFrame, ElementKind};
 use jindou_model::{Charge, Error, Holder, Resource, Result};
-use jindou_xml::{Event, Fault, Reader, ReaderOptions};
 use literal::CanonicalContent;
 use oxiri::Iri;
 use std::io::{self, Read};
@@ -60,11 +60,13 @@ pub(crate) fn read(
         },
         None => Vec::new(),
     };
-    let mut options = ReaderOptions::default();
-    options.depth = MAX_DEPTH;
-    options.attributes = MAX_ATTRIBUTES;
-    options.memory = run.limits.memory.clone();
-    options.encoding = document.charset.clone();
+    let options = ReaderOptions {
+        depth: MAX_DEPTH,
+        attributes: MAX_ATTRIBUTES,
+        memory: run.limits.memory.clone(),
+        encoding: document.charset.clone(),
+        ..ReaderOptions::default()
+    };
     let source = Cancelled { bytes, run };
     let mut parser = RdfXmlParser {
         document,
@@ -208,7 +210,7 @@ impl RdfXmlParser<'_, '_> {
     fn lose(&mut self, reader: &Reader<'_>) -> Result<()> {
         let state = &mut self.state;
         for bad in state.bads.iter_mut().skip(state.new_bads) {
-            if let jindou_xml::Error::Syntax(fault) = reader.fault(bad.message.clone()) {
+            if let crate::xml::Error::Syntax(fault) = reader.fault(bad.message.clone()) {
                 let offset = fault.at.offset;
                 bad.at = Some((said(self.document, &fault), offset));
             }
@@ -243,21 +245,20 @@ impl RdfXmlParser<'_, '_> {
 
     /// The end of a document that is not well-formed, cannot be interpreted, or may not be read any further.
     #[cold]
-    fn ended(&self, e: jindou_xml::Error) -> Result<DocumentEnd> {
+    fn ended(&self, e: crate::xml::Error) -> Result<DocumentEnd> {
         match e {
-            jindou_xml::Error::Syntax(fault) => {
+            crate::xml::Error::Syntax(fault) => {
                 let offset = fault.at.offset;
                 let bad = said(self.document, &fault);
                 self.run
                     .bad(self.document.number, offset, |_| Ok(bad.clone()))?;
                 Ok(DocumentEnd::GivenUp(offset))
             }
-            jindou_xml::Error::Io(e) => match unwrapped(e) {
+            crate::xml::Error::Io(e) => match unwrapped(e) {
                 Ok(limit) => Err(limit),
                 Err(e) => Err(self.document.origin.error(e)),
             },
-            jindou_xml::Error::Limit(limit) => Err(limit),
-            other => Err(Error::Internal(other.to_string())),
+            crate::xml::Error::Limit(limit) => Err(limit),
         }
     }
 }
@@ -368,7 +369,7 @@ impl StatementState<'_, '_> {
 
     /// Hands on the prefixes that an element declares, unless it is part of a literal.
     #[inline]
-    fn declarations(&mut self, start: &jindou_xml::Start<'_>) -> Result<()> {
+    fn declarations(&mut self, start: &crate::xml::Start<'_>) -> Result<()> {
         if start.has_declarations() && !self.is_in_literal() {
             for (prefix, iri) in start.declarations() {
                 self.out.prefix(prefix, iri)?;
@@ -377,7 +378,7 @@ impl StatementState<'_, '_> {
         Ok(())
     }
 
-    fn start(&mut self, start: &jindou_xml::Start<'_>) -> Result<Meaning<()>> {
+    fn start(&mut self, start: &crate::xml::Start<'_>) -> Result<Meaning<()>> {
         let Some(parent) = self.frames.last_mut() else {
             return self.root(start);
         };

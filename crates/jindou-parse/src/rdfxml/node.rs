@@ -4,8 +4,8 @@ use super::attributes::{SyntaxAttributes, is_property};
 use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
 use super::terms::{ElementTerm, LiteralText, RDF, shortened, word};
 use super::{Meaning, ObjectPlace, StatementState, Stray};
+use crate::xml::Start;
 use jindou_model::Result;
-use jindou_xml::Start;
 
 /// Takes the value, or returns from the function with the element that has no meaning.
 macro_rules! meant {

@@ -5,8 +5,8 @@ use super::frames::{ElementFrame, ElementKind, ElementScope, Reifier};
 use super::node::meant;
 use super::terms::{self, ElementTerm, LiteralText, RDF, shortened, word};
 use super::{Capture, Meaning, ObjectPlace, StatementState, Stray};
+use crate::xml::Start;
 use jindou_model::{Result, term};
-use jindou_xml::Start;
 use std::io::Write;
 
 const XML_LITERAL: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral";

@@ -151,7 +151,7 @@ impl StatementState<'_, '_> {
     }
 
     /// The IRI that a qualified name abbreviates.
-    pub(super) fn name(&mut self, name: &jindou_xml::Name<'_>) -> Meaning<ElementTerm> {
+    pub(super) fn name(&mut self, name: &crate::xml::Name<'_>) -> Meaning<ElementTerm> {
         let start = self.begin();
         self.arena.push(term::IRI);
         self.arena.extend_from_slice(name.namespace.as_bytes());
@@ -184,7 +184,7 @@ impl StatementState<'_, '_> {
 
     /// The IRI of an `rdf:ID`, which may be used once per base.
     pub(super) fn id(&mut self, id: &str, scope: &ElementScope) -> Meaning<ElementTerm> {
-        if !jindou_xml::is_ncname(id) {
+        if !crate::xml::is_ncname(id) {
             return Ok(self.bad(format!(
                 "`{}` is not a valid rdf:ID, expected an XML name without a colon",
                 shortened(id)
@@ -204,7 +204,7 @@ impl StatementState<'_, '_> {
 
     /// The blank node of an `rdf:nodeID`.
     pub(super) fn labelled(&mut self, label: &str) -> Meaning<ElementTerm> {
-        if !jindou_xml::is_ncname(label) {
+        if !crate::xml::is_ncname(label) {
             return Ok(self.bad(format!(
                 "`{}` is not a valid rdf:nodeID, expected an XML name without a colon",
                 shortened(label)

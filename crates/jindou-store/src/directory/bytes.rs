@@ -1,6 +1,6 @@
 //! Memory that segments and indexes are stored in.
 
-use jindou_mapped::MappedFile;
+use jindou_model::mapped::MappedFile;
 use jindou_model::{Error, Result};
 use std::path::Path;
 

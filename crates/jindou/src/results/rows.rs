@@ -263,7 +263,8 @@ fn push_xml_inner<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
 fn inexpressible(text: &[u8]) -> Error {
     // A long text's beginning will do.
     let text = String::from_utf8_lossy(&text[..text.len().min(1 << 20)]);
-    let why = jindou_xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
+    let why =
+        jindou_parse::xml::write::inexpressible(&text).map_or(String::new(), |e| e.to_string());
     let shown: String = text.chars().take(60).flat_map(char::escape_debug).collect();
     Error::Unsupported(format!(
         "{why}, and the answer contains it: use JSON, CSV or TSV instead, or replace it (REPLACE(?x, …)): {shown}"

@@ -108,7 +108,9 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
         ];
         named &= labels.iter().flatten().all(|b| is_own(b.as_str()));
         match triple.object {
-            TermRef::Literal(literal) if !literal.value().chars().all(jindou_xml::is_char) => {
+            TermRef::Literal(literal)
+                if !literal.value().chars().all(jindou_parse::xml::is_char) =>
+            {
                 return Err("the literal has a character that XML cannot hold");
             }
             TermRef::Triple(t) => triple = t.as_ref(),
@@ -291,16 +293,18 @@ mod tests {
             writer.finish().unwrap();
             drop(writer);
             // This workspace's own parser, which is checked with the W3C's suite.
-            let mut reader =
-                jindou_xml::Reader::new(out.as_slice(), jindou_xml::ReaderOptions::default())
-                    .unwrap();
+            let mut reader = jindou_parse::xml::Reader::new(
+                out.as_slice(),
+                jindou_parse::xml::ReaderOptions::default(),
+            )
+            .unwrap();
             let (mut read, mut depth) = (String::new(), 0);
             loop {
                 match reader.next_event().unwrap() {
-                    jindou_xml::Event::Start(_) => depth += 1,
-                    jindou_xml::Event::End { .. } => depth -= 1,
-                    jindou_xml::Event::Text(piece) if depth == 3 => read.push_str(piece),
-                    jindou_xml::Event::Eof => break,
+                    jindou_parse::xml::Event::Start(_) => depth += 1,
+                    jindou_parse::xml::Event::End { .. } => depth -= 1,
+                    jindou_parse::xml::Event::Text(piece) if depth == 3 => read.push_str(piece),
+                    jindou_parse::xml::Event::Eof => break,
                     _ => {}
                 }
             }

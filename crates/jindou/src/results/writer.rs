@@ -4,7 +4,7 @@ use super::polled::Polled;
 use super::table::TextTable;
 use super::{AnswerSink, PIECE, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
-use jindou_xml::write::Returns;
+use jindou_parse::xml::write::Returns;
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};

@@ -1,10 +1,10 @@
-//! SPARQL Query Results in XML, read row by row as they arrive, on top of [`jindou_xml`]. A truncated answer is an
+//! SPARQL Query Results in XML, read row by row as they arrive, on top of [`jindou_parse::xml`]. A truncated answer is an
 //! error, and a literal is the text between its tags, with comments and CDATA treated as in XML.
 
 use super::labels;
 use super::wide::{MOST_VARIABLES, WideAnswer};
 use jindou_model::term;
-use jindou_xml::{Event, Reader, ReaderOptions, Start};
+use jindou_parse::xml::{Event, Reader, ReaderOptions, Start};
 use oxrdf::{Literal, NamedNodeRef};
 use std::collections::HashMap;
 use std::io::Read;
@@ -25,7 +25,7 @@ const ITS: &str = "http://www.w3.org/2005/11/its";
 pub enum AnswerError {
     /// The answer is not well-formed, is truncated, or could not be received.
     #[error("{0}")]
-    Xml(jindou_xml::Error),
+    Xml(jindou_parse::xml::Error),
     /// The answer is not JSON, is truncated, or is not a SPARQL result.
     #[error("{0}")]
     Json(String),
@@ -295,7 +295,7 @@ impl ReaderState {
         } = self;
         language.clear();
         datatype.clear();
-        if let Some(tag) = attribute(start, jindou_xml::XML, "lang")
+        if let Some(tag) = attribute(start, jindou_parse::xml::XML, "lang")
             && !tag.is_empty()
         {
             if Literal::new_language_tagged_literal("", tag).is_err() {

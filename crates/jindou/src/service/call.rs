@@ -219,7 +219,7 @@ impl ServiceCaller for HttpCaller {
 /// The reason why an answer could not be read.
 fn unreadable(e: &AnswerError) -> String {
     match e {
-        AnswerError::Xml(jindou_xml::Error::Syntax(fault)) => {
+        AnswerError::Xml(jindou_parse::xml::Error::Syntax(fault)) => {
             format!("its answer cannot be read, {fault}")
         }
         AnswerError::Json(fault) => format!("its answer cannot be read: {fault}"),

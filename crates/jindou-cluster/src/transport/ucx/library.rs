@@ -118,7 +118,7 @@ mod tests {
         // Mapped files of other tests set one, too, but only once.
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "x").unwrap();
-        let _mapped = jindou_mapped::MappedFile::open(file.path()).unwrap();
+        let _mapped = jindou_model::mapped::MappedFile::open(file.path()).unwrap();
         let before = handlers();
         if let Err(e) = load() {
             println!("skipped: {e}");

@@ -1,0 +1,524 @@
+//! The reader: where in a document it is, and what may come there.
+
+mod content;
+mod start;
+
+use crate::xml::chars;
+use crate::xml::declaration::{self, Declaration};
+use crate::xml::dtd::{self, Dtd, Notation};
+use crate::xml::error::{Error, Position, Result};
+use crate::xml::event::{Event, Name, Start, local};
+use crate::xml::input::DecodedInput;
+use crate::xml::names::{Bindings, NONE};
+use crate::xml::options::ReaderOptions;
+use crate::xml::tag::{Attr, Tag};
+use jindou_model::{Charge, Holder};
+use std::io::Read;
+use std::ops::Range;
+
+/// Bytes that a reader may hold for nothing.
+const FREE: usize = 512 << 10;
+/// Bytes up to which markup that was cut off is looked at again whenever more of it came. Beyond, it must have grown by half.
+const EAGER: usize = 16 << 10;
+
+/// Reads a document, an [`Event`] at a time.
+pub struct Reader<'r> {
+    /// The text that is read now: the document's, or that of an entity in it.
+    input: DecodedInput<'r>,
+    /// The texts that are read again when the entity ends, the document's first.
+    outer: Vec<EntityFrame<'r>>,
+    options: ReaderOptions,
+    stage: DocumentStage,
+    dtd: Dtd,
+    standalone: bool,
+    bindings: Bindings,
+    /// Names of the open elements, one after the other.
+    names: String,
+    elements: Vec<OpenElement>,
+    attributes: Vec<Attr>,
+    /// Normalised values of the last tag's attributes.
+    values: String,
+    /// Text that is not in the input as it is meant.
+    scratch: String,
+    in_cdata: bool,
+    /// True if the last tag was an element without content, which ends next.
+    ends_next: bool,
+    /// Bytes that entities became.
+    expanded: u64,
+    charge: Charge,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DocumentStage {
+    /// Nothing was read.
+    Begin,
+    /// Before the root element. Whether a document type declaration may still come.
+    Prolog(bool),
+    Content,
+    /// After the root element.
+    Epilog,
+    /// After an error or the end.
+    Over,
+}
+
+/// An open element.
+struct OpenElement {
+    /// Its name.
+    name: Range<usize>,
+    /// Number of bindings in scope around it.
+    bindings: usize,
+}
+
+/// The reader's state around an entity.
+struct EntityFrame<'r> {
+    input: DecodedInput<'r>,
+    /// Elements that were open.
+    depth: usize,
+    entity: Box<str>,
+}
+
+/// An event whose text is still where it lies.
+#[derive(Clone)]
+enum RawEvent {
+    Start(Tag, u32),
+    End(Range<usize>),
+    Text(Range<usize>),
+    /// Text in the scratch space.
+    Made,
+    Comment(Range<usize>),
+    MadeComment,
+    Instruction(Range<usize>, Range<usize>),
+    /// The data is in the scratch space.
+    MadeInstruction(Range<usize>),
+    Skipped(Range<usize>),
+    Eof,
+}
+
+impl<'r> Reader<'r> {
+    /// A reader of a document, whose encoding is found out.
+    ///
+    /// # Errors
+    /// If the first bytes cannot be read, or no encoding is known for them.
+    pub fn new(source: impl Read + 'r, options: ReaderOptions) -> Result<Self> {
+        let charge = Charge::new(Holder::Text, &options.memory);
+        Ok(Self {
+            input: DecodedInput::open(Box::new(source), options.encoding.as_deref())?,
+            outer: Vec::new(),
+            options,
+            stage: DocumentStage::Begin,
+            dtd: Dtd::default(),
+            standalone: false,
+            bindings: Bindings::new(),
+            names: String::new(),
+            elements: Vec::new(),
+            attributes: Vec::new(),
+            values: String::new(),
+            scratch: String::new(),
+            in_cdata: false,
+            ends_next: false,
+            expanded: 0,
+            charge,
+        })
+    }
+
+    /// The next piece of the document. After [`Event::Eof`] comes nothing else.
+    ///
+    /// # Errors
+    /// If the document is not well-formed or not whole, a limit is reached, or reading fails. The reader then stays where it is: later calls fail
+    /// as well.
+    #[inline]
+    pub fn next_event(&mut self) -> Result<Event<'_>> {
+        let token = match self.advance() {
+            Ok(token) => token,
+            Err(e) => {
+                self.stage = DocumentStage::Over;
+                return Err(e);
+            }
+        };
+        Ok(match token {
+            RawEvent::Start(tag, binding) => {
+                let name = self.elements.last().map_or(0..0, |e| e.name.clone());
+                let qualified = &self.names[name];
+                Event::Start(Start {
+                    name: Name {
+                        qualified,
+                        prefix: &qualified[..tag.prefix],
+                        local: local(qualified, tag.prefix),
+                        namespace: self.bindings.uri(binding),
+                    },
+                    attributes: &self.attributes,
+                    input: self.input.since_start(),
+                    values: &self.values,
+                    bindings: &self.bindings,
+                })
+            }
+            RawEvent::End(name) => Event::End {
+                name: &self.names[name],
+            },
+            RawEvent::Text(text) => Event::Text(self.input.part(text)),
+            RawEvent::Made => Event::Text(&self.scratch),
+            RawEvent::Comment(text) => Event::Comment(self.input.part(text)),
+            RawEvent::MadeComment => Event::Comment(&self.scratch),
+            RawEvent::Instruction(target, data) => Event::Instruction {
+                target: self.input.part(target),
+                data: self.input.part(data),
+            },
+            RawEvent::MadeInstruction(target) => Event::Instruction {
+                target: self.input.part(target),
+                data: &self.scratch,
+            },
+            RawEvent::Skipped(name) => Event::Skipped(self.input.part(name)),
+            RawEvent::Eof => Event::Eof,
+        })
+    }
+
+    /// The place where the last event begins, in an entity that of the reference to it in the document.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        let document = self.document();
+        document.position(document.start)
+    }
+
+    /// Bytes of the document that were read so far, including those that lie ready.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.document().bytes_read()
+    }
+
+    /// Number of open elements.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// An error at the place of the last event, for readers of what the document says.
+    #[cold]
+    #[must_use]
+    pub fn fault(&self, message: impl Into<String>) -> Error {
+        let document = self.document();
+        document.fault(document.start, message)
+    }
+
+    /// Name of the root element in the document type declaration, empty for none.
+    #[must_use]
+    pub fn doctype(&self) -> &str {
+        &self.dtd.name
+    }
+
+    /// Notations that the document declares.
+    #[must_use]
+    pub fn notations(&self) -> &[Notation] {
+        &self.dtd.notations
+    }
+
+    /// Targets and data of the processing instructions among the document's declarations.
+    pub fn declared_instructions(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = self.dtd.instructions.iter();
+        all.map(|(target, data)| (target.as_ref(), data.as_ref()))
+    }
+
+    fn document(&self) -> &DecodedInput<'r> {
+        self.outer.first().map_or(&self.input, |f| &f.input)
+    }
+
+    /// An error at a byte of what is read now.
+    #[cold]
+    fn bad(&self, at: usize, message: impl Into<String>) -> Error {
+        match self.outer.last() {
+            Some(frame) => {
+                let message = format!("in the entity `{}`: {}", frame.entity, message.into());
+                self.fault(message)
+            }
+            None => self.input.fault(at, message),
+        }
+    }
+
+    /// Reads on; `false` at the end of what is read now.
+    #[cold]
+    fn more(&mut self) -> Result<bool> {
+        let more = self.input.more()?;
+        self.charge()?;
+        Ok(more)
+    }
+
+    /// Charges what is held.
+    fn charge(&mut self) -> Result<()> {
+        let frames: usize = self.outer.iter().map(|f| f.input.held()).sum();
+        let held = self.input.held()
+            + frames
+            + self.names.capacity()
+            + self.elements.capacity() * size_of::<OpenElement>()
+            + self.values.capacity()
+            + self.scratch.capacity()
+            + self.attributes.capacity() * size_of::<Attr>()
+            + self.bindings.held()
+            + self.dtd.held;
+        let held = match held > FREE {
+            true => held as u64,
+            false => 0,
+        };
+        self.charge.set(held).map_err(Error::Limit)
+    }
+
+    fn advance(&mut self) -> Result<RawEvent> {
+        if self.ends_next {
+            self.ends_next = false;
+            self.input.start = self.input.at;
+            return Ok(self.pop());
+        }
+        loop {
+            self.input.start = self.input.at;
+            match self.stage {
+                DocumentStage::Content => {
+                    if let Some(token) = self.content()? {
+                        return Ok(token);
+                    }
+                }
+                DocumentStage::Begin => self.begin()?,
+                DocumentStage::Prolog(_) | DocumentStage::Epilog => {
+                    if let Some(token) = self.outside()? {
+                        return Ok(token);
+                    }
+                }
+                DocumentStage::Over => return Ok(RawEvent::Eof),
+            }
+        }
+    }
+
+    /// The XML declaration, if there is one.
+    fn begin(&mut self) -> Result<()> {
+        while self.input.rest().len() < 6 && self.more()? {}
+        // The byte order mark of UTF-16 was taken off as bytes; a second one is not white space.
+        self.stage = DocumentStage::Prolog(true);
+        let rest = self.input.rest();
+        if !(rest.starts_with("<?xml")
+            && rest.as_bytes().get(5).is_some_and(|&b| chars::is_space(b)))
+        {
+            return Ok(());
+        }
+        let Some(end) = self.find("?>", 5)? else {
+            return Err(self.bad(
+                self.input.start,
+                "the XML declaration does not end, expected `?>`",
+            ));
+        };
+        let (from, end) = (self.input.start + 5, self.input.start + end);
+        let declaration = match declaration::parse(self.input.part(from..end)) {
+            Ok(declaration) => declaration,
+            Err((at, message)) => return Err(self.bad(from + at, message)),
+        };
+        let Declaration {
+            encoding,
+            standalone,
+        } = declaration;
+        if let Some(encoding) = encoding {
+            self.input.check_encoding(&encoding)?;
+        }
+        self.standalone = standalone;
+        self.input.at = end + 2;
+        Ok(())
+    }
+
+    /// The next token before or after the root element.
+    fn outside(&mut self) -> Result<Option<RawEvent>> {
+        let spaces = chars::spaces(self.input.rest().as_bytes());
+        self.input.at += spaces;
+        self.input.start = self.input.at;
+        let rest = self.input.rest().as_bytes();
+        match rest.first() {
+            None => {
+                if self.more()? {
+                    return Ok(None);
+                }
+                match self.stage {
+                    DocumentStage::Epilog => {
+                        self.stage = DocumentStage::Over;
+                        Ok(Some(RawEvent::Eof))
+                    }
+                    _ => Err(self.bad(
+                        self.input.start,
+                        "the document ends before its root element, expected `<` and the name of an element",
+                    )),
+                }
+            }
+            Some(b'<') => match rest.get(1) {
+                None => match self.more()? {
+                    true => Ok(None),
+                    false => Err(self.bad(self.input.start, "the document ends in a tag")),
+                },
+                Some(b'?') => self.instruction().map(Some),
+                Some(b'!') => {
+                    if self.begins("<!--")? {
+                        self.comment().map(Some)
+                    } else if self.begins("<!DOCTYPE")? && self.stage == DocumentStage::Prolog(true)
+                    {
+                        self.doctype_declaration()?;
+                        Ok(None)
+                    } else {
+                        Err(self.bad(self.input.start, match self.stage {
+                            DocumentStage::Prolog(true) => "expected a comment, a document type declaration or the root element",
+                            _ => "expected a comment, a processing instruction or an element that is allowed here",
+                        }))
+                    }
+                }
+                Some(_) if self.stage == DocumentStage::Epilog => Err(self.bad(
+                    self.input.start,
+                    "a document has one root element, expected its end",
+                )),
+                Some(_) => {
+                    self.stage = DocumentStage::Content;
+                    self.start_tag().map(Some)
+                }
+            },
+            Some(_) => Err(self.bad(
+                self.input.start,
+                match self.stage {
+                    DocumentStage::Epilog => {
+                        "text after the root element, expected the document's end"
+                    }
+                    _ => "text before the root element, expected `<`",
+                },
+            )),
+        }
+    }
+
+    /// True if a piece of text comes next; reads as far as is needed to know.
+    fn begins(&mut self, piece: &str) -> Result<bool> {
+        loop {
+            let rest = self.input.rest();
+            if rest.len() >= piece.len() {
+                return Ok(rest.starts_with(piece));
+            }
+            if !piece.starts_with(rest) || !self.more()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// How far after the start of what is being read a piece of text ends it, searched from this many bytes on; `None` if the document ends before.
+    fn find(&mut self, piece: &str, from: usize) -> Result<Option<usize>> {
+        let mut searched = from;
+        loop {
+            let text = self.input.since_start();
+            let rest = text.as_bytes().get(searched..).unwrap_or_default();
+            if let Some(n) = memchr::memmem::find(rest, piece.as_bytes()) {
+                return Ok(Some(searched + n));
+            }
+            searched = searched.max((text.len() + 1).saturating_sub(piece.len()));
+            self.check_markup(text.len())?;
+            if !self.more()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn check_markup(&self, length: usize) -> Result<()> {
+        match length <= self.options.markup {
+            true => Ok(()),
+            false => Err(self.bad(
+                self.input.start,
+                format!(
+                    "a tag, comment or processing instruction is longer than {} MiB, the maximum",
+                    self.options.markup >> 20
+                ),
+            )),
+        }
+    }
+
+    /// Reads on in markup that was cut off after `seen` bytes, until it is worth another look; `false` at the end.
+    #[cold]
+    fn more_markup(&mut self, seen: usize) -> Result<bool> {
+        loop {
+            let before = self.input.since_start().len();
+            self.check_markup(before)?;
+            if !self.more()? {
+                // A last look at what came without its end.
+                return Ok(before > seen);
+            }
+            let text = self.input.since_start().as_bytes();
+            let new = text.get(before..).unwrap_or_default();
+            let is_worth = seen < EAGER || text.len() >= seen + seen / 2;
+            if is_worth && (memchr::memchr(b'>', new).is_some() || before > seen) {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn doctype_declaration(&mut self) -> Result<()> {
+        let mut length = None;
+        loop {
+            let text = self.input.since_start();
+            if let Some(found) = dtd::length(text) {
+                length = Some(found);
+                break;
+            }
+            let seen = text.len();
+            if seen > self.options.doctype {
+                break;
+            }
+            if !self.more_markup(seen)? {
+                break;
+            }
+        }
+        let whole = self.input.since_start();
+        let text = whole
+            .get(..length.unwrap_or(whole.len()))
+            .unwrap_or_default();
+        if text.len() > self.options.doctype {
+            return Err(self.bad(
+                self.input.start,
+                format!(
+                    "the document type declaration is longer than {} KiB, the maximum",
+                    self.options.doctype >> 10
+                ),
+            ));
+        }
+        let mut normal = String::with_capacity(text.len());
+        chars::push_lines(text, &mut normal);
+        match dtd::parse(&normal, self.standalone, &self.options) {
+            Ok(dtd) => self.dtd = dtd,
+            Err(bad) => {
+                // Carriage returns that were dropped before the place.
+                let mut place = bad.at;
+                if normal.len() < text.len() {
+                    let lines = normal
+                        .get(..bad.at)
+                        .unwrap_or_default()
+                        .matches('\n')
+                        .count();
+                    let returns = text
+                        .match_indices("\r\n")
+                        .take(lines)
+                        .filter(|(n, _)| *n < bad.at + lines);
+                    place += returns.count();
+                }
+                return Err(self.bad(self.input.start + place, bad.message));
+            }
+        }
+        self.input.at = self.input.start + length.unwrap_or(text.len());
+        self.stage = DocumentStage::Prolog(false);
+        self.charge()
+    }
+
+    /// Ends the innermost element.
+    fn pop(&mut self) -> RawEvent {
+        let Some(element) = self.elements.pop() else {
+            return RawEvent::Eof;
+        };
+        self.bindings.truncate(element.bindings);
+        if self.elements.is_empty() {
+            self.stage = DocumentStage::Epilog;
+        }
+        // The name stays until the next element begins.
+        RawEvent::End(element.name)
+    }
+}
+
+impl RawEvent {
+    fn start(tag: Tag, binding: Option<u32>) -> Self {
+        Self::Start(tag, binding.unwrap_or(NONE))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,246 @@
+//! Start tags: their grammar, their attributes.
+
+use crate::xml::chars;
+use crate::xml::value::{EntityExpansion, ValueFault};
+
+/// A piece of text: in the input, counted from the tag's `<`, or in the scratch space of values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TextPiece {
+    pub(crate) in_scratch: bool,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+}
+
+/// An attribute as it is written, or declared.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Attr {
+    pub(crate) name: TextPiece,
+    /// Length of the prefix; 0 for none.
+    pub(crate) prefix: usize,
+    pub(crate) value: TextPiece,
+    /// Number of the prefix's binding.
+    pub(crate) binding: u32,
+    /// True if it declares a namespace.
+    pub(crate) declares: bool,
+}
+
+/// Parts of a tag besides its attributes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tag {
+    /// Length of the name, which begins after `<`.
+    pub(crate) name: usize,
+    /// Length of its prefix; 0 for none.
+    pub(crate) prefix: usize,
+    /// Length of the whole tag.
+    pub(crate) length: usize,
+    pub(crate) is_empty: bool,
+}
+
+/// Outcome of looking at the beginning of a tag.
+pub(crate) enum TagScan {
+    Whole(Tag),
+    /// The text ends in it.
+    Short,
+}
+
+/// Reads the start tag that `text` begins with. Names and values are taken where they lie, unless a value must be normalised.
+pub(crate) fn scan(
+    text: &str,
+    attributes: &mut Vec<Attr>,
+    values: &mut String,
+    expansion: &mut EntityExpansion<'_>,
+) -> Result<TagScan, ValueFault> {
+    attributes.clear();
+    values.clear();
+    let options = expansion.options;
+    let bytes = text.as_bytes();
+    let bad = |at: usize, message: &str| {
+        Err(ValueFault {
+            at,
+            message: message.to_owned(),
+        })
+    };
+    let name_at = |from: usize| -> Result<usize, ValueFault> {
+        let length = chars::name(text.get(from..).unwrap_or_default());
+        match length > options.name {
+            true => Err(ValueFault {
+                at: from,
+                message: format!("a name is longer than {} bytes, the maximum", options.name),
+            }),
+            false => Ok(length),
+        }
+    };
+    let name = name_at(1)?;
+    let mut at = 1 + name;
+    if at >= bytes.len() {
+        return Ok(TagScan::Short);
+    }
+    if name == 0 {
+        return bad(
+            1,
+            "expected the name of an element after `<`: write `&lt;` for the character itself",
+        );
+    }
+    let prefix = match options.namespaces {
+        true => prefix(text.get(1..at).unwrap_or_default())
+            .map_err(|message| ValueFault { at: 1, message })?,
+        false => 0,
+    };
+    loop {
+        let spaces = chars::spaces(bytes.get(at..).unwrap_or_default());
+        at += spaces;
+        let is_empty = match bytes.get(at) {
+            None => return Ok(TagScan::Short),
+            Some(b'>') => false,
+            Some(b'/') => match bytes.get(at + 1) {
+                None => return Ok(TagScan::Short),
+                Some(b'>') => true,
+                Some(_) => return bad(at, "expected `/>` at the end of a tag"),
+            },
+            Some(_) => {
+                if spaces == 0 {
+                    return bad(at, "expected white space, `>` or `/>` in a tag");
+                }
+                match attribute(text, at, &name_at, attributes, values, expansion)? {
+                    Some(behind) => at = behind,
+                    None => return Ok(TagScan::Short),
+                }
+                if attributes.len() > options.attributes {
+                    return Err(ValueFault {
+                        at,
+                        message: too_many(options.attributes),
+                    });
+                }
+                continue;
+            }
+        };
+        return Ok(TagScan::Whole(Tag {
+            name,
+            prefix,
+            length: at + 1 + usize::from(is_empty),
+            is_empty,
+        }));
+    }
+}
+
+pub(crate) fn too_many(most: usize) -> String {
+    format!("an element has more than {most} attributes, the maximum")
+}
+
+/// Reads an attribute at a byte; the byte after it, or `None` if the text ends in it.
+#[inline]
+fn attribute(
+    text: &str,
+    start: usize,
+    name_at: &impl Fn(usize) -> Result<usize, ValueFault>,
+    attributes: &mut Vec<Attr>,
+    values: &mut String,
+    expansion: &mut EntityExpansion<'_>,
+) -> Result<Option<usize>, ValueFault> {
+    let bytes = text.as_bytes();
+    let bad = |at: usize, message: &str| {
+        Err(ValueFault {
+            at,
+            message: message.to_owned(),
+        })
+    };
+    let length = name_at(start)?;
+    let mut at = start + length;
+    if at >= bytes.len() {
+        return Ok(None);
+    }
+    if length == 0 {
+        return bad(
+            at,
+            "expected the name of an attribute, `>` or `/>` in a tag",
+        );
+    }
+    let name = TextPiece {
+        in_scratch: false,
+        from: start,
+        to: at,
+    };
+    let prefix = match expansion.options.namespaces {
+        true => prefix(text.get(start..at).unwrap_or_default())
+            .map_err(|message| ValueFault { at: start, message })?,
+        false => 0,
+    };
+    at += chars::spaces(bytes.get(at..).unwrap_or_default());
+    match bytes.get(at) {
+        None => return Ok(None),
+        Some(b'=') => at += 1,
+        Some(_) => return bad(at, "expected `=` after the name of an attribute"),
+    }
+    at += chars::spaces(bytes.get(at..).unwrap_or_default());
+    let quote = match bytes.get(at) {
+        None => return Ok(None),
+        Some(&quote @ (b'"' | b'\'')) => quote,
+        Some(_) => return bad(at, "expected the value of an attribute in quotation marks"),
+    };
+    at += 1;
+    let from = at;
+    let value = loop {
+        at += chars::value_stop(bytes.get(at..).unwrap_or_default());
+        match bytes.get(at) {
+            None => return Ok(None),
+            Some(&b) if b == quote => {
+                break TextPiece {
+                    in_scratch: false,
+                    from,
+                    to: at,
+                };
+            }
+            Some(b'"' | b'\'') => at += 1,
+            Some(_) => {
+                // A value ends before the next `<`, if it is well-formed.
+                let rest = bytes.get(at..).unwrap_or_default();
+                match memchr::memchr2(quote, b'<', rest) {
+                    None => return Ok(None),
+                    Some(n) if rest.get(n) == Some(&b'<') => {
+                        return bad(
+                            at + n,
+                            "`<` is not allowed in the value of an attribute: write `&lt;`",
+                        );
+                    }
+                    Some(n) => at += n,
+                }
+                let begun = values.len();
+                let literal = text.get(from..at).unwrap_or_default();
+                expansion
+                    .literal(literal, values)
+                    .map_err(|bad| ValueFault {
+                        at: from + bad.at,
+                        message: bad.message,
+                    })?;
+                break TextPiece {
+                    in_scratch: true,
+                    from: begun,
+                    to: values.len(),
+                };
+            }
+        }
+    };
+    attributes.push(Attr {
+        name,
+        prefix,
+        value,
+        binding: crate::xml::names::NONE,
+        declares: false,
+    });
+    Ok(Some(at + 1))
+}
+
+/// Length of a name's prefix, 0 for none.
+#[inline]
+pub(crate) fn prefix(name: &str) -> Result<usize, String> {
+    let Some(colon) = memchr::memchr(b':', name.as_bytes()) else {
+        return Ok(0);
+    };
+    let local = name.get(colon + 1..).unwrap_or_default();
+    match colon > 0 && chars::is_ncname(local) {
+        true => Ok(colon),
+        false => Err(format!(
+            "the name `{name}` is neither a prefix, a colon and a name, nor a name without a colon"
+        )),
+    }
+}

@@ -1,0 +1,272 @@
+//! Whatever comes, and however it comes: no panic, no endless work, the same document.
+
+use super::common::{Slow, canonical, skipping};
+use jindou_model::MemoryBudget;
+use jindou_parse::xml::{Error, Event, Reader, ReaderOptions};
+use proptest::prelude::*;
+use std::io::Read;
+use std::time::{Duration, Instant};
+
+const DOCUMENTS: [&str; 6] = [
+    "<?xml version='1.0' encoding='UTF-8' standalone='yes'?>\r\n<!DOCTYPE a [<!ENTITY e \"<b>&f;</b>\">\r<!ENTITY f 'é&#13;'><!ATTLIST b c NMTOKENS ' d  e '>]>\r\n<a x='1\r\n2&f;'>&e;&amp;\r\r\n]]<![CDATA[]]]]><![CDATA[>\r]]><!-- c\r\n --><?p d\r?></a>\n<?q?>",
+    "<p:a xmlns:p='u' xmlns='v' p:b=\"1\" b='2'><c xmlns=''/><p:c xmlns:p='w' p:d='é𝄞'/></p:a>",
+    "<!DOCTYPE a SYSTEM 's' [<!ELEMENT a (#PCDATA|b)*><!NOTATION n PUBLIC 'p'><!ENTITY % p '<!ENTITY x \"y\">'>%p;<!-- ]> ' --><?z ]>?>]><a>&x;&undeclared;</a>",
+    "<a><b><c/></b>text<d e='f'>more</d></a>",
+    "<a>\u{85}\u{2028}é\u{FFFD}\u{10FFFF}</a>",
+    "<a b='&lt;&gt;&quot;&apos;&amp;&#65;&#x42;'/>",
+];
+
+#[test]
+fn pieces_make_no_difference() {
+    for document in DOCUMENTS {
+        let whole = canonical(document.as_bytes(), skipping(true)).unwrap();
+        let wide: Vec<u8> = document
+            .replace("UTF-8", "UTF-16")
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
+        let wide = [&[0xFF, 0xFE], wide.as_slice()].concat();
+        for piece in [1, 2, 3, 7, 64] {
+            assert_eq!(
+                canonical(Slow(document.as_bytes(), piece), skipping(true)).unwrap(),
+                whole
+            );
+            assert_eq!(
+                canonical(Slow(&wide, piece), skipping(true)).unwrap(),
+                whole
+            );
+        }
+    }
+}
+
+#[test]
+fn a_document_that_is_cut_is_an_error_wherever_it_is_cut() {
+    for document in DOCUMENTS {
+        let end = document
+            .rfind("</")
+            .or_else(|| document.rfind("/>"))
+            .unwrap();
+        for cut in 0..=end {
+            let read = canonical(&document.as_bytes()[..cut], skipping(true));
+            assert!(
+                matches!(read, Err(Error::Syntax(_))),
+                "{:?}: {read:?}",
+                document.get(..cut)
+            );
+        }
+    }
+}
+
+#[test]
+fn faults_have_their_place() {
+    for (document, line, column, offset) in [
+        ("<a>\n<b></c></a>", 2, 4, 7),
+        ("<a>\r\n\ré\u{1}</a>", 3, 2, 8),
+        ("\u{FEFF}<a b=1/>", 1, 6, 8),
+        ("<a>é\n  &nothing;</a>", 2, 3, 8),
+        ("<a", 1, 1, 0),
+        ("<!DOCTYPE a [\n<!ENTITY b 'c'>\r\n <!BAD>]><a/>", 3, 2, 32),
+        ("<a>\n</a>\n<b/>", 3, 1, 9),
+    ] {
+        for piece in [1, 1000] {
+            let Err(Error::Syntax(fault)) =
+                canonical(Slow(document.as_bytes(), piece), ReaderOptions::default())
+            else {
+                panic!("{document} is accepted");
+            };
+            let at = fault.at;
+            assert_eq!(
+                (at.line, at.column, at.offset),
+                (line, column, offset),
+                "{document:?}: {fault}"
+            );
+        }
+    }
+    // In UTF-16 the bytes are those of the document, too.
+    let wide: Vec<u8> = "\u{FEFF}<a>é𝄞\n<b></a>"
+        .encode_utf16()
+        .flat_map(u16::to_be_bytes)
+        .collect();
+    let Err(Error::Syntax(fault)) = canonical(wide.as_slice(), ReaderOptions::default()) else {
+        panic!("accepted");
+    };
+    assert_eq!(
+        (fault.at.line, fault.at.column, fault.at.offset),
+        (2, 4, 22)
+    );
+    assert_eq!((fault.line.as_str(), fault.at_in_line), ("<b></a>", 3));
+}
+
+/// Reads to the end or an error.
+fn drain(source: impl Read, options: ReaderOptions) -> Result<u64, Error> {
+    let mut reader = Reader::new(source, options)?;
+    let mut bytes = 0;
+    loop {
+        match reader.next_event()? {
+            Event::Text(text) => bytes += text.len() as u64,
+            Event::Eof => return Ok(bytes),
+            _ => {}
+        }
+    }
+}
+
+/// A beginning, and then the same for ever.
+struct Endless(Vec<u8>, &'static [u8], usize);
+
+impl Read for Endless {
+    fn read(&mut self, to: &mut [u8]) -> std::io::Result<usize> {
+        if !self.0.is_empty() {
+            let n = self.0.len().min(to.len());
+            to[..n].copy_from_slice(&self.0[..n]);
+            self.0.drain(..n);
+            return Ok(n);
+        }
+        for b in to.iter_mut() {
+            *b = self.1[self.2 % self.1.len()];
+            self.2 += 1;
+        }
+        Ok(to.len())
+    }
+}
+
+#[test]
+fn what_grows_is_refused_soon() {
+    let bomb = |content: &str| {
+        let mut text = String::from("<!DOCTYPE a [<!ENTITY e0 'ha'>");
+        for i in 1..40 {
+            text += &format!("<!ENTITY e{i} '&e{};&e{};'>", i - 1, i - 1);
+        }
+        text + "]>" + content
+    };
+    let empty = |content: &str| bomb(content).replace("'ha'", "''");
+    let start = Instant::now();
+    for text in [
+        bomb("<a>&e39;</a>"),
+        bomb("<a b='&e39;'/>"),
+        empty("<a>&e39;</a>"),
+        empty("<a b='&e39;'/>"),
+        bomb("<!ATTLIST a b CDATA '&e39;'>]><a/>").replacen("]>", "", 1),
+        format!(
+            "<!DOCTYPE a [<!ENTITY b '{}'>]><a>{}</a>",
+            "x".repeat(100_000),
+            "&b;".repeat(100_000)
+        ),
+        format!(
+            "<!DOCTYPE a [<!ATTLIST a b CDATA '{}'>]><a>{}</a>",
+            "x".repeat(100_000),
+            "<a/>".repeat(100_000)
+        ),
+        format!(
+            "<a {}/>",
+            (0..2000).map(|i| format!("b{i}='' ")).collect::<String>()
+        ),
+        "<a>".repeat(2000),
+        format!("<{}/>", "a".repeat(1 << 17)),
+        format!("<a b{}=''/>", "a".repeat(1 << 17)),
+        format!("<a>&{};</a>", "a".repeat(1 << 17)),
+        format!("<!DOCTYPE a [{}]><a/>", " ".repeat(5 << 20)),
+    ] {
+        let read = drain(text.as_bytes(), ReaderOptions::default());
+        let e = read.expect_err(&text[..60.min(text.len())]).to_string();
+        assert!(
+            e.contains("the maximum")
+                || e.contains("at most")
+                || e.contains("does not refer")
+                || e.contains("begin a reference"),
+            "{e}"
+        );
+    }
+    // Lists in lists of a declaration are only as deep as they are long.
+    let deep = format!(
+        "<!DOCTYPE a [<!ELEMENT a {}b{}>]><a/>",
+        "(".repeat(500_000),
+        ")".repeat(500_000)
+    );
+    drain(deep.as_bytes(), ReaderOptions::default()).unwrap();
+    assert!(
+        start.elapsed() < Duration::from_secs(60),
+        "{:?}",
+        start.elapsed()
+    );
+}
+
+#[test]
+fn markup_without_end_is_held_no_further_than_the_budget_lets() {
+    for begin in [
+        "<a b='",
+        "<!--",
+        "<?p ",
+        "<a ",
+        "<!DOCTYPE a [ ",
+        "<a><b c='&amp;",
+        "<a>&",
+        "<",
+    ] {
+        for more in [&b"x"[..], b">", b"' "] {
+            if (begin, more) == ("<a ", b">") {
+                // A whole tag, and text for ever.
+                continue;
+            }
+            let mut options = ReaderOptions::default();
+            options.memory = MemoryBudget::new(2 << 20);
+            let start = Instant::now();
+            let read = drain(Endless(begin.as_bytes().to_vec(), more, 0), options);
+            assert!(
+                matches!(read, Err(Error::Limit(_) | Error::Syntax(_))),
+                "{begin}: {read:?}"
+            );
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "{begin}: {:?}",
+                start.elapsed()
+            );
+        }
+    }
+    // Text, comments and sections that go on and on are not held.
+    let mut options = ReaderOptions::default();
+    options.memory = MemoryBudget::new(1 << 20);
+    let text = format!(
+        "<a>{}<![CDATA[{}]]>{}</a>",
+        "x".repeat(8 << 20),
+        "]]".repeat(4 << 20),
+        "<!-- c -->\n".repeat(1 << 18)
+    );
+    assert_eq!(
+        drain(text.as_bytes(), options).unwrap(),
+        (16 << 20) + (1 << 18)
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn damaged_documents_are_read_the_same_in_pieces(
+        which in 0..DOCUMENTS.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..3u8), 0..4),
+        piece in 1..9usize,
+        namespaces: bool,
+    ) {
+        let mut bytes = DOCUMENTS[which].as_bytes().to_vec();
+        for (at, byte, how) in changes {
+            let at = at.index(bytes.len());
+            let byte = if byte % 2 == 0 { b"<>&;'\"/=!?[]-%#: "[usize::from(byte) % 17] } else { byte };
+            match how {
+                0 => bytes[at] = byte,
+                1 => bytes.insert(at, byte),
+                _ => { bytes.remove(at); }
+            }
+        }
+        let whole = canonical(bytes.as_slice(), skipping(namespaces)).map_err(|e| e.to_string());
+        let pieces = canonical(Slow(&bytes, piece), skipping(namespaces)).map_err(|e| e.to_string());
+        // Where a fault is found first may depend on what was there to look at, that there is one not.
+        prop_assert_eq!(whole.as_ref().ok(), pieces.as_ref().ok());
+        prop_assert_eq!(whole.is_err(), pieces.is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = canonical(bytes.as_slice(), skipping(true));
+        let _ = canonical([b"<a>", bytes.as_slice()].concat().as_slice(), skipping(true));
+    }
+}

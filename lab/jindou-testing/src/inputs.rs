@@ -1,0 +1,134 @@
+//! Inputs of tests: those that lie outside of the repository, and the texts of the project's own cases.
+//!
+//! Continuous integration runs the tests that read inputs from outside a second time, without them. It knows these tests by
+//! what they print (`scripts/test-programs.sh`), so every test finds such inputs here.
+
+use std::path::{Path, PathBuf};
+
+/// The file or folder `part` of the inputs outside of the repository, or what is missing.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn find(part: &str) -> Result<PathBuf, String> {
+    let root = std::env::var_os("JINDOU_SHARED").map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")),
+        PathBuf::from,
+    );
+    let path = root.join(part);
+    let missing = |_| format!("there is no {}; set JINDOU_SHARED", path.display());
+    path.canonicalize().map_err(missing)
+}
+
+/// The same for a test that does nothing without it: prints that the test is skipped.
+#[must_use]
+pub fn shared(part: &str) -> Option<PathBuf> {
+    found(part, "skipped")
+}
+
+/// The same for a test that has other inputs as well.
+#[must_use]
+pub fn shared_too(part: &str) -> Option<PathBuf> {
+    found(part, "fewer inputs")
+}
+
+fn found(part: &str, otherwise: &str) -> Option<PathBuf> {
+    match find(part) {
+        Ok(path) => {
+            println!("reads shared: {part}");
+            Some(path)
+        }
+        Err(why) => {
+            println!("{otherwise}: {why}");
+            None
+        }
+    }
+}
+
+/// A section of a test that is text (`crates/jindou/tests/cases`).
+#[derive(Clone, Debug)]
+pub struct CaseText {
+    /// The file of the test.
+    pub file: PathBuf,
+    /// Line of its heading.
+    pub line: usize,
+    /// Its lines.
+    pub text: String,
+    /// True if the test says that it fails.
+    pub fails: bool,
+}
+
+/// All sections of a kind in the tests that are text: `query`, `update`, `data turtle`.
+///
+/// # Panics
+///
+/// If a file cannot be read.
+#[must_use]
+pub fn case_texts(kind: &str) -> Vec<CaseText> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/jindou/tests/cases");
+    let (mut folders, mut files) = (vec![root], vec![]);
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(&folder);
+        for entry in entries.unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let path = entry.unwrap_or_else(|e| panic!("{e}")).path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "test") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files.iter().flat_map(|f| sections(f, kind)).collect()
+}
+
+fn sections(file: &Path, kind: &str) -> Vec<CaseText> {
+    let text = std::fs::read_to_string(file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let mut found: Vec<CaseText> = vec![];
+    let mut inside = false;
+    for (n, line) in text.lines().enumerate() {
+        if line.starts_with("== ") {
+            inside = false;
+        } else if let Some(heading) = line.strip_prefix("-- ") {
+            if let Some(section) = found.last_mut().filter(|_| inside) {
+                section.fails = heading.trim() == "error";
+            }
+            inside = heading.trim() == kind;
+            if inside {
+                found.push(CaseText {
+                    file: file.to_owned(),
+                    line: n + 1,
+                    text: String::new(),
+                    fails: false,
+                });
+            }
+        } else if let Some(section) = found.last_mut().filter(|_| inside) {
+            section.text += line;
+            section.text.push('\n');
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_texts_of_cases_are_found() {
+        for (kind, beginnings) in [
+            ("query", &["SELECT", "ASK"][..]),
+            ("update", &["INSERT", "DELETE"]),
+            ("data turtle", &["<http"]),
+        ] {
+            let all = case_texts(kind);
+            assert!(all.len() > 10, "{kind}: {}", all.len());
+            assert!(all.iter().all(|c| !c.text.contains("\n-- ")));
+            let fail = all.iter().filter(|c| c.fails).count();
+            assert!(fail < all.len() / 2 && (fail > 0 || kind != "query"));
+            for beginning in beginnings {
+                assert!(all.iter().any(|c| c.text.starts_with(beginning)), "{kind}");
+            }
+        }
+    }
+}
