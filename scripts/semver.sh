@@ -4,8 +4,7 @@
 #
 #   BASE=commit   compare with this instead of the last tag
 #
-# Ends with 0, with 1 if the version is not raised enough, with 2 if no comparison could be made. Lists of every public item, without
-# a judgement, are scripts/public-api.sh's.
+# Ends with 0, with 1 if the version is not raised enough, with 2 if no comparison could be made.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 if ! cargo semver-checks --version >/dev/null 2>&1; then

@@ -33,7 +33,7 @@ pub(crate) fn foreign(word: &str, place: FaultPlace) -> Option<(&'static str, &'
         ),
         ("TOP", P::Projection) => (
             "SPARQL has no TOP",
-            "write LIMIT 10 at the end of the query",
+            "write LIMIT and the number at the end of the query",
         ),
         ("JOIN" | "INNER" | "AND", P::GroupBody | P::AfterTriples) => (
             "SPARQL has no JOIN",
