@@ -265,7 +265,7 @@ pub struct UpdateArgs {
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with = "text")]
     pub file: Option<PathBuf>,
     /// Require all prefixes to be declared. Otherwise those of the store and some sixty common ones (foaf:, skos:) are known.
-    #[arg(long, alias = "no-common-prefixes")]
+    #[arg(long)]
     pub no_prefixes: bool,
     /// Base for relative IRIs, unless the request has BASE.
     #[arg(long, value_name = "IRI")]

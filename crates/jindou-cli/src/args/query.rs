@@ -38,7 +38,7 @@ pub struct QueryArgs {
     pub base: Option<String>,
     /// Require all prefixes to be declared, and write full IRIs in tables. Otherwise the prefixes of the store and some sixty common ones
     /// (foaf:, skos:) are known.
-    #[arg(long, alias = "no-common-prefixes")]
+    #[arg(long)]
     pub no_prefixes: bool,
     /// Format of the answer: table, tsv, csv, json, ndjson, xml; for graphs nt, nq, ttl, trig, rdf, jsonld, or as rows csv, tsv, ndjson.
     /// Default: table on a terminal, tsv elsewhere, nt for graphs.

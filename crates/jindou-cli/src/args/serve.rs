@@ -158,11 +158,8 @@ pub struct Serve {
     #[arg(long = "label-property", value_name = "IRI", value_parser = super::search::parse_iri)]
     pub label_properties: Vec<String>,
     /// Require queries and updates to declare all prefixes. Otherwise those of the store and some sixty common ones (foaf:, skos:) are known.
-    #[arg(long, env = "JINDOU_NO_PREFIXES", conflicts_with = "common_prefixes")]
+    #[arg(long, env = "JINDOU_NO_PREFIXES")]
     pub no_prefixes: bool,
-    /// Know common prefixes (foaf:, skos:), as is the default now; accepted since earlier versions needed it.
-    #[arg(long, env = "JINDOU_COMMON_PREFIXES", hide = true)]
-    pub common_prefixes: bool,
     /// Run graph patterns on a GPU: on, off, or auto (when the GPU is expected to be faster).
     #[arg(long, default_value = "auto")]
     pub gpu: GpuChoice,
