@@ -1,10 +1,10 @@
 //! Rows of a SELECT as the quads of a graph. Graphs are read by native queries whose rows stream, not by CONSTRUCT,
 //! which has to remember the triples that it has returned.
 
-use jindou::results::{Rows, expressible};
+use jindou::results::{GraphWriter, Rows, expressible};
 use jindou::{Error, Result};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TripleRef};
-use oxrdfio::{RdfFormat, WriterQuadSerializer};
+use oxrdfio::RdfFormat;
 use std::io::Write;
 
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
@@ -14,19 +14,33 @@ use std::io::Write;
 pub(crate) fn push_rows<W: Write>(
     rows: &Rows,
     format: RdfFormat,
-    to: &mut WriterQuadSerializer<W>,
+    to: &mut GraphWriter<W>,
 ) -> Result<()> {
     for r in 0..rows.rows {
-        let mut quad = quad(rows.row(r)).ok_or_else(|| {
-            Error::damaged("strings.jd", "a term cannot be read; run `jindou check`")
-        })?;
+        let mut quad = quad(rows.row(r)).ok_or_else(damaged)?;
         if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
             quad = other.in_graph(quad.graph_name);
         }
         // Only the writer can fail, and it keeps the reason itself.
-        to.serialize_quad(&quad).map_err(|_| Error::SinkClosed)?;
+        to.write(&quad).map_err(|_| Error::SinkClosed)?;
     }
     Ok(())
+}
+
+/// Declares the prefixes that rows use, all of them before the first row.
+///
+/// # Errors
+/// [`Error::SinkClosed`].
+pub(crate) fn declare_for<W: Write>(rows: &Rows, to: &mut GraphWriter<W>) -> Result<()> {
+    for r in 0..rows.rows {
+        let quad = quad(rows.row(r)).ok_or_else(damaged)?;
+        to.note(&quad);
+    }
+    Ok(())
+}
+
+fn damaged() -> Error {
+    Error::damaged("strings.jd", "a term cannot be read; run `jindou check`")
 }
 
 fn quad<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>) -> Option<Quad> {

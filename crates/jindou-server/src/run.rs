@@ -23,13 +23,14 @@ use crate::slots::QuerySlot;
 use axum::body::Body;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, VARY};
 use http::{HeaderValue, Response};
+use jindou::results::GraphWriter;
 use jindou::{
-    DatasetChoice, Error, PlannedQuery, PrefixOrigin, QueryOptions, QueryWatch, Result,
-    ResultFormat, Snapshot, Value,
+    DatasetChoice, Error, PlannedQuery, QueryOptions, QueryWatch, Result, ResultFormat, Snapshot,
+    Value,
 };
 use jindou_parse::xml::write::Returns;
 use oxrdf::Term;
-use oxrdfio::{RdfFormat, RdfSerializer};
+use oxrdfio::RdfFormat;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -340,14 +341,6 @@ pub(crate) fn record(
     }
 }
 
-/// Most prefixes that a document of a graph declares.
-const MOST_DECLARED: usize = 100;
-
-/// The prefixes that a document of a graph declares.
-pub(crate) fn declared(snapshot: &Snapshot) -> impl Iterator<Item = (&str, &str, PrefixOrigin)> {
-    snapshot.prefixes().iter().take(MOST_DECLARED)
-}
-
 /// How the database is to run it.
 pub(crate) fn options(
     shared: &AppState,
@@ -475,19 +468,12 @@ fn compute(
                 _ => RdfFormat::NTriples,
             };
             let writer = Returns::new(writer, format == RdfFormat::RdfXml);
-            let mut serializer = RdfSerializer::from_format(format);
-            if shared.options.store_prefixes
-                && matches!(format, RdfFormat::Turtle | RdfFormat::TriG)
-            {
-                // Each IRI is compared with all of them.
-                for (name, iri, _) in declared(planned.snapshot()) {
-                    if let Ok(with) = serializer.clone().with_prefix(name, iri) {
-                        serializer = with;
-                    }
-                }
-            }
+            let names = GraphNames::of(shared, planned, "")
+                .filter(|_| matches!(format, RdfFormat::Turtle | RdfFormat::TriG));
+            let prefixes = names.map(GraphNames::prefixes).unwrap_or_default();
             let mut sink = QuadRowSink {
-                writer: serializer.for_writer(writer),
+                writer: GraphWriter::new(writer, format, prefixes),
+                is_new: true,
                 format,
                 count: CountingSink::new(shared, query),
             };

@@ -5,12 +5,12 @@ use crate::negotiate::{GRAPH_ANSWERS, Offer, TABLES};
 use crate::quads;
 use crate::response::ResponseWriter;
 use crate::shared::AppState;
-use jindou::results::{Prefixes, RowText, Rows};
+use jindou::results::{GraphWriter, Prefixes, RowText, Rows};
 use jindou::{
     AnswerSink, Error, PlannedQuery, PrefixTable, Resource, Result, ResultFormat, ResultWriter,
 };
 use jindou_parse::xml::write::Returns;
-use oxrdfio::{RdfFormat, WriterQuadSerializer};
+use oxrdfio::RdfFormat;
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -78,7 +78,7 @@ impl<'t> GraphNames<'t> {
         })
     }
 
-    fn prefixes(self) -> Prefixes {
+    pub(crate) fn prefixes(self) -> Prefixes {
         let mut all = Prefixes::common();
         all.declare_all(self.store);
         all.declare_of(self.text);
@@ -187,7 +187,9 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
 
 /// Writes rows as quads.
 pub(crate) struct QuadRowSink<'o> {
-    pub(crate) writer: WriterQuadSerializer<Returns<&'o mut ResponseWriter>>,
+    pub(crate) writer: GraphWriter<Returns<&'o mut ResponseWriter>>,
+    /// True until rows have come.
+    pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,
     pub(crate) count: CountingSink,
 }
@@ -199,6 +201,9 @@ impl AnswerSink for QuadRowSink<'_> {
 
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         self.count.add(rows.rows as u64)?;
+        if std::mem::take(&mut self.is_new) {
+            quads::declare_for(rows, &mut self.writer)?;
+        }
         quads::push_rows(rows, self.format, &mut self.writer)
     }
 

@@ -2,14 +2,13 @@
 
 use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
-use jindou::results::expressible;
+use jindou::results::{GraphWriter, Prefixes, expressible};
 use jindou::{Error, PrefixPlace, QuadBatch, QuadSink, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
 use jindou_parse::xml::write::Returns;
 use jindou_workloads::ntriples::write_batch;
-use oxrdfio::{RdfSerializer, WriterQuadSerializer};
-use std::collections::BTreeSet;
+use oxrdfio::RdfSerializer;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,14 +21,14 @@ pub enum NamedGraphs {
     Drop,
 }
 
-/// Most prefixes of a document: each IRI is compared with all of them.
-const MOST: usize = 100;
+/// Most prefixes that are remembered of those that statements come with.
+const MOST: usize = 10_000;
 
 /// Writes quads as a document, in the order in which they come. Memory: a batch.
 pub struct QuadWriter {
     format: Format,
     graphs: NamedGraphs,
-    /// Prefixes to write, including the common ones that the first batch uses.
+    /// Prefixes to write, used or not.
     prefixes: Vec<(String, String)>,
     /// Prefixes that the statements come with.
     declared: Vec<(String, String)>,
@@ -43,7 +42,7 @@ enum OutputState {
     /// Nothing has been written.
     New(OutFile),
     Lines(OutFile, Vec<u8>),
-    Document(Box<WriterQuadSerializer<Returns<OutFile>>>),
+    Document(Box<GraphWriter<Returns<OutFile>>>),
     Failed,
 }
 
@@ -66,8 +65,8 @@ impl QuadWriter {
         }
     }
 
-    /// Sets the prefixes to write; with `common` those are added that the statements come with, and those common ones that the first
-    /// statements use.
+    /// Sets the prefixes to write; with `common` those are added that the statements use, of those that they come with and of common
+    /// ones.
     pub fn with_prefixes(mut self, prefixes: &[(String, String)], common: bool) -> Self {
         self.prefixes = prefixes.to_vec();
         self.common = common;
@@ -89,32 +88,39 @@ impl QuadWriter {
         self.state = if matches!(self.format, Format::NTriples | Format::NQuads) {
             OutputState::Lines(out, vec![])
         } else {
-            let mut serializer = RdfSerializer::from_format(rdf_format(self.format));
-            // Own ones first, then those that came with the statements.
-            let mut more = std::mem::take(&mut self.declared);
-            if self.common {
-                let common = used(batch).into_iter();
-                more.extend(common.map(|(name, iri)| (name.to_owned(), iri.to_owned())));
+            let mut all = match self.common {
+                true => Prefixes::common(),
+                false => Prefixes::new(),
+            };
+            // Those that came with the statements win over common ones, the first of them over later ones, and own ones over all.
+            let declared = std::mem::take(&mut self.declared);
+            for (name, iri) in declared
+                .into_iter()
+                .rev()
+                .chain(self.prefixes.iter().cloned())
+            {
+                all.declare(name, iri);
             }
-            for (name, iri) in more {
-                let is_new = self.prefixes.iter().all(|p| p.0 != name && p.1 != iri);
-                // What a syntax cannot write is left out.
-                if is_new
-                    && self.prefixes.len() < MOST
-                    && serializer.clone().with_prefix(&name, &iri).is_ok()
-                {
-                    self.prefixes.push((name, iri));
-                }
-            }
-            for (name, iri) in &self.prefixes {
-                serializer = serializer.with_prefix(name, iri).map_err(|e| {
-                    Error::Usage(format!(
-                        "the prefix {name}: cannot be bound to <{iri}>: {e}"
-                    ))
-                })?;
-            }
+            let format = rdf_format(self.format);
             let out = Returns::new(out, self.format == Format::RdfXml);
-            OutputState::Document(Box::new(serializer.for_writer(out)))
+            let mut writer = GraphWriter::new(out, format, all);
+            for (name, iri) in &self.prefixes {
+                RdfSerializer::from_format(format)
+                    .with_prefix(name, iri)
+                    .map(drop)
+                    .map_err(|e| {
+                        Error::Usage(format!(
+                            "the prefix {name}: cannot be bound to <{iri}>: {e}"
+                        ))
+                    })?;
+                writer.want(name);
+            }
+            let mut last = Last::default();
+            for spans in &batch.quads {
+                let triples = self.graphs == NamedGraphs::Drop;
+                writer.note(last.quad(batch, spans, triples)?);
+            }
+            OutputState::Document(Box::new(writer))
         };
         Ok(())
     }
@@ -129,9 +135,9 @@ impl QuadWriter {
         }
         let done = match std::mem::replace(&mut self.state, OutputState::Failed) {
             OutputState::Lines(out, _) => out.finish(),
-            OutputState::Document(serializer) => serializer
-                .finish()
-                .and_then(|out| out.into_inner().finish()),
+            OutputState::Document(writer) => {
+                writer.finish().and_then(|out| out.into_inner().finish())
+            }
             OutputState::New(_) | OutputState::Failed => Ok(()),
         };
         done.map_err(|e| self.failed(e))?;
@@ -184,17 +190,15 @@ impl QuadSink for QuadWriter {
                 write_batch(batch, text)?;
                 out.write_all(text)
             }
-            OutputState::Document(serializer) => {
+            OutputState::Document(writer) => {
                 let mut last = Last::default();
                 let format = rdf_format(self.format);
                 let mut outcome = Ok(());
                 for quad in &batch.quads {
                     let quad = last.quad(batch, quad, triples)?;
                     outcome = match expressible(TripleRef::from(quad.as_ref()), format)? {
-                        None => serializer.serialize_quad(quad),
-                        Some(other) => {
-                            serializer.serialize_quad(&other.in_graph(quad.graph_name.clone()))
-                        }
+                        None => writer.write(quad),
+                        Some(other) => writer.write(&other.in_graph(quad.graph_name.clone())),
                     };
                     if outcome.is_err() {
                         break;
@@ -275,30 +279,4 @@ impl Last {
         }
         self.0.as_ref().map(|(_, quad)| quad).ok_or_else(damaged)
     }
-}
-
-/// The common prefixes of a batch's IRIs.
-fn used(batch: &QuadBatch) -> BTreeSet<(&'static str, &'static str)> {
-    let mut found = BTreeSet::new();
-    let mut seen = |iri: &str| {
-        let fits = |p: &&(&str, &str)| iri.starts_with(p.1);
-        if let Some(p) = jindou::COMMON_PREFIXES.iter().find(fits) {
-            found.insert(*p);
-        }
-    };
-    for quad in &batch.quads {
-        for span in quad {
-            if span.len == 0 {
-                continue;
-            }
-            match term::parts(batch.term(*span)) {
-                Some(term::Parts::Iri(iri) | term::Parts::Typed(_, iri)) => seen(iri),
-                Some(term::Parts::Coded(_, code)) => {
-                    seen(&term::datatype_iri(code).unwrap_or_default());
-                }
-                _ => {}
-            }
-        }
-    }
-    found
 }

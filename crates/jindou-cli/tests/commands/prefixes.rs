@@ -6,6 +6,43 @@ use std::path::Path;
 const PLANETS: &str = "@prefix acme: <http://acme.example/terms#> .\n@prefix : <http://acme.example/d/> .\n\
     :mars a acme:Planet ; acme:moons 2 .\n:earth a acme:Planet ; acme:moons 1 .\n";
 
+#[test]
+fn documents_declare_the_prefixes_that_they_use() {
+    let t = tempfile::tempdir().unwrap();
+    let at = t.path();
+    let mut text: String = (0..300)
+        .map(|n| format!("@prefix p{n}: <http://e/{n}/> .\n"))
+        .collect();
+    text += "@prefix own: <http://xmlns.com/foaf/0.1/> .\n";
+    for n in 0..20_000 {
+        text += &format!("p7:s{n} own:age {n} .\n");
+    }
+    text += "p7:x p280:p p290:o .\n";
+    std::fs::write(at.join("many.ttl"), &text).unwrap();
+    good(at, &["load", "-q", "--store", "s", "many.ttl"]);
+    let mine = "mine=http://mine/";
+    for args in [
+        &["dump", "--store", "s", "--to", "ttl"][..],
+        &["convert", "many.ttl", "--to", "ttl"],
+        &["convert", "many.ttl", "--to", "ttl", "--prefix", mine],
+    ] {
+        let text = good(at, args);
+        let mut names: Vec<&str> = (text.lines())
+            .filter_map(|l| l.strip_prefix("@prefix ")?.split(':').next())
+            .collect();
+        names.sort_unstable();
+        let wanted: &[&str] = match args.len() {
+            6 => &["mine", "own", "p280", "p290", "p7"],
+            _ => &["own", "p280", "p290", "p7"],
+        };
+        assert_eq!(names, wanted, "{args:?}");
+        let again = at.join("again.ttl");
+        std::fs::write(&again, &text).unwrap();
+        let lines = good(at, &["convert", "again.ttl", "--to", "nt"]);
+        assert_eq!(lines.lines().count(), 20_001, "{args:?}");
+    }
+}
+
 /// Words of the lines of a list: prefix, IRI, origin.
 fn list(folder: &Path, store: &str) -> Vec<String> {
     let text = good(folder, &["prefixes", "--store", store]);

@@ -168,7 +168,7 @@ fn representation(
         && shared.options.store_prefixes
         && !snapshot.prefixes().is_empty();
     let mut hash = Sha256::new();
-    for (name, iri, _) in run::declared(snapshot).filter(|_| declares) {
+    for (name, iri, _) in snapshot.prefixes().iter().filter(|_| declares) {
         for text in [name, " ", iri, "\n"] {
             hash.update(text);
         }

@@ -3,6 +3,7 @@
 use crate::client::{Answer, escape, request};
 use crate::{Store, options, serve, store};
 use jindou_server::Server;
+use oxrdfio::{RdfFormat, RdfParser};
 
 fn planets() -> Store {
     store(
@@ -138,5 +139,50 @@ fn who_may_not_write_changes_nothing_and_strict_servers_know_none() {
         let query = escape(&format!("ASK {{ ?x {prefix}:moons ?m }}"));
         let answer = send(&server, "GET", &format!("/query?query={query}"), b"");
         assert_eq!(answer.status, 400, "{}", answer.text());
+    }
+}
+
+#[test]
+fn a_graph_declares_the_prefixes_that_it_uses() {
+    // More than a document may declare, and names of the data's own for what has a common one.
+    let mut text: String = (0..300)
+        .map(|n| format!("@prefix p{n}: <http://e/{n}/> .\n"))
+        .collect();
+    text += "@prefix own: <http://xmlns.com/foaf/0.1/> .\n";
+    // Rows come by predicate: the last ones are far behind the first.
+    for n in 0..3000 {
+        text += &format!("p7:s{n} p140:q {n} ; own:name \"{n}\"^^p3:t .\n");
+    }
+    text += "p299:last a p200:C .";
+    let data = store(&text);
+    let server = serve(&data, options());
+    let query = escape("CONSTRUCT WHERE { ?s ?p ?o }");
+    for target in [
+        "/store?default&format=ttl".to_owned(),
+        format!("/query?format=ttl&query={query}"),
+        "/store?format=trig".to_owned(),
+    ] {
+        let answer = send(&server, "GET", &target, b"");
+        let text = answer.text();
+        let is_declared = |line: &&str| line.starts_with("@prefix ");
+        let mut declared: Vec<&str> = text.lines().filter(is_declared).collect();
+        declared.sort_unstable();
+        let wanted = [
+            "@prefix own: <http://xmlns.com/foaf/0.1/> .",
+            "@prefix p140: <http://e/140/> .",
+            "@prefix p200: <http://e/200/> .",
+            "@prefix p299: <http://e/299/> .",
+            "@prefix p3: <http://e/3/> .",
+            "@prefix p7: <http://e/7/> .",
+        ];
+        assert_eq!(declared, wanted, "{target}");
+        let rest: Vec<&str> = text.lines().filter(|l| !is_declared(l)).collect();
+        assert!(!rest.join("\n").contains("http://"), "{target}");
+        let format = match target.contains("trig") {
+            true => RdfFormat::TriG,
+            false => RdfFormat::Turtle,
+        };
+        let read = RdfParser::from_format(format).for_slice(text.as_bytes());
+        assert_eq!(read.map(Result::unwrap).count(), 6001, "{target}");
     }
 }

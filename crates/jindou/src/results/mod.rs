@@ -3,6 +3,7 @@
 mod answer;
 mod checked;
 mod find;
+mod graph_writer;
 mod layout;
 mod out;
 mod polled;
@@ -15,6 +16,7 @@ mod writer;
 
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
+pub use graph_writer::GraphWriter;
 pub(crate) use layout::{CellLayout, Csv, JsonLayout, JsonLine, Tsv, Xml};
 pub(crate) use out::{FULL, HandOn, PIECE};
 pub use prefixes::Prefixes;

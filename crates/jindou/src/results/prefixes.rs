@@ -92,6 +92,11 @@ impl Prefixes {
         Some(format!("{name}:{local}"))
     }
 
+    /// The prefix of a namespace.
+    pub(super) fn name_of(&self, namespace: &str) -> Option<&str> {
+        self.names.get(namespace).map(String::as_str)
+    }
+
     /// As [`Self::shorten`]: the prefix, and what follows its colon.
     pub(super) fn split<'i>(&self, iri: &'i str) -> Option<(&str, &'i str)> {
         for namespace in namespaces(iri) {

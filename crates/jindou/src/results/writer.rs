@@ -2,14 +2,12 @@
 
 use super::polled::Polled;
 use super::table::TextTable;
-use super::{AnswerSink, PIECE, Prefixes, RowText, Rows, expressible, rows};
+use super::{AnswerSink, GraphWriter, PIECE, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
 use jindou_parse::xml::write::Returns;
-use oxrdf::vocab::{rdf, xsd};
-use oxrdf::{Literal, NamedOrBlankNode, Term, Triple};
-use oxrdfio::{JsonLdProfileSet, RdfFormat, RdfSerializer, WriterQuadSerializer};
+use oxrdf::{GraphNameRef, NamedOrBlankNode, Term, Triple};
+use oxrdfio::{JsonLdProfileSet, RdfFormat};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::str::FromStr;
 
@@ -77,9 +75,12 @@ const JSON_LD: RdfFormat = RdfFormat::JsonLd {
 enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
-    /// The first triples of a graph, until it is known which prefixes they use.
-    Held(W, HeldTriples, RdfFormat),
-    Graph(Box<WriterQuadSerializer<Returns<Polled<W>>>>, RdfFormat),
+    /// A graph, and its first triples until it is known which prefixes they use.
+    Graph(
+        Box<GraphWriter<Returns<Polled<W>>>>,
+        RdfFormat,
+        Option<HeldTriples>,
+    ),
     Done,
 }
 
@@ -178,8 +179,8 @@ impl<W: Write> ResultWriter<W> {
         Self { graphs, ..self }
     }
 
-    /// The same, with IRIs in tables for people and in Turtle and TriG written by these prefixes. A graph declares those of them that its
-    /// first triples use.
+    /// The same, with IRIs in tables for people and in Turtle and TriG written by these prefixes. A graph declares those of them that it
+    /// uses.
     #[must_use]
     pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
@@ -242,47 +243,33 @@ impl<W: Write> ResultWriter<W> {
 }
 
 impl<W: Write + Send> ResultWriter<W> {
-    /// Begins a graph whose first triples are held, with the prefixes that they use, and writes them.
+    /// Writes the first triples of a graph, which were held, after the prefixes that they use.
     fn release(&mut self) -> Result<()> {
-        let (out, held, format) = match std::mem::replace(&mut self.state, WriterState::Done) {
-            WriterState::Held(out, held, format) => (out, held.triples, format),
-            other => {
-                self.state = other;
-                return Ok(());
-            }
+        let WriterState::Graph(graph, format, held) = &mut self.state else {
+            return Ok(());
         };
-        let mut used = BTreeSet::new();
-        let mut uses = |iri: &str| {
-            if let Some((name, _)) = self.prefixes.split(iri) {
-                used.insert(name);
-            }
+        let Some(held) = held.take() else {
+            return Ok(());
         };
-        for triple in &held {
-            if let NamedOrBlankNode::NamedNode(n) = &triple.subject {
-                uses(n.as_str());
-            }
-            if triple.predicate != rdf::TYPE {
-                uses(triple.predicate.as_str());
-            }
-            match &triple.object {
-                Term::NamedNode(n) => uses(n.as_str()),
-                Term::Literal(l) if !is_bare(l) => uses(l.datatype().as_str()),
-                _ => {}
-            }
+        for triple in &held.triples {
+            graph.note(triple.as_ref().in_graph(GraphNameRef::DefaultGraph));
         }
-        let mut serializer = RdfSerializer::from_format(format);
-        for name in used {
-            // What cannot be declared is written out.
-            if let Some(iri) = self.prefixes.iri(name)
-                && let Ok(with) = serializer.clone().with_prefix(name, iri)
-            {
-                serializer = with;
-            }
-        }
-        let out = Returns::new(Polled(out), format == RdfFormat::RdfXml);
-        self.state = WriterState::Graph(Box::new(serializer.for_writer(out)), format);
-        held.iter().try_for_each(|triple| self.triple(triple))
+        held.triples
+            .iter()
+            .try_for_each(|triple| write_triple(graph, *format, triple))
     }
+}
+
+fn write_triple<W: Write>(
+    graph: &mut GraphWriter<W>,
+    format: RdfFormat,
+    triple: &Triple,
+) -> Result<()> {
+    let other = expressible(triple.as_ref(), format)?;
+    let triple = other.as_ref().unwrap_or(triple).as_ref();
+    graph
+        .write(triple.in_graph(GraphNameRef::DefaultGraph))
+        .map_err(closed)
 }
 
 impl<W: Write + Send> AnswerSink for ResultWriter<W> {
@@ -366,30 +353,24 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             }
         };
         let out = self.ready()?;
-        let has_prefixes = matches!(format, RdfFormat::Turtle | RdfFormat::TriG);
-        if has_prefixes && !self.prefixes.is_empty() {
-            self.state = WriterState::Held(out, HeldTriples::default(), format);
-            return Ok(());
-        }
         let out = Returns::new(Polled(out), format == RdfFormat::RdfXml);
-        let serializer = RdfSerializer::from_format(format).for_writer(out);
-        self.state = WriterState::Graph(Box::new(serializer), format);
+        let prefixes = match format {
+            RdfFormat::Turtle | RdfFormat::TriG => std::mem::take(&mut self.prefixes),
+            _ => Prefixes::new(),
+        };
+        let held = (!prefixes.is_empty()).then(HeldTriples::default);
+        let graph = GraphWriter::new(out, format, prefixes);
+        self.state = WriterState::Graph(Box::new(graph), format, held);
         Ok(())
     }
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         match &mut self.state {
-            WriterState::Held(_, held, _) => {
-                if held.push(triple) {
-                    self.release()?;
-                }
-                Ok(())
-            }
-            WriterState::Graph(g, format) => {
-                let other = expressible(triple.as_ref(), *format)?;
-                let triple = other.as_ref().unwrap_or(triple);
-                g.serialize_triple(triple).map_err(closed)
-            }
+            WriterState::Graph(_, _, Some(held)) => match held.push(triple) {
+                true => self.release(),
+                false => Ok(()),
+            },
+            WriterState::Graph(graph, format, None) => write_triple(graph, *format, triple),
             WriterState::Text(out, buffer, FormatKind::Rows(text, started)) => {
                 let parts = [
                     &Term::from(triple.subject.clone()),
@@ -419,11 +400,11 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
-            WriterState::Graph(g, _) => g
+            WriterState::Graph(g, ..) => g
                 .finish()
                 .and_then(|out| out.into_inner().flush())
                 .map_err(closed),
-            WriterState::Ready(_) | WriterState::Held(..) | WriterState::Done => Ok(()),
+            WriterState::Ready(_) | WriterState::Done => Ok(()),
         }
     }
 }
@@ -460,18 +441,6 @@ fn length(triple: &Triple) -> usize {
         Term::Triple(inner) => length(inner),
     };
     subject + triple.predicate.as_str().len() + object
-}
-
-/// True if Turtle writes a literal without its datatype.
-fn is_bare(literal: &Literal) -> bool {
-    let bare = [
-        xsd::STRING,
-        xsd::BOOLEAN,
-        xsd::INTEGER,
-        xsd::DECIMAL,
-        xsd::DOUBLE,
-    ];
-    literal.language().is_some() || bare.contains(&literal.datatype())
 }
 
 /// Columns of a graph that is written as rows.
