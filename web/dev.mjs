@@ -31,6 +31,8 @@ export async function proxy(port, server) {
         answer.resume();
         const headers = { "content-type": file[1], "x-content-type-options": "nosniff" };
         if (page) headers["content-security-policy"] = policy("POLICY");
+        const opener = answer.headers["cross-origin-opener-policy"];
+        if (page && opener) headers["cross-origin-opener-policy"] = opener;
         if (path === "/worker.js") headers["content-security-policy"] = policy("WORKER_POLICY");
         to.writeHead(200, headers).end(await readFile(join(folder, file[0])));
         return;

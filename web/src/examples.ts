@@ -10,6 +10,8 @@ import { type Counts, data } from "./state.ts";
 export interface Example {
   title: string;
   text: string;
+  /** How its answer is shown first. */
+  tab?: "graph";
 }
 
 /** Instances of a class that are looked at. */
@@ -43,7 +45,7 @@ class Names {
   of(iri: string): string {
     const short = prefixes.short(iri);
     const name = short?.slice(0, short.indexOf(":"));
-    const space = name === undefined ? undefined : prefixes.all.get(name);
+    const space = name === undefined ? undefined : prefixes.space(name);
     if (short === undefined || name === undefined || space === undefined) return iriText(iri);
     this.used.set(name, space);
     return short;
@@ -60,9 +62,9 @@ class Names {
   }
 }
 
-function example(title: string, make: (n: (iri: string) => string) => string): Example {
+function example(title: string, make: (n: (iri: string) => string) => string, tab?: "graph"): Example {
   const names = new Names();
-  return { title, text: names.query(make((iri) => names.of(iri))) };
+  return { title, text: names.query(make((iri) => names.of(iri))), ...(tab ? { tab } : {}) };
 }
 
 /** The last word of a class's name, for a title. */
@@ -107,7 +109,7 @@ export async function examples(counts: Counts): Promise<Example[]> {
     }));
     made.push(example(`Which predicates do instances of ${name} have?`, (n) => `SELECT ?predicate (COUNT(*) AS ?triples) WHERE {\n  ?x a ${n(main)} .\n  ?x ?predicate ?value\n}\nGROUP BY ?predicate\nORDER BY DESC(?triples)\n`));
     if (link) made.push(example(`Most frequent values of ${word(link.predicate)} for ${name}`, (n) => `SELECT ?value (COUNT(*) AS ?times) WHERE {\n  ?x a ${n(main)} .\n  ?x ${n(link.predicate)} ?value\n}\nGROUP BY ?value\nORDER BY DESC(?times)\nLIMIT 20\n`));
-    made.push(example(`Five instances of ${name} as a graph`, (n) => `CONSTRUCT { ?x ?p ?o } WHERE {\n  { SELECT ?x WHERE { ?x a ${n(main)} } LIMIT 5 }\n  ?x ?p ?o\n}\nLIMIT 100\n`));
+    made.push(example(`Five instances of ${name} as a graph`, (n) => `CONSTRUCT { ?x ?p ?o } WHERE {\n  { SELECT ?x WHERE { ?x a ${n(main)} } LIMIT 5 }\n  ?x ?p ?o\n}\nLIMIT 100\n`, "graph"));
   } else if (counts.predicates.length > 0) {
     const [first] = counts.predicates;
     if (first) made.push(example(`Triples with ${word(first.iri)}`, (n) => `SELECT * WHERE {\n  ?s ${n(first.iri)} ?o\n}\nLIMIT 100\n`));

@@ -7,6 +7,8 @@ export interface Past {
   rows?: number;
   /** Milliseconds that it took. */
   ms?: number;
+  /** How it ended, unless it was answered. */
+  ended?: "failed" | "cancelled";
 }
 
 export interface Saved {

@@ -28,6 +28,8 @@ export const LONGEST = 120;
 const KEY = "jindou-labels";
 /** `null`: there is none. */
 let known = new Map<string, Label | null>();
+/** The IRIs that have a text as their label. */
+let named = new Map<string, Set<string>>();
 let wanted = new Map<string, ((label: Label | null) => void)[]>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 let on = read();
@@ -59,6 +61,12 @@ export function switchLabels(to: boolean): void {
 /** Forgets all labels: the data has changed. */
 export function forgetLabels(): void {
   known = new Map();
+  named = new Map();
+}
+
+/** True if another IRI has the same label: alone, it does not tell which of them is meant. */
+export function isShared({ text }: Label): boolean {
+  return (named.get(text)?.size ?? 0) > 1;
 }
 
 /** The languages of the browser, the most wanted first, without their regions. */
@@ -75,7 +83,7 @@ export function labelOf(iri: string): Label | null | undefined {
 export function label(iri: string): Promise<Label | null> {
   if (of !== graphsOfNames()) {
     of = graphsOfNames();
-    known = new Map();
+    forgetLabels();
   }
   const found = known.get(iri);
   if (found !== undefined) return Promise.resolve(found);
@@ -111,6 +119,7 @@ async function flush(): Promise<void> {
   timer = undefined;
   const all = [...wanted];
   wanted = new Map();
+  let shares = false;
   for (let i = 0; i < all.length; i += MOST) {
     const part = all.slice(i, i + MOST);
     const found = await fetchLabels(part.map(([iri]) => iri));
@@ -118,13 +127,21 @@ async function flush(): Promise<void> {
       const one = found?.get(iri) ?? null;
       // What could not be asked is asked again the next time.
       if (found) known.set(iri, one);
+      if (one) {
+        const owners = named.get(one.text) ?? new Set();
+        named.set(one.text, owners.add(iri));
+        shares ||= owners.size === 2;
+      }
       for (const resolve of resolves) resolve(one);
     }
   }
   for (const oldest of known.keys()) {
     if (known.size <= KEPT) break;
+    named.get(known.get(oldest)?.text ?? "")?.delete(oldest);
     known.delete(oldest);
   }
+  // What is on the screen already now needs more than its label.
+  if (shares) tell("labels");
 }
 
 /** The labels of those that have one; `undefined` where the server gave no answer. No one is asked for a token, and no error is shown. */

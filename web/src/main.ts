@@ -9,6 +9,7 @@ import { forgetLabels } from "./labels.ts";
 import { dialog, labelsChanged, queryHash } from "./show.ts";
 import { data, stale } from "./state.ts";
 import { entitle, ofStore } from "./title.ts";
+import { BlankView } from "./views/blank-node.ts";
 import { DataView } from "./views/data.ts";
 import { dropAnywhere } from "./views/load.ts";
 import { QueryView } from "./views/query.ts";
@@ -18,19 +19,15 @@ import { ServerView } from "./views/server.ts";
 import { switches } from "./views/switches.ts";
 import type { View } from "./views/view.ts";
 
-const views: Record<string, View> = {
-  query: new QueryView(),
-  data: new DataView(),
-  server: new ServerView(),
-  resource: new ResourceView(),
-};
+const fallback = new QueryView();
+const views = new Map<string, View>([["query", fallback], ["data", new DataView()], ["server", new ServerView()], ["resource", new ResourceView()], ["blank", new BlankView()]]);
 
 let shown: View | undefined;
 
 function route(): void {
   const [path = "", search = ""] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const name = views[path] ? path : "query";
-  const view = views[name] as View;
+  const name = views.has(path) ? path : "query";
+  const view = views.get(name) ?? fallback;
   if (shown !== view) {
     shown?.hide();
     byId("main").replaceChildren(view.element);

@@ -9,8 +9,6 @@ export interface Open {
 }
 
 const KEY = "jindou-sheets";
-/** Queries that are kept open. */
-export const MOST = 20;
 /** Characters of all texts that the tab keeps, of each the whole text or nothing: it has room for some five million. */
 const ALL_WHOLE = 2_000_000;
 /** Less room than this is not tried. */
@@ -112,9 +110,9 @@ function read(storage: () => Storage): Open | undefined {
 export function openOf(found: unknown): Open | undefined {
   const { names, texts, current, lost } = (found ?? {}) as Partial<Record<keyof Open, unknown>>;
   if (!Array.isArray(names) || !Array.isArray(texts) || !texts.every((t) => typeof t === "string")) return undefined;
-  const called = Array.isArray(lost) ? lost.slice(0, MOST).map((name) => String(name).slice(0, 100)) : [];
+  const called = Array.isArray(lost) ? lost.map((name) => String(name).slice(0, 100)) : [];
   if (texts.length === 0 && called.length === 0) return undefined;
-  const some = texts.length > 0 ? (texts.slice(0, MOST) as string[]) : [""];
+  const some = texts.length > 0 ? (texts as string[]) : [""];
   return {
     names: some.map((_, i) => String(names[i] ?? "")), texts: some, current: Number.isInteger(current) ? Math.max(0, Math.min(current as number, some.length - 1)) : 0,
     ...(called.length > 0 ? { lost: called } : {}),

@@ -2,11 +2,11 @@
 
 import { h } from "./dom.ts";
 import { count } from "./format.ts";
-import { type Label, labelled, labelsOn, LONGEST } from "./labels.ts";
+import { isShared, type Label, labelled, labelsOn, LONGEST } from "./labels.ts";
 import { Prefixes } from "./rdf/prefixes.ts";
 import { type Term, visible, written, XSD } from "./rdf/term.ts";
 
-/** The prefixes of this visit: common ones, and what its queries declared. */
+/** The prefixes of this visit: common ones, the server's, and those of the query whose answer is seen. */
 export const prefixes = new Prefixes();
 
 export function resourceHash(iri: string): string {
@@ -54,6 +54,7 @@ function showLabel(element: HTMLElement, label: Label, short: string): void {
   if (!labelsOn()) return;
   const iri = element.title;
   element.replaceChildren(h("bdi", { class: "label-text", attrs: label.lang ? { lang: label.lang, dir: "auto" } : { dir: "auto" } }, visible(label.text.slice(0, LONGEST))));
+  if (isShared(label)) element.append(h("span", { class: "soft label-of" }, ` ${short}`));
   if (!iri.includes("\n")) element.title = short === iri ? iri : `${short}\n${iri}`;
 }
 
@@ -92,16 +93,19 @@ function lineEnds(text: string): string {
   return text.replace(/\r\n?|\n/g, "↵");
 }
 
-/** A term in one line. Texts of data stand in elements that keep their direction of writing to themselves. */
-export function termNode(term: Term | null, options: { link?: boolean; most?: number; oneLine?: boolean } = {}): HTMLElement {
+/** A term in one line; `blank` gives the addresses of blank nodes that have one. Texts of data stand in elements that keep their direction of writing to themselves. */
+export function termNode(term: Term | null, options: { link?: boolean; most?: number; oneLine?: boolean; blank?: (label: string) => string } = {}): HTMLElement {
   if (term === null) return h("span", { class: "unbound" });
-  const { link = true, most = 300, oneLine = false } = options;
+  const { link = true, most = 300, oneLine = false, blank } = options;
   switch (term.type) {
     case "iri":
       if (link) return iriLink(term.value);
       return named(h("span", { class: "iri", title: visible(term.value), attrs: { dir: "ltr" } }, prefixes.shown(term.value)), term.value, prefixes.shown(term.value));
-    case "blank":
-      return h("span", { class: "blank", title: `_:${visible(term.value)}` }, `_:${visible(term.value.slice(0, 12))}`);
+    case "blank": {
+      const short = `_:${visible(term.value.slice(0, 12))}`;
+      const title = `_:${visible(term.value)}`;
+      return blank ? h("a", { class: "blank", title, attrs: { href: blank(term.value) } }, short) : h("span", { class: "blank", title }, short);
+    }
     case "triple":
       return h("bdi", { class: "triple" }, visible(term.value.slice(0, most)));
     case "literal": {

@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { arranged } from "../src/answer/captions.ts";
+import { extremes, greatest } from "../src/answer/choice.ts";
 import { Rows } from "../src/answer/rows.ts";
 import { statistics } from "../src/answer/statistics.ts";
 import { formatted } from "../src/editor/format.ts";
 import { summary } from "../src/history.ts";
 import { choose } from "../src/labels.ts";
+import { cleared } from "../src/losses.ts";
 import { guess, refusal } from "../src/net/upload.ts";
+import { type Line, tree } from "../src/views/class-tree.ts";
 import { lines, off, type Step } from "../src/views/estimate.ts";
 import { markdown } from "../src/views/markdown.ts";
 import { wordsFor } from "../src/views/trouble.ts";
@@ -133,4 +136,26 @@ test("a refused upload says how the rest is loaded, unless that was chosen", () 
   assert.equal(refusal(problem, true), problem.detail);
   const other = { status: 507, kind: "limit", detail: "too much" };
   assert.equal(refusal(other, false), "too much");
+});
+
+test("classes stand below their superclasses, each of them, and circles end", () => {
+  const text = (lines: Line[]): string => lines.map(({ iri, below }) => iri + (below.length > 0 ? `(${text(below)})` : "")).join(" ");
+  assert.equal(text(tree(["a", "b", "c"], [])), "a b c");
+  assert.equal(text(tree(["cat", "dog"], [["dog", "animal"], ["cat", "animal"], ["cat", "pet"]])), "animal(cat dog) pet(cat)");
+  assert.equal(text(tree([], [["a", "b"], ["b", "a"], ["c", "b"]])), "a(b(c))");
+  assert.equal(text(tree([], [["b", "a"], ["c", "a"], ["d", "a"]], 3)), "a(b c)");
+});
+
+test("what an update clears", () => {
+  for (const [text, all] of [
+    ["DROP ALL", ["ALL"]], ["clear silent graph <http://e/g>", ["<http://e/g>"]], ["PREFIX e: <http://e/> DROP GRAPH e:g; CLEAR DEFAULT", ["e:g", "DEFAULT"]],
+    ["MOVE GRAPH <a> TO <b>", ["<b>"]], ["COPY SILENT DEFAULT TO GRAPH <b>", ["<b>"]], ["COPY <a> TO DEFAULT", ["DEFAULT"]], ["ADD <a> TO <b>", []],
+    ["INSERT DATA { <a> <b> 'DROP ALL' } # CLEAR ALL", []], ["DROP", []], ["MOVE", []],
+  ] as const) assert.deepEqual(cleared(text), all, text);
+});
+
+test("a chart draws the greatest values, or the least and the greatest of each stretch, in their order", () => {
+  assert.deepEqual([...greatest(Float64Array.of(1, 5, NaN, 9, 5, 2), 3)], [1, 3, 4]);
+  assert.deepEqual([...greatest(Float64Array.of(NaN, 1), 5)], [0, 1]);
+  assert.deepEqual([...extremes(Float64Array.of(1, 9, 2, 3, 3, 4, NaN, NaN), 4)], [0, 1, 4, 5]);
 });

@@ -414,6 +414,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         figures.in_contact.store(in_contact, Relaxed);
         let writes = self.machine.writer().is_some_and(|w| **w == *self.me.name);
         figures.writes.store(writes.into(), Relaxed);
+        figures.set_writer(self.machine.writer());
     }
 
     /// Begins something whose end the loop hears of.

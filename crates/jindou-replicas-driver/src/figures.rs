@@ -1,7 +1,8 @@
 //! Figures of a driver for its operator, which any thread may read.
 
-use jindou_replicas::Time;
+use jindou_replicas::{ServerName, Time};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Figures that the driver keeps up to date.
@@ -12,6 +13,8 @@ pub(crate) struct Figures {
     /// Microseconds of the last evidence; 0 before the first.
     pub settled: AtomicU64,
     pub writes: AtomicU64,
+    /// The server that wrote the newest published group.
+    pub writer: Mutex<Option<ServerName>>,
     pub puts: AtomicU64,
     pub put_micros: AtomicU64,
     pub failed: AtomicU64,
@@ -50,6 +53,13 @@ pub struct FiguresNow {
 }
 
 impl Figures {
+    pub fn set_writer(&self, writer: Option<&ServerName>) {
+        let mut known = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.as_ref() != writer {
+            *known = writer.cloned();
+        }
+    }
+
     pub fn now(&self) -> FiguresNow {
         let settled = self.settled.load(Relaxed);
         FiguresNow {

@@ -1,10 +1,9 @@
 //! The side of a driver that requests of clients come from.
 
 use crate::figures::{Figures, FiguresNow};
-use jindou_replicas::Time;
-use jindou_replicas::{Blob, Consistency, Gap, Outcome, Refusal, Request};
-use std::sync::Arc;
+use jindou_replicas::{Blob, Consistency, Gap, Outcome, Refusal, Request, ServerName, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
@@ -169,6 +168,12 @@ impl<S> Handle<S> {
     /// Figures for the operator.
     pub fn figures(&self) -> FiguresNow {
         self.figures.now()
+    }
+
+    /// The server that wrote the newest group here; `None` if it is not known.
+    pub fn writer(&self) -> Option<ServerName> {
+        let writer = self.figures.writer.lock();
+        writer.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Until when queries need not ask.

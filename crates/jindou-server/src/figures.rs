@@ -2,7 +2,7 @@
 
 use crate::live::QueryState;
 use crate::shared::AppState;
-use prometheus::{Counter, Gauge, Registry};
+use prometheus::{Counter, Gauge, GaugeVec, Opts, Registry};
 use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -136,6 +136,8 @@ enum Figure {
 
 pub(crate) struct Figures {
     all: FxHashMap<&'static str, Figure>,
+    /// Names of a replica and of its log's writer.
+    names: Option<GaugeVec>,
     /// Held while figures are read, so that a counter grows once for two scrapes at a time.
     reading: Mutex<()>,
 }
@@ -158,8 +160,20 @@ impl Figures {
             };
             all.insert(*name, figure);
         }
+        let names = is_replica.then(|| {
+            let names = GaugeVec::new(
+                Opts::new(
+                    "jindou_replica_info",
+                    "1, with this server's name and that of the server that wrote the newest group",
+                ),
+                &["server", "writer"],
+            )?;
+            registry.register(Box::new(names.clone()))?;
+            prometheus::Result::Ok(names)
+        });
         Ok(Self {
             all,
+            names: names.transpose()?,
             reading: Mutex::default(),
         })
     }
@@ -257,6 +271,11 @@ impl Figures {
         let Some(replica) = shared.upkeep.replica() else {
             return;
         };
+        if let Some(names) = &self.names {
+            names.reset();
+            let writer = replica.writer().unwrap_or_default();
+            names.with_label_values(&[replica.name(), &writer]).set(1.0);
+        }
         let f = replica.figures();
         let behind = f.heard.saturating_sub(f.committed);
         let age = f.age.as_ref().map_or(-1.0, Duration::as_secs_f64);

@@ -196,19 +196,23 @@ pub(crate) fn names<T>(offers: &[(&'static str, T)]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// The content coding that the client prefers; none if it does not say.
-pub(crate) fn coding(headers: &HeaderMap) -> Coding {
+/// The client's weight of each of these codings, and of none.
+fn weights<const N: usize>(headers: &HeaderMap, codings: [&[&str]; N]) -> ([u16; N], u16) {
     let items = weighted(headers, ACCEPT_ENCODING);
     let of = |names: &[&str]| {
         let named = items.iter().find(|(n, _)| names.contains(&n.as_str()));
         let any = || items.iter().find(|(n, _)| n == "*");
         named.or_else(any).map_or(0, |(_, q)| *q)
     };
-    let (zstd, gzip) = (of(&["zstd"]), of(&["gzip", "x-gzip"]));
-    let identity = items
-        .iter()
-        .find(|(n, _)| n == "identity")
-        .map_or(1, |(_, q)| *q);
+    let identity = items.iter().find(|(n, _)| n == "identity");
+    (codings.map(of), identity.map_or(1, |(_, q)| *q))
+}
+
+const GZIP: &[&str] = &["gzip", "x-gzip"];
+
+/// The content coding that the client prefers; none if it does not say.
+pub(crate) fn coding(headers: &HeaderMap) -> Coding {
+    let ([zstd, gzip], identity) = weights(headers, [&["zstd"], GZIP]);
     if zstd == 0 && gzip == 0 || identity > zstd.max(gzip) {
         Coding::Identity
     } else if zstd >= gzip {
@@ -216,6 +220,12 @@ pub(crate) fn coding(headers: &HeaderMap) -> Coding {
     } else {
         Coding::Gzip
     }
+}
+
+/// True if the client takes gzip at least as well as no coding.
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let ([gzip], identity) = weights(headers, [GZIP]);
+    gzip > 0 && gzip >= identity
 }
 
 #[cfg(test)]

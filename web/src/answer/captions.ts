@@ -34,13 +34,13 @@ const widths = new Map<string, number>();
 const MOST_WIDTHS = 4000;
 
 /** Width of a text in the page's letters of this size, in the same units. */
-export function widthOf(text: string, size: number): number {
-  const key = `${size} ${text}`;
+export function widthOf(text: string, size: number, family: "--sans" | "--mono" = "--sans"): number {
+  const key = `${size} ${family} ${text}`;
   const found = widths.get(key);
   if (found !== undefined) return found;
   canvas ??= document.createElement("canvas").getContext("2d");
   if (!canvas) return text.length * size * 0.6;
-  canvas.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue("--sans")}`;
+  canvas.font = `${size}px ${getComputedStyle(document.documentElement).getPropertyValue(family)}`;
   const { width } = canvas.measureText(text);
   if (widths.size >= MOST_WIDTHS) widths.clear();
   widths.set(key, width);

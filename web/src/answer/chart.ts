@@ -2,16 +2,20 @@
 
 import { h, svg } from "../dom.ts";
 import { count } from "../format.ts";
-import { labelOf } from "../labels.ts";
-import { numberOf, type Term } from "../rdf/term.ts";
+import { isShared, label, labelsOn, LONGEST } from "../labels.ts";
+import { numberOf, type Term, visible } from "../rdf/term.ts";
 import { nameOf } from "../show.ts";
 import type { Answer } from "./answer.ts";
+import { widthOf } from "./captions.ts";
 import { ticks } from "./ticks.ts";
 
 const WIDTH = 900;
 const HEIGHT = 420;
 const LEFT = 70;
 const BOTTOM = 60;
+/** Size of letters, as in page.css, and turn of captions in degrees. */
+const TEXT = 12;
+const TURN = 50;
 /** Bars that can be told apart, and points that a browser draws at once. */
 const MOST_BARS = 60;
 const MOST_POINTS = 5000;
@@ -60,8 +64,10 @@ export class Chart {
     const ys = series.values.at(-1) ?? new Float64Array();
     const xs = columns.length === 2 ? (series.values[0] ?? ys) : Float64Array.from(ys, (_, i) => i + 1);
     const title = `${this.answer.columns[y] ?? ""} ${x >= 0 ? `by ${this.answer.columns[x] ?? ""}` : "by row"}`;
-    const thinned = series.rows > ys.length ? `${count(ys.length)} of ${count(series.rows)} rows are drawn, sampled evenly.` : "";
-    this.picture.replaceChildren(named ? bars(ys, series.labels, title) : points(xs, ys, title), h("p", {}, thinned));
+    const chosen = named ? "those with the greatest values" : "with the least and the greatest value of each stretch";
+    const left = series.rows > ys.length ? `${count(ys.length)} of ${count(series.rows)} rows are drawn, ${chosen}.` : "";
+    const names = await Promise.all(series.labels.map(captionOf));
+    this.picture.replaceChildren(named ? bars(ys, names, title) : points(xs, ys, title), h("p", {}, left));
   }
 }
 
@@ -88,29 +94,39 @@ function number(value: number): string {
   return Math.abs(value) >= 1e6 || (value !== 0 && Math.abs(value) < 1e-3) ? value.toExponential(1) : Number(value.toPrecision(6)).toLocaleString("en");
 }
 
-function label(term: Term | null | undefined): string {
+/** What stands below a bar: as many characters as of a label elsewhere. */
+async function captionOf(term: Term | null): Promise<string> {
   if (!term) return "";
-  return term.type === "iri" ? (labelOf(term.value)?.text ?? nameOf(term.value)) : term.value;
+  if (term.type !== "iri") return visible(term.value.replace(/\s+/g, " ").slice(0, LONGEST));
+  const found = labelsOn() ? await label(term.value) : null;
+  if (!found) return nameOf(term.value);
+  return `${visible(found.text.slice(0, LONGEST))}${isShared(found) ? ` (${nameOf(term.value)})` : ""}`;
 }
 
-function bars(values: Float64Array, labels: (Term | null)[], title: string): SVGSVGElement {
+function bars(values: Float64Array, names: string[], title: string): SVGSVGElement {
   const plot = frame(title);
   const at = upright(plot, [...values], true);
   const step = (WIDTH - LEFT - 10) / Math.max(1, values.length);
+  let [left, bottom] = [0, HEIGHT];
   values.forEach((value, i) => {
     if (!Number.isFinite(value)) return;
     const x = LEFT + i * step;
-    const name = label(labels[i]);
+    const name = names[i] ?? "";
     const bar = svg("rect", { class: "bar", x: x + step * 0.1, width: step * 0.8, y: Math.min(at(0), at(value)), height: Math.abs(at(value) - at(0)) });
     bar.append(svg("title", {}, `${name}: ${number(value)}`));
     plot.append(bar);
     if (step > 12) {
       const [tx, ty] = [x + step / 2, HEIGHT - BOTTOM + 12];
-      const text = svg("text", { x: tx, y: ty, "text-anchor": "end", transform: `rotate(-30 ${tx} ${ty})` });
-      text.textContent = name.length > 16 ? `${name.slice(0, 15)}…` : name;
+      const text = svg("text", { x: tx, y: ty, "text-anchor": "end", transform: `rotate(-${TURN} ${tx} ${ty})` });
+      text.textContent = name;
       plot.append(text);
+      const length = widthOf(name, TEXT);
+      left = Math.min(left, tx - length * Math.cos((TURN * Math.PI) / 180) - TEXT);
+      bottom = Math.max(bottom, ty + length * Math.sin((TURN * Math.PI) / 180) + TEXT);
     }
   });
+  // Room for the longest caption.
+  plot.setAttribute("viewBox", `${left} 0 ${WIDTH - left} ${bottom}`);
   return plot;
 }
 

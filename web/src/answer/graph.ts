@@ -2,7 +2,7 @@
 
 import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY, type SimulationLinkDatum, type SimulationNodeDatum } from "d3-force";
 import { button, h, svg } from "../dom.ts";
-import { label, labelsOn } from "../labels.ts";
+import { isShared, label, labelsOn } from "../labels.ts";
 import { RDF_TYPE, type Term, visible, written } from "../rdf/term.ts";
 import { iriLink, nameOf, prefixes, resourceHash } from "../show.ts";
 import { arranged, type Caption, widthOf } from "./captions.ts";
@@ -135,7 +135,7 @@ export class Graph {
     this.plot.classList.toggle("dense", dense);
     this.hint.textContent = dense ? " Point at a node to read its edges." : "";
     if (focus) this.nodes.get(`<${focus}>`)?.group.classList.add("focus");
-    this.note.textContent = this.left > 0 ? `The drawing is limited to ${MOST_NODES} nodes: ${this.left} triples are not shown.` : "";
+    this.note.textContent = this.nodes.size === 0 ? "There are no triples to draw." : this.left > 0 ? `The drawing is limited to ${MOST_NODES} nodes: ${this.left} triples are not shown.` : "";
     this.simulation.nodes([...this.nodes.values()]);
     this.simulation.force("link", forceLink<Node, Edge>([...this.edges.values()]).distance(dense ? 150 : 130).strength(dense ? 0.25 : 0.5));
     this.simulation.alpha(0.9);
@@ -157,20 +157,20 @@ export class Graph {
   private async dress(): Promise<void> {
     const { signal } = this.stopped;
     const iris = [...this.nodes.values()].flatMap(({ term }) => (term.type === "iri" ? [term.value] : []));
-    const named = labelsOn() ? Promise.all(iris.map(async (iri) => {
-      const found = await label(iri);
-      const node = this.nodes.get(`<${iri}>`);
-      if (!found || !node || signal.aborted) return;
-      this.nameNode(node, found.text, prefixes.shown(iri));
-    })) : Promise.resolve();
+    const labels = labelsOn() ? Promise.all(iris.map(async (iri) => [iri, await label(iri)] as const)) : Promise.resolve([]);
     if (this.colours) {
-      const found = await classesOf(iris.filter((iri) => !this.classes.has(iri)), signal);
+      const classes = await classesOf(iris.filter((iri) => !this.classes.has(iri)), signal);
       if (signal.aborted) return;
-      for (const [iri, c] of found) this.classes.set(iri, c);
+      for (const [iri, c] of classes) this.classes.set(iri, c);
       this.paint();
     }
-    await named;
-    if (!signal.aborted) this.captions();
+    const found = await labels;
+    if (signal.aborted) return;
+    for (const [iri, one] of found) {
+      const node = this.nodes.get(`<${iri}>`);
+      if (one && node) this.nameNode(node, one.text, prefixes.shown(iri), isShared(one) ? ` (${tail(nameOf(iri))})` : "");
+    }
+    this.captions();
   }
 
   private paint(): void {
@@ -195,6 +195,7 @@ export class Graph {
 
   /** Makes all of it seen, unless someone has chosen what to look at. */
   private fit(): void {
+    if (this.nodes.size === 0) return;
     const { clientWidth, clientHeight } = this.plot;
     if (clientWidth > 0 && clientHeight > 0) {
       this.width = (HEIGHT * clientWidth) / clientHeight;
@@ -238,9 +239,9 @@ export class Graph {
     node.y = (neighbour.y ?? 0) + radius * Math.sin(turn);
   }
 
-  private nameNode({ group, text }: Node, name: string, whole: string): void {
+  private nameNode({ group, text }: Node, name: string, whole: string, behind = ""): void {
     const clean = visible(name.replace(/\s+/g, " "));
-    text.textContent = clean.length > LONGEST_NAME ? `${clean.slice(0, LONGEST_NAME - 1)}…` : clean;
+    text.textContent = (clean.length > LONGEST_NAME ? `${clean.slice(0, LONGEST_NAME - 1)}…` : clean) + behind;
     group.setAttribute("aria-label", visible(name === whole ? whole.slice(0, 200) : `${name.slice(0, 200)} (${whole.slice(0, 200)})`));
   }
 

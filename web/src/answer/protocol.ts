@@ -11,6 +11,7 @@ export type Ask =
   | { type: "arrange"; view: number; order: Order | null; texts: string[] }
   | { type: "window"; view: number; from: number; to: number }
   | { type: "cell"; id: number; view: number; row: number; column: number }
+  /** With `labels`, the rows with the greatest values of the last column; without, rows from each stretch with its least and greatest. */
   | { type: "series"; id: number; columns: number[]; labels: number | null; most: number }
   | { type: "triples"; id: number; most: number }
   | { type: "rows"; id: number; most: number }
@@ -47,7 +48,7 @@ export type Told =
 export interface Series {
   values: Float64Array[];
   labels: (Term | null)[];
-  /** Rows that there are; more than values if they were thinned. */
+  /** Rows that there are; more than values if some were left out. */
   rows: number;
 }
 

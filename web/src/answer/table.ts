@@ -1,13 +1,18 @@
-// A table of as many rows as there are: only those that can be seen are elements.
+// A table of as many rows and columns as there are: only those that can be seen are elements.
 
 import { h } from "../dom.ts";
 import { count } from "../format.ts";
 import { resourceHash, showValue, termNode, width } from "../show.ts";
+import { widthOf } from "./captions.ts";
 import { showStatistics } from "./column.ts";
 import type { Answer } from "./answer.ts";
 
 /** Height of a row in pixels; page.css has the same number. */
 const ROW = 28;
+/** Columns on each side of those that can be seen that are elements, too. */
+const AROUND = 4;
+/** Columns up to which all are elements, and share what room is left. */
+const FEW = 60;
 /** Taller elements are not drawn by all browsers. */
 const TALLEST = 8_000_000;
 
@@ -28,6 +33,10 @@ export class Table {
   /** Widths of columns in characters; those that someone chose are in pixels. */
   private widths: number[] = [];
   private chosen = new Map<number, number>();
+  /** The columns that are elements: from, and up to but without. */
+  private span = { from: 0, to: 0 };
+  /** Where each of many columns begins, in pixels, and where the last one ends. */
+  private edges: number[] = [];
   private pending = 0;
 
   constructor(private answer: Answer) {
@@ -63,6 +72,7 @@ export class Table {
     const head = JSON.stringify([columns, order]);
     if (head !== this.drawnHead) {
       this.drawnHead = head;
+      this.span = { from: 0, to: Math.min(columns.length, FEW) };
       this.drawHead();
     }
     this.element.setAttribute("aria-rowcount", String(this.rows + 1));
@@ -97,8 +107,20 @@ export class Table {
     this.spread();
   }
 
+  private get many(): boolean {
+    return this.widths.length > FEW;
+  }
+
   /** Gives the columns their widths. */
   private spread(): void {
+    if (this.many) {
+      const letter = widthOf("0", 13, "--mono");
+      this.edges = [0];
+      for (const [c, w] of this.widths.entries()) this.edges.push((this.edges[c] ?? 0) + (this.chosen.get(c) ?? Math.round(w * letter)));
+      this.element.style.setProperty("--width", `calc(var(--numbers) + ${this.edges.at(-1) ?? 0}px)`);
+      this.window(true);
+      return;
+    }
     const least = (w: number, c: number) => (this.chosen.has(c) ? `${this.chosen.get(c)}px` : `${w}ch`);
     const columns = this.widths.map((w, c) => (this.chosen.has(c) ? least(w, c) : `minmax(${w}ch, ${w}fr)`));
     // Where all are chosen, what is left stays empty.
@@ -108,6 +130,26 @@ export class Table {
     this.element.style.setProperty("--width", `calc(var(--numbers) + ${this.widths.map(least).join(" + ") || "0px"})`);
   }
 
+  /** Makes elements of those of many columns that can be seen. */
+  private window(anew: boolean): void {
+    const { scrollLeft, clientWidth } = this.element;
+    const at = (x: number) => Math.max(0, this.edges.findIndex((edge) => edge > x) - 1);
+    const [first, end] = [scrollLeft, scrollLeft + clientWidth].map((x) => (x >= (this.edges.at(-1) ?? 0) ? this.widths.length - 1 : at(x))) as [number, number];
+    if (!anew && first >= this.span.from && end < this.span.to) return;
+    this.span = { from: Math.max(0, first - AROUND), to: Math.min(this.widths.length, end + 1 + AROUND) };
+    const { from, to } = this.span;
+    const widths = this.edges.slice(from, to).map((edge, i) => `${(this.edges[from + i + 1] ?? edge) - edge}px`);
+    // Those to the left of them are one empty track.
+    this.element.style.setProperty("--columns", `var(--numbers) ${this.edges[from] ?? 0}px ${widths.join(" ")}`);
+    this.drawHead();
+    this.forget();
+  }
+
+  /** The empty cell in place of the columns to the left of those that can be seen. */
+  private get gap(): HTMLElement[] {
+    return this.many ? [h("div", { class: "gap", attrs: { role: "presentation" } })] : [];
+  }
+
   /** A handle at a column's edge: the pointer drags it, a double click gives the width back. */
   private handle(column: number): HTMLElement {
     const made = h("span", { class: "handle", title: "Drag for another width; twice for its own" });
@@ -115,12 +157,12 @@ export class Table {
       event.preventDefault();
       event.stopPropagation();
       made.setPointerCapture(event.pointerId);
-      const cells = [...this.head.children].slice(1).map((cell) => cell.getBoundingClientRect().width);
+      const cells = [...this.head.children].filter((cell) => cell.hasAttribute("aria-sort")).map((cell) => cell.getBoundingClientRect().width);
       const from = event.clientX;
-      const before = cells[column] ?? 80;
+      const before = cells[column - this.span.from] ?? 80;
       const move = (e: PointerEvent) => {
         // The others keep the widths that they have.
-        cells.forEach((w, c) => this.chosen.has(c) || this.chosen.set(c, Math.round(w)));
+        if (!this.many) cells.forEach((w, c) => this.chosen.has(c) || this.chosen.set(c, Math.round(w)));
         this.chosen.set(column, Math.max(40, Math.round(before + e.clientX - from)));
         this.spread();
       };
@@ -140,8 +182,10 @@ export class Table {
 
   private drawHead(): void {
     const { order } = this.answer;
-    const focused = this.head.contains(document.activeElement) ? [...this.head.children].findIndex((c) => c.contains(document.activeElement)) : -1;
-    const cells = this.answer.columns.map((name, column) => {
+    const focused = this.head.contains(document.activeElement) ? document.activeElement?.closest("[aria-sort]")?.getAttribute("aria-colindex") : undefined;
+    const { from, to } = this.span;
+    const cells = this.answer.columns.slice(from, to).map((name, i) => {
+      const column = from + i;
       const way = order?.column === column ? (order.descending ? "descending" : "ascending") : "none";
       const sort = h("button", { attrs: { type: "button", tabindex: -1 }, title: "Sort what was received" }, name, h("span", { class: "way" }, way === "none" ? "" : way === "ascending" ? " ▲" : " ▼"));
       sort.addEventListener("click", () => this.sortBy(column));
@@ -149,8 +193,8 @@ export class Table {
       about.addEventListener("click", () => this.statistics(column));
       return h("div", { attrs: { role: "columnheader", "aria-sort": way, "aria-colindex": column + 2 } }, sort, about, this.handle(column));
     });
-    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row #", "aria-colindex": 1 } }, "#"), ...cells);
-    if (focused >= 0) this.head.children[focused]?.querySelector("button")?.focus();
+    this.head.replaceChildren(h("div", { class: "number", attrs: { role: "columnheader", "aria-label": "Row #", "aria-colindex": 1 } }, "#"), ...this.gap, ...cells);
+    if (focused) this.head.querySelector<HTMLElement>(`[aria-colindex="${focused}"] button`)?.focus();
     this.element.setAttribute("aria-colcount", String(this.answer.columns.length + 1));
   }
 
@@ -183,6 +227,16 @@ export class Table {
     });
   }
 
+  /** Scrolls one of many columns into view. */
+  private reveal(column: number): void {
+    const { element, edges } = this;
+    const [left, right] = [edges[column] ?? 0, edges[column + 1] ?? 0];
+    const numbers = this.head.firstElementChild?.clientWidth ?? 0;
+    if (left < element.scrollLeft) element.scrollLeft = left;
+    else if (right + numbers > element.scrollLeft + element.clientWidth) element.scrollLeft = right + numbers - element.clientWidth;
+    this.window(false);
+  }
+
   private scrolled(): void {
     const at = this.element.scrollTop;
     if (Math.abs(at - this.setByUs) > 1) {
@@ -190,6 +244,7 @@ export class Table {
       const height = this.body.offsetHeight - this.element.clientHeight + ROW;
       this.top = this.scaled ? (at / Math.max(1, height)) * (this.rows - this.room) : at / ROW;
     }
+    if (this.many) this.window(false);
     this.draw();
   }
 
@@ -206,6 +261,8 @@ export class Table {
   }
 
   private drawNow(): void {
+    // Where it cannot be seen, the names could be those of another query's prefixes.
+    if (!this.element.isConnected) return;
     if (!this.measured) this.measure();
     const height = Math.min(TALLEST, this.rows * ROW);
     this.body.style.height = `${height}px`;
@@ -238,7 +295,8 @@ export class Table {
     const row = h("div", { class: "grid-row", id: `row-${i}`, attrs: { role: "row", "aria-rowindex": i + 2 } });
     row.dataset["row"] = String(i);
     row.append(h("div", { class: "number", attrs: { role: "rowheader", "aria-colindex": 1 } }, count(i + 1)));
-    this.answer.columns.forEach((_, c) => {
+    row.append(...this.gap);
+    for (let c = this.span.from; c < this.span.to; c++) {
       const cell = h("div", { id: `cell-${i}-${c}`, attrs: { role: "gridcell", "aria-colindex": c + 2 } });
       cell.dataset["column"] = String(c);
       if (terms) {
@@ -248,14 +306,18 @@ export class Table {
         cell.append(node);
       }
       row.append(cell);
-    });
+    }
     if (!terms) row.classList.add("waiting");
     return row;
   }
 
+  private get activeCell(): Element | null | undefined {
+    return this.drawn.get(this.active.row)?.querySelector(`[data-column="${this.active.column}"]`);
+  }
+
   private mark(): void {
     this.body.querySelector(".active")?.classList.remove("active");
-    const cell = this.drawn.get(this.active.row)?.children[this.active.column + 1];
+    const cell = this.activeCell;
     cell?.classList.add("active");
     if (cell) this.element.setAttribute("aria-activedescendant", cell.id);
     else this.element.removeAttribute("aria-activedescendant");
@@ -308,7 +370,8 @@ export class Table {
     active.column = Math.max(0, Math.min(active.column, last));
     if (active.row < this.top) this.go(active.row);
     else if (active.row + 1 > this.top + this.room) this.go(active.row + 1 - this.room);
+    if (this.many) this.reveal(active.column);
     this.drawNow();
-    this.drawn.get(active.row)?.children[active.column + 1]?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.activeCell?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

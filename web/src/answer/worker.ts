@@ -3,6 +3,7 @@
 import { dressed, problemOf, query, unreachable } from "../net/http.ts";
 import { SHOWN, type Term, parseTerm } from "../rdf/term.ts";
 import type { Ask, Ending, Progress, Series, Told } from "./protocol.ts";
+import { extremes, greatest } from "./choice.ts";
 import { type Order, Rows } from "./rows.ts";
 import { statistics } from "./statistics.ts";
 
@@ -94,12 +95,13 @@ const shown = (): number => arranged?.length ?? rows.count;
 
 function series(ask: Extract<Ask, { type: "series" }>): Series {
   const all = shown();
-  const step = Math.max(1, Math.ceil(all / ask.most));
-  const chosen = Uint32Array.from({ length: Math.ceil(all / step) }, (_, i) => rowAt(i * step));
   const { labels } = ask;
+  const every = Uint32Array.from({ length: all }, (_, i) => rowAt(i));
+  const places = all <= ask.most ? undefined : (labels === null ? extremes : greatest)(rows.numbers(ask.columns.at(-1) ?? 0, every), ask.most);
+  const chosen = places?.map((i) => every[i] ?? 0) ?? every;
   return {
     values: ask.columns.map((column) => rows.numbers(column, chosen)),
-    labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 80)),
+    labels: labels === null ? [] : Array.from(chosen, (row) => parseTerm(rows.cells(row)[labels] ?? "", 200)),
     rows: all,
   };
 }

@@ -76,6 +76,9 @@ const theme = EditorView.theme({
   ".cm-specialChar": { color: "var(--bad)" },
 });
 
+/** What shows that someone is at the editor, or has left it. */
+const TAKING = ["keydown", "pointerdown", "input", "paste", "focusout"];
+
 /** Milliseconds after the last key until the text is looked at. */
 const PAUSE = 600;
 
@@ -155,6 +158,17 @@ export class Editor {
 
   focus(): void {
     this.view.focus();
+  }
+
+  /** Gets the focus from the page: until someone writes or points here, the page's own keys hold. */
+  offer(): void {
+    this.focus();
+    this.element.dataset["offered"] = "";
+    const taken = () => {
+      delete this.element.dataset["offered"];
+      for (const type of TAKING) this.element.removeEventListener(type, taken);
+    };
+    for (const type of TAKING) this.element.addEventListener(type, taken);
   }
 
   private updated(update: ViewUpdate): void {

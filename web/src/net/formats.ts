@@ -33,7 +33,7 @@ export const GRAPH_STORE_FORMATS = named(["ttl", "nt", "jsonld", "rdf"]);
 /** Those of the whole store, which say the graphs. */
 export const DATASET_FORMATS = named(["nq", "trig", "jsonld"]);
 
-const MEDIA: Record<string, string> = {
+const MEDIA = new Map(Object.entries({
   nt: "application/n-triples",
   ttl: "text/turtle",
   turtle: "text/turtle",
@@ -45,12 +45,12 @@ const MEDIA: Record<string, string> = {
   xml: "application/rdf+xml",
   jsonld: "application/ld+json",
   json: "application/ld+json",
-};
+}));
 
 /** Media type of a file's RDF by its name; compression is found by the server itself. */
 export function mediaOf(fileName: string): string | undefined {
   const bare = fileName.toLowerCase().replace(/\.(gz|bz2|xz|zst)$/, "");
-  return MEDIA[bare.slice(bare.lastIndexOf(".") + 1)];
+  return MEDIA.get(bare.slice(bare.lastIndexOf(".") + 1));
 }
 
 /** True where the file itself says which graph its statements belong to. */

@@ -1,5 +1,11 @@
 // Prometheus' text, as far as a glance needs it.
 
+/** The labels of a metric's first sample; `undefined` without one. */
+export function labelsIn(text: string, metric: string): Map<string, string> | undefined {
+  const found = new RegExp(`^${metric}\\{(.*)\\} `, "m").exec(text);
+  return found ? new Map([...(found[1] ?? "").matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, name = "", value = ""]) => [name, value.replace(/\\(.)/g, (_, c) => (c === "n" ? "\n" : String(c)))])) : undefined;
+}
+
 /** Gives the sum of a metric's values, of those that have the labels. */
 export function metrics(text: string): (name: string, labels?: string) => number {
   const all = new Map<string, { labels: string; value: number }[]>();

@@ -41,7 +41,7 @@ export function python(endpoint: string, text: string, { hasToken, isUpdate }: A
 /** Python's text: JSON's escapes are Python's too, but for characters beyond the BMP, which stand as they are. */
 function pythonText(text: string): string {
   if (text.includes("\n")) {
-    const body = text.replaceAll("\\", "\\\\").replaceAll('"""', '\\"\\"\\"').replace(/"$/, '\\"').replaceAll("\r", "\\r");
+    const body = text.replaceAll("\\", "\\\\").replace(/"{2,}|"$/g, (quotes) => '\\"'.repeat(quotes.length)).replace(/[\r\0]/g, (c) => (c === "\r" ? "\\r" : "\\x00"));
     return `"""${body}"""`;
   }
   return JSON.stringify(text);

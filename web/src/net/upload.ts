@@ -81,7 +81,7 @@ export async function sendFiles(files: File[], target: Target, line: HTMLElement
     } catch (error) {
       const problem = problemIn(error);
       if (wantsToken(problem) && (await offerToken(problem))) continue;
-      line.replaceChildren(h("strong", {}, name), h("pre", { class: "error", attrs: { role: "alert" } }, refusal(problem, target.lenient).replaceAll("<body>", name)));
+      line.replaceChildren(h("strong", {}, name), h("pre", { class: "error", attrs: { role: "alert" } }, refusal(problem, target.lenient).replaceAll("<body>", () => name)));
       return undefined;
     }
   }
@@ -123,12 +123,13 @@ const RDF = ["text/turtle", "application/n-triples", "application/n-quads", "app
 
 /** The format that a pasted text looks like. */
 export function guess(text: string): string {
-  const start = text.trimStart();
+  // Each pattern below is linear only where white space is one character and a string ends in its line.
+  const start = text.trim().replace(/\s+/g, (space) => (space.includes("\n") ? "\n" : " ")).replace(/"(?:[^"\\\n]|\\.)*(?:"|$)/gm, '""');
   if (/^<\?xml|^<rdf:RDF/i.test(start)) return "application/rdf+xml";
   if (/^[[{]/.test(start) && !/^\[\s*\]?\s*(?:a|<|[\w-]*:)/.test(start)) return "application/ld+json";
-  if (/(?:^|\n)\s*(?:GRAPH\s+)?(?:<[^>\s]*>|[\w-]*:[\w-]*)?\s*\{/i.test(start.replace(/"(?:[^"\\\n]|\\.)*"/g, '""'))) return "application/trig";
+  if (/^(?:GRAPH\s)?(?:<[^>\s]*>|[\w-]*:[\w-]*)?\s?\{/im.test(start)) return "application/trig";
   // Four terms on a line are N-Quads; what is neither is Turtle, which N-Triples is a part of.
-  return /^(?:<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+(?:<[^>\s]*>|_:\S+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^>\s]*>)?)\s+(?:<[^>\s]*>|_:\S+)\s*\.\s*$/m.test(start) ? "application/n-quads" : "text/turtle";
+  return /^(?:<[^>\s]*>|_:\S+)\s+<[^>\s]*>\s+(?:<[^>\s]*>|_:\S+|""(?:@[\w-]+|\^\^<[^>\s]*>)?)\s+(?:<[^>\s]*>|_:\S+)\s*\.\s*$/m.test(start) ? "application/n-quads" : "text/turtle";
 }
 
 /** `fetch` does not say how much of a body was sent. */

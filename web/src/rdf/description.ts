@@ -9,6 +9,8 @@ const VOID = "http://rdfs.org/ns/void#";
 export interface Counted {
   iri: string;
   count: number;
+  /** True for the label of a blank node. */
+  blank?: boolean;
 }
 
 export interface Description {

@@ -11,6 +11,9 @@ export class Prefixes {
   readonly all = new Map<string, string>();
   /** Prefix of each namespace. */
   private readonly names = new Map<string, string>();
+  /** What the query whose answer is seen declares, and the same by namespace. */
+  private declared = new Map<string, string>();
+  private declaredNames = new Map<string, string>();
 
   constructor(pairs: Iterable<[string, string]> = COMMON_PREFIXES) {
     for (const [name, iri] of pairs) {
@@ -20,7 +23,24 @@ export class Prefixes {
     }
   }
 
-  /** Learns what a query declares; the last one counts. */
+  /** Takes the declarations of the query whose answer is seen, in place of another one's: no query names what others answer. */
+  show(pairs: [string, string][]): void {
+    this.declared = new Map(pairs);
+    this.declaredNames = new Map([...this.declared].map(([name, iri]) => [iri, name]));
+  }
+
+  /** The prefix of a namespace. */
+  private nameOf(space: string): string | undefined {
+    const name = this.names.get(space);
+    return this.declaredNames.get(space) ?? (name !== undefined && this.declared.has(name) ? undefined : name);
+  }
+
+  /** The namespace of a prefix. */
+  space(name: string): string | undefined {
+    return this.declared.get(name) ?? this.all.get(name);
+  }
+
+  /** Learns what the server declares; the last one counts. */
   learn(pairs: Iterable<[string, string]>): void {
     for (const [name, iri] of pairs) {
       const before = this.all.get(name);
@@ -61,7 +81,7 @@ export class Prefixes {
     for (let at = iri.length; at > 0; at--) {
       const c = iri[at - 1];
       if (c !== "#" && c !== "/" && c !== ":" && c !== "_" && at !== iri.length) continue;
-      const name = this.names.get(iri.slice(0, at));
+      const name = this.nameOf(iri.slice(0, at));
       if (name === undefined) continue;
       const local = iri.slice(at);
       // What cannot be seen, or turns the writing around, is shown in the whole IRI, escaped.
@@ -78,7 +98,7 @@ export class Prefixes {
   /** The IRI of a prefixed name; `undefined` where the prefix is unknown. */
   full(name: string): string | undefined {
     const at = name.indexOf(":");
-    const space = at < 0 ? undefined : this.all.get(name.slice(0, at));
+    const space = at < 0 ? undefined : this.space(name.slice(0, at));
     return space === undefined ? undefined : space + name.slice(at + 1).replace(/\\(.)/g, "$1");
   }
 }

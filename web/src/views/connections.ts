@@ -7,8 +7,9 @@ import { graphsParameter } from "../graphs.ts";
 import { ProblemError } from "../net/http.ts";
 import { select } from "../net/select.ts";
 import type { Counted } from "../rdf/description.ts";
-import { iriText } from "../rdf/term.ts";
+import { iriText, RDF_TYPE } from "../rdf/term.ts";
 import { iriLink, queryHash } from "../show.ts";
+import { classTree } from "./class-tree.ts";
 
 /** Classes that are looked at, the largest. */
 const CLASSES = 12;
@@ -33,7 +34,7 @@ export interface Connection {
 /** What leads from some instances of a class to instances of which classes. */
 export function connectionsQuery(iri: string): string {
   return (
-    `SELECT ?p ?to (COUNT(*) AS ?n) {\n  { SELECT ?x { ?x a ${iriText(iri)} } LIMIT ${SAMPLE} }\n  ?x ?p ?y .\n  ?y a ?to\n}\n` +
+    `SELECT ?p ?to (COUNT(*) AS ?n) {\n  { SELECT ?x { ?x a ${iriText(iri)} } LIMIT ${SAMPLE} }\n  ?x ?p ?y .\n  ?y a ?to\n  FILTER(?p != ${iriText(RDF_TYPE)})\n}\n` +
     `GROUP BY ?p ?to\nORDER BY DESC(?n) ?p ?to\nLIMIT ${EACH}`
   );
 }
@@ -55,6 +56,7 @@ export class Connections {
     this.element.replaceChildren(h("h2", {}, "Connections between classes"), status);
     const all: Connection[] = [];
     let late = 0;
+    const classTreeComes = classTree(classes);
     for (const c of looked) {
       try {
         const rows = await select(connectionsQuery(c.iri), { timeout: TIME });
@@ -73,7 +75,8 @@ export class Connections {
         return;
       }
     }
-    this.draw(all, looked.length, classes.length, late);
+    const tree = await classTreeComes;
+    if (round === this.round) this.draw(all, tree, looked.length, classes.length, late);
   }
 
   /** Ends what is still under way. */
@@ -82,11 +85,11 @@ export class Connections {
     this.graph?.stop();
   }
 
-  private draw(all: Connection[], looked: number, classes: number, late: number): void {
+  private draw(all: Connection[], tree: HTMLElement | undefined, looked: number, classes: number, late: number): void {
     const said = [`Of the ${looked === classes ? "" : `${looked} largest `}classes, up to ${count(SAMPLE)} instances each.`];
     if (late > 0) said.push(`${late} of them took more than ${TIME} s and ${late === 1 ? "is" : "are"} left out.`);
     if (all.length === 0) {
-      this.element.replaceChildren(h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, `${said.join(" ")} No class is connected to another.`));
+      this.element.replaceChildren(h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, `${said.join(" ")} No class is connected to another.`), ...(tree ? [tree] : []));
       return;
     }
     const rows = all.map((c) => h(
@@ -98,7 +101,7 @@ export class Connections {
     this.graph?.stop();
     this.graph = new Graph({ colours: false });
     this.element.replaceChildren(
-      h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, said.join(" ")), this.graph.element,
+      h("h2", {}, "Connections between classes"), h("p", { class: "soft" }, said.join(" ")), h("div", { class: tree ? "diagram with-tree" : "diagram" }, this.graph.element, tree),
       h("div", { class: "wide tall", attrs: { tabindex: 0, role: "region", "aria-label": "Connections between classes" } }, h("table", {}, h("thead", {}, h("tr", {}, ...heads, h("td"))), h("tbody", {}, ...rows))),
     );
     this.graph.add(all.map((c): Triple => [{ type: "iri", value: c.from }, { type: "iri", value: c.predicate }, { type: "iri", value: c.to }]));

@@ -7,7 +7,7 @@ import { DATASET_FORMATS, GRAPH_STORE_FORMATS } from "../net/formats.ts";
 import type { Description } from "../rdf/description.ts";
 import { iriText } from "../rdf/term.ts";
 import { queryHash } from "../show.ts";
-import { counts, data } from "../state.ts";
+import { counts, data, listed } from "../state.ts";
 import { Connections } from "./connections.ts";
 import { board, fileName, offerDownload } from "./download.ts";
 import { GraphList } from "./graph-list.ts";
@@ -59,17 +59,17 @@ export class DataView implements View {
     this.facts.replaceChildren(
       h(
         "dl", { class: "facts" },
-        fact("Triples", found.triples), fact("Subjects", about.subjects), fact("Predicates", found.predicateCount), fact("Classes", found.classCount), fact("Named graphs", about.graphs),
+        fact("Triples", found.triples), fact("Subjects", found.subjects), fact("Predicates", found.predicateCount), fact("Classes", found.classCount), fact("Named graphs", about.graphs),
       ),
       h("p", { class: "soft" }, isFitted()
         ? "The default graph is empty, so the page reads all graphs together."
-        : found.ofAll ? "The counts are those of all graphs; the default graph is too large to be counted by itself."
+        : found.ofAll ? "The counts of subjects, predicates and classes are those of all graphs; the default graph is too large to be counted by itself."
         : about.namedQuads > 0 ? (graphs() === "all" ? "All graphs together." : `The default graph alone; ${counted(about.namedQuads, "triple")} are in named graphs.`) : ""),
       this.download(about),
       h(
         "div", { class: "columns" },
-        list({ title: "Classes", unit: "instances", all: found.classes, whole: found.classCount, query: (iri) => link(`SELECT ?x WHERE {\n  ?x a ${iriText(iri)}\n}\nLIMIT 1000\n`) }),
-        list({ title: "Predicates", unit: "triples", all: found.predicates, whole: found.predicateCount, query: (iri) => link(`SELECT ?s ?o WHERE {\n  ?s ${iriText(iri)} ?o\n}\nLIMIT 1000\n`) }),
+        list({ title: "Classes", unit: "instances", all: found.classes, whole: found.classCount, query: (iri) => link(`SELECT ?x WHERE {\n  ?x a ${iriText(iri)}\n}\nLIMIT 1000\n`), find: (words) => listed("?s a ?k", { words }) }),
+        list({ title: "Predicates", unit: "triples", all: found.predicates, whole: found.predicateCount, query: (iri) => link(`SELECT ?s ?o WHERE {\n  ?s ${iriText(iri)} ?o\n}\nLIMIT 1000\n`), find: (words) => listed("?s ?k ?o", { words }) }),
         this.graphList.element,
       ),
     );

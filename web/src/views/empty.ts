@@ -24,6 +24,12 @@ export async function whyEmpty(text: string): Promise<Reason[]> {
   }
 }
 
+/** True where all graphs together may have an answer that the graphs that were read lack. */
+export function hasMoreElsewhere(reasons: Reason[]): boolean {
+  const kinds = new Set(reasons.map(({ kind }) => kind));
+  return (kinds.has("other-graphs") || kinds.has("empty-default-graph")) && !kinds.has("unknown-term");
+}
+
 /** A reason with a place, as the editor underlines it. */
 export function placed(reasons: Reason[]): Fault[] {
   return reasons.filter((r): r is Fault => r.start !== undefined && r.end !== undefined && r.line !== undefined && r.column !== undefined);

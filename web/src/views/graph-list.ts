@@ -1,21 +1,20 @@
 // The named graphs: how many triples each has, and ways to download and to remove one.
 
 import { button, failure, h } from "../dom.ts";
-import { count, counted } from "../format.ts";
+import { counted } from "../format.ts";
 import { tell } from "../events.ts";
 import { GRAPH_STORE_FORMATS } from "../net/formats.ts";
 import { json, ProblemError } from "../net/http.ts";
-import { select } from "../net/select.ts";
 import { problemIn, type Report } from "../net/upload.ts";
 import type { Counted, Description } from "../rdf/description.ts";
 import { iriText, visible } from "../rdf/term.ts";
 import { dialog, prefixes, queryHash } from "../show.ts";
-import { stale } from "../state.ts";
+import { listed, stale } from "../state.ts";
 import { board, fileName, lineOn, offerDownload } from "./download.ts";
 import { list } from "./listing.ts";
 
-/** Graphs that are listed. */
-const MOST = 1000;
+/** Seconds that counting the triples of all graphs may take. */
+const PATIENCE = 20;
 
 export class GraphList {
   readonly element = h("div");
@@ -32,17 +31,16 @@ export class GraphList {
   async show(about: Description): Promise<void> {
     const round = ++this.round;
     try {
-      const rows = await select(`SELECT ?g (COUNT(*) AS ?n) { GRAPH ?g { ?s ?p ?o } } GROUP BY ?g ORDER BY DESC(?n) LIMIT ${MOST}`, { timeout: 20 });
+      const find = (words: string[]) => listed("GRAPH ?k { ?s ?p ?o }", { words, timeout: PATIENCE });
+      const all = await find([]);
       if (round !== this.round) return;
-      const all = rows.flatMap(([g, n]): Counted[] => (g ? [{ iri: g.value, count: Number(n?.value ?? 0) }] : []));
-      // A graph whose name is a blank node cannot be named in a request.
-      const iris = new Set(rows.flatMap(([g]) => (g?.type === "iri" ? [g.value] : [])));
       const note = about.unionDefault ? "The default graph is the union of them all." : `${counted(about.defaultTriples, "triple")} in the default graph.`;
       this.listed.replaceChildren(list({
         title: "Named graphs", unit: "triples", all, whole: Math.max(about.graphs, all.length),
         query: (iri) => queryHash(`SELECT * WHERE {\n  GRAPH ${iriText(iri)} { ?s ?p ?o }\n}\nLIMIT 1000\n`),
-        note: `${note}${all.length === MOST ? ` The ${count(MOST)} largest named ones are listed.` : ""}`,
-        acts: (one) => (iris.has(one.iri) ? this.acts(one, about.writable) : []),
+        note, find,
+        // A graph whose name is a blank node cannot be named in a request.
+        acts: (one) => (one.blank ? [] : this.acts(one, about.writable)),
       }));
     } catch (error) {
       if (round === this.round) this.listed.replaceChildren(failure(error instanceof ProblemError ? error.problem.detail : String(error)));

@@ -5,9 +5,9 @@ import { count, milliseconds } from "../format.ts";
 import { choose as chooseGraphs, graphs, graphsParameter } from "../graphs.ts";
 import { drop, forgetPast, keep, past, saved, summary } from "../history.ts";
 import { tell } from "../events.ts";
-import { begin, keepOpen, MOST, openBefore, type Open } from "../open-queries.ts";
+import { begin, keepOpen, openBefore, type Open } from "../open-queries.ts";
 import { type Item, menu } from "../pieces.ts";
-import { dialog, queryHash } from "../show.ts";
+import { dialog, prefixes, queryHash } from "../show.ts";
 import { data } from "../state.ts";
 import { FIRST, Sheet } from "./sheet.ts";
 import type { View } from "./view.ts";
@@ -68,7 +68,7 @@ export class QueryView implements View {
       sheet?.shown();
       // Whoever has a keyboard can begin to write at once.
       if (text === null && document.activeElement === document.body && matchMedia("(pointer: fine)").matches) {
-        void data().then((about) => about && about.triples > 0 && document.activeElement === document.body && sheet?.editor.focus());
+        void data().then((about) => about && about.triples > 0 && document.activeElement === document.body && sheet?.editor.offer());
       }
       return;
     }
@@ -82,7 +82,9 @@ export class QueryView implements View {
     });
   }
 
-  hide(): void {}
+  hide(): void {
+    prefixes.show([]);
+  }
 
   refresh(): void {
     for (const [i, { sheet }] of this.tabs.entries()) sheet?.refresh(i === this.current);
@@ -112,7 +114,6 @@ export class QueryView implements View {
   }
 
   private add(text = ""): void {
-    if (this.tabs.length >= MOST) this.close(0);
     this.tabs.push({ name: "", text, clean: text });
     this.open(this.tabs.length - 1);
   }
@@ -121,7 +122,7 @@ export class QueryView implements View {
     this.current = Math.max(0, Math.min(i, this.tabs.length - 1));
     const { tab } = this;
     if (!tab.sheet) {
-      tab.sheet = new Sheet({ text: tab.text, changed: (sheet) => this.changed(sheet), example: (text) => this.take(text) });
+      tab.sheet = new Sheet({ text: tab.text, changed: (sheet) => this.changed(sheet), example: ({ text: chosen, tab: view }) => this.take(chosen, view) });
     }
     this.place.replaceChildren(tab.sheet.element);
     tab.sheet.tools.append(this.recent.element, this.kept.element);
@@ -161,7 +162,7 @@ export class QueryView implements View {
       // It took the place of the last one.
       only.sheet?.close();
       this.tabs.pop();
-    } else if (this.tabs.length >= MOST) this.close(0);
+    }
     const at = Math.min(closed.at, this.tabs.length);
     this.tabs.splice(at, 0, closed.tab);
     this.open(at);
@@ -225,7 +226,7 @@ export class QueryView implements View {
     if (all.length === 0) return [["No query has run in this browser yet", () => {}]];
     const names = new Map(saved().map((q) => [q.text, q.name]));
     return [
-      ...all.map((q): Item => [names.get(q.text) ?? summary(q.text), () => this.put(q.text), [when(q.at), q.rows === undefined ? "" : `${count(q.rows)} rows`, q.ms === undefined ? "" : milliseconds(q.ms)].filter(Boolean).join(" · ")]),
+      ...all.map((q): Item => [names.get(q.text) ?? summary(q.text), () => this.put(q.text), [when(q.at), q.ended ?? "", q.rows === undefined ? "" : `${count(q.rows)} rows`, q.ms === undefined ? "" : milliseconds(q.ms)].filter(Boolean).join(" · ")]),
       ["Clear history", forgetPast],
     ];
   }

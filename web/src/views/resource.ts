@@ -10,6 +10,7 @@ import { type Row, select } from "../net/select.ts";
 import { iriText, isWeb, RDF_TYPE, type Term, visible } from "../rdf/term.ts";
 import { copyText, iriLink, prefixes, queryHash, showValue, termNode } from "../show.ts";
 import { entitle } from "../title.ts";
+import { blankHash } from "./blank-node.ts";
 import { Pictures } from "./pictures.ts";
 import type { View } from "./view.ts";
 
@@ -112,7 +113,7 @@ export class ResourceView implements View {
     entitle(this.title);
     void labelFor(iri).then((found) => {
       if (!found || signal.aborted) return;
-      const text = found.text.slice(0, LONGEST);
+      const text = visible(found.text.slice(0, LONGEST));
       // The short name gives its place as the heading to the label.
       short.textContent = prefixes.short(iri) ?? "";
       this.heading.replaceChildren(h("bdi", { class: "label", attrs: { dir: "auto", ...(found.lang ? { lang: found.lang } : {}) } }, text));
@@ -194,10 +195,12 @@ export class ResourceView implements View {
   private async page(group: Group, name: string, place: HTMLElement, from: number, size: number, signal: AbortSignal): Promise<void> {
     const predicate = iriText(group.predicate);
     const triple = group.way === "out" ? `${name} ${predicate} ?v` : `?v ${predicate} ${name}`;
+    const { iri } = this;
     place.setAttribute("aria-busy", "true");
     try {
       const found = await select(`SELECT ?v { ${triple} } LIMIT ${size} OFFSET ${from}`, { ...ALL, signal });
-      const items = found.map(([value]) => h("li", {}, valueNode(value ?? null)));
+      const step = `${group.way === "out" ? ">" : "<"}${group.predicate}`;
+      const items = found.map(([value]) => h("li", {}, valueNode(value ?? null, (label) => blankHash(label, { from: iri, by: [step] }))));
       place.replaceChildren(h("ul", {}, ...items), this.pager(group, name, place, from, size, signal));
       if (group.way === "out") this.learn(group, found);
     } catch (error) {
@@ -256,8 +259,8 @@ function said(error: unknown): string {
 }
 
 /** A value, and a way to see all of it if it is long. */
-function valueNode(term: Term | null): HTMLElement {
-  const node = termNode(term);
+function valueNode(term: Term | null, blank: (label: string) => string): HTMLElement {
+  const node = termNode(term, { blank });
   if (term?.type !== "literal" || term.value.length <= LONG) return node;
   node.append(" ", button("Show all", () => showValue(term), { class: "link" }));
   return node;

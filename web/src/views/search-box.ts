@@ -38,13 +38,16 @@ export class SearchBox {
     });
     this.list.addEventListener("pointerdown", (event) => event.preventDefault());
     addEventListener("hashchange", () => this.open(false));
-    document.addEventListener("keydown", (event) => {
+    // Before the editor gets the key: it may have the focus from the page itself, and then no one is writing there yet.
+    addEventListener("keydown", (event) => {
       const at = event.target as HTMLElement;
-      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || at.closest("input, textarea, select, .editor, dialog")) return;
+      const writes = at.closest("input, textarea, select, dialog, .editor:not([data-offered])");
+      if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || writes) return;
       event.preventDefault();
+      event.stopPropagation();
       this.input.focus();
       this.input.select();
-    });
+    }, { capture: true });
   }
 
   private open(on: boolean): void {
@@ -84,13 +87,13 @@ export class SearchBox {
 
   private line(hit: Hit, i: number): HTMLElement {
     const short = prefixes.shown(hit.iri);
-    const label = hit.label ?? nameOf(hit.iri);
+    const label = hit.label === undefined ? nameOf(hit.iri) : visible(hit.label);
     const other = hit.matched !== undefined && hit.label !== undefined && hit.matched !== hit.label && !hit.iri.includes(hit.matched) ? hit.matched : "";
     const made = h(
       "li", { id: `found-${i}`, title: visible(hit.iri), attrs: { role: "option", "aria-selected": "false" } },
       h("bdi", { class: "found-label", attrs: { ...(hit.lang ? { lang: hit.lang } : {}) } }, label),
       hit.class ? h("span", { class: "badge" }, nameOf(hit.class)) : null,
-      other ? h("bdi", { class: "soft" }, other.slice(0, 80)) : null,
+      other ? h("bdi", { class: "soft" }, visible(other.slice(0, 80))) : null,
       h("span", { class: "soft found-iri", attrs: { dir: "ltr" } }, short),
     );
     made.addEventListener("click", () => this.go(hit));

@@ -3,7 +3,8 @@
 import { button, failure, h } from "../dom.ts";
 import { bytes, count, counted, milliseconds } from "../format.ts";
 import { json, ProblemError, send } from "../net/http.ts";
-import { metrics } from "../net/metrics.ts";
+import { labelsIn, metrics } from "../net/metrics.ts";
+import { visible } from "../rdf/term.ts";
 import { queryHash } from "../show.ts";
 import { data } from "../state.ts";
 import { type Job, jobs, jobsView } from "./jobs.ts";
@@ -35,6 +36,10 @@ interface Merge {
   last_failure: string | null;
 }
 
+function facts(all: [string, string][]): HTMLElement[] {
+  return all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)));
+}
+
 export class ServerView implements View {
   readonly title = "Server";
   readonly element = h("section", { class: "server" });
@@ -42,13 +47,14 @@ export class ServerView implements View {
   private merging = h("div");
   private jobs = h("div");
   private figures = h("dl", { class: "facts" });
+  private replica = h("div");
   private said = h("p", { attrs: { role: "status" } });
   private timer: ReturnType<typeof setTimeout> | undefined;
   private shown = false;
   private rows = new Map<number, HTMLElement>();
 
   constructor() {
-    this.element.append(h("h1", {}, "Server status"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.merging, this.jobs);
+    this.element.append(h("h1", {}, "Server status"), h("h2", {}, "Running queries"), this.running, this.said, h("h2", {}, "Statistics"), this.figures, this.replica, this.merging, this.jobs);
   }
 
   show(): void {
@@ -76,7 +82,9 @@ export class ServerView implements View {
         ]);
         if (!this.shown) return;
         this.list(live.queries);
-        this.figure(metrics(text));
+        const of = metrics(text);
+        this.figure(of);
+        this.among(labelsIn(text, "jindou_replica_info"), of);
         this.merge(merge, about?.writable ?? false);
         this.work(work);
       }
@@ -151,7 +159,23 @@ export class ServerView implements View {
       ["Snapshot", count(of("jindou_snapshot"))],
       ["Log", failing ? "cannot be written" : bytes(of("jindou_log_bytes"))],
     ];
-    this.figures.replaceChildren(...all.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+    this.figures.replaceChildren(...facts(all));
+  }
+
+  /** The place of a server among those of a shared log. */
+  private among(names: Map<string, string> | undefined, of: (name: string) => number): void {
+    if (!names) return;
+    const behind = of("jindou_replica_groups_behind");
+    const age = of("jindou_replica_proof_age_seconds");
+    const [own, writer] = [names.get("server") ?? "", names.get("writer") ?? ""];
+    const all: [string, string][] = [
+      ["This server", visible(own)],
+      ["Writer", writer === own ? "this server" : visible(writer) || "not known yet"],
+      ["Other servers in contact", `${count(of("jindou_replica_servers_in_contact"))} of ${count(Math.max(0, of("jindou_replica_servers_listed") - 1))}`],
+      ["Updates to catch up with", behind === 0 ? "none" : counted(behind, "group")],
+      ["Known to be current", age < 0 ? "not yet" : `${milliseconds(age * 1000)} ago`],
+    ];
+    this.replica.replaceChildren(h("h2", {}, "Shared log"), h("dl", { class: "facts" }, ...facts(all)));
   }
 
   private work(all: Job[]): void {

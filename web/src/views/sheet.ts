@@ -5,9 +5,11 @@ import { button, failure, h, save } from "../dom.ts";
 import { Editor } from "../editor/editor.ts";
 import { formatted } from "../editor/format.ts";
 import { tell } from "../events.ts";
+import type { Example } from "../examples.ts";
 import { bytes, counted, milliseconds } from "../format.ts";
 import { choose as chooseGraphs, graphs, graphsMatter, graphsParameter, inGraphs, withParameter } from "../graphs.ts";
 import { remember } from "../history.ts";
+import { losses } from "../losses.ts";
 import { GRAPH_FORMATS, TABLE_FORMATS, type Format } from "../net/formats.ts";
 import { dressed, json, offerToken, type Problem, problemOf, query, send, token, wantsToken } from "../net/http.ts";
 import { curl, python } from "../net/snippets.ts";
@@ -18,7 +20,7 @@ import { declared } from "../rdf/prefixes.ts";
 import { copyText, dialog, prefixes, queryHash } from "../show.ts";
 import { data, stale } from "../state.ts";
 import { AnswerView, type Tab, told } from "./answer-view.ts";
-import { countsNothing, list, placed, whyEmpty } from "./empty.ts";
+import { countsNothing, hasMoreElsewhere, list, placed, whyEmpty } from "./empty.ts";
 import { HOW_TO_WRITE, reportView } from "./load.ts";
 import { markdown } from "./markdown.ts";
 import { newTag, PlanView, type Profile, watch } from "./plan.ts";
@@ -33,7 +35,7 @@ interface Options {
   /** The text was changed. */
   changed: (sheet: Sheet) => void;
   /** An example was chosen. */
-  example: (text: string) => void;
+  example: (one: Example) => void;
 }
 
 export class Sheet {
@@ -64,7 +66,7 @@ export class Sheet {
   private place = h("div", { class: "place" });
   /** Why the answer is empty. */
   private why = h("div", { class: "reasons" });
-  private start = new Start((text) => this.options.example(text), (empty) => this.element.classList.toggle("empty-store", empty));
+  private start = new Start((one) => this.options.example(one), (empty) => this.element.classList.toggle("empty-store", empty));
   private download = menu("Download");
 
   constructor(private options: Options) {
@@ -137,11 +139,12 @@ export class Sheet {
     else this.tab = "table";
     // A link may come from anyone: it is run if it reads only.
     if (formOf(text) !== "update") this.run(true);
-    this.editor.focus();
+    this.editor.offer();
   }
 
   /** It is on the screen again. */
   shown(): void {
+    prefixes.show(declared(this.asked ?? ""));
     this.view?.update();
     if (this.start.element.isConnected) void this.start.show();
   }
@@ -194,7 +197,7 @@ export class Sheet {
     this.stopAll();
     this.answer?.drop();
     this.answer = this.view = this.plan = undefined;
-    prefixes.learn(declared(text));
+    prefixes.show(declared(text));
     this.form = formOf(text);
     this.clearProblems();
     this.place.replaceChildren();
@@ -256,6 +259,7 @@ export class Sheet {
         return;
       }
       this.busy(false);
+      remember({ text: answer.query, at: Date.now(), ms: Math.round(progress.elapsed), ended: "failed" });
       if (!this.view) this.place.replaceChildren();
       this.failed(ending.problem, () => this.run(true), progress.rows, progress.elapsed);
       if (this.view && progress.rows > 0) {
@@ -289,7 +293,7 @@ export class Sheet {
     if (this.view?.tab === "plan") this.view.choose("plan");
     const { ending, progress } = answer;
     if (ending?.how === "cancelled" && progress.rows > 0) this.problems.replaceChildren(trouble({ title: "Cancelled", text: `You ended the query after ${milliseconds(progress.elapsed)}. The ${counted(progress.rows, "row")} below had come; they are not the whole answer.`, calm: true }));
-    remember({ text: answer.query, at: Date.now(), ms: Math.round(progress.elapsed), ...(ending?.how === "complete" && answer.truth === undefined ? { rows: progress.rows } : {}) });
+    remember({ text: answer.query, at: Date.now(), ms: Math.round(progress.elapsed), ...(ending?.how === "cancelled" ? { ended: "cancelled" } : ending?.how === "complete" && answer.truth === undefined ? { rows: progress.rows } : {}) });
     if (ending?.how === "complete") void this.explainEmpty(answer);
   }
 
@@ -330,7 +334,7 @@ export class Sheet {
     // An empty table needs no room.
     this.element.classList.toggle("nothing", rows === 0);
     this.why.replaceChildren(list(reasons, this.editor, () => this.why.replaceChildren()));
-    if (!graphsMatter() || graphs() === "all") return;
+    if (!graphsMatter() || graphs() === "all" || !hasMoreElsewhere(reasons)) return;
     const all = () => {
       chooseGraphs("all");
       tell("graphs");
@@ -378,7 +382,7 @@ export class Sheet {
 
   /** An update changes the data, so it runs when someone says so once more. */
   private askToUpdate(text: string): void {
-    void data().then((about) => {
+    void data().then(async (about) => {
       this.wrong = text;
       // The answer of another text is not what this is about.
       this.element.classList.add("asks");
@@ -386,9 +390,16 @@ export class Sheet {
         this.problems.replaceChildren(trouble({ title: "This is an update, but the server is read-only.", text: `To change data, ${HOW_TO_WRITE}.` }));
         return;
       }
-      const go = button("Run the update", () => void this.update(text), { class: "primary" });
-      this.problems.replaceChildren(h("p", { class: "ask", attrs: { role: "alert" } }, "This is an update: it changes the data. ", go));
-      go.focus();
+      const lost = await losses(text);
+      if (this.wrong !== text) return;
+      const go = button("Run the update", () => void this.update(text), { class: lost.length > 0 ? "danger" : "primary" });
+      const stay = button("Cancel", () => {
+        this.clearProblems();
+        this.editor.focus();
+      });
+      const said = lost.length > 0 ? `This update deletes ${lost.join(", and ")}. This cannot be undone. ` : "This is an update: it changes the data. ";
+      this.problems.replaceChildren(h("p", { class: "ask", attrs: { role: "alert" } }, said, go, " ", stay));
+      (lost.length > 0 ? stay : go).focus();
     });
   }
 
@@ -407,6 +418,7 @@ export class Sheet {
       this.place.replaceChildren(reportView(report));
       remember({ text, at: Date.now(), ms: Math.round(performance.now() - started) });
     } catch (error) {
+      remember({ text, at: Date.now(), ms: Math.round(performance.now() - started), ended: control.signal.aborted ? "cancelled" : "failed" });
       this.failed(problemIn(error), () => this.askToUpdate(text));
     } finally {
       this.busy(false);

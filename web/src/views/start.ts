@@ -26,7 +26,7 @@ export class Start {
   private round = 0;
 
   /** `run` runs a text; `empty` says whether the store is. */
-  constructor(private run: (text: string) => void, private empty: (is: boolean) => void) {}
+  constructor(private run: (example: Example) => void, private empty: (is: boolean) => void) {}
 
   async show(): Promise<void> {
     const round = ++this.round;
@@ -59,8 +59,8 @@ export class Start {
     offered.replaceChildren(...made.map((e) => this.offer(e)));
   }
 
-  private offer({ title, text }: Example): HTMLElement {
-    return h("li", {}, button(title, () => this.run(text), { class: "example", title: text }));
+  private offer(one: Example): HTMLElement {
+    return h("li", {}, button(one.title, () => this.run(one), { class: "example", title: one.text }));
   }
 
   private begin(): HTMLElement {

@@ -246,6 +246,8 @@ fn servers_may_die() {
         metrics.contains("jindou_replica_servers_in_contact 2\n"),
         "{metrics}"
     );
+    let named = format!("jindou_replica_info{{server=\"{}\",writer=\"", names[1]);
+    assert!(metrics.contains(&named), "{metrics}");
     // Without the log the copy cannot be changed.
     servers[2].kill();
     let refused = Command::new(env!("CARGO_BIN_EXE_jindou"))

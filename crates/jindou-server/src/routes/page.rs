@@ -3,17 +3,58 @@
 //! shown as text. Without scripts it is a plain form.
 
 use super::{answered, reading, text};
-use crate::negotiate;
-use crate::response::coded;
+use crate::conditions::{Conditions, NEGOTIATED, Representation};
+use crate::negotiate::{self, Coding};
+use crate::problem::Problem;
 use axum::body::Body;
-use http::header::{CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderName, REFERRER_POLICY, VARY};
-use http::{HeaderMap, HeaderValue, Method, Response};
+use flate2::read::GzDecoder;
+use http::header::{
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, ETAG, HeaderName, REFERRER_POLICY,
+    VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use std::io::Read;
 
 const PAGE: &str = include_str!("../page/page.html");
-const SCRIPT: &str = include_str!("../page/page.js");
-const WORKER: &str = include_str!("../page/worker.js");
-const STYLE: &str = include_str!("../page/page.css");
-const ICON: &str = include_str!("../page/icon.svg");
+
+/// A file of the page as `build.rs` has compressed it.
+macro_rules! compressed {
+    ($name:literal) => {
+        include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz"))
+    };
+}
+
+/// One of the files alongside the page.
+struct Part {
+    content_type: &'static str,
+    gzip: &'static [u8],
+    /// A policy of its own, which a file needs that runs on its own.
+    policy: Option<&'static str>,
+}
+
+const SCRIPT: Part = Part {
+    content_type: "text/javascript; charset=utf-8",
+    gzip: compressed!("page.js"),
+    policy: None,
+};
+const WORKER: Part = Part {
+    content_type: "text/javascript; charset=utf-8",
+    gzip: compressed!("worker.js"),
+    policy: Some(WORKER_POLICY),
+};
+const STYLE: Part = Part {
+    content_type: "text/css; charset=utf-8",
+    gzip: compressed!("page.css"),
+    policy: None,
+};
+const ICON: Part = Part {
+    content_type: "image/svg+xml",
+    gzip: compressed!("icon.svg"),
+    policy: None,
+};
+
+/// A browser keeps these files and asks each time whether they are still the same, which another version's are not.
+const KEPT: HeaderValue = HeaderValue::from_static("no-cache");
 
 /// Scripts, styles and requests of this server alone; no frames around it. Images may come from elsewhere: the page fetches one when its reader asks for it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; img-src 'self' https: http:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
@@ -32,6 +73,11 @@ pub(super) fn answer() -> Response<Body> {
         (CONTENT_SECURITY_POLICY, POLICY),
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("x-frame-options"), "DENY"),
+        // A page that opened this one, or was opened by it, has no hold on it.
+        (
+            HeaderName::from_static("cross-origin-opener-policy"),
+            "same-origin",
+        ),
         (VARY, "accept, origin"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));
@@ -40,64 +86,63 @@ pub(super) fn answer() -> Response<Body> {
 }
 
 pub(super) async fn script(method: Method, headers: HeaderMap) -> Response<Body> {
-    part(
-        &method,
-        &headers,
-        "text/javascript; charset=utf-8",
-        SCRIPT,
-        None,
-    )
+    answered(part(&method, &headers, &SCRIPT), &headers)
 }
 
 pub(super) async fn worker(method: Method, headers: HeaderMap) -> Response<Body> {
-    part(
-        &method,
-        &headers,
-        "text/javascript; charset=utf-8",
-        WORKER,
-        Some(WORKER_POLICY),
-    )
+    answered(part(&method, &headers, &WORKER), &headers)
 }
 
 pub(super) async fn style(method: Method, headers: HeaderMap) -> Response<Body> {
-    part(&method, &headers, "text/css; charset=utf-8", STYLE, None)
+    answered(part(&method, &headers, &STYLE), &headers)
 }
 
 pub(super) async fn icon(method: Method, headers: HeaderMap) -> Response<Body> {
-    part(&method, &headers, "image/svg+xml", ICON, None)
+    answered(part(&method, &headers, &ICON), &headers)
 }
 
-/// A file of the page, compressed in the way that the browser prefers. A file that runs on its own needs its own
-/// policy.
-fn part(
-    method: &Method,
-    headers: &HeaderMap,
-    content_type: &'static str,
-    content: &'static str,
-    policy: Option<&'static str>,
-) -> Response<Body> {
-    let answer = reading(method).map(|()| {
-        let wanted = negotiate::coding(headers);
-        // This takes some milliseconds, once per visit.
-        let made = tokio::task::block_in_place(|| coded(content.into(), wanted));
-        let mut response = match made {
-            Ok((body, coding)) => {
-                let mut response = text(content_type, body);
-                if let Some(name) = coding.name() {
-                    let value = HeaderValue::from_static(name);
-                    response.headers_mut().insert(CONTENT_ENCODING, value);
-                }
-                response
-            }
-            Err(_) => text(content_type, content),
-        };
-        let all = response.headers_mut();
-        all.insert(VARY, HeaderValue::from_static("accept-encoding"));
-        if let Some(policy) = policy {
-            let value = HeaderValue::from_static(policy);
-            all.insert(CONTENT_SECURITY_POLICY, value);
-        }
-        response
-    });
-    answered(answer, headers)
+fn part(method: &Method, headers: &HeaderMap, part: &Part) -> Result<Response<Body>, Problem> {
+    reading(method)?;
+    let coding = match negotiate::accepts_gzip(headers) {
+        true => Coding::Gzip,
+        false => Coding::Identity,
+    };
+    // The compressed file ends with the checksum and the length of its content.
+    let revision = part
+        .gzip
+        .last_chunk()
+        .map_or(0, |end| u64::from_le_bytes(*end));
+    let version = Representation {
+        revision,
+        format: "page",
+        prefixes: 0,
+    };
+    if let Some(mut same) = Conditions::from_headers(headers)?.read(&version, coding)? {
+        same.headers_mut().insert(CACHE_CONTROL, KEPT);
+        return Ok(same);
+    }
+    let mut response = match coding {
+        Coding::Gzip => text(part.content_type, part.gzip),
+        _ => text(part.content_type, unpacked(part.gzip)?),
+    };
+    let all = response.headers_mut();
+    all.insert(VARY, NEGOTIATED);
+    all.insert(CACHE_CONTROL, KEPT);
+    all.insert(ETAG, version.tag(coding));
+    if let Some(name) = coding.name() {
+        all.insert(CONTENT_ENCODING, HeaderValue::from_static(name));
+    }
+    if let Some(policy) = part.policy {
+        all.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    }
+    Ok(response)
+}
+
+/// The content of a compressed file, for a client that takes no other.
+fn unpacked(gzip: &[u8]) -> Result<Vec<u8>, Problem> {
+    let mut content = Vec::new();
+    GzDecoder::new(gzip)
+        .read_to_end(&mut content)
+        .map_err(|e| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", e.to_string()))?;
+    Ok(content)
 }

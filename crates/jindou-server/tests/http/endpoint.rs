@@ -360,6 +360,7 @@ fn browsers_get_a_page() {
         let policy = page.header("content-security-policy");
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"));
         assert_eq!(page.header("x-content-type-options"), "nosniff");
+        assert_eq!(page.header("cross-origin-opener-policy"), "same-origin");
         let text = page.text();
         assert!(text.contains("<form") && text.contains("name=\"query\""));
         // Nothing from other servers, no inline script or style.
@@ -395,10 +396,28 @@ fn browsers_get_a_page() {
         get(&server, "/icon.svg", &[]).header("content-type"),
         "image/svg+xml"
     );
-    // It is fetched at every visit, so it is compressed.
+    // It is compressed as well as gzip can, and a browser that has it gets no more than that answer.
     let gzip = get(&server, "/page.js", &[("accept-encoding", "gzip")]);
     assert_eq!(gzip.header("content-encoding"), "gzip");
     assert!(gzip.body.len() * 2 < script.body.len());
+    let mut best = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut best, &script.body).unwrap();
+    assert_eq!(gzip.body, best.finish().unwrap());
+    for path in ["/page.js", "/worker.js", "/page.css", "/icon.svg"] {
+        let coded: &[_] = &[("accept-encoding", "gzip, deflate, br, zstd")];
+        for accepted in [&[], coded] {
+            let first = get(&server, path, accepted);
+            assert_eq!(first.header("cache-control"), "no-cache", "{path}");
+            let tag = first.header("etag").to_owned();
+            let known = [accepted, &[("if-none-match", &*tag)]].concat();
+            let again = get(&server, path, &known);
+            assert_eq!((again.status, again.body.len()), (304, 0), "{path}");
+            assert_eq!(again.header("etag"), tag);
+            assert_eq!(again.header("cache-control"), "no-cache");
+            let other = [accepted, &[("if-none-match", "\"0123456789abcdef-page\"")]].concat();
+            assert_eq!(get(&server, path, &other).status, 200, "{path}");
+        }
+    }
     let mut unpacked = String::new();
     std::io::Read::read_to_string(
         &mut flate2::read::GzDecoder::new(&*gzip.body),

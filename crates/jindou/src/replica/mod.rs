@@ -109,6 +109,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A database's place among the servers of a shared log.
 pub struct Replica {
+    name: ServerName,
     handle: Handle<Snapshot>,
     fresh: Fresh,
     queries_wait: bool,
@@ -216,6 +217,18 @@ impl Replica {
             std::thread::sleep(Duration::from_millis(5));
         }
         true
+    }
+
+    /// This server's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Name of the server that wrote the newest group here; `None` if it is not known.
+    #[must_use]
+    pub fn writer(&self) -> Option<Arc<str>> {
+        self.handle.writer()
     }
 
     /// Figures for the operator.
@@ -404,6 +417,7 @@ pub(crate) fn open(
     };
     let ended: Arc<Mutex<Option<String>>> = Arc::default();
     let replica = Replica {
+        name: log.name.as_str().into(),
         fresh: handle.fresh().clone(),
         handle,
         queries_wait: log.queries_wait,

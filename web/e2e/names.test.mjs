@@ -1,0 +1,216 @@
+// What is shown of the data is all of it, and can be told apart: labels, blank nodes, charts, diagrams, counts, history.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { audit, demo, end, ended, folder, run, serve, shot, statusOf, visit, write } from "./setup.mjs";
+
+let address;
+before(async () => {
+  address = await serve({ files: demo });
+});
+after(end);
+
+const RDFS = "http://www.w3.org/2000/01/rdf-schema#";
+
+test("two things with the same label show their short names, wherever they stand", async () => {
+  const own = await serve({ turtle: `@prefix rdfs: <${RDFS}> . @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix e: <http://e/> .
+    rdfs:Class rdfs:label "Class" . owl:Class rdfs:label "Class" . e:only rdfs:label "Alone" . e:a e:p rdfs:Class, owl:Class, e:only .` });
+  const { page, faults, close } = await visit(own);
+  await run(page, "SELECT ?o { <http://e/a> <http://e/p> ?o } ORDER BY ?o");
+  const cells = () => page.locator("[role=gridcell]").allTextContents();
+  await page.waitForFunction(() => document.querySelectorAll(".grid .label-of").length === 2);
+  assert.deepEqual((await cells()).sort(), ["Alone", "Class owl:Class", "Class rdfs:Class"]);
+  await shot(page, "same-label");
+  await page.goto(`${own}#/resource?iri=${encodeURIComponent("http://e/a")}`);
+  await page.waitForFunction(() => document.querySelectorAll(".values .label-of").length === 2);
+  await page.getByRole("button", { name: "Neighbourhood" }).click();
+  await page.locator(".graph text", { hasText: "Class (owl:Class)" }).waitFor();
+  await page.locator(".graph text", { hasText: "Class (rdfs:Class)" }).waitFor();
+  assert.deepEqual(await audit(page), []);
+  // Switched off, they are short names alone.
+  await page.getByLabel("Labels").uncheck();
+  assert.equal(await page.locator(".values .label-of").count(), 0);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("blank nodes of a resource are followed, there and on", async () => {
+  const own = await serve({ turtle: `@prefix e: <http://e/> . e:a e:address [ e:city "Bonn" ; e:place [ e:lat 50 ] ], [ e:city "Kiel" ] . [ e:of e:a ; e:name "about a" ] e:more 1 .` });
+  const { page, faults, close } = await visit(own, { hash: `#/resource?iri=${encodeURIComponent("http://e/a")}` });
+  const section = (name) => page.locator(".ways-both > section", { hasText: name });
+  const links = section("Properties").locator("a.blank");
+  await links.nth(1).waitFor();
+  const cities = [];
+  for (const i of [0, 1]) {
+    await links.nth(i).click();
+    await page.getByRole("heading", { name: /^Blank node _:/ }).waitFor();
+    cities.push(await section("Properties").locator("tr", { hasText: "city" }).locator(".values").textContent());
+    await page.goBack();
+    await links.nth(1).waitFor();
+  }
+  assert.deepEqual(cities.sort(), ["Bonn", "Kiel"]);
+  await links.nth(cities.length > 0 && (await links.nth(0).getAttribute("href")) ? 0 : 1).click();
+  await page.getByRole("heading", { name: /^Blank node _:/ }).waitFor();
+  if ((await section("Properties").getByText("Bonn").count()) === 0) {
+    await page.goBack();
+    await links.nth(1).click();
+    await section("Properties").getByText("Bonn").waitFor();
+  }
+  // One behind it, and back to the resource that refers to it.
+  await section("Referenced by").getByRole("link", { name: /a$/ }).waitFor();
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "blank-node");
+  await section("Properties").locator("a.blank").click();
+  await section("Properties").getByText("50").waitFor();
+  await page.getByRole("link", { name: "Query", exact: true }).last().click();
+  await ended(page);
+  assert.match(await statusOf(page), /^1 row/);
+  // And one that refers to the resource.
+  await page.goto(`${own}#/resource?iri=${encodeURIComponent("http://e/a")}`);
+  await section("Referenced by").locator("a.blank").click();
+  await section("Properties").getByText("about a").waitFor();
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a chart draws the largest values and whole captions", async () => {
+  const { page, faults, close } = await visit(address);
+  const name = "a caption that has many more letters than sixteen";
+  const rows = Array.from({ length: 1000 }, (_, i) => `("${i === 501 ? name : `n${i}`}" ${i === 501 ? 100_000 : i % 7})`).join(" ");
+  await run(page, `SELECT * { VALUES (?name ?value) { ${rows} } }`);
+  await page.getByRole("tab", { name: "Chart" }).click();
+  await page.locator(".plot rect.bar").first().waitFor();
+  assert.equal(await page.locator(".plot rect.bar").count(), 60);
+  await page.getByText("60 of 1,000 rows are drawn, those with the greatest values.").waitFor();
+  const caption = page.locator(".plot text", { hasText: name });
+  assert.equal(await caption.textContent(), name);
+  const [inner, outer] = await Promise.all([caption.boundingBox(), page.locator(".plot").boundingBox()]);
+  assert.ok(inner.x >= outer.x && inner.y + inner.height <= outer.y + outer.height + 1, JSON.stringify([inner, outer]));
+  await shot(page, "chart-largest");
+  // Points, too: of many thousands the single large one is among them.
+  await run(page, `SELECT ?i (IF(?i = 13333, 1000000, 1) AS ?v) { VALUES ?a { ${Array.from({ length: 200 }, (_, i) => i).join(" ")} } VALUES ?b { ${Array.from({ length: 100 }, (_, i) => i).join(" ")} } BIND(?a * 100 + ?b AS ?i) }`);
+  await page.getByRole("tab", { name: "Chart" }).click();
+  await page.locator(".plot .point").first().waitFor();
+  assert.equal(await page.locator(".plot .point title", { hasText: "1.0e+6" }).count(), 1);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("Recent has queries that failed and were cancelled, and says so", async () => {
+  const { page, faults, close } = await visit(address);
+  await run(page, "SELECT * { ?failed ?is wrong }");
+  await write(page, "SELECT (COUNT(*) AS ?cancelled) { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l FILTER(?a != ?l) }");
+  await page.getByRole("button", { name: "Run", exact: true }).click();
+  await page.getByText(/^Running · /).waitFor();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
+  await ended(page);
+  await run(page, "ASK { ?a ?b ?c }");
+  await page.getByText("Recent", { exact: true }).click();
+  const line = (name) => page.locator(".menu-items button", { hasText: name });
+  assert.match(await line("?failed").textContent(), / · failed · /);
+  assert.match(await line("?cancelled").textContent(), / · cancelled · /);
+  assert.doesNotMatch(await line("ASK").textContent(), /failed|cancelled/);
+  assert.deepEqual(await audit(page), []);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("a replica's page has its name, the writer, contact and lag", async () => {
+  const place = mkdtempSync(join(folder, "replica-"));
+  const own = await serve({ empty: true, options: ["--writable", "--log", join(place, "log"), "--name", "north"] });
+  const { page, faults, close } = await visit(own, { hash: "#/server" });
+  await page.getByRole("heading", { name: "Shared log" }).waitFor();
+  const fact = (name) => page.locator(".facts > div", { has: page.getByText(name, { exact: true }) }).locator("dd").first().textContent();
+  await fetch(`${own}update`, { method: "POST", headers: { "content-type": "application/sparql-update" }, body: "INSERT DATA { <http://e/a> <http://e/p> 1 }" });
+  await page.locator(".facts > div", { hasText: "Writer" }).getByText("this server").waitFor();
+  assert.equal(await page.locator(".facts > div:has(dt:text-is('This server')) dd").textContent(), "north");
+  assert.equal(await fact("Other servers in contact"), "0 of 0");
+  assert.equal(await fact("Updates to catch up with"), "none");
+  assert.match(await fact("Known to be current"), / ago$/);
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "replica");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the drawing of an empty graph says so", async () => {
+  const { page, faults, close } = await visit(address, { hash: `#/query?q=${encodeURIComponent("CONSTRUCT { ?s ?p ?o } WHERE { ?s ?p ?o FILTER(false) }")}&view=graph` });
+  await ended(page);
+  await page.getByText("There are no triples to draw.").waitFor();
+  assert.doesNotMatch(await page.locator(".graph").evaluate((g) => g.outerHTML), /NaN|Infinity/);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("/ goes to the search from where the page begins, and is a character where someone writes", async () => {
+  const { page, faults, close } = await visit(address);
+  const at = () => page.evaluate(() => document.activeElement.getAttribute("aria-label") ?? document.activeElement.className);
+  await page.waitForFunction(() => document.activeElement.classList.contains("editor"));
+  await page.keyboard.press("/");
+  assert.equal(await at(), "Search resources by label or IRI");
+  assert.equal(await page.getByRole("combobox", { name: /^Search resources/ }).inputValue(), "");
+  await page.goto(`${address}#/data`);
+  await page.getByRole("heading", { name: "Data", exact: true }).waitFor();
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press("/");
+  assert.equal(await at(), "Search resources by label or IRI");
+  // The page that a link leads to.
+  await page.goto(`${address}#/query?q=${encodeURIComponent("ASK { ?s ?p 3 }")}`);
+  await page.locator(".truth").waitFor();
+  await page.keyboard.press("/");
+  assert.equal(await at(), "Search resources by label or IRI");
+  await write(page, "SELECT * { ?s <http://e/a>");
+  await page.keyboard.press("/");
+  assert.equal((await page.locator(".cm-line").allTextContents()).join(""), "SELECT * { ?s <http://e/a>/");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the diagram of classes has no rdf:type, and their tree stands next to it", async () => {
+  const own = await serve({ turtle: `@prefix rdfs: <${RDFS}> . @prefix owl: <http://www.w3.org/2002/07/owl#> . @prefix e: <http://e/> .
+    e:Dog a owl:Class ; rdfs:subClassOf e:Animal . e:Cat a owl:Class ; rdfs:subClassOf e:Animal . e:Animal a owl:Class ; rdfs:subClassOf e:Thing . e:Loop rdfs:subClassOf e:Loop2 . e:Loop2 rdfs:subClassOf e:Loop .
+    e:rex a e:Dog ; e:chases e:tom . e:tom a e:Cat .` });
+  const { page, faults, close } = await visit(own, { hash: "#/data" });
+  const table = page.getByRole("region", { name: "Connections between classes" });
+  await table.locator("tbody tr").first().waitFor();
+  assert.deepEqual(await table.locator("tbody tr td:nth-child(2)").allTextContents(), ["rdfs:subClassOf", "e:chases"]);
+  assert.equal(await page.locator(".diagram .graph text.edge", { hasText: "type" }).count(), 0);
+  const tree = page.getByRole("region", { name: "Class tree" });
+  assert.equal(await tree.locator("li", { hasText: "Thing" }).locator("li", { hasText: "Animal" }).locator("li", { hasText: /Dog|Cat/ }).count(), 2);
+  assert.match(await tree.locator("li li li", { hasText: "Dog" }).last().textContent(), /Dog 1$/);
+  assert.equal(await tree.locator("li li li li").count(), 0);
+  assert.ok((await tree.locator("a", { hasText: "Loop" }).count()) >= 2);
+  const [picture, beside] = await Promise.all([page.locator(".diagram .graph").boundingBox(), tree.boundingBox()]);
+  assert.ok(beside.x >= picture.x + picture.width, "next to it");
+  assert.deepEqual(await audit(page), []);
+  await shot(page, "class-tree");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("the example that is a graph opens as one", async () => {
+  const { page, faults, close } = await visit(address);
+  await page.getByRole("button", { name: /Five instances of .* as a graph$/ }).click();
+  await ended(page);
+  await page.locator(".graph .node").first().waitFor();
+  assert.equal(await page.locator("#tab-graph").getAttribute("aria-selected"), "true");
+  assert.deepEqual(faults, []);
+  await close();
+});
+
+test("under Default graph, all counts are of that graph", async () => {
+  const file = join(folder, "both.trig");
+  writeFileSync(file, "@prefix e: <http://e/> . e:a a e:C ; e:p 1 . e:g { e:b a e:D ; e:q 2 . e:c a e:D . e:d a e:E . }");
+  const own = await serve({ files: [file] });
+  const { page, faults, close } = await visit(own, { hash: "#/data" });
+  const fact = (name) => page.locator(".facts > div", { hasText: name }).locator("dd").textContent();
+  await page.locator(".list", { hasText: "Classes" }).locator("tbody tr").first().waitFor();
+  assert.equal(await page.getByLabel("Graphs that are read").inputValue(), "default");
+  assert.deepEqual(await Promise.all(["Triples", "Subjects", "Predicates", "Classes"].map(fact)), ["2", "1", "2", "1"]);
+  await page.getByLabel("Graphs that are read").selectOption("all");
+  await page.locator(".facts > div", { hasText: "Subjects" }).getByText("4", { exact: true }).waitFor();
+  assert.deepEqual(await Promise.all(["Triples", "Subjects", "Predicates", "Classes"].map(fact)), ["6", "4", "3", "3"]);
+  assert.deepEqual(faults, []);
+  await close();
+});
