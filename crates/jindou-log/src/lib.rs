@@ -9,6 +9,7 @@
 //! (the checks on reading).
 
 mod clock;
+mod closed;
 mod end;
 #[cfg(any(test, feature = "testing"))]
 mod faulty;

@@ -118,6 +118,7 @@ fn link_of(bytes: &[u8], part: &LogPart) -> Option<ChainFile> {
             chain: part.chain,
         }),
         next: Some(part.next),
+        closed: 0,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Reading a log: the files that belong to it, the valid bytes in them, and checks that they are unchanged.
 
+use crate::closed::{CLOSED, Closed};
 use crate::end::LogEnd;
 use crate::files::Files;
 use crate::format::{
@@ -135,6 +136,8 @@ pub(crate) struct ChainFile {
     pub sealed: Option<Sealed>,
     /// First record of the successor.
     pub next: Option<u64>,
+    /// Bytes that it had when the log was closed with it as the newest; 0 if that is not known.
+    pub closed: u64,
 }
 
 /// Follows a log from its newest file back to the one with the record after `after`, or, if that is missing, to the
@@ -145,6 +148,7 @@ pub(crate) fn chain(
     sequences: &[u64],
     after: Option<u64>,
 ) -> Result<Vec<ChainFile>, ScanStop> {
+    let closed = Closed::read(files)?.filter(|closed| closed.epoch == epoch);
     let mut links: Vec<ChainFile> = Vec::new();
     let mut heads: HashMap<u64, std::io::Result<Vec<u8>>> = HashMap::new();
     let mut wanted = sequences.last().map(|&s| (s, None::<(Sealed, u64)>));
@@ -188,6 +192,12 @@ pub(crate) fn chain(
             check,
             sealed: by.map(|(s, _)| s),
             next: by.map(|(_, next)| next),
+            closed: match by {
+                None => closed
+                    .filter(|c| c.sequence == sequence)
+                    .map_or(0, |c| c.length),
+                Some(_) => 0,
+            },
         });
     }
     links.reverse();
@@ -323,6 +333,13 @@ pub(crate) fn walk(
         };
         if link.sealed.is_some() || at < head.whole {
             return Err(wrong(at, "a group has changed or is missing"));
+        }
+        if at < link.closed {
+            let what = format!(
+                "a group is missing or has changed: {CLOSED} says that the file had {} bytes when the log was closed",
+                link.closed
+            );
+            return Err(wrong(at, &what));
         }
         if !torn {
             break;

@@ -1,5 +1,6 @@
 //! Writing groups: the choice of the file, the tracking of durable data, and the handling of disk errors.
 
+use crate::closed::{CLOSED, Closed};
 use crate::end::LogEnd;
 use crate::files::{File, Files};
 use crate::format::{
@@ -566,10 +567,19 @@ impl LogWriter {
     pub fn close(&mut self) -> Result<(), LogFailure> {
         let result = self.sync();
         self.mark();
-        if let Some(c) = &mut self.current {
+        if let Some(mut c) = self.current.take() {
             let _ = c.file.truncate(c.end);
+            let durable = |d: &Durable| (d.sealed.sequence, d.sealed.length) == (c.sequence, c.end);
+            if result.is_ok() && self.durable.as_ref().is_some_and(durable) {
+                let closed = Closed {
+                    epoch: self.epoch,
+                    sequence: c.sequence,
+                    length: c.end,
+                };
+                // It is only useful if the file is cut short later.
+                let _ = self.files.put(CLOSED, closed.to_text().as_bytes());
+            }
         }
-        self.current = None;
         result
     }
 

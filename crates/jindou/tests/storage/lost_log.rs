@@ -217,3 +217,68 @@ fn what_is_removed_rightly_is_not_missed() {
     sound(&dir, 0);
     assert!(!dir.join(END).exists());
 }
+
+/// One process inserts a quad for each of these numbers.
+fn insert(dir: &Path, numbers: std::ops::Range<usize>) -> Database {
+    let db = opened(dir, Access::Write).unwrap();
+    for i in numbers {
+        let text = format!("INSERT DATA {{ <http://e/s{i}> <http://e/p> {i} }}");
+        db.update(&text, &UpdateOptions::default()).unwrap();
+    }
+    db
+}
+
+/// A newest file that was cut after a clean end; after a crash, or without the note of that end, it is one that a crash tore.
+#[test]
+fn a_newest_file_that_was_cut_short_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    load(&whole);
+    sessions(&whole, 0, 1);
+    drop(insert(&whole, 1..3));
+    let quads = |dir: &Path| opened(dir, Access::Any).unwrap().snapshot().quads();
+    let name = log_files(&whole).pop().unwrap();
+    let name = name.file_name().unwrap().to_str().unwrap();
+    let bytes = std::fs::read(whole.join("log").join(name)).unwrap();
+    // Within the mark that closing wrote, within the last record, and all records.
+    let mark = 72;
+    for length in [
+        bytes.len() - 1,
+        bytes.len() - mark - 1,
+        bytes.len() - mark - 100,
+        80,
+    ] {
+        let dir = folder.path().join(format!("cut-{length}"));
+        copy(&whole, &dir);
+        std::fs::write(dir.join("log").join(name), &bytes[..length]).unwrap();
+        all_say(&dir, name);
+    }
+    // A store of a version without the note.
+    let dir = folder.path().join("before");
+    copy(&whole, &dir);
+    std::fs::remove_file(dir.join("log/closed.jd")).unwrap();
+    assert!(Database::check(&dir).unwrap().is_sound());
+    std::fs::write(dir.join("log").join(name), &bytes[..bytes.len() - mark - 1]).unwrap();
+    assert!(Database::check(&dir).unwrap().is_sound());
+    assert_eq!(quads(&dir), 3);
+    // A crash: files as they are while the store is open, and the newest is torn.
+    let db = insert(&whole, 10..12);
+    let dir = folder.path().join("crashed");
+    copy(&whole, &dir);
+    drop(db);
+    let newest = log_files(&dir).pop().unwrap();
+    assert_ne!(newest.file_name().unwrap().to_str(), Some(name));
+    assert!(Database::check(&dir).unwrap().is_sound());
+    assert_eq!(quads(&dir), 6);
+    let bytes = std::fs::read(&newest).unwrap();
+    let end = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    std::fs::write(&newest, &bytes[..end]).unwrap();
+    assert!(Database::check(&dir).unwrap().is_sound());
+    // The last record is torn, or the mark after it, where the copy took a second.
+    let left = quads(&dir);
+    assert!((5..=6).contains(&left), "{left}");
+    // It is continued, and closed again.
+    drop(insert(&dir, 20..21));
+    assert!(Database::check(&dir).unwrap().is_sound());
+    assert_eq!(quads(&dir), left + 1);
+}
