@@ -136,6 +136,8 @@ pub enum Report {
     Disk(String),
     /// The start waits for the first upload of the store, which has this name.
     Waiting(String),
+    /// A base cannot be used, for this reason.
+    Base(String),
     /// Something about other servers.
     Peer(PeerProblem),
     /// A group that the log had lost was written again, under this name.

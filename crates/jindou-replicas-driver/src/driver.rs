@@ -3,13 +3,14 @@
 use crate::application::{Application, Evaluated, Report};
 use crate::bucket::{Bucket, Failure, ServerEntry};
 use crate::clock;
+use crate::downloads::UselessBases;
 use crate::handle::{Command, Inbox, ReadReply, Status, Unready};
 use crate::peers::{FromPeer, Peers};
 use crate::turns::{Laid, Turn, Turns};
 use crate::uploads::{Failed, Upload, Uploads};
 use jindou_model::CancelToken;
 use jindou_replicas::{
-    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Outcome, Refusal,
+    Action, Base, Consistency, Event, Fetch, Impossible, Machine, Message, Name, Outcome, Refusal,
     RequestKey, ServerName, Settings, Time,
 };
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -104,6 +105,7 @@ pub struct Driver<A: Application, P: Peers> {
     /// Bytes and number of groups that a span may be made of.
     pub(crate) span_room: (usize, u64),
     pub(crate) uploads: Uploads,
+    pub(crate) useless: UselessBases,
     pub(crate) trimming: bool,
     /// Number up to which the machine lets groups be trimmed.
     pub(crate) trim_to: u64,
@@ -139,7 +141,7 @@ pub struct Driver<A: Application, P: Peers> {
     failing: BTreeSet<&'static str>,
     pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
-    tasks: JoinSet<()>,
+    pub(crate) tasks: JoinSet<()>,
 }
 
 /// Parts that a driver is made of.
@@ -172,8 +174,6 @@ const JOIN: Duration = Duration::from_secs(2);
 const READS: usize = 100_000;
 /// Time for which groups that wait to be laid do not count as a delay.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Longest time for the last entry in `servers/`.
-const LAST_NOTE: Duration = Duration::from_secs(1);
 /// Time between looks at the cancel token.
 const CANCEL: Duration = Duration::from_millis(100);
 
@@ -202,6 +202,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 settings.span_groups.saturating_mul(2),
             ),
             uploads: Uploads::new(parts.first),
+            useless: UselessBases::default(),
             trimming: false,
             trim_to: 0,
             trimmed: 0,
@@ -239,9 +240,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     pub async fn run(mut self) -> Result<(), Stopped> {
         let result = self.go_on().await;
         if result.is_ok() {
-            // None of them may write an earlier entry over the last one.
-            self.tasks.abort_all();
-            let _ = tokio::time::timeout(LAST_NOTE, self.note_last()).await;
+            self.end_well().await;
         }
         self.inbox.fresh.set(None);
         self.turns.cancel();
@@ -384,8 +383,23 @@ impl<A: Application, P: Peers> Driver<A, P> {
         if self.machine.is_downloading() {
             return Some(Unready::Downloading);
         }
+        let useless = self.useless.newest();
+        if self.machine.awaits_base() {
+            let first = || {
+                let name = Name::Base(0).text(self.epoch);
+                format!(
+                    "{name} was not uploaded yet by a server whose folder has the store, or was lost with all later bases"
+                )
+            };
+            return Some(Unready::NoBase(useless.map_or_else(first, |(_, why)| why)));
+        }
         if let Some(gap) = self.machine.gap_that_blocks() {
-            return Some(Unready::Gap(gap, self.epoch));
+            // What was trimmed after an older base is not lost.
+            let of_base = useless.filter(|(number, _)| gap.first <= *number);
+            return Some(match of_base {
+                Some((_, why)) => Unready::NoBase(why),
+                None => Unready::Gap(gap, self.epoch),
+            });
         }
         let age = self.machine.informed().map(|at| now.since(at));
         if age.is_none_or(|age| age > self.max_staleness) {
@@ -546,7 +560,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 (self.inbox.figures.listed).store(servers.len() as u64, Relaxed);
                 let names = servers.iter().map(|server| server.name.as_str().into());
                 self.happened.push_back(Event::Peers(names.collect()));
-                let known = servers.iter().map(|server| server.newest).max();
+                let known = servers.iter().map(ServerEntry::noted).max();
                 self.happened.push_back(Event::Known(known.unwrap_or(0)));
                 let common = ServerEntry::common_groups(&servers);
                 self.happened.push_back(Event::Format(common));

@@ -35,7 +35,7 @@ pub struct Status {
 }
 
 /// Reason why a server does not answer queries at once.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unready {
     /// Connections to the servers in the list are still to come.
     Joining,
@@ -45,6 +45,9 @@ pub enum Unready {
     CutOff(Option<Duration>),
     /// Groups up to this one are known of and not here yet.
     Behind(u64),
+    /// The folder is empty, or too old, and no base of the log is whole, or was uploaded yet; with the object that is missing or
+    /// damaged.
+    NoBase(String),
     /// The log, with this id epoch, lacks groups that it must have.
     Gap(Gap, u64),
 }
@@ -63,6 +66,11 @@ impl std::fmt::Display for Unready {
                 f,
                 "neither the log nor another server that reaches it has answered for {} s",
                 age.as_secs()
+            ),
+            Self::NoBase(why) => write!(
+                f,
+                "the store cannot be downloaded from the log: {why}. Run \"jindou cluster repair --log PLACE\", which says what \
+                 can be done"
             ),
             Self::Gap(gap, epoch) => write!(
                 f,

@@ -10,7 +10,9 @@
 mod application;
 mod bucket;
 mod clock;
+mod downloads;
 mod driver;
+mod endings;
 mod evaluations;
 mod figures;
 mod handle;
@@ -24,8 +26,9 @@ mod uploads;
 
 pub use application::{Application, Evaluated, Local, Report};
 pub use bucket::{
-    BaseFiles, BaseInBucket, Beginning, Bucket, Failure, FileInBase, FoundServer, Identity,
-    Incoming, Limits, Put, Remains, ServerEntry, Survey, read_known, write_known,
+    BaseFiles, BaseInBucket, Beginning, Bucket, Examined, Failure, FileInBase, Finding,
+    FirstObject, FoundServer, Identity, Incoming, Limits, Put, Remains, ServerEntry, Survey,
+    read_known, write_known,
 };
 pub use clock::now;
 pub use driver::{Driver, Stopped};

@@ -6,12 +6,7 @@ use crate::driver::{Done, Driver};
 use crate::peers::Peers;
 use bytes::Bytes;
 use jindou_replicas::{Blob, Event, Fetch, Fetched, write_span};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-
-/// Time after a download that failed.
-const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
 
 impl<A: Application, P: Peers> Driver<A, P> {
     pub(crate) fn put(&mut self, number: u64, attempt: u32, bytes: Blob) {
@@ -33,11 +28,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 
     pub(crate) fn list(&mut self, look: u64, after: u64, all: bool) {
-        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let (bucket, epoch, useless) = (self.bucket.clone(), self.epoch, self.useless.clone());
         self.inbox.figures.listings.fetch_add(1, Relaxed);
         self.spawn(async move {
             Some(match bucket.list(epoch, after, all).await {
-                Ok(listing) => Done::Event(Event::Listed(look, Some(listing))),
+                Ok(mut listing) => {
+                    useless.leave_out(&bucket, epoch, &mut listing, all).await;
+                    Done::Event(Event::Listed(look, Some(listing)))
+                }
                 Err(failure) => Done::Failed(Event::Listed(look, None), "listing", failure),
             })
         });
@@ -113,34 +111,6 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Replaces the local store by the newest base, unless that is older.
-    pub(crate) fn download(&mut self) {
-        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
-        let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
-        self.spawn(async move {
-            let received = async {
-                let newest = bucket.newest_base(epoch).await?;
-                let newest = newest.filter(|document| document.number >= committed);
-                let document = newest.ok_or(Failure::Missing)?;
-                let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
-                    Ok(Ok(into)) => into,
-                    Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
-                    Err(e) => return Err(Failure::Refused(e.to_string())),
-                };
-                bucket.download(&document, into).await
-            };
-            match received.await {
-                Ok((base, snapshot)) => Some(Done::Downloaded(base, snapshot)),
-                Err(failure) => {
-                    // The machine asks again at once.
-                    tokio::time::sleep(DOWNLOAD_AGAIN).await;
-                    let event = Event::Downloaded(None);
-                    Some(Done::Failed(event, "downloading a base", failure))
-                }
-            }
-        });
-    }
-
     /// Deletes old bases, and of the groups and spans up to this number what the bases left do not need.
     pub(crate) fn trim(&mut self, number: u64) {
         self.trim_to = self.trim_to.max(number);
@@ -172,16 +142,6 @@ impl<A: Application, P: Peers> Driver<A, P> {
             }
             Some(Done::Noted)
         });
-    }
-
-    /// The same at the end.
-    pub(crate) async fn note_last(&mut self) {
-        // An earlier write of the entry may not have been finished.
-        self.me.newest = self.machine.heard();
-        let there = self.bucket.server(&self.me.name).await;
-        if there.is_some_and(|there| there.start == self.me.start) {
-            let _ = self.bucket.write_entry(&self.me).await;
-        }
     }
 
     pub(crate) fn list_servers(&mut self) {

@@ -32,8 +32,6 @@ pub struct Options {
     pub groups: u32,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
-    /// Longest wait of a server with an empty folder for the first upload of the store.
-    pub upload_wait: Duration,
     /// The log that an empty folder begins if there is none.
     pub new_log: u64,
 }
@@ -50,7 +48,6 @@ impl Options {
             update_bytes: 256 << 20,
             refresh: Duration::from_secs(600),
             cancel: CancelToken::new(),
-            upload_wait: Duration::from_secs(3600),
             new_log: rand::random(),
         }
     }
@@ -71,7 +68,9 @@ pub async fn start<A: Application, P: Peers>(
     let store = Arc::new(store);
     let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let there = bucket.identity().await?;
+    let there = bucket.identity().await.map_err(|why| {
+        format!("{why}. \"jindou cluster repair --log PLACE\" can write it again if it is damaged")
+    })?;
     if there.is_none()
         && let Some(remains) = remains(&bucket).await?
     {
@@ -100,24 +99,21 @@ pub async fn start<A: Application, P: Peers>(
             ));
         }
     };
-    let log = identity.epoch;
+    let (log, beginning) = (identity.epoch, identity.beginning);
     let held = bucket.hold().await;
     held.map_err(|e| format!("the log's directory is not there: {e}"))?;
-    let list = async || {
-        let bases = bucket.bases(log).await;
-        bases.map_err(|e| format!("the bucket cannot be listed: {e}"))
-    };
-    let mut bases = list().await?;
-    if matches!(local, Local::Empty) && identity.beginning != Beginning::Empty && bases.is_empty() {
-        store.report(Report::Waiting(Name::Base(0).text(log)));
-        let end = tokio::time::Instant::now() + options.upload_wait;
-        while bases.is_empty()
-            && tokio::time::Instant::now() < end
-            && !options.cancel.is_cancelled()
-        {
-            tokio::time::sleep(UPLOAD_LOOK).await;
-            bases = list().await?;
-        }
+    let bases = bucket.bases(log).await;
+    let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
+    if bases.is_empty()
+        && let Some(other) = bucket
+            .of_other_log(log)
+            .await
+            .map_err(|e| format!("the bucket cannot be listed: {e}"))?
+    {
+        return Err(format!(
+            "{other}. One of the two is damaged, or two logs were put into one place: restore log.json from a copy. \
+             Run \"jindou cluster repair --log PLACE\""
+        ));
     }
     let waits = identity.beginning != Beginning::Empty && bases.is_empty();
     let (base, snapshot) = match local {
@@ -149,13 +145,6 @@ pub async fn start<A: Application, P: Peers>(
             blocking(&store, failed, move |store| store.follow(log)).await?;
             (Some(Base::default()), snapshot)
         }
-        Local::Empty if waits => {
-            return Err(format!(
-                "the store that the log began with, {}, has not been uploaded yet, or was lost with all later bases, \
-                 so a server with an empty folder cannot start. A server whose folder has the store uploads it",
-                Name::Base(0).text(log)
-            ));
-        }
         Local::Empty => {
             let begins = (identity.beginning == Beginning::Empty).then_some(log);
             let failed = "no store can be made";
@@ -163,6 +152,9 @@ pub async fn start<A: Application, P: Peers>(
             (None, empty)
         }
     };
+    if base.is_none() && waits {
+        store.report(Report::Waiting(Name::Base(0).text(log)));
+    }
     let first = base.clone().filter(|_| waits);
     let start: u64 = rand::random();
     let me = ServerEntry {
@@ -180,7 +172,7 @@ pub async fn start<A: Application, P: Peers>(
     let known = known
         .iter()
         .filter(|found| found.entry.log.as_ref().is_none_or(|of| of.epoch == log));
-    let known = known.map(|found| found.entry.newest).max().unwrap_or(0);
+    let known = known.map(|found| found.entry.noted()).max().unwrap_or(0);
     let me = ServerEntry {
         newest: me.newest.max(known),
         ..me
@@ -194,7 +186,8 @@ pub async fn start<A: Application, P: Peers>(
     };
     let mut settings = options.settings;
     settings.audit_every = bucket.audit_every(settings.audit_every);
-    let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now());
+    let machine = Machine::new(settings.clone(), log, author, rand::random(), clock::now())
+        .with_first_base(beginning != Beginning::Empty);
     let (handle, inbox) = Handle::new(options.update_bytes);
     let listed = servers.len() as u64;
     inbox.figures.listed.store(listed, Relaxed);
@@ -236,9 +229,6 @@ async fn remains(bucket: &Bucket) -> Result<Option<Remains>, String> {
         None => Ok(None),
     }
 }
-
-/// Time between looks for the first upload.
-const UPLOAD_LOOK: Duration = Duration::from_millis(500);
 
 /// Calls the store where it may block.
 async fn blocking<A: Application, T: Send + 'static>(

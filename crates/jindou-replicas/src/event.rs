@@ -35,8 +35,10 @@ pub struct KnownKey {
 pub enum Event {
     /// The local store was opened; `None`: the folder is empty. Comes once and first.
     Opened(Option<Base>),
-    /// The newest base of the bucket replaced the local store, or could not be fetched.
+    /// The newest base of the bucket that is whole replaced the local store, or could not be fetched.
     Downloaded(Option<Base>),
+    /// None of the bases that could replace the local store is whole. Listings leave them out from now on.
+    NoBase,
     /// The servers in the bucket's list, this one possibly among them.
     Peers(Vec<ServerName>),
     /// The newest version of groups that every server in the bucket's list reads: newer ones are not written.
@@ -173,11 +175,11 @@ pub enum Refusal {
     Stale,
     /// Groups that must be visible have not come.
     Behind,
-    /// The log lacks this group, which it must have.
+    /// The log lacks this group, which it must have, or its object is damaged.
     Missing(u64),
 }
 
-/// Groups that must be in the log and are not.
+/// Groups that must be in the log and cannot be read there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
     /// The first of them.
@@ -186,11 +188,27 @@ pub struct Gap {
     pub newest: u64,
     /// True if this server has applied the first one.
     pub applied: bool,
-    /// True if an object is there, and is not the group that the next one continues.
-    pub replaced: bool,
+    /// The state of the first one's object.
+    pub object: LostObject,
+}
+
+/// The state of an object that a log must have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LostObject {
+    /// Absence of the object.
+    Missing,
+    /// A group that the next one does not continue.
+    Replaced,
+    /// Bytes that are not a group of this log.
+    Damaged(crate::group::Damage),
 }
 
 impl Gap {
+    /// True if the object is there, so that a listing does not show the gap.
+    pub fn is_of_content(&self) -> bool {
+        self.object != LostObject::Missing
+    }
+
     /// One sentence for the operator of a log with this id epoch.
     pub fn text(&self, epoch: u64) -> String {
         let name = Name::Group(self.first).text(epoch);
@@ -198,17 +216,20 @@ impl Gap {
             true => format!("the log had groups up to {}", self.newest),
             false => "the log had it".to_owned(),
         };
-        match (self.replaced, self.applied) {
-            (true, true) => format!(
+        match (self.object, self.applied) {
+            (LostObject::Damaged(damage), _) => format!("{name} is damaged: {damage}"),
+            (LostObject::Replaced, true) => format!(
                 "{name} in the log is not the group {} that this server has applied, so its data are not the log's. \
                  If the log is right, start this server with an empty folder",
                 self.first
             ),
-            (true, false) => format!(
+            (LostObject::Replaced, false) => format!(
                 "{name} in the log is not the group that the next one continues: it was lost and written again"
             ),
-            (false, true) => format!("{name} is missing from the log, and this server has it"),
-            (false, false) => format!("{name} is missing from the log, and {has}"),
+            (LostObject::Missing, true) => {
+                format!("{name} is missing from the log, and this server has it")
+            }
+            (LostObject::Missing, false) => format!("{name} is missing from the log, and {has}"),
         }
     }
 }

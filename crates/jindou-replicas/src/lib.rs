@@ -18,7 +18,7 @@ pub mod simulate;
 
 pub use event::{
     Action, Base, Beat, Consistency, Echo, Evaluation, Event, Fetch, Fetched, Gap, KnownKey,
-    Listing, Message, Outcome, Problem, PutResult, Refusal,
+    Listing, LostObject, Message, Outcome, Problem, PutResult, Refusal,
 };
 pub use group::{
     Author, Blob, Damage, GROUP_VERSION, Group, Record, Request, RequestKey, ServerName, read_span,

@@ -20,6 +20,8 @@ struct World {
     fetches: usize,
     published: u64,
     replaced: bool,
+    /// A group whose object cannot be read.
+    damaged: Option<u64>,
 }
 
 impl World {
@@ -34,6 +36,7 @@ impl World {
             fetches: 0,
             published: 0,
             replaced: false,
+            damaged: None,
         };
         world.hears(Event::Opened(Some(Base::default())));
         world.hears(Event::Format(2));
@@ -42,6 +45,7 @@ impl World {
 
     fn fetched(&self, fetch: Fetch) -> Fetched {
         let bytes = match fetch {
+            Fetch::Group(number) if self.damaged == Some(number) => Some([7; 30].into()),
             Fetch::Group(number) => self.groups.get(&number).map(bytes),
             Fetch::Span(1, last) => self.span.clone().filter(|of| of.0 == last).map(|of| of.1),
             Fetch::Span(..) => None,
@@ -90,7 +94,9 @@ impl World {
                     }
                 }
                 Action::Publish(number) => self.published = number,
-                Action::Report(Problem::Gap(gap)) => self.replaced |= gap.replaced,
+                Action::Report(Problem::Gap(gap)) => {
+                    self.replaced |= gap.object == LostObject::Replaced
+                }
                 _ => {}
             }
         }
@@ -206,4 +212,61 @@ fn an_own_put_is_not_the_group_that_a_peer_has_checked() {
     assert!(world.replaced && world.published == 1);
     world.groups.insert(3, log[2].clone());
     is_healed_by_a_span(&mut world, &log);
+}
+
+#[test]
+fn a_damaged_group_blocks_what_needs_it_until_a_span_has_it() {
+    let log = log();
+    let mut world = World::new();
+    world.groups = log.iter().map(|g| (g.number, g.clone())).collect();
+    world.damaged = Some(2);
+    world.waits();
+    assert_eq!(world.published, 1);
+    let gap = world.machine.gap_that_blocks().unwrap();
+    assert_eq!((gap.first, gap.newest, gap.applied), (2, 3, false));
+    assert!(matches!(gap.object, LostObject::Damaged(_)), "{gap:?}");
+    assert!(
+        gap.text(EPOCH)
+            .contains("0000000000000002.log is damaged: ")
+    );
+    // The object is read again: an operator may put it back.
+    let mut mended = World::new();
+    mended.groups.clone_from(&world.groups);
+    mended.damaged = Some(2);
+    mended.waits();
+    mended.damaged = None;
+    mended.waits();
+    assert_eq!((mended.published, mended.machine.gap()), (3, None));
+    world.span = Some((2, write_span(&[bytes(&log[0]), bytes(&log[1])])));
+    world.waits();
+    assert_eq!((world.published, world.machine.gap()), (3, None));
+}
+
+/// A base that cannot be used: an empty folder goes on with what there is.
+#[test]
+fn without_a_base_that_is_whole_an_empty_folder_waits_or_reads_all_groups() {
+    for needed in [false, true] {
+        let machine = Machine::new(Settings::default(), EPOCH, author("own"), 1, Time(0));
+        let mut machine = machine.with_first_base(needed);
+        let mut hears = |event| {
+            let mut actions = Vec::new();
+            machine.handle(Time(0), event, &mut actions).unwrap();
+            let mut looks = actions.iter().filter_map(|action| match action {
+                Action::List { look, .. } => Some(*look),
+                _ => None,
+            });
+            let downloads = actions.iter().any(|a| matches!(a, Action::Download));
+            (looks.next_back(), downloads, machine.awaits_base())
+        };
+        let listing = |bases: &[u64]| Listing {
+            log: vec![Name::Group(1).text(EPOCH)],
+            bases: bases.iter().map(|n| Name::Base(*n).text(EPOCH)).collect(),
+        };
+        let (look, ..) = hears(Event::Opened(None));
+        let (_, downloads, _) = hears(Event::Listed(look.unwrap(), Some(listing(&[5]))));
+        assert!(downloads);
+        let (look, ..) = hears(Event::NoBase);
+        let (_, downloads, awaits) = hears(Event::Listed(look.unwrap(), Some(listing(&[]))));
+        assert_eq!((downloads, awaits), (false, needed));
+    }
 }

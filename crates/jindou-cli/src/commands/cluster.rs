@@ -466,15 +466,22 @@ fn repair(
     for finding in &found.findings {
         say!("{finding}");
     }
-    let Some(last) = found.whole_up_to else {
+    if found.first_object {
         say!("To write log.json again: jindou cluster repair --log {place} --write-log-json");
+        return Ok(ExitCode::FAILURE);
+    }
+    let Some(last) = found.whole_up_to else {
         say!(
-            "To upload the store that a server's folder has: jindou cluster repair --log {place} --from-store DIR"
+            "No update needs to be given up: every group up to {} can be read.",
+            found.newest
+        );
+        say!(
+            "To upload the store that a server's folder has as a new base: jindou cluster repair --log {place} --from-store DIR"
         );
         return Ok(ExitCode::FAILURE);
     };
     say!(
-        "The log had groups up to {}. Servers that knew of the missing ones: {}.",
+        "The log had groups up to {}. Servers that knew of those that cannot be read: {}.",
         found.newest,
         match found.servers.is_empty() {
             true => "none".to_owned(),
@@ -482,8 +489,8 @@ fn repair(
         }
     );
     say!(
-        "A server that runs and has applied them writes them back by itself, within ten minutes. If one has ended, its folder \
-         may have them: jindou cluster repair --log {place} --from-store DIR"
+        "A server that runs and has applied them writes missing ones back by itself, within ten minutes. If one has ended, its \
+         folder may have them: jindou cluster repair --log {place} --from-store DIR"
     );
     say!("To give them up with all updates after them, stop the servers and run");
     say!("  jindou cluster repair --log {place} --give-up-after {last}");

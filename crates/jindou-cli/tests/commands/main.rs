@@ -11,6 +11,7 @@ mod operations;
 mod prefixes;
 mod rdf;
 mod remote;
+mod repair;
 mod replicas;
 mod run;
 mod settings;

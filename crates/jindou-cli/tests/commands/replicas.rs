@@ -6,16 +6,16 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-struct Server {
-    child: Child,
+pub struct Server {
+    pub child: Child,
     address: String,
 }
 
 /// Status, headers and body of an answer.
-struct Response {
-    status: u16,
+pub struct Response {
+    pub status: u16,
     head: String,
-    body: String,
+    pub body: String,
 }
 
 impl Response {
@@ -37,11 +37,11 @@ fn free_port() -> u16 {
 }
 
 impl Server {
-    fn start(folder: &Path, name: &str) -> Self {
+    pub fn start(folder: &Path, name: &str) -> Self {
         Self::start_with(folder, name, &[])
     }
 
-    fn start_with(folder: &Path, name: &str, more: &[&str]) -> Self {
+    pub fn start_with(folder: &Path, name: &str, more: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_jindou"))
             .args(["serve", "--port", "0", "--log-level", "error", "--writable"])
             .args(["--name", name, "--peer-address"])
@@ -88,17 +88,17 @@ impl Server {
         })
     }
 
-    fn send(&self, method: &str, path: &str, more: &str, body: &str) -> Response {
+    pub fn send(&self, method: &str, path: &str, more: &str, body: &str) -> Response {
         let sent = self.try_send(method, path, more, body);
         sent.unwrap_or_else(|| panic!("no answer to {method} {path}"))
     }
 
-    fn update(&self, text: &str, more: &str) -> Response {
+    pub fn update(&self, text: &str, more: &str) -> Response {
         let more = format!("content-type: application/sparql-update\r\n{more}");
         self.send("POST", "/update", &more, text)
     }
 
-    fn insert(&self, n: usize) -> Response {
+    pub fn insert(&self, n: usize) -> Response {
         let done = self.update(
             &format!("INSERT DATA {{ <http://e/s> <http://e/p> {n} }}"),
             "",
@@ -108,7 +108,7 @@ impl Server {
     }
 
     /// Objects of `http://e/s`, ascending.
-    fn objects(&self, consistency: &str) -> (Vec<usize>, u64) {
+    pub fn objects(&self, consistency: &str) -> (Vec<usize>, u64) {
         let path = format!(
             "/query?consistency={consistency}&query=SELECT%20%3Fo%20%7B%3Chttp%3A%2F%2Fe%2Fs%3E%20%3Chttp%3A%2F%2Fe%2Fp%3E%20%3Fo%7D"
         );
@@ -125,7 +125,7 @@ impl Server {
         (all, answer.snapshot())
     }
 
-    fn kill(&mut self) {
+    pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
@@ -603,152 +603,11 @@ fn servers_that_are_started_together_begin_with_the_store_that_is_there() {
 }
 
 /// Runs the command in a folder. Returns its status, output and messages.
-fn command(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
+pub fn command(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_jindou"));
     let done = command.args(args).current_dir(folder).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (done.status.code(), text(&done.stdout), text(&done.stderr))
-}
-
-/// The object of a group.
-fn group_in(log: &Path, number: u64) -> std::path::PathBuf {
-    let groups = std::fs::read_dir(log.join("log")).unwrap();
-    let end = format!("-{number:016x}.log");
-    let mut paths = groups.map(|entry| entry.unwrap().path());
-    let found = paths.find(|path| path.to_str().unwrap().ends_with(&end));
-    found.unwrap_or_else(|| panic!("no group {number}"))
-}
-
-#[test]
-fn a_log_that_lost_a_group_is_refused_and_repaired() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let log = folder.join("log");
-    let mut one = Server::start(folder, "one");
-    for n in 0..6 {
-        one.insert(n);
-    }
-    one.kill();
-    std::fs::remove_file(group_in(&log, 4)).unwrap();
-
-    let mut two = Server::start(folder, "two");
-    let ready = two.send("GET", "/ready", "", "");
-    assert_eq!(ready.status, 503, "{}", ready.body);
-    for part in [
-        "0000000000000004.log is missing",
-        "groups up to 6",
-        "cluster repair",
-    ] {
-        assert!(ready.body.contains(part), "{}", ready.body);
-    }
-    let query = "/query?consistency=strict&query=ASK%20%7B%7D";
-    let read = two.send("GET", query, "", "");
-    assert_eq!(read.status, 503, "{}", read.body);
-    assert!(
-        read.body.contains("group 4 of the shared log is missing"),
-        "{}",
-        read.body
-    );
-    let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
-    assert_eq!(written.status, 503, "{}", written.body);
-    assert!(written.body.contains("group 4"), "{}", written.body);
-    two.kill();
-
-    let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
-    assert!(status != Some(0) && told.contains("--snapshot 3"), "{told}");
-    let to_3 = [
-        "restore",
-        "--from",
-        "log",
-        "--store",
-        "r",
-        "--snapshot",
-        "3",
-    ];
-    let (status, out, told) = command(folder, &to_3);
-    assert!(status == Some(0) && out.contains("3 quads"), "{out}{told}");
-    let (_, out, _) = command(folder, &["cluster", "status", "--log", "log"]);
-    assert!(out.contains("missing: log/"), "{out}");
-
-    let repair = ["cluster", "repair", "--log", "log"];
-    let (status, out, told) = command(folder, &repair);
-    assert_eq!(status, Some(1), "{out}{told}");
-    let parts = [
-        "0000000000000004.log is missing",
-        "group 4: missing, so its updates are not known",
-        "group 5: 1 updates that one wrote at 20",
-        "group 6: 1 updates that one wrote at 20",
-        "--give-up-after 3",
-    ];
-    assert!(parts.iter().all(|part| out.contains(part)), "{out}");
-    let give_up = |number| {
-        command(
-            folder,
-            &[&repair[..], &["--give-up-after", number]].concat(),
-        )
-    };
-    let (status, _, told) = give_up("2");
-    assert!(
-        status != Some(0) && told.contains("--give-up-after 3"),
-        "{told}"
-    );
-    let (status, out, told) = give_up("3");
-    assert!(
-        status == Some(0) && out.contains("groups 4 to 6 were given up"),
-        "{out}{told}"
-    );
-    let (status, out, _) = command(folder, &repair);
-    assert!(
-        status == Some(0) && out.contains("the log is whole"),
-        "{out}"
-    );
-
-    let three = Server::start(folder, "three");
-    assert_eq!(three.objects("strict").0, [0, 1, 2]);
-    three.insert(9);
-    let one = Server::start(folder, "one");
-    assert_eq!(one.objects("strict").0, [0, 1, 2, 9]);
-}
-
-#[test]
-fn a_log_without_its_first_object_is_no_new_log() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    let mut one = Server::start(folder, "one");
-    one.insert(1);
-    one.kill();
-    let first = folder.join("log/log.json");
-    let text = std::fs::read(&first).unwrap();
-    std::fs::remove_file(&first).unwrap();
-    for name in ["one", "two"] {
-        let args = [
-            "serve",
-            "--port",
-            "0",
-            "--log",
-            "log",
-            "--name",
-            name,
-            "--store",
-            name,
-            "--writable",
-        ];
-        let (status, _, told) = command(folder, &args);
-        assert!(
-            status != Some(0) && told.contains("log.json is missing"),
-            "{told}"
-        );
-    }
-    let repair = ["cluster", "repair", "--log", "log"];
-    let (status, out, _) = command(folder, &repair);
-    assert!(
-        status == Some(1) && out.contains("--write-log-json"),
-        "{out}"
-    );
-    let (status, out, told) = command(folder, &[&repair[..], &["--write-log-json"]].concat());
-    assert_eq!(status, Some(0), "{out}{told}");
-    assert_eq!(std::fs::read(&first).unwrap(), text);
-    assert_eq!(Server::start(folder, "two").objects("strict").0, [1]);
 }
 
 #[test]

@@ -89,6 +89,22 @@ impl BaseInBucket {
         part_name(self.epoch, self.number, self.start, file, part)
     }
 
+    /// The folder of its parts.
+    pub(super) fn folder(&self) -> String {
+        let name = self.part(0, 0);
+        name.rsplit_once('/')
+            .map_or_else(String::new, |(folder, _)| folder.to_owned())
+    }
+
+    /// Names and lengths of its parts.
+    pub(super) fn all_parts(&self) -> impl Iterator<Item = (String, u64)> + '_ {
+        let files = [&self.keys].into_iter().chain(&self.files).enumerate();
+        files.flat_map(move |(index, file)| {
+            let parts = file.parts.iter().enumerate();
+            parts.map(move |(part, (length, _))| (self.part(index, part), *length))
+        })
+    }
+
     fn sum(&self) -> Option<u64> {
         let unsummed = Self {
             sum: 0,
@@ -116,7 +132,7 @@ impl Bucket {
         Ok(numbers)
     }
 
-    /// Uploads a base. One of this number that is there already counts.
+    /// Uploads a base. One of this number that is there already counts, if it is whole; otherwise it is replaced.
     ///
     /// # Errors
     /// If a file cannot be read or a part not put; what was put is deleted after later bases.
@@ -149,7 +165,13 @@ impl Bucket {
         document.sum = document.sum().unwrap_or_default();
         let bytes = serde_json::to_vec(&document).map_err(|e| Failure::Refused(e.to_string()))?;
         let name = Name::Base(base.number).text(epoch);
-        self.repeat(&name, Bytes::from(bytes)).await
+        let bytes = Bytes::from(bytes);
+        if self.repeat(&name, bytes.clone()).await? == Put::Exists
+            && self.examine_base(epoch, base.number).await?.is_err()
+        {
+            return self.replace(&name, bytes).await;
+        }
+        Ok(())
     }
 
     async fn upload_file(
@@ -179,7 +201,7 @@ impl Bucket {
                     Err(e) => return Err(Failure::Refused(e.to_string())),
                 };
                 let hash = format!("{:032x}", xxh3_128(&bytes));
-                self.repeat(&object, bytes.into()).await?;
+                let _ = self.repeat(&object, bytes.into()).await?;
                 Ok((size, hash))
             }
         });
@@ -195,11 +217,11 @@ impl Bucket {
     }
 
     /// Creates an object, again and again until it is there.
-    async fn repeat(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
+    async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
         let mut attempt = 0;
         loop {
             match self.create_in(Lane::Bulk, name, bytes.clone()).await {
-                Put::Created | Put::Exists => return Ok(()),
+                put @ (Put::Created | Put::Exists) => return Ok(put),
                 Put::Failed(Failure::Unknown(_)) if attempt < ATTEMPTS => {
                     attempt += 1;
                     tokio::time::sleep(Duration::from_millis(50) * (1 << attempt)).await;
@@ -230,17 +252,6 @@ impl Bucket {
         }
     }
 
-    /// The document of the newest base; `None` without one.
-    ///
-    /// # Errors
-    /// If the bucket fails, or the document is damaged.
-    pub async fn newest_base(&self, epoch: u64) -> Result<Option<BaseInBucket>, Failure> {
-        match self.bases(epoch).await?.pop() {
-            Some(number) => self.base(epoch, number).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
     /// The document of a base.
     ///
     /// # Errors
@@ -251,7 +262,7 @@ impl Bucket {
         let document: Option<BaseInBucket> = serde_json::from_slice(&bytes).ok();
         let right =
             |d: &BaseInBucket| d.epoch == epoch && d.number == number && d.sum() == Some(d.sum);
-        let damaged = || Failure::Refused(format!("{name} is damaged"));
+        let damaged = || Failure::Lost(format!("{name} is damaged"));
         document.filter(right).ok_or_else(damaged)
     }
 
@@ -266,7 +277,7 @@ impl Bucket {
             keys.extend_from_slice(&part?);
         }
         read_known(document.number, &keys)
-            .ok_or_else(|| Failure::Refused("the requests of the base are damaged".into()))
+            .ok_or_else(|| Failure::Lost(format!("{} is damaged", document.part(0, 0))))
     }
 
     /// Downloads a base, part by part in order.
@@ -305,10 +316,13 @@ impl Bucket {
         let reads = file.parts.iter().enumerate();
         let reads = reads.map(move |(part, (length, hash))| async move {
             let name = document.part(index, part);
-            let (bytes, _) = self.reread(&name).await?;
+            let (bytes, _) = self.reread(&name).await.map_err(|e| match e {
+                Failure::Missing => Failure::Lost(format!("{name} is missing")),
+                failure => failure,
+            })?;
             match bytes.len() as u64 == *length && format!("{:032x}", xxh3_128(&bytes)) == *hash {
                 true => Ok(bytes),
-                false => Err(Failure::Refused(format!("{name} is damaged"))),
+                false => Err(Failure::Lost(format!("{name} is damaged"))),
             }
         });
         Box::pin(futures_util::stream::iter(reads).buffered(AT_ONCE))

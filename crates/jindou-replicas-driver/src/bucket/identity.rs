@@ -1,7 +1,7 @@
 //! The store that a log is of, and the servers that follow it.
 
 use super::past::micros;
-use super::{Bucket, Failure, Lane, Put};
+use super::{Bucket, Failure, Lane, PAGE, Put};
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt};
 use jindou_replicas::Name;
@@ -73,6 +73,14 @@ pub struct ServerEntry {
 }
 
 impl ServerEntry {
+    /// The newest group that it knew of; 0 where that is a number which no log gets to, since the entry is damaged.
+    pub fn noted(&self) -> u64 {
+        match self.newest <= MOST_GROUPS {
+            true => self.newest,
+            false => 0,
+        }
+    }
+
     /// The newest version of groups that all these servers read.
     pub fn common_groups(servers: &[Self]) -> u32 {
         let versions = servers.iter().map(|server| server.groups.max(1));
@@ -90,6 +98,33 @@ pub struct FoundServer {
     /// False for an entry that is so much older than the youngest one that the server counts as gone.
     pub counts: bool,
 }
+
+/// The object that a log begins with, as it is found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FirstObject {
+    /// Absence of it.
+    Missing,
+    /// Its content.
+    Right(Identity),
+    /// Reason why it cannot be read.
+    Damaged(String),
+    /// The format of a later version that wrote it.
+    Later(u64),
+}
+
+/// Folders of objects that have an id epoch in their names.
+const FOLDERS: [&str; 4] = ["log", "span", "base", "parts"];
+
+/// The id epoch in the name of a log's object, parts of bases included.
+fn epoch_of(name: &str) -> Option<u64> {
+    match name.strip_prefix("parts/") {
+        Some(part) => u64::from_str_radix(part.split_once('-')?.0, 16).ok(),
+        None => Name::epoch(name),
+    }
+}
+
+/// The most groups that an entry is believed to have seen: more than are written in a thousand years.
+const MOST_GROUPS: u64 = 1 << 50;
 
 /// Age beyond the own entry's at which a server counts as gone.
 const GONE: Duration = Duration::from_secs(20 * 60);
@@ -125,47 +160,59 @@ impl Bucket {
     /// # Errors
     /// One sentence.
     pub async fn identity(&self) -> Result<Option<Identity>, String> {
+        match self.first_object().await {
+            Ok(FirstObject::Missing) => Ok(None),
+            Ok(FirstObject::Right(identity)) => Ok(Some(identity)),
+            Ok(FirstObject::Damaged(why)) => Err(format!(
+                "{IDENTITY} is damaged: {why}; \"jindou cluster repair --log PLACE\" can write it again"
+            )),
+            Ok(FirstObject::Later(format)) => Err(format!(
+                "{IDENTITY} says that the log has format {format}, and this program reads format {FORMAT}"
+            )),
+            Err(failure) => Err(format!("{IDENTITY} cannot be read: {failure}")),
+        }
+    }
+
+    /// The object that the log begins with.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn first_object(&self) -> Result<FirstObject, Failure> {
         let bytes = match self.get(IDENTITY).await {
             Ok(bytes) => bytes,
-            Err(Failure::Missing) => return Ok(None),
-            Err(failure) => return Err(format!("{IDENTITY} cannot be read: {failure}")),
+            Err(Failure::Missing) => return Ok(FirstObject::Missing),
+            Err(failure) => return Err(failure),
         };
         // A later version's may have anything else in it.
         let format = serde_json::from_slice::<serde_json::Value>(&bytes)
             .ok()
-            .and_then(|value| value.get("format")?.as_u64())
-            .ok_or_else(|| format!("{IDENTITY} in the bucket is not the beginning of a log"))?;
-        if format != u64::from(FORMAT) {
-            return Err(format!(
-                "the log in the bucket has format {format}, and this program reads format {FORMAT}"
-            ));
-        }
-        let identity = serde_json::from_slice(&bytes);
-        identity
-            .map_err(|e| format!("{IDENTITY} is damaged: {e}"))
-            .map(Some)
+            .and_then(|value| value.get("format")?.as_u64());
+        Ok(match format {
+            None => FirstObject::Damaged("it is not the beginning of a log".into()),
+            Some(format) if format > u64::from(FORMAT) => FirstObject::Later(format),
+            Some(_) => match serde_json::from_slice(&bytes) {
+                Ok(identity) => FirstObject::Right(identity),
+                Err(e) => FirstObject::Damaged(e.to_string()),
+            },
+        })
     }
 
-    /// Objects of a log that can only be there if it was begun, with the id epoch of that log: groups, spans, bases, and
-    /// entries of servers that know of groups. `None` where there are none, so that a log may begin here.
+    /// Objects of a log that can only be there if it was begun, with the id epoch of that log: groups, spans, bases, their
+    /// parts, and entries of servers that know of groups. `None` where there are none, so that a log may begin here.
     ///
     /// # Errors
     /// If the bucket fails.
     pub async fn remains(&self) -> Result<Option<Remains>, Failure> {
-        for folder in ["log", "span", "base"] {
-            let (found, _) = self.names(folder, None, usize::MAX).await?;
-            let names = found.iter().filter_map(|meta| self.name(&meta.location));
-            let names: Vec<(String, u64)> = names
-                .filter_map(|name| Some((name.clone(), Name::epoch(&name)?)))
-                .collect();
+        for folder in FOLDERS {
+            let names = self.of_any_log(folder, usize::MAX).await?;
             if let Some((name, epoch)) = names.last().cloned() {
                 let count = names.len();
                 return Ok(Some(Remains { epoch, name, count }));
             }
         }
         let entries = self.all_servers().await?;
-        let known = entries.into_iter().filter(|found| found.entry.newest > 0);
-        let known = known.max_by_key(|found| found.entry.newest);
+        let known = entries.into_iter().filter(|found| found.entry.noted() > 0);
+        let known = known.max_by_key(|found| found.entry.noted());
         Ok(known.and_then(|found| {
             Some(Remains {
                 epoch: found.entry.log?.epoch,
@@ -173,6 +220,56 @@ impl Bucket {
                 count: 1,
             })
         }))
+    }
+
+    /// Names of objects in a folder, of any log, with its id epoch; of very many the first ones, in any order.
+    async fn of_any_log(&self, folder: &str, most: usize) -> Result<Vec<(String, u64)>, Failure> {
+        let (found, _) = self.names(folder, None, most).await?;
+        let names = found.iter().filter_map(|meta| self.name(&meta.location));
+        Ok(names
+            .filter_map(|name| Some((name.clone(), epoch_of(&name)?)))
+            .collect())
+    }
+
+    /// A sentence where objects or servers' entries of another log are here, and none of this one: `log.json` may have been
+    /// changed.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn of_other_log(&self, epoch: u64) -> Result<Option<String>, Failure> {
+        let mut other = None;
+        for folder in FOLDERS {
+            for (name, of) in self.of_any_log(folder, PAGE).await? {
+                if of == epoch {
+                    return Ok(None);
+                }
+                other = other.or(Some((name, of)));
+            }
+        }
+        let entries = self.all_servers().await?;
+        let known = entries.into_iter().filter(|found| found.entry.noted() > 0);
+        for entry in known.map(|found| found.entry) {
+            match entry.log {
+                Some(log) if log.epoch == epoch => return Ok(None),
+                Some(log) => {
+                    other = other.or(Some((format!("{SERVERS}/{}", entry.name), log.epoch)))
+                }
+                None => {}
+            }
+        }
+        Ok(other.map(|(name, of)| {
+            format!("{IDENTITY} is of the log {epoch:016x}, and {name} is of the log {of:016x}")
+        }))
+    }
+
+    /// Puts the first object of a log in the place of a damaged one.
+    ///
+    /// # Errors
+    /// One sentence.
+    pub async fn replace_identity(&self, identity: &Identity) -> Result<(), String> {
+        let bytes = serde_json::to_vec(identity).map_err(|e| e.to_string())?;
+        let put = self.replace(IDENTITY, bytes.into()).await;
+        put.map_err(|e| format!("{IDENTITY} cannot be put into the bucket: {e}"))
     }
 
     /// Puts the first object of a log again, which was lost. Returns the one that is there in the end.

@@ -102,7 +102,7 @@ impl Bucket {
         let (log, bases) = match found {
             Some(found) => found,
             None => {
-                let log = self.log(epoch, after).await?;
+                let log = self.log(epoch, after, all).await?;
                 let bases = self.bases(epoch).await?;
                 let newest = bases.last().copied().unwrap_or(0);
                 (
@@ -180,13 +180,16 @@ impl Bucket {
         Ok(self.within(end, permit, request).await?.0)
     }
 
-    /// Groups and spans after a number.
-    async fn log(&self, epoch: u64, after: u64) -> Result<Vec<Name>, Failure> {
+    /// Groups after a number; and spans, if there are many or `all` are wanted: a span may have a group that is lost.
+    async fn log(&self, epoch: u64, after: u64, all: bool) -> Result<Vec<Name>, Failure> {
         let (mut log, more) = (self.parsed(epoch, "log", Some(Name::Group(after)), PAGE)).await?;
-        if more {
+        let mut spans = Vec::new();
+        if more || all {
             let behind = Name::Span(u64::MAX, after);
-            let (mut spans, _) = (self.parsed(epoch, "span", Some(behind), usize::MAX)).await?;
+            (spans, _) = (self.parsed(epoch, "span", Some(behind), usize::MAX)).await?;
             spans.sort_unstable();
+        }
+        if more {
             let mut reach = after;
             for span in &spans {
                 if let Name::Span(first, last) = span
@@ -197,8 +200,8 @@ impl Bucket {
             }
             let groups = Some(Name::Group(reach));
             (log, _) = self.parsed(epoch, "log", groups, usize::MAX).await?;
-            log.extend(spans);
         }
+        log.extend(spans);
         Ok(log)
     }
 }

@@ -8,6 +8,7 @@
 mod anchor;
 mod bases;
 mod directory;
+mod examine;
 mod identity;
 mod known;
 mod list;
@@ -21,8 +22,9 @@ mod survey;
 
 use anchor::Anchor;
 pub use bases::{BaseFiles, BaseInBucket, FileInBase, Incoming};
+pub use examine::{Examined, Finding};
 use identity::IDENTITY;
-pub use identity::{Beginning, FoundServer, Identity, Remains, ServerEntry};
+pub use identity::{Beginning, FirstObject, FoundServer, Identity, Remains, ServerEntry};
 pub use known::{read_known, write_known};
 pub use survey::Survey;
 
@@ -70,6 +72,8 @@ impl Default for Limits {
 pub enum Failure {
     /// Absence of the object.
     Missing,
+    /// Absence or damage of an object that must be there, in this text's words, which name it. No retry mends it.
+    Lost(String),
     /// The bucket does not allow it, or cannot do it.
     Refused(String),
     /// Done or not, in this text's words.
@@ -81,7 +85,7 @@ impl std::fmt::Display for Failure {
         match self {
             Self::Missing => f.write_str("the object is missing"),
             Self::Refused(why) => write!(f, "the bucket refuses: {why}"),
-            Self::Unknown(why) => f.write_str(why),
+            Self::Lost(why) | Self::Unknown(why) => f.write_str(why),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Bucket, Failure, IDENTITY, Lane};
 use futures_util::StreamExt;
-use jindou_replicas::{Damage, Group, Name, read_span};
+use jindou_replicas::{Damage, Group, Name};
 use object_store::{ObjectMeta, ObjectStoreExt};
 use std::ops::RangeInclusive;
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ impl Bucket {
                     && previous != hash
                 {
                     let name = |number| Name::Group(number).text(epoch);
-                    return Err(Failure::Refused(format!(
+                    return Err(Failure::Lost(format!(
                         "{} does not continue {}: one of them was lost and written again",
                         name(group.number),
                         name(group.number - 1)
@@ -146,48 +146,33 @@ impl Bucket {
         let mut groups = Vec::new();
         for number in piece.numbers {
             let name = Name::Group(number).text(epoch);
-            let (bytes, meta) = match self.reread(&name).await {
-                Err(Failure::Missing) => {
-                    let group = self.only_in_span(epoch, number, &spans).await?;
-                    groups.push((group, None));
-                    continue;
-                }
-                read => read?,
+            let read = match self.reread(&name).await {
+                Err(Failure::Missing) => Err(format!("{name} is missing")),
+                Err(failure) => return Err(failure),
+                Ok((bytes, meta)) => match Group::read(epoch, &bytes) {
+                    Ok(group) if group.number == number => Ok((group, Some(micros(&meta)))),
+                    Ok(_) => Err(format!("{name} is damaged: {}", Damage::Number)),
+                    Err(damage) => Err(format!("{name} is damaged: {damage}")),
+                },
             };
-            let group = match Group::read(epoch, &bytes) {
-                Ok(group) if group.number == number => Ok(group),
-                Ok(_) => Err(Damage::Number),
-                Err(damage) => Err(damage),
-            };
-            let group = group.map_err(|e| Failure::Refused(format!("{name} is damaged: {e}")))?;
-            groups.push((group, Some(micros(&meta))));
+            groups.push(match read {
+                Ok(read) => read,
+                Err(why) => match self.only_in_span(epoch, number, &spans).await? {
+                    Some(group) => (group, None),
+                    None => return Err(Failure::Lost(why)),
+                },
+            });
         }
         Ok(groups)
     }
 
-    /// The groups of a span; `None` if it is missing or damaged.
-    async fn groups_of_span(
-        &self,
-        epoch: u64,
-        (first, last): (u64, u64),
-    ) -> Result<Option<Vec<Group>>, Failure> {
-        match self.reread(&Name::Span(first, last).text(epoch)).await {
-            Ok((bytes, _)) => {
-                let groups = read_span(epoch, &bytes).ok();
-                Ok(groups.filter(|groups| groups.iter().map(|g| g.number).eq(first..=last)))
-            }
-            Err(Failure::Missing) => Ok(None),
-            Err(failure) => Err(failure),
-        }
-    }
-
-    /// A group whose own object is missing.
+    /// A group whose own object is missing or damaged.
     async fn only_in_span(
         &self,
         epoch: u64,
         number: u64,
         spans: &[(u64, u64)],
-    ) -> Result<Group, Failure> {
+    ) -> Result<Option<Group>, Failure> {
         for span in spans
             .iter()
             .filter(|span| (span.0..=span.1).contains(&number))
@@ -197,11 +182,11 @@ impl Bucket {
                 .into_iter()
                 .flatten()
                 .find(|group| group.number == number);
-            if let Some(group) = found {
-                return Ok(group);
+            if found.is_some() {
+                return Ok(found);
             }
         }
-        Err(Failure::Missing)
+        Ok(None)
     }
 }
 

@@ -15,10 +15,14 @@ pub struct Survey {
     pub newest: u64,
     /// Names of servers, with the newest group that each knew of when it wrote its entry.
     pub servers: Vec<(String, u64)>,
+    /// The same of those whose number is far beyond everything that is there.
+    pub incredible: Vec<(String, u64)>,
     /// The missing groups as first and last of each run, up to the newest one. Ascending; of very many the first ones.
     pub missing: Vec<(u64, u64)>,
 }
 
+/// Groups beyond the newest one that is there which an entry is believed to have seen: those of two months at 1000 a second.
+const MOST_LOST: u64 = 1 << 32;
 /// Most runs of missing groups.
 const MOST: usize = 1000;
 
@@ -44,10 +48,7 @@ impl Bucket {
                 .filter_map(|name| Name::parse(epoch, name))
                 .collect()
         };
-        let mut log = parsed(&listing.log);
-        // The listing may leave out spans, which are enough where their groups are lost.
-        let behind = Some(Name::Span(u64::MAX, after));
-        log.extend(self.parsed(epoch, "span", behind, usize::MAX).await?.0);
+        let log = parsed(&listing.log);
         let mut bases: Vec<u64> = (parsed(&listing.bases).into_iter())
             .filter_map(|name| match name {
                 Name::Base(number) => Some(number),
@@ -55,23 +56,32 @@ impl Bucket {
             })
             .collect();
         bases.sort_unstable();
-        let in_log = log.iter().map(|name| match name {
-            Name::Group(last) | Name::Span(_, last) => *last,
-            Name::Base(_) => 0,
-        });
-        let known = servers.iter().map(|(_, newest)| *newest);
-        let newest = in_log
-            .chain(known)
+        let in_log: Option<u64> = (log.iter())
+            .map(|name| match name {
+                Name::Group(last) | Name::Span(_, last) => *last,
+                Name::Base(_) => 0,
+            })
+            .max();
+        let there = in_log
+            .into_iter()
             .chain(known_bases.last().copied())
             .max()
             .unwrap_or(0);
+        let (servers, incredible): (Vec<_>, Vec<_>) = (servers.into_iter())
+            .partition(|(_, newest)| *newest <= there.saturating_add(MOST_LOST));
+        let known = servers.iter().map(|(_, newest)| *newest).max();
+        let newest = there.max(known.unwrap_or(0));
         let mut log_and_end = log;
         // A name after the newest group shows what is missing before it.
         log_and_end.push(Name::Group(newest.saturating_add(1)));
         let missing: Vec<(u64, u64)> = missing(after, &log_and_end).take(MOST).collect();
         let mut groups = Vec::new();
         let mut next = after.saturating_add(1);
-        for (first, last) in missing.iter().copied().chain([(newest + 1, newest + 1)]) {
+        for (first, last) in missing
+            .iter()
+            .copied()
+            .chain([(newest.saturating_add(1), 0)])
+        {
             if next < first {
                 groups.push((next, first - 1));
             }
@@ -82,6 +92,7 @@ impl Bucket {
             groups,
             newest,
             servers,
+            incredible,
             missing,
         })
     }

@@ -426,7 +426,7 @@ pub async fn check_bases(bucket: &Bucket) {
         wrapped
     });
     let faulty = faulty.unwrap();
-    assert_eq!(bucket.newest_base(EPOCH).await, Ok(None));
+    assert_eq!(bucket.bases(EPOCH).await, Ok(vec![]));
     let large: Vec<u8> = (0..20_000_000_u32)
         .map(|i| (i.wrapping_mul(i) >> 7) as u8)
         .collect();
@@ -452,7 +452,8 @@ pub async fn check_bases(bucket: &Bucket) {
         .await
         .unwrap();
     faulty.bad.store(0, Ordering::SeqCst);
-    let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
+    let newest = *bucket.bases(EPOCH).await.unwrap().last().unwrap();
+    let document = bucket.base(EPOCH, newest).await.unwrap();
     let taken = Taken::default();
     let came = taken.0.clone();
     let (there, count) = bucket.download(&document, Box::new(taken)).await.unwrap();
@@ -464,7 +465,7 @@ pub async fn check_bases(bucket: &Bucket) {
         .upload(EPOCH, 2, &base(3), small.clone())
         .await
         .unwrap();
-    assert_eq!(bucket.newest_base(EPOCH).await, Ok(Some(document.clone())));
+    assert_eq!(bucket.base(EPOCH, newest).await, Ok(document.clone()));
     // All but the newest two go, with everything of earlier numbers.
     for number in [6, 9] {
         bucket
@@ -478,8 +479,13 @@ pub async fn check_bases(bucket: &Bucket) {
         .unwrap();
     assert_eq!(bucket.bases(EPOCH).await, Ok(vec![6, 9]));
     let gone = bucket.download(&document, Box::new(Taken::default())).await;
-    assert_eq!(gone.unwrap_err(), Failure::Missing);
-    let document = bucket.newest_base(EPOCH).await.unwrap().unwrap();
+    let part = format!("parts/{EPOCH:016x}-{newest:016x}-");
+    assert!(
+        matches!(&gone, Err(Failure::Lost(why)) if why.starts_with(&part) && why.ends_with("is missing")),
+        "{gone:?}"
+    );
+    let newest = *bucket.bases(EPOCH).await.unwrap().last().unwrap();
+    let document = bucket.base(EPOCH, newest).await.unwrap();
     bucket
         .download(&document, Box::new(Taken::default()))
         .await
@@ -489,7 +495,7 @@ pub async fn check_bases(bucket: &Bucket) {
     assert_eq!(bucket.get(&part).await.unwrap(), "small");
     bucket.replace(&part, "smell".into()).await.unwrap();
     let damaged = bucket.download(&document, Box::new(Taken::default())).await;
-    assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+    assert!(matches!(damaged, Err(Failure::Lost(_))), "{damaged:?}");
     let name = Name::Base(9).text(EPOCH);
     let text = bucket.get(&name).await.unwrap();
     let text = String::from_utf8(text.to_vec()).unwrap();
@@ -497,8 +503,8 @@ pub async fn check_bases(bucket: &Bucket) {
         .replace(&name, text.replace("none", "nine").into())
         .await
         .unwrap();
-    let damaged = bucket.newest_base(EPOCH).await;
-    assert!(matches!(damaged, Err(Failure::Refused(_))), "{damaged:?}");
+    let damaged = bucket.base(EPOCH, 9).await;
+    assert!(matches!(damaged, Err(Failure::Lost(_))), "{damaged:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,9 +1,9 @@
-//! Logs that lost an object: which servers notice, and what they do then.
+//! Logs of which an object is missing or damaged: which servers notice, and what they do then.
 
 use crate::store::Tiny;
 use jindou_replicas::simulate::{EPOCH, State};
 use jindou_replicas::{Base, Consistency, Group, Name, Outcome, RequestKey, Settings};
-use jindou_replicas_driver::{Beginning, Bucket, Handle, Limits, Nobody, Options, start};
+use jindou_replicas_driver::{Beginning, Bucket, Handle, Limits, Nobody, Options, Report, start};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +40,6 @@ impl Server {
         let mut options = Options::new(name);
         options.settings = settings();
         options.new_log = EPOCH;
-        options.upload_wait = Duration::from_millis(300);
         let (peers, incoming) = Nobody::connect();
         let started = start(tiny.clone(), bucket, peers, incoming, options).await;
         let (handle, driver) = started?;
@@ -157,8 +156,33 @@ enum Seen {
     Wrong(String),
 }
 
-/// Starts a server over a copy of a log without these objects.
-async fn trial(template: Arc<Template>, lost: Vec<String>, kind: Start) -> Seen {
+/// Something that happens to an object.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Harm {
+    Removed,
+    /// One bit of the byte in the middle is another.
+    Flipped,
+    /// The second half is missing.
+    Cut,
+}
+
+impl Harm {
+    fn happen(self, path: &Path) {
+        if self == Self::Removed {
+            return std::fs::remove_file(path).unwrap();
+        }
+        let mut bytes = std::fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        match self {
+            Self::Flipped => bytes[middle] ^= 1,
+            _ => bytes.truncate(middle),
+        }
+        std::fs::write(path, bytes).unwrap();
+    }
+}
+
+/// Starts a server over a copy of a log with these objects removed or damaged.
+async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Start) -> Seen {
     let place = tempfile::tempdir().unwrap();
     let log = place.path().join("log");
     copy(template.folder.path(), &log);
@@ -168,10 +192,7 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, kind: Start) -> Seen 
         Start::Behind => saved(&log, 10, states[10]),
         Start::Ended => saved(&log, GROUPS, states[GROUPS as usize]),
     };
-    let remove = || {
-        lost.iter()
-            .for_each(|name| std::fs::remove_file(log.join(name)).unwrap())
-    };
+    let remove = || lost.iter().for_each(|name| harm.happen(&log.join(name)));
     if kind != Start::Running {
         remove();
     }
@@ -188,7 +209,11 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, kind: Start) -> Seen 
     let mut seen = attempt(&server, states, &lost).await;
     // It may heal the log first.
     for _ in 0..20 {
-        if seen != Seen::Refused || kind < Start::Ended || lost == ["log.json"] {
+        if seen != Seen::Refused
+            || kind < Start::Ended
+            || lost == ["log.json"]
+            || harm != Harm::Removed
+        {
             break;
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -196,19 +221,53 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, kind: Start) -> Seen 
     }
     if seen == Seen::Right && kind >= Start::Ended {
         // Others can read all of it.
-        let Ok(other) = Server::start(&log, Tiny::default(), "other").await else {
-            return match lost == ["log.json"] {
-                true => Seen::Right,
-                false => Seen::Wrong("it left a log that others cannot read".into()),
-            };
+        let other = match Server::start(&log, Tiny::default(), "other").await {
+            Ok(other) => other,
+            Err(_) if lost == ["log.json"] => return Seen::Right,
+            Err(why) => return Seen::Wrong(format!("others do not start: {why}")),
         };
-        let read = other.read().await;
-        if read.as_ref().is_ok_and(|read| *read == server.tiny_state()) {
-            return Seen::Right;
+        return match other.read().await {
+            Ok(read) if read == server.tiny_state() => Seen::Right,
+            // What is there is not written over, and a base comes with the next merge.
+            Err(why)
+                if (harm != Harm::Removed || lost[0].starts_with("parts/"))
+                    && named(&lost, why.clone()) == Seen::Refused =>
+            {
+                Seen::Right
+            }
+            read => Seen::Wrong(format!("another server reads {read:?}")),
+        };
+    }
+    let of_newest = format!("-{:016x}", 16);
+    if seen == Seen::Right
+        && kind == Start::Empty
+        && (lost.iter()).any(|name| name.contains("base/") || name.contains("parts/"))
+        && lost[0].contains(&of_newest)
+        && (harm, &lost[0][..5]) != (Harm::Removed, "base/")
+    {
+        let reports = server.tiny.reports.lock().unwrap();
+        let told =
+            |report: &Report| matches!(report, Report::Base(why) if why.starts_with(&lost[0]));
+        if !reports.iter().any(told) {
+            return Seen::Wrong(format!("nothing is said about it: {reports:?}"));
         }
-        return Seen::Wrong(format!("another server reads {read:?}"));
     }
     seen
+}
+
+/// The objects of a folder of a log, and of the folders in it.
+fn objects(log: &Path, folder: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let entries = std::fs::read_dir(log.join(folder));
+    for entry in entries.into_iter().flatten().flatten() {
+        let name = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+        match entry.file_type().unwrap().is_dir() {
+            true => names.extend(objects(log, &name)),
+            false => names.push(name),
+        }
+    }
+    names.sort_unstable();
+    names
 }
 
 impl Server {
@@ -228,6 +287,12 @@ async fn attempt(server: &Server, states: &[State], lost: &[String]) -> Seen {
     match server.read().await {
         Err(why) => match server.update(1000).await {
             Outcome::Missing(_) => named(lost, why),
+            // It has replaced its store by a base since.
+            Outcome::Done { number: 21, .. }
+                if server.read().await.is_ok_and(|(number, _)| number == 21) =>
+            {
+                Seen::Right
+            }
             // A directory without it is taken for another one.
             Outcome::Unknown if lost == ["log.json"] => Seen::Refused,
             outcome => Seen::Wrong(format!("reads are refused, and an update is {outcome:?}")),
@@ -243,12 +308,12 @@ async fn attempt(server: &Server, states: &[State], lost: &[String]) -> Seen {
     }
 }
 
-/// Removes each object of a log, and each group of a log with bases, under servers with nothing, with a part, and with
-/// all of it. Prints the table.
+/// Removes and damages the objects of logs with bases and without, under servers with nothing, with a part, and with all of
+/// it. Prints the table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_lost_object_goes_unnoticed() {
     let mut failed = Vec::new();
-    let mut table: BTreeMap<(&str, String), BTreeMap<Start, Seen>> = BTreeMap::new();
+    let mut table = Table::new();
     for (what, bases, trimmed) in [
         ("20 groups", &[][..], 0),
         ("20 groups, bases 8 and 16", &[8, 16][..], 0),
@@ -260,32 +325,51 @@ async fn no_lost_object_goes_unnoticed() {
             std::fs::remove_file(template.folder.path().join(group(number))).unwrap();
         }
         let template = Arc::new(template);
-        let mut removals: Vec<Vec<String>> = vec![vec![], vec!["log.json".into()]];
-        removals.extend((trimmed + 1..=GROUPS).map(|number| vec![group(number)]));
-        let base = |number: &u64| Name::Base(*number).text(EPOCH);
-        removals.extend(bases.iter().map(|number| vec![base(number)]));
-        removals.push(vec![group(15), group(16), group(18)]);
+        let log = template.folder.path();
+        let parts = objects(log, "parts");
+        let mut lost: Vec<(Harm, Vec<String>)> = vec![(Harm::Removed, vec![])];
+        let mut lose = |harm, names: Vec<String>| {
+            lost.extend(names.into_iter().map(|name| (harm, vec![name])));
+        };
+        for harm in [Harm::Removed, Harm::Flipped, Harm::Cut] {
+            lose(harm, vec!["log.json".into(), "servers/maker".into()]);
+            lose(harm, objects(log, "base"));
+            lose(harm, parts.clone());
+            match harm {
+                Harm::Removed => lose(harm, objects(log, "log")),
+                _ => lose(harm, [trimmed + 1, 15, 16, GROUPS].map(group).into()),
+            }
+        }
+        lost.push((Harm::Removed, vec![group(15), group(16), group(18)]));
+        for harm in [Harm::Removed, Harm::Flipped, Harm::Cut] {
+            if trimmed > 0 {
+                // Newest first: no base is left that could be used.
+                lost.push((harm, vec![parts[3].clone(), parts[1].clone()]));
+            }
+        }
         let mut trials = JoinSet::new();
-        for lost in removals {
+        for (harm, lost) in lost {
             for kind in [Start::Empty, Start::Behind, Start::Ended, Start::Running] {
                 if trials.len() >= 8 {
                     note(&mut trials, what, &mut table).await;
                 }
                 let (template, lost) = (template.clone(), lost.clone());
-                trials
-                    .spawn(async move { (lost.clone(), kind, trial(template, lost, kind).await) });
+                trials.spawn(async move {
+                    let seen = trial(template, lost.clone(), harm, kind).await;
+                    (lost, harm, kind, seen)
+                });
             }
         }
         while !trials.is_empty() {
             note(&mut trials, what, &mut table).await;
         }
     }
-    for ((what, lost), row) in &table {
-        println!("{what:32} {lost:64} {row:?}");
+    for ((what, lost, harm), row) in &table {
+        println!("{what:32} {lost:64} {harm:?} {row:?}");
         for (kind, seen) in row {
             let intact = lost.is_empty();
             if matches!(seen, Seen::Wrong(_)) || (intact && *seen != Seen::Right) {
-                failed.push(format!("{what}: {lost}: {kind:?}: {seen:?}"));
+                failed.push(format!("{what}: {lost}: {harm:?}: {kind:?}: {seen:?}"));
             }
         }
     }
@@ -293,19 +377,22 @@ async fn no_lost_object_goes_unnoticed() {
 }
 
 async fn note<'a>(
-    trials: &mut JoinSet<(Vec<String>, Start, Seen)>,
+    trials: &mut JoinSet<(Vec<String>, Harm, Start, Seen)>,
     what: &'a str,
-    table: &mut BTreeMap<(&'a str, String), BTreeMap<Start, Seen>>,
+    table: &mut Table<'a>,
 ) {
     if let Some(done) = trials.join_next().await {
-        let (lost, kind, seen) = done.unwrap();
+        let (lost, harm, kind, seen) = done.unwrap();
         let lost: Vec<&str> = lost.iter().map(|name| short(name)).collect();
         table
-            .entry((what, lost.join(", ")))
+            .entry((what, lost.join(", "), harm))
             .or_default()
             .insert(kind, seen);
     }
 }
+
+/// Results by log, objects, and what happened to those.
+type Table<'a> = BTreeMap<(&'a str, String, Harm), BTreeMap<Start, Seen>>;
 
 /// The name without the log's id epoch.
 fn short(name: &str) -> &str {
@@ -345,10 +432,13 @@ async fn the_first_base_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let bucket = Bucket::directory(folder.path(), Limits::default()).unwrap();
     bucket.begin(EPOCH, Beginning::Changed).await.unwrap();
-    let Err(why) = Server::start(folder.path(), Tiny::default(), "empty").await else {
-        panic!("it began with an empty store");
-    };
+    let waits = Server::start(folder.path(), Tiny::default(), "waits")
+        .await
+        .unwrap();
+    let why = waits.read().await.unwrap_err();
     assert!(why.contains(&Name::Base(0).text(EPOCH)), "{why}");
+    // What is published is not the store that the log began with.
+    assert!(waits.handle.read(Consistency::Any).await.is_err());
     let tiny = Tiny::default();
     *tiny.folder.0.lock().unwrap() = Some(Default::default());
     let server = Server::start(folder.path(), tiny, "first").await.unwrap();
@@ -358,6 +448,14 @@ async fn the_first_base_is_lost() {
         .await
         .unwrap();
     assert_eq!(other.read().await, server.read().await);
+    let mut read = waits.read().await;
+    for _ in 0..100 {
+        if read.is_ok() {
+            break;
+        }
+        read = waits.read().await;
+    }
+    assert_eq!(read, server.read().await);
 }
 
 /// A group that was lost and written again by a server that did not know of the first one.
@@ -426,4 +524,72 @@ async fn a_panic_in_an_evaluation_is_an_internal_error() {
         server.update(2).await,
         Outcome::Done { number: 1, .. }
     ));
+}
+
+/// A server that ends writes back what the log lost since its last listing of all names, and says so if it cannot.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_lost_is_written_back_at_the_end() {
+    for away in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let log = folder.path().join("log");
+        let bucket = Bucket::directory(&log, Limits::default()).unwrap();
+        let mut options = Options::new("one");
+        options.settings = Settings {
+            audit_every: Duration::from_secs(3600),
+            ..settings()
+        };
+        options.new_log = EPOCH;
+        let (peers, incoming) = Nobody::connect();
+        let tiny = Tiny::default();
+        let started = start(tiny.clone(), bucket, peers, incoming, options).await;
+        let (handle, driver) = started.unwrap();
+        let driver = tokio::spawn(driver.run());
+        let server = Server { handle, tiny };
+        for number in 1..=GROUPS {
+            server.update(number).await;
+        }
+        let path = |number| log.join(Name::Group(number).text(EPOCH));
+        let before = std::fs::read(path(15)).unwrap();
+        for number in [15, 16] {
+            std::fs::remove_file(path(number)).unwrap();
+        }
+        if away {
+            std::fs::rename(&log, folder.path().join("away")).unwrap();
+        }
+        server.handle.stop();
+        driver.await.unwrap().unwrap();
+        let reports = server.tiny.reports.lock().unwrap();
+        if away {
+            let told =
+                |report: &Report| matches!(report, Report::Bucket("the last entry in servers/", _));
+            assert!(reports.iter().any(told), "{reports:?}");
+            continue;
+        }
+        for number in [15, 16] {
+            let name = Name::Group(number).text(EPOCH);
+            assert!(reports.contains(&Report::WrittenBack(name)), "{reports:?}");
+        }
+        assert_eq!(std::fs::read(path(15)).unwrap(), before);
+        let entry = std::fs::read_to_string(log.join("servers/one")).unwrap();
+        assert!(entry.contains("\"newest\":20"), "{entry}");
+    }
+}
+
+/// Only parts of bases are left: no new log begins there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn parts_alone_are_no_place_for_a_new_log() {
+    let template = template(&[8]).await;
+    let log = template.folder.path();
+    for folder in ["log", "base", "servers"] {
+        std::fs::remove_dir_all(log.join(folder)).unwrap();
+    }
+    std::fs::remove_file(log.join("log.json")).unwrap();
+    let refused = Server::start(log, Tiny::default(), "empty").await;
+    let Err(why) = refused else {
+        panic!("it began a new log");
+    };
+    assert!(
+        why.contains("log.json is missing") && why.contains("parts/"),
+        "{why}"
+    );
 }

@@ -10,8 +10,8 @@
 
 use super::log::FETCH_AGAIN;
 use super::{Machine, Phase, PutState, Writing, planted};
-use crate::event::{Action, Fetch, Gap, Outcome, Problem};
-use crate::group::Group;
+use crate::event::{Action, Fetch, Gap, LostObject, Outcome, Problem};
+use crate::group::{Damage, Group};
 use crate::names::Name;
 
 /// A listing that was begun.
@@ -65,7 +65,7 @@ impl Machine {
 
     /// True if queries that demand freshness are refused because of a gap.
     pub(super) fn gap_blocks_reads(&self) -> bool {
-        (self.gap).is_some_and(|gap| !gap.applied || gap.replaced || !self.rooted)
+        (self.gap).is_some_and(|gap| !gap.applied || gap.is_of_content() || !self.rooted)
     }
 
     /// The number after which the next listing asks for names, and true if all of them must be listed. The newest group
@@ -128,9 +128,9 @@ impl Machine {
             first: covered + 1,
             newest: known,
             applied: covered < self.committed,
-            replaced: false,
+            object: LostObject::Missing,
         });
-        let gap = gap.or_else(|| self.gap.filter(|gap| gap.replaced));
+        let gap = gap.or_else(|| self.gap.filter(Gap::is_of_content));
         if gap.is_none() && self.now >= self.next_audit && asked.all && asked.after <= base {
             self.next_audit = self.now.after(self.settings.audit_every);
         }
@@ -141,12 +141,20 @@ impl Machine {
             let lost: Vec<u64> = lost.take(AT_ONCE).collect();
             (self.out).extend(lost.into_iter().map(Action::WriteBack));
         }
-        let replaced = |gap: Gap| gap.replaced && !gap.applied && gap.first <= base;
-        if in_base || self.gap.is_some_and(replaced) {
+        let in_content = |gap: Gap| gap.is_of_content() && !gap.applied && gap.first <= base;
+        if in_base || self.gap.is_some_and(in_content) {
             self.download();
             return None;
         }
         Some(known)
+    }
+
+    /// True if this server knows that the groups which it has applied are this log's.
+    pub fn may_write_back(&self) -> bool {
+        let other = self
+            .gap
+            .is_some_and(|gap| gap.object == LostObject::Replaced);
+        self.phase == Phase::Following && self.rooted && !other
     }
 
     /// Notes a gap, or that there is none.
@@ -155,9 +163,7 @@ impl Machine {
             return;
         }
         let is_new = match (self.gap, gap) {
-            (Some(before), Some(now)) => {
-                (before.first, before.replaced) != (now.first, now.replaced)
-            }
+            (Some(before), Some(now)) => (before.first, before.object) != (now.first, now.object),
             (None, Some(_)) => true,
             (_, None) => false,
         };
@@ -196,7 +202,7 @@ impl Machine {
             first: number,
             newest: self.heard,
             applied: number <= self.committed,
-            replaced: true,
+            object: LostObject::Replaced,
         }));
         // Which of the two objects is the wrong one is not known. A span has what their authors laid.
         for number in [number, number.saturating_add(1)] {
@@ -210,6 +216,18 @@ impl Machine {
             self.set_put(PutState::Taken);
         }
         self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
+    }
+
+    /// Notes that the object of a group that was not applied is damaged. A span may have the group.
+    pub(super) fn damaged(&mut self, number: u64, damage: Damage) {
+        self.absent.insert(number);
+        self.set_gap(Some(Gap {
+            first: number,
+            newest: self.heard,
+            applied: false,
+            object: LostObject::Damaged(damage),
+        }));
+        self.want_look();
     }
 
     /// Compares the group with which this run began with the one in the log.

@@ -6,7 +6,7 @@ use super::{
     Answer, Bases, FromBucket, Head, Impossible, Look, Machine, Pause, Phase, PutState, Writing,
 };
 use crate::event::{Action, Base, Fetch, Fetched, KnownKey, Listing, Outcome, Problem};
-use crate::group::{Group, Record, RequestKey, read_span};
+use crate::group::{Damage, Group, Record, RequestKey, read_span};
 use crate::names::Name;
 use crate::settings::Time;
 use std::sync::Arc;
@@ -193,7 +193,7 @@ impl Machine {
         self.rooted |= before != 0 && group.previous == Some(before);
         self.committed = number;
         self.heard = self.heard.max(number);
-        if self.gap.is_some_and(|gap| gap.replaced) {
+        if (self.gap).is_some_and(|gap| gap.is_of_content() && gap.first <= number) {
             self.set_gap(None);
         }
         self.out.push(Action::Publish(number));
@@ -400,6 +400,7 @@ impl Machine {
         };
         match self.phase {
             Phase::Empty if self.bases.newest.is_some() => return self.download(),
+            Phase::Empty if self.needs_base => return,
             Phase::Empty => {
                 self.start_from(Base::default());
                 self.phase = Phase::Following;
@@ -440,7 +441,9 @@ impl Machine {
             false => u64::MAX - 1,
         };
         let last = match self.gap {
-            Some(gap) if !gap.replaced && !gap.applied => last.min(gap.first.saturating_sub(1)),
+            Some(gap) if !gap.is_of_content() && !gap.applied => {
+                last.min(gap.first.saturating_sub(1))
+            }
             _ => last,
         };
         while number <= self.heard.min(last) && self.fetching.len() < most {
@@ -492,13 +495,13 @@ impl Machine {
             (Fetched::Bytes(bytes), Fetch::Group(number)) => Group::read(self.epoch, &bytes)
                 .and_then(|group| match group.number == number {
                     true => Ok(vec![group]),
-                    false => Err(crate::group::Damage::Number),
+                    false => Err(Damage::Number),
                 }),
             (Fetched::Bytes(bytes), Fetch::Span(first, last)) => read_span(self.epoch, &bytes)
                 .and_then(
                     |groups| match groups.iter().map(|g| g.number).eq(first..=last) {
                         true => Ok(groups),
-                        false => Err(crate::group::Damage::Number),
+                        false => Err(Damage::Number),
                     },
                 ),
         };
@@ -520,8 +523,15 @@ impl Machine {
             }
             Err(damage) => {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
-                self.out
-                    .push(Action::Report(Problem::Damaged(fetch, damage)));
+                match (fetch, damage) {
+                    // A newer program reads it.
+                    (Fetch::Group(number), damage)
+                        if number > self.committed && !matches!(damage, Damage::Version(_)) =>
+                    {
+                        self.damaged(number, damage);
+                    }
+                    _ => (self.out).push(Action::Report(Problem::Damaged(fetch, damage))),
+                }
                 if let Fetch::Span(first, last) = fetch {
                     self.spans.remove(&(first, last));
                 }
@@ -553,7 +563,7 @@ impl Machine {
         }
         match base {
             Some(base) if (self.committed..=LAST).contains(&base.number) => {
-                self.phase = Phase::Following;
+                (self.phase, self.empty) = (Phase::Following, false);
                 if planted!(self, KeysForgotten) {
                     self.start_from(Base {
                         keys: Vec::new(),
@@ -568,5 +578,17 @@ impl Machine {
             }
             _ => self.phase = Phase::Again,
         }
+    }
+
+    /// No base is whole that could replace the store, which goes on as it was.
+    pub(super) fn no_base(&mut self) {
+        if self.phase != Phase::Downloading {
+            return;
+        }
+        self.phase = match self.empty {
+            true => Phase::Empty,
+            false => Phase::Following,
+        };
+        self.want_look();
     }
 }

@@ -79,6 +79,10 @@ pub struct Machine {
     draining: bool,
 
     phase: Phase,
+    /// True if a store is in the bucket that this log began with, so that an empty folder must be filled by a base.
+    needs_base: bool,
+    /// True as long as nothing is in the folder.
+    empty: bool,
     committed: u64,
     /// Author of the group `committed`, if it was seen: the writer.
     author: Option<Author>,
@@ -314,6 +318,8 @@ impl Machine {
             pauses: writing::Pauses::default(),
             draining: false,
             phase: Phase::Closed,
+            needs_base: false,
+            empty: false,
             committed: 0,
             author: None,
             newest_version: 1,
@@ -358,6 +364,13 @@ impl Machine {
             #[cfg(any(test, feature = "testing"))]
             fault: None,
         }
+    }
+
+    /// The same for a log that began with a store, which is in the bucket, and not with the empty one.
+    #[must_use]
+    pub fn with_first_base(mut self, needed: bool) -> Self {
+        self.needs_base = needed;
+        self
     }
 
     /// A machine with a fault, which tests must find.
@@ -408,6 +421,11 @@ impl Machine {
             && self.committed >= self.heard
             && !self.gap_blocks_reads()
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
+    }
+
+    /// True while the folder is empty and there is no base to fill it.
+    pub fn awaits_base(&self) -> bool {
+        self.phase == Phase::Empty && self.needs_base
     }
 
     /// True while the store is being replaced by the newest base.
@@ -481,6 +499,7 @@ impl Machine {
         match event {
             Event::Opened(base) => self.opened(base)?,
             Event::Downloaded(base) => self.downloaded(base),
+            Event::NoBase => self.no_base(),
             Event::Peers(names) => self.know(names),
             Event::Format(version) => self.format = version,
             Event::Known(number) => self.hear(number),
@@ -555,7 +574,10 @@ impl Machine {
                 self.start_from(base);
                 Phase::Following
             }
-            None => Phase::Empty,
+            None => {
+                self.empty = true;
+                Phase::Empty
+            }
         };
         self.want_look();
         Ok(())

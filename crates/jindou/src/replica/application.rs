@@ -162,6 +162,9 @@ impl Application for Store {
                     "waiting until the first server has uploaded the store to the log, as {name}"
                 )
             }
+            Report::Base(why) => format!(
+                "the shared log: {why}; an older base and the groups after it are used, if they are there"
+            ),
             Report::Disk(why) => format!("the local store: {why}"),
             Report::Peer(problem) => problem.to_string(),
         };

@@ -107,6 +107,9 @@ impl fmt::Debug for SharedLog {
 /// Time beyond an update's own limit for which its outcome is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// Longest time for the end of the driver, which has limits of its own.
+const LAST_WORK: Duration = Duration::from_secs(5);
+
 /// A database's place among the servers of a shared log.
 pub struct Replica {
     name: ServerName,
@@ -128,6 +131,11 @@ impl Drop for Replica {
     fn drop(&mut self) {
         self.handle.stop();
         if let Some(runtime) = self.runtime.take() {
+            // The driver notes what only this server may know.
+            let begun = Instant::now();
+            while self.ended().is_none() && begun.elapsed() < LAST_WORK {
+                std::thread::sleep(Duration::from_millis(5));
+            }
             runtime.shutdown_background();
         }
     }
@@ -303,7 +311,7 @@ impl Replica {
 
 fn missing(group: u64) -> String {
     format!(
-        "group {group} of the shared log is missing, so this server answers no query that could need it and makes no update; \
+        "group {group} of the shared log is missing or damaged, so this server answers no query that could need it and makes no update; \
          its /ready names the object, and `jindou cluster repair` says what can be done"
     )
 }

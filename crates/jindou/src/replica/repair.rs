@@ -13,7 +13,9 @@ use crate::backup::RestoreTo;
 use crate::runtime::Runtime;
 use jindou_model::{CancelToken, Error, Progress, Result};
 use jindou_replicas::{Base, Group, KnownKey, Name};
-use jindou_replicas_driver::{Beginning, Bucket, Failure, Identity, Limits, Local, Survey};
+use jindou_replicas_driver::{
+    Beginning, Bucket, Examined, Failure, FirstObject, Identity, Limits, Local, Survey,
+};
 use jindou_store::{LoadOptions, MergeOptions};
 use std::path::Path;
 use std::sync::Arc;
@@ -30,8 +32,10 @@ const DESCRIBED: usize = 20;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LogDamage {
-    /// One sentence for each thing that is wrong. Empty for a log that is whole.
+    /// Each object that is missing or damaged, by its name in the bucket, with what can be done. Empty for a log that is whole.
     pub findings: Vec<String>,
+    /// True if `log.json` is missing or damaged, so that nothing else was looked at.
+    pub first_object: bool,
     /// The last snapshot that can be read; `None` where that is the newest one that is known.
     pub whole_up_to: Option<u64>,
     /// The newest group that anything names.
@@ -46,7 +50,7 @@ pub struct LogDamage {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Repair<'a> {
-    /// Puts `log.json` again.
+    /// Puts `log.json` again, where it is missing or damaged.
     FirstObject,
     /// Uploads the store in this folder, which has the missing groups.
     From(&'a Path),
@@ -54,7 +58,8 @@ pub enum Repair<'a> {
     GiveUpAfter(u64),
 }
 
-/// Says what a log lacks. Writes nothing.
+/// Says what a log lacks, and what of it is damaged: `log.json`, documents and parts of bases, groups, spans. Of parts only the
+/// lengths are compared. Writes nothing.
 ///
 /// # Errors
 /// [`Error::Usage`] if there is no log, or the bucket fails.
@@ -62,27 +67,56 @@ pub fn diagnose(place: &str) -> Result<LogDamage> {
     let runtime = threads()?;
     runtime.block_on(async {
         let bucket = open(place)?;
-        if let Some(identity) = bucket.identity().await.map_err(Error::Usage)? {
-            return damage(&bucket, &identity)
-                .await
-                .map_err(|e| failed(place, e));
-        }
+        let wrong = match first_object(&bucket, place).await? {
+            Ok(identity) => {
+                return damage(&bucket, &identity)
+                    .await
+                    .map_err(|e| failed(place, e));
+            }
+            Err(wrong) => wrong,
+        };
         let lost = lost_identity(&bucket, place).await?;
         Ok(LogDamage {
             findings: vec![match lost {
                 Ok(identity) => format!(
-                    "log.json is missing; it said that the log {:016x} {}",
+                    "{wrong}; it said that the log {:016x} {}",
                     identity.epoch,
                     began(&identity)
                 ),
-                Err(why) => why,
+                Err(why) => format!("{wrong}. {why}"),
             }],
+            first_object: true,
             whole_up_to: None,
             newest: 0,
             servers: Vec::new(),
             given_up: Vec::new(),
         })
     })
+}
+
+/// The log's first object, or what is wrong with it.
+async fn first_object(
+    bucket: &Bucket,
+    place: &str,
+) -> Result<std::result::Result<Identity, String>> {
+    Ok(
+        match bucket.first_object().await.map_err(|e| failed(place, e))? {
+            FirstObject::Missing => Err("log.json is missing".to_owned()),
+            FirstObject::Damaged(why) => Err(format!("log.json is damaged: {why}")),
+            FirstObject::Later(format) => {
+                return Err(Error::Usage(format!(
+                    "{place}: a later version wrote this log, in format {format}"
+                )));
+            }
+            FirstObject::Right(identity) => {
+                let other = bucket.of_other_log(identity.epoch).await;
+                match other.map_err(|e| failed(place, e))? {
+                    Some(other) => Err(other),
+                    None => Ok(identity),
+                }
+            }
+        },
+    )
 }
 
 /// Repairs a log. Returns one sentence that says what was done.
@@ -144,22 +178,24 @@ async fn lost_identity(
         // With a base, nothing depends on what was before it.
         false => Ok(Identity::of_store(remains.epoch)),
         true => Err(format!(
-            "{remains}. Nothing here says whether the log began with the empty store, so it is not written again: \
-             restore log.json from a copy"
+            "Objects of the log {:016x} are there, such as {}, and nothing says whether it began with the empty store. So \
+             log.json is not written again: restore it from a copy",
+            remains.epoch, remains.name
         )),
     })
 }
 
 async fn write_first_object(place: &str) -> Result<String> {
     let bucket = open(place)?;
-    if bucket.identity().await.map_err(Error::Usage)?.is_some() {
+    if first_object(&bucket, place).await?.is_ok() {
         return Err(Error::Usage(format!("{place}: log.json is there")));
     }
     let identity = lost_identity(&bucket, place).await?.map_err(Error::Usage)?;
-    let written = bucket
-        .write_identity(identity)
-        .await
-        .map_err(Error::Usage)?;
+    let written = match bucket.first_object().await.map_err(|e| failed(place, e))? {
+        FirstObject::Missing => bucket.write_identity(identity).await,
+        _ => (bucket.replace_identity(&identity).await).map(|()| identity),
+    };
+    let written = written.map_err(Error::Usage)?;
     Ok(format!(
         "log.json was written: the log {:016x} {}",
         written.epoch,
@@ -167,37 +203,27 @@ async fn write_first_object(place: &str) -> Result<String> {
     ))
 }
 
-/// The survey of what the newest base does not have.
-async fn survey(bucket: &Bucket, log: u64) -> std::result::Result<Survey, Failure> {
-    let base = bucket.bases(log).await?.last().copied().unwrap_or(0);
-    bucket.survey(log, base).await
-}
-
 async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<LogDamage, Failure> {
     let log = identity.epoch;
-    let survey = survey(bucket, log).await?;
-    let name = |number| Name::Group(number).text(log);
-    let mut findings: Vec<String> = (survey.missing.iter().take(DESCRIBED))
-        .map(|(first, last)| match first == last {
-            true => format!("{} is missing", name(*first)),
-            false => format!("{} to {} are missing", name(*first), name(*last)),
-        })
-        .collect();
-    if identity.beginning != Beginning::Empty && survey.bases.is_empty() {
-        findings.push(format!(
-            "{} is missing, the store that the log began with, or was not uploaded yet",
-            Name::Base(0).text(log)
-        ));
-    }
-    let first = survey.missing.first().map(|(first, _)| *first);
+    let Examined {
+        survey,
+        findings,
+        unreadable,
+        ..
+    } = bucket.examine(identity).await?;
+    let first = unreadable.first().map(|(first, _)| *first);
     let mut given_up = Vec::new();
     for (first, last) in first.map(|first| runs(&survey, first)).unwrap_or_default() {
         describe(bucket, log, (first, last), &mut given_up).await?;
     }
     let servers = survey.servers.iter();
     let servers = servers.filter(|(_, newest)| first.is_some_and(|first| *newest >= first));
+    let findings = findings.iter();
     Ok(LogDamage {
-        findings,
+        findings: findings
+            .map(|found| format!("{found}. {}", found.remedy))
+            .collect(),
+        first_object: false,
         whole_up_to: first.map(|first| first - 1),
         newest: survey.newest,
         servers: servers.map(|(name, _)| name.clone()).collect(),
@@ -208,7 +234,8 @@ async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<Log
 /// The runs of groups from this one on, missing ones and others, in order.
 fn runs(survey: &Survey, from: u64) -> Vec<(u64, u64)> {
     let all = survey.groups.iter().chain(&survey.missing).copied();
-    let mut runs: Vec<(u64, u64)> = all.filter(|(first, _)| *first >= from).collect();
+    let after = all.filter(|(_, last)| *last >= from);
+    let mut runs: Vec<(u64, u64)> = after.map(|(first, last)| (first.max(from), last)).collect();
     runs.sort_unstable();
     runs
 }
@@ -220,31 +247,39 @@ async fn describe(
     (first, last): (u64, u64),
     said: &mut Vec<String>,
 ) -> std::result::Result<(), Failure> {
+    let missing = |number| format!("group {number}: missing, so its updates are not known");
     for number in first..=last {
         if said.len() >= DESCRIBED {
             said.push(format!("groups {number} to {last}"));
             return Ok(());
         }
-        let group = match bucket.written(log, Name::Group(number)).await? {
-            None => None,
-            Some(written) => {
-                let mut found = None;
-                let each = |group: Group, _| {
-                    found = Some(group);
-                    Ok::<(), ()>(())
-                };
-                let _ = bucket.read_groups(log, number..=number, 0, each).await?;
-                found.map(|group| (group, written))
+        let Some(written) = bucket.written(log, Name::Group(number)).await? else {
+            if number < last && bucket.written(log, Name::Group(last)).await?.is_none() {
+                said.push(format!(
+                    "groups {number} to {last}: missing, so their updates are not known"
+                ));
+                return Ok(());
             }
+            said.push(missing(number));
+            continue;
         };
-        said.push(match group {
-            Some((group, written)) => format!(
+        let mut found = None;
+        let each = |group: Group, _| {
+            found = Some(group);
+            Ok::<(), ()>(())
+        };
+        match bucket.read_groups(log, number..=number, 0, each).await {
+            Ok(_) | Err(Failure::Lost(_)) => {}
+            Err(failure) => return Err(failure),
+        }
+        said.push(match found {
+            Some(group) => format!(
                 "group {number}: {} updates that {} wrote at {}",
                 group.records.len(),
                 group.author.server,
                 crate::backup::time_text(written - written % 1_000_000)
             ),
-            None => format!("group {number}: missing, so its updates are not known"),
+            None => format!("group {number}: damaged, so its updates are not known"),
         });
     }
     Ok(())
@@ -299,15 +334,17 @@ fn upload_from(place: &str, store: &Path) -> Result<String> {
                 identity.epoch
             )));
         }
-        let before = survey(&bucket, log).await.map_err(|e| failed(place, e))?;
-        let lacks_base = identity.beginning != Beginning::Empty && before.bases.is_empty();
-        let first = before.missing.first().map(|(first, _)| *first);
-        if first.is_none() && !lacks_base {
+        let before = bucket
+            .examine(&identity)
+            .await
+            .map_err(|e| failed(place, e))?;
+        let first = before.unreadable.first().map(|(first, _)| *first);
+        if before.findings.is_empty() {
             return Err(Error::Usage(format!("{place}: the log lacks nothing")));
         }
         if first.is_some_and(|first| base.number < first) {
             return Err(Error::Usage(format!(
-                "the store in {} is at snapshot {}, and group {} is the first that is missing",
+                "the store in {} is at snapshot {}, and group {} is the first that cannot be read",
                 store.display(),
                 base.number,
                 first.unwrap_or(0)
@@ -334,7 +371,7 @@ async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Re
         .read_groups(log, base.number..=base.number, 0, compare)
         .await
     {
-        Ok(_) | Err(Failure::Missing) => {}
+        Ok(_) | Err(Failure::Lost(_)) => {}
         Err(e) => return Err(failed(place, e)),
     }
     match other {
@@ -364,7 +401,11 @@ fn give_up_after(place: &str, number: u64) -> Result<String> {
                 "{place}: the last snapshot that can be read is {last}: say --give-up-after {last}"
             )));
         }
-        None => return Err(Error::Usage(format!("{place}: no group is missing"))),
+        None => {
+            return Err(Error::Usage(format!(
+                "{place}: no group is missing or damaged, so nothing needs to be given up"
+            )));
+        }
     }
     let work = Work(std::env::temp_dir().join(format!("jindou-repair-{:032x}", super::random())));
     let store = work.0.clone();
@@ -377,8 +418,9 @@ fn give_up_after(place: &str, number: u64) -> Result<String> {
         let log = identity.epoch;
         folder.follow(log)?;
         let keys = requests(&bucket, log, number).await.map_err(|e| failed(place, e))?;
-        let now = survey(&bucket, log).await.map_err(|e| failed(place, e))?;
-        let still = now.missing.first().map(|(first, _)| first - 1);
+        let now = bucket.examine(&identity).await.map_err(|e| failed(place, e))?;
+        let still = now.whole_up_to();
+        let now = now.survey;
         if (still, now.newest) != (Some(number), found.newest) {
             return Err(Error::Conflict(format!("{place}: the log was changed meanwhile; look again")));
         }
@@ -404,14 +446,13 @@ async fn requests(
     last: u64,
 ) -> std::result::Result<Vec<KnownKey>, Failure> {
     let bases = bucket.bases(log).await?;
-    let base = bases.into_iter().rfind(|base| *base <= last);
-    let mut known = match base {
-        Some(base) => {
-            let document = bucket.base(log, base).await?;
-            bucket.known(&document).await?.keys
+    let (mut base, mut known) = (None, Vec::new());
+    for number in bases.into_iter().rev().filter(|base| *base <= last) {
+        if let Ok((_, whole)) = bucket.examine_base(log, number).await? {
+            (base, known) = (Some(number), whole.keys);
+            break;
         }
-        None => Vec::new(),
-    };
+    }
     let first = base.unwrap_or(0).saturating_add(1);
     let each = |group: Group, _| {
         let number = group.number;

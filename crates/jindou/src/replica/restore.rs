@@ -103,7 +103,7 @@ fn restore_into(
     let quads = appear(building, done.epoch, done.own, wrong)?;
     Ok(RestoreReport {
         backup: place.to_owned(),
-        warnings: Vec::new(),
+        warnings: done.warnings,
         snapshot: done.group,
         committed: done.written,
         quads,
@@ -121,6 +121,8 @@ struct Written {
     epoch: u64,
     /// The snapshot's number in the store itself.
     own: u64,
+    /// Bases that could not be used.
+    warnings: Vec<String>,
 }
 
 /// The groups that can be restored.
@@ -144,6 +146,10 @@ impl Past<'_> {
     fn failed(&self, failure: Failure) -> Error {
         match failure {
             Failure::Missing => self.removed(),
+            Failure::Lost(why) => Error::Usage(format!(
+                "{}: {why}; `jindou cluster repair --log {0}` says what can be done",
+                self.place
+            )),
             failure => Error::io(self.place, std::io::Error::other(failure)),
         }
     }
@@ -175,9 +181,13 @@ impl Past<'_> {
         held.map_err(|e| self.failed(e))?;
         let kept = self.kept().await?;
         let group = self.find(to, &kept).await?;
-        let base = kept.bases.iter().rfind(|base| **base <= group);
-        let base = base.copied().ok_or_else(|| self.removed())?;
-        self.check_whole(to, base, group).await?;
+        let (base, warnings) = self.base_before(group, &kept).await?;
+        self.check_whole(to, base, group)
+            .await
+            .map_err(|e| match warnings.first() {
+                Some(warning) => Error::Usage(format!("{e}. Also, {warning}")),
+                None => e,
+            })?;
         let written = self.written(Name::Group(group)).await?;
         let hash = self.base(base, dir).await?;
         self.progress.phase.store(1, Ordering::Relaxed);
@@ -191,6 +201,32 @@ impl Past<'_> {
             written,
             epoch: manifest.epoch,
             own,
+            warnings,
+        })
+    }
+
+    /// The newest base up to a group that is whole, and a sentence for each later one.
+    async fn base_before(&self, group: u64, kept: &Kept) -> Result<(u64, Vec<String>)> {
+        let epoch = self.identity.epoch;
+        let mut warnings = Vec::new();
+        for base in kept.bases.iter().rev().filter(|base| **base <= group) {
+            match self.bucket.examine_base(epoch, *base).await {
+                Ok(Ok(_)) => return Ok((*base, warnings)),
+                Ok(Err(findings)) => warnings.extend(findings.first().map(ToString::to_string)),
+                Err(Failure::Missing)
+                    if *base == 0 && self.identity.beginning == Beginning::Empty =>
+                {
+                    return Ok((0, warnings));
+                }
+                Err(failure) => return Err(self.failed(failure)),
+            }
+        }
+        Err(match warnings.first() {
+            Some(warning) => Error::Usage(format!(
+                "{}: {warning}, and no base before it can be used; `jindou cluster repair --log {0}` says what can be done",
+                self.place
+            )),
+            None => self.removed(),
         })
     }
 
@@ -320,8 +356,13 @@ impl Past<'_> {
             document => document.map_err(|e| self.failed(e))?,
         };
         let files: Box<dyn Incoming<()>> = Box::new(Files(Coming::into(dir.to_owned())));
-        let downloaded = self.bucket.download(&document, files).await;
-        let (known, ()) = downloaded.map_err(|e| self.failed(e))?;
+        let (known, ()) = match self.bucket.download(&document, files).await {
+            // A part may be missing because the base was deleted meanwhile.
+            Err(Failure::Lost(_)) if self.written(Name::Base(number)).await?.is_none() => {
+                return Err(self.removed());
+            }
+            downloaded => downloaded.map_err(|e| self.failed(e))?,
+        };
         for name in Manifest::of_store(dir)?.names() {
             let path = dir.join(name);
             let meta = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;

@@ -100,7 +100,7 @@ impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         match &self.0 {
             Failure::Missing => f.write_str("the object is missing"),
-            Failure::Refused(why) | Failure::Unknown(why) => f.write_str(why),
+            Failure::Lost(why) | Failure::Refused(why) | Failure::Unknown(why) => f.write_str(why),
         }
     }
 }

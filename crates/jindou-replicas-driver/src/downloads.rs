@@ -1,0 +1,143 @@
+//! The store from a base of the log: the newest one that is whole.
+
+use crate::application::{Application, Report};
+use crate::bucket::{BaseInBucket, Bucket, Failure};
+use crate::driver::{Done, Driver};
+use crate::peers::Peers;
+use jindou_model::sync;
+use jindou_replicas::{Base, Event, Listing, Name};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Time after a download that failed.
+const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
+
+/// A base that cannot be used.
+#[derive(Clone, Debug)]
+struct Useless {
+    /// The first object that is missing or damaged, and what is wrong with it.
+    why: String,
+    /// The base's document, if that was right and a part was not what it says.
+    tried: Option<BaseInBucket>,
+}
+
+/// The bases that cannot be used, by their numbers. The machine does not hear of them.
+#[derive(Clone, Default)]
+pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
+
+impl UselessBases {
+    /// Number of the newest one, and what is wrong with it.
+    pub fn newest(&self) -> Option<(u64, String)> {
+        let all = sync::lock(&self.0);
+        all.last_key_value()
+            .map(|(number, base)| (*number, base.why.clone()))
+    }
+
+    /// Adds a base. True if it is new here.
+    fn add(&self, number: u64, base: Useless) -> bool {
+        sync::lock(&self.0).insert(number, base).is_none()
+    }
+
+    /// Removes them from a listing. With `again` those that were mended count again.
+    pub async fn leave_out(&self, bucket: &Bucket, epoch: u64, listing: &mut Listing, again: bool) {
+        let all = sync::lock(&self.0).clone();
+        for (number, base) in all {
+            let name = Name::Base(number).text(epoch);
+            let listed = listing.bases.contains(&name);
+            let mended = listed
+                && again
+                && match bucket.examine_base(epoch, number).await {
+                    Ok(Ok((document, _))) => base.tried.is_none_or(|tried| tried != document),
+                    Ok(Err(_)) | Err(_) => false,
+                };
+            match listed && !mended {
+                true => listing.bases.retain(|base| *base != name),
+                false => drop(sync::lock(&self.0).remove(&number)),
+            }
+        }
+    }
+}
+
+impl<A: Application, P: Peers> Driver<A, P> {
+    /// Replaces the local store by the newest base that is whole, unless that is older.
+    pub(crate) fn download(&mut self) {
+        let (bucket, epoch) = (self.bucket.clone(), self.epoch);
+        let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
+        let (useless, sender) = (self.useless.clone(), self.sender.clone());
+        self.spawn(async move {
+            let received = async {
+                let bases = bucket.bases(epoch).await?;
+                for number in bases
+                    .into_iter()
+                    .rev()
+                    .take_while(|number| *number >= committed)
+                {
+                    let base = match receive(&store, &bucket, epoch, number).await {
+                        Ok(Ok(done)) => return Ok(Some(done)),
+                        Ok(Err(base)) => base,
+                        // It was deleted meanwhile.
+                        Err(Failure::Missing) => continue,
+                        Err(failure) => return Err(failure),
+                    };
+                    let why = base.why.clone();
+                    if useless.add(number, base) {
+                        let _ = sender.send(Done::Report(Report::Base(why)));
+                    }
+                }
+                match useless.newest() {
+                    Some(_) => Ok(None),
+                    None => Err(Failure::Missing),
+                }
+            };
+            match received.await {
+                Ok(Some((base, snapshot))) => Some(Done::Downloaded(base, snapshot)),
+                Ok(None) => Some(Done::Event(Event::NoBase)),
+                Err(failure) => {
+                    // The machine asks again at once.
+                    tokio::time::sleep(DOWNLOAD_AGAIN).await;
+                    let event = Event::Downloaded(None);
+                    Some(Done::Failed(event, "downloading a base", failure))
+                }
+            }
+        });
+    }
+}
+
+/// Receives a base, unless it is of no use.
+async fn receive<A: Application>(
+    store: &Arc<A>,
+    bucket: &Bucket,
+    epoch: u64,
+    number: u64,
+) -> Result<Result<(Base, A::Snapshot), Useless>, Failure> {
+    let document = match bucket.examine_base(epoch, number).await? {
+        Ok((document, _)) => document,
+        Err(findings) => {
+            let mut why = findings
+                .first()
+                .map_or_else(String::new, ToString::to_string);
+            if findings.len() > 1 {
+                why = format!("{why}, and {} more of its objects", findings.len() - 1);
+            }
+            return Ok(Err(Useless { why, tried: None }));
+        }
+    };
+    let store = store.clone();
+    let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {
+        Ok(Ok(into)) => into,
+        Ok(Err(e)) => return Err(Failure::Refused(e.to_string())),
+        Err(e) => return Err(Failure::Refused(e.to_string())),
+    };
+    match bucket.download(&document, into).await {
+        Ok(done) => Ok(Ok(done)),
+        Err(Failure::Lost(why)) => match bucket.written(epoch, Name::Base(number)).await? {
+            Some(_) => Ok(Err(Useless {
+                why: format!("{why}, so {} is of no use", Name::Base(number).text(epoch)),
+                tried: Some(document),
+            })),
+            None => Err(Failure::Missing),
+        },
+        Err(failure) => Err(failure),
+    }
+}
