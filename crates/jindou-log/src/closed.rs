@@ -61,7 +61,7 @@ impl Closed {
         (closed.to_text().as_bytes() == text).then_some(closed)
     }
 
-    /// What is there; `None` without one that can be read. Must be read before the files: they may be written meanwhile.
+    /// Reads the note; `None` without one that can be read. It must be read before the files: they may be written meanwhile.
     ///
     /// # Errors
     /// [`Error::Io`].

@@ -1,7 +1,7 @@
 //! The store from a base of the log: the newest one that is whole.
 
 use crate::application::{Application, Report};
-use crate::bucket::{BaseInBucket, Bucket, Failure};
+use crate::bucket::{BaseInBucket, Bucket, Failure, Finding};
 use crate::driver::{Done, Driver};
 use crate::peers::Peers;
 use jindou_model::sync;
@@ -22,6 +22,18 @@ struct Useless {
     tried: Option<BaseInBucket>,
 }
 
+impl Useless {
+    fn of(findings: &[Finding]) -> Self {
+        let mut why = findings
+            .first()
+            .map_or_else(String::new, ToString::to_string);
+        if findings.len() > 1 {
+            why = format!("{why}, and {} more of its objects", findings.len() - 1);
+        }
+        Self { why, tried: None }
+    }
+}
+
 /// The bases that cannot be used, by their numbers. The machine does not hear of them.
 #[derive(Clone, Default)]
 pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
@@ -39,14 +51,36 @@ impl UselessBases {
         sync::lock(&self.0).insert(number, base).is_none()
     }
 
-    /// Removes them from a listing. With `again` those that were mended count again.
-    pub async fn leave_out(&self, bucket: &Bucket, epoch: u64, listing: &mut Listing, again: bool) {
-        let all = sync::lock(&self.0).clone();
-        for (number, base) in all {
+    /// Removes them from a listing. With `all` the newest base is examined as well, and those that were mended count again. Returns
+    /// what is wrong with the newest one, if that is new here.
+    pub async fn leave_out(
+        &self,
+        bucket: &Bucket,
+        epoch: u64,
+        listing: &mut Listing,
+        all: bool,
+    ) -> Option<String> {
+        let newest = listing
+            .bases
+            .iter()
+            .filter_map(|name| match Name::parse(epoch, name) {
+                Some(Name::Base(number)) => Some(number),
+                _ => None,
+            });
+        let mut found = None;
+        if let Some(number) = newest.max().filter(|_| all)
+            && let Ok(Err(findings)) = bucket.examine_base(epoch, number).await
+        {
+            let base = Useless::of(&findings);
+            found = Some(base.why.clone());
+            found = found.filter(|_| self.add(number, base));
+        }
+        let useless = sync::lock(&self.0).clone();
+        for (number, base) in useless {
             let name = Name::Base(number).text(epoch);
             let listed = listing.bases.contains(&name);
             let mended = listed
-                && again
+                && all
                 && match bucket.examine_base(epoch, number).await {
                     Ok(Ok((document, _))) => base.tried.is_none_or(|tried| tried != document),
                     Ok(Err(_)) | Err(_) => false,
@@ -56,6 +90,7 @@ impl UselessBases {
                 false => drop(sync::lock(&self.0).remove(&number)),
             }
         }
+        found
     }
 }
 
@@ -113,15 +148,7 @@ async fn receive<A: Application>(
 ) -> Result<Result<(Base, A::Snapshot), Useless>, Failure> {
     let document = match bucket.examine_base(epoch, number).await? {
         Ok((document, _)) => document,
-        Err(findings) => {
-            let mut why = findings
-                .first()
-                .map_or_else(String::new, ToString::to_string);
-            if findings.len() > 1 {
-                why = format!("{why}, and {} more of its objects", findings.len() - 1);
-            }
-            return Ok(Err(Useless { why, tried: None }));
-        }
+        Err(findings) => return Ok(Err(Useless::of(&findings))),
     };
     let store = store.clone();
     let into = match tokio::task::spawn_blocking(move || store.receive(epoch)).await {

@@ -29,11 +29,15 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     pub(crate) fn list(&mut self, look: u64, after: u64, all: bool) {
         let (bucket, epoch, useless) = (self.bucket.clone(), self.epoch, self.useless.clone());
+        let sender = self.sender.clone();
         self.inbox.figures.listings.fetch_add(1, Relaxed);
         self.spawn(async move {
             Some(match bucket.list(epoch, after, all).await {
                 Ok(mut listing) => {
-                    useless.leave_out(&bucket, epoch, &mut listing, all).await;
+                    let found = useless.leave_out(&bucket, epoch, &mut listing, all).await;
+                    if let Some(why) = found {
+                        let _ = sender.send(Done::Report(Report::Base(why)));
+                    }
                     Done::Event(Event::Listed(look, Some(listing)))
                 }
                 Err(failure) => Done::Failed(Event::Listed(look, None), "listing", failure),

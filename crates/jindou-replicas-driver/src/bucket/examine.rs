@@ -20,7 +20,7 @@ pub struct Finding {
     pub object: String,
     /// The rest of a sentence that begins with the object.
     pub what: String,
-    /// What other objects make up for, or what can be done: a sentence.
+    /// A sentence: which other objects make up for it, or what can be done.
     pub remedy: String,
 }
 

@@ -219,6 +219,11 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
         tokio::time::sleep(Duration::from_millis(50)).await;
         seen = attempt(&server, states, &lost).await;
     }
+    if seen == Seen::Right
+        && let Some(wrong) = unsaid(&server, &lost, harm, kind)
+    {
+        return wrong;
+    }
     if seen == Seen::Right && kind >= Start::Ended {
         // Others can read all of it.
         let other = match Server::start(&log, Tiny::default(), "other").await {
@@ -238,21 +243,27 @@ async fn trial(template: Arc<Template>, lost: Vec<String>, harm: Harm, kind: Sta
             read => Seen::Wrong(format!("another server reads {read:?}")),
         };
     }
-    let of_newest = format!("-{:016x}", 16);
-    if seen == Seen::Right
-        && kind == Start::Empty
-        && (lost.iter()).any(|name| name.contains("base/") || name.contains("parts/"))
-        && lost[0].contains(&of_newest)
-        && (harm, &lost[0][..5]) != (Harm::Removed, "base/")
-    {
-        let reports = server.tiny.reports.lock().unwrap();
-        let told =
-            |report: &Report| matches!(report, Report::Base(why) if why.starts_with(&lost[0]));
-        if !reports.iter().any(told) {
-            return Seen::Wrong(format!("nothing is said about it: {reports:?}"));
-        }
-    }
     seen
+}
+
+/// Looks for the message about the newest base, if there must be one. Returns its absence.
+fn unsaid(server: &Server, lost: &[String], harm: Harm, kind: Start) -> Option<Seen> {
+    let name = lost
+        .first()
+        .filter(|name| name.contains(&format!("-{:016x}", 16)))?;
+    let document = name.starts_with("base/");
+    let compared = match kind {
+        Start::Empty => true,
+        // Lengths of parts, and the requests.
+        Start::Running => harm != Harm::Flipped || document || name.contains("/000000-"),
+        Start::Behind | Start::Ended => false,
+    };
+    if name.starts_with("log/") || !compared || (document && harm == Harm::Removed) {
+        return None;
+    }
+    let reports = server.tiny.reports.lock().unwrap();
+    let told = |report: &Report| matches!(report, Report::Base(why) if why.starts_with(name));
+    (!reports.iter().any(told)).then(|| Seen::Wrong(format!("nothing is said: {reports:?}")))
 }
 
 /// The objects of a folder of a log, and of the folders in it.

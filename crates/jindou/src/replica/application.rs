@@ -163,7 +163,8 @@ impl Application for Store {
                 )
             }
             Report::Base(why) => format!(
-                "the shared log: {why}; an older base and the groups after it are used, if they are there"
+                "the shared log: {why}; an older base and the groups after it are used, if they are there, until a server \
+                 uploads a new one after a merge"
             ),
             Report::Disk(why) => format!("the local store: {why}"),
             Report::Peer(problem) => problem.to_string(),
