@@ -10,7 +10,7 @@ use crate::results::{Answer, AnswerSink, CheckedSink, Collector};
 use crate::runtime::{Runtime, Settled};
 use crate::summary::Summary;
 use crate::update::{
-    self, Held, Journal, Merges, NullJournal, OpenOptions, OpenedStore, ReadOnlyStore, Trust,
+    self, Followed, Held, Journal, Merges, NullJournal, OpenOptions, OpenedStore, Trust,
     UpdateOptions, WritableStore, Writer,
 };
 use jindou_cluster::shards::ShardClient;
@@ -23,7 +23,7 @@ use jindou_store::shard::Cluster;
 use jindou_store::{Base, CheckReport, InfoReport, LoadOptions, LoadReport, Snapshot};
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A store that answers SPARQL. Cheap to clone and to share between threads; a query reads the snapshot that
@@ -60,7 +60,7 @@ pub(crate) struct DatabaseState {
     /// The directory, if it can be changed.
     pub(crate) disk: Option<Arc<WritableStore>>,
     /// The directory, if it is only read.
-    pub(crate) reader: Option<ReadOnlyStore>,
+    pub(crate) followed: Option<Mutex<Followed>>,
     trust: Held,
     pub(crate) plans: PlanCache,
     pub(crate) runtime: Runtime,
@@ -345,7 +345,9 @@ impl Database {
             writer: opened.writer,
             recovery: opened.recovery,
             disk: opened.disk,
-            reader: opened.reader,
+            followed: opened
+                .reader
+                .map(|reader| Mutex::new(Followed::new(reader))),
             trust: opened.trust,
             merges: Merges::default(),
             plans: PlanCache::new(PLANS, PLAN_BYTES),

@@ -72,6 +72,7 @@ pub mod search;
 pub mod service;
 mod summary;
 mod update;
+mod values;
 mod warm;
 mod watch;
 mod why;

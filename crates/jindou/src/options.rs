@@ -1,12 +1,14 @@
 //! Options of a query, and the graphs that it reads.
 
 use crate::device::GpuChoice;
+use crate::values;
 use crate::watch::QueryWatch;
 use jindou_engine::{ServiceCaller, ShardMode, WorkerPool};
 use jindou_model::{CancelToken, Error, MemoryBudget, Result, setters};
 use jindou_plan::sparql::{NamedNode, Query, QueryDataset};
 use jindou_plan::{Functions, SyntaxOptions};
 use jindou_store::Snapshot;
+use oxrdf::Term;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +81,19 @@ pub struct QueryOptions {
     pub prefixes: Vec<(String, String)>,
     /// Base for a query's relative IRIs, including those that `IRI()` makes, if the query has no BASE of its own.
     pub base: Option<String>,
+    /// Variables of the query, each with the terms that it may take: as a VALUES for each variable at the start of the WHERE clause. A
+    /// variable that the query itself gives a value is refused, and so are blank nodes.
+    ///
+    /// ```
+    /// # let db = jindou::Database::in_memory();
+    /// # db.update("INSERT DATA { <http://e/a> <http://e/p> 1 . <http://e/b> <http://e/p> 2 }", &Default::default())?;
+    /// let list = vec![oxrdf::NamedNode::new_unchecked("http://e/a").into()];
+    /// let options = jindou::QueryOptions::default().with_values(vec![("s".into(), list)]);
+    /// let answer = db.query_with("SELECT ?s { ?s <http://e/p> ?o }", &options)?;
+    /// assert_eq!(answer.solutions().len(), 1);
+    /// # Ok::<(), jindou::Error>(())
+    /// ```
+    pub values: Vec<(String, Vec<Term>)>,
 }
 
 impl Default for QueryOptions {
@@ -101,6 +116,7 @@ impl Default for QueryOptions {
             store_prefixes: true,
             prefixes: Vec::new(),
             base: None,
+            values: Vec::new(),
         }
     }
 }
@@ -182,6 +198,7 @@ impl QueryOptions {
         with_store_prefixes: store_prefixes = bool;
         with_prefixes: prefixes = Vec<(String, String)>;
         with_base: base = impl Into<Option<String>>;
+        with_values: values = Vec<(String, Vec<Term>)>;
     }
 
     /// The cache's key for a text that is read with these options. A valid query never begins with a zero byte, so keys
@@ -202,6 +219,9 @@ impl QueryOptions {
         }
         if let Some(base) = &self.base {
             keyed = format!("\0b{base}\0{keyed}").into();
+        }
+        if !self.values.is_empty() {
+            keyed = values::key(&self.values, &keyed).into();
         }
         keyed
     }

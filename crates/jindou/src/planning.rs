@@ -5,6 +5,7 @@ use crate::database::Database;
 use crate::options::QueryOptions;
 use crate::runtime::Settled;
 use crate::summary::GraphCounts;
+use crate::values;
 use jindou_graph::Graph;
 use jindou_model::{Charge, Holder, Result, Scope};
 use jindou_plan::sparql::Query;
@@ -240,7 +241,14 @@ impl Database {
         if let Some(dataset) = &options.dataset {
             dataset.apply(&mut query)?;
         }
-        Ok(query)
+        if options.values.is_empty() {
+            return Ok(query);
+        }
+        let depth = query.depth();
+        let query = jindou_plan::with_stack(depth, || {
+            values::restricted(query.into_query(), &options.values)
+        })??;
+        Parsed::from_query(query)
     }
 
     /// Number of plans in the cache.

@@ -67,6 +67,7 @@ struct PreparedShared {
     /// Version of the store's prefixes that the text was read with.
     table: u64,
     base: Option<String>,
+    values: Vec<(String, Vec<Term>)>,
     functions: Functions,
     planned: Mutex<Option<Arc<Planned>>>,
 }
@@ -121,6 +122,7 @@ impl Database {
             prefixes: options.prefixes.clone(),
             table: options.prefixes_of(&snapshot),
             base: options.base.clone(),
+            values: options.values.clone(),
             functions: options.functions.clone(),
             planned: Mutex::new(None),
         };
@@ -149,6 +151,7 @@ impl PreparedShared {
             .with_store_prefixes(self.store_prefixes)
             .with_prefixes(self.prefixes.clone())
             .with_base(self.base.clone())
+            .with_values(self.values.clone())
             .with_functions(self.functions.clone())
     }
 

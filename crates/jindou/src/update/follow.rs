@@ -17,7 +17,7 @@ use jindou_store::delta::committed_at;
 use jindou_store::directory::{BaseLocation, CURRENT, LOG, MANIFEST, current};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -76,30 +76,61 @@ impl Seen {
     }
 }
 
-struct Follower {
-    db: Database,
+/// A store directory that is only read, and the state in which its files were read last.
+pub(crate) struct Followed {
     reader: ReadOnlyStore,
     seen: Seen,
     settled: bool,
 }
 
-impl Follower {
-    /// Looks at the files and publishes new data. True if there was something to do.
-    fn look(&mut self) -> Result<bool> {
+impl Followed {
+    /// Takes a store as it was opened.
+    pub(crate) fn new(reader: ReadOnlyStore) -> Self {
+        Self {
+            reader,
+            seen: Seen::default(),
+            settled: false,
+        }
+    }
+}
+
+/// A database and its files, while nothing else looks at them.
+struct Follower<'a> {
+    db: &'a Database,
+    followed: MutexGuard<'a, Followed>,
+}
+
+impl<'a> Follower<'a> {
+    fn new(db: &'a Database) -> Result<Self> {
+        let followed = db.inner.followed.as_ref().ok_or_else(|| {
+            Error::Usage(
+                "only a store that was opened read-only, from a directory, can be followed: a database that is open for writing is \
+                 always up to date"
+                    .into(),
+            )
+        })?;
+        Ok(Self {
+            db,
+            followed: sync::lock(followed),
+        })
+    }
+
+    /// Looks at the files and publishes new data.
+    fn look(&mut self) -> Result<()> {
         let now = SystemTime::now();
-        let seen = Seen::read(&self.reader.dir)?;
-        if seen == self.seen && self.settled {
-            return Ok(false);
+        let seen = Seen::read(&self.followed.reader.dir)?;
+        if seen == self.followed.seen && self.followed.settled {
+            return Ok(());
         }
         guarded(|| self.catch_up())?;
-        self.settled = seen.is_settled(now);
-        self.seen = seen;
-        Ok(true)
+        self.followed.settled = seen.is_settled(now);
+        self.followed.seen = seen;
+        Ok(())
     }
 
     fn catch_up(&mut self) -> Result<()> {
         let head = self.db.snapshot();
-        let (place, manifest) = current(&self.reader.dir)?;
+        let (place, manifest) = current(&self.followed.reader.dir)?;
         let writer = &self.db.inner.writer;
         if manifest == *head.base().manifest()
             && let Ok(Some((next, last))) = self.replay(&place, &head)
@@ -107,23 +138,23 @@ impl Follower {
             if next.number() != head.number() {
                 writer.follow(next);
             }
-            self.reader.last = last;
+            self.followed.reader.last = last;
             return Ok(());
         }
         // The store was merged, reclustered or loaded again; or records read before were never acknowledged, and others
         // took their place.
-        let verify = match self.reader.verify {
+        let verify = match self.followed.reader.verify {
             Verify::Off => Verify::Off,
             Verify::Background | Verify::Eager => Verify::Eager,
         };
         let whole = read_whole(
-            &self.reader.dir,
+            &self.followed.reader.dir,
             verify,
-            &self.reader.indexes,
+            &self.followed.reader.indexes,
             Some(head.base()),
         )?;
         writer.follow(whole.head);
-        self.reader.last = whole.last;
+        self.followed.reader.last = whole.last;
         Ok(())
     }
 
@@ -140,7 +171,7 @@ impl Follower {
         };
         // The last record is read again, to check that it is unchanged.
         let after = if number > base { number - 1 } else { number };
-        let (mut next, mut last) = (head.clone(), self.reader.last);
+        let (mut next, mut last) = (head.clone(), self.followed.reader.last);
         let mut same = true;
         let found = jindou_log::replay(&files, head.base().epoch(), after, &mut |n, record| {
             let time = committed_at(record);
@@ -157,6 +188,26 @@ impl Follower {
 }
 
 impl Database {
+    /// Brings a database that was opened for reading up to date with other processes' commits to its store, once. Running queries keep
+    /// the snapshot that they began with. True if there was something new.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] as [`Self::follow_in_background`]; those of opening the store, if it cannot be read for some seconds.
+    pub fn refresh(&self) -> Result<bool> {
+        let before = self.snapshot();
+        let begun = Instant::now();
+        loop {
+            match Follower::new(self)?.look() {
+                Ok(()) => break,
+                Err(e) if begun.elapsed() >= PATIENCE => return Err(e),
+                Err(_) => std::thread::sleep(LOOK),
+            }
+        }
+        let now = self.snapshot();
+        let place = |s: &Snapshot| (s.base().epoch(), s.number());
+        Ok(place(&before) != place(&now))
+    }
+
     /// Keeps a database that was opened for reading up to date with other processes' commits to its store, on a thread
     /// of its own, until the result is dropped. Changes appear within a fraction of a second, including merges,
     /// reclusterings and loads. Running queries keep the snapshot that they began with. `told` receives an error when
@@ -169,20 +220,13 @@ impl Database {
         &self,
         told: impl Fn(&Result<u64>) + Send + 'static,
     ) -> Result<Following> {
-        let reader = self.inner.reader.clone().ok_or_else(|| {
-            Error::Usage("only a store that was opened read-only can be followed".into())
-        })?;
-        let mut follower = Follower {
-            db: self.clone(),
-            reader,
-            seen: Seen::default(),
-            settled: false,
-        };
+        drop(Follower::new(self)?);
+        let db = self.clone();
         let stop: Arc<(Mutex<bool>, Condvar)> = Arc::default();
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new()
             .name("jindou-follow".into())
-            .spawn(move || follow(&mut follower, &stopped, &told))
+            .spawn(move || follow(&db, &stopped, &told))
             .map_err(|e| {
                 Error::limit(
                     Resource::Threads,
@@ -196,7 +240,7 @@ impl Database {
     }
 }
 
-fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u64>)) {
+fn follow(db: &Database, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(&Result<u64>)) {
     let mut wait = LOOK;
     let mut failing: Option<Instant> = None;
     let mut said = None;
@@ -207,13 +251,13 @@ fn follow(follower: &mut Follower, stop: &(Mutex<bool>, Condvar), told: &dyn Fn(
             return;
         }
         let begun = Instant::now();
-        let outcome = follower.look();
+        let outcome = Follower::new(db).and_then(|mut f| f.look());
         wait = LOOK.max(begun.elapsed() * SHARE);
         match outcome {
             Ok(_) => {
                 failing = None;
                 if said.take().is_some() {
-                    told(&Ok(follower.db.snapshot().number()));
+                    told(&Ok(db.snapshot().number()));
                 }
             }
             Err(e) => {

@@ -54,9 +54,8 @@ pub use documents::Documents;
 #[cfg(feature = "replicas")]
 pub(crate) use durable::trust;
 pub use durable::{Access, OpenOptions};
-pub(crate) use durable::{
-    OpenedStore, ReadOnlyStore, WritableStore, alone, check_log, log_in, log_size, micros,
-};
+pub(crate) use durable::{OpenedStore, WritableStore, alone, check_log, log_in, log_size, micros};
+pub(crate) use follow::Followed;
 pub use follow::Following;
 pub use journal::{Journal, NullJournal, Ticket};
 pub(crate) use merge::Merges;

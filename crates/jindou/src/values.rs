@@ -1,0 +1,117 @@
+//! Lists of terms for variables of a query, as VALUES at the start of its WHERE clause.
+
+use jindou_model::{Error, Result};
+use jindou_plan::ParametrizedQuery;
+use jindou_plan::sparql::{Expression, GraphPattern, GroundTerm, Query, Rewrite, Variable};
+use oxrdf::Term;
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+/// The query, each of whose variables with a list takes a term of the list. O(query + terms).
+///
+/// # Errors
+/// [`Error::Query`] for a name that is not a variable of the query, for one to which the query gives a value, and for a blank node.
+pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Result<Query> {
+    let names: Vec<&str> = lists.iter().map(|(name, _)| name.as_str()).collect();
+    // The same variables can have lists as can be parameters.
+    ParametrizedQuery::new(query.clone(), &names)?;
+    for (name, terms) in lists {
+        let rows = terms.iter().map(|term| match ground(term) {
+            Some(term) => Ok(vec![Some(term)]),
+            None => Err(Error::Query(format!(
+                "the list for ?{name} has the term {term}, but VALUES cannot have blank nodes"
+            ))),
+        });
+        let values = GraphPattern::Values {
+            variables: vec![Variable::new_unchecked(name.clone())],
+            bindings: rows.collect::<Result<_>>()?,
+        };
+        let pattern = query.pattern_mut();
+        *pattern = started(pattern, values)?;
+    }
+    Ok(query)
+}
+
+/// The cache's key for a text that is read with these lists.
+pub(crate) fn key(lists: &[(String, Vec<Term>)], text: &str) -> String {
+    let mut out = String::new();
+    for (name, terms) in lists {
+        let _ = write!(out, "\0v{name}");
+        for term in terms {
+            let _ = write!(out, "\0{term}");
+        }
+    }
+    out + "\0\0" + text
+}
+
+fn ground(term: &Term) -> Option<GroundTerm> {
+    let term = spargebra::term::GroundTerm::try_from(term.clone()).ok()?;
+    Some(GroundTerm::from(&term))
+}
+
+/// The pattern with values joined to what is first in its WHERE clause, so that all filters, BINDs and optional parts see them.
+fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<GraphPattern>> {
+    let mut above: Vec<&Arc<GraphPattern>> = Vec::new();
+    let (mut first, mut inside) = (pattern, false);
+    while let Some(next) = first_part(first, &mut inside) {
+        above.push(first);
+        first = next;
+    }
+    let is_unit = matches!(&**first, GraphPattern::Bgp { patterns } if patterns.is_empty());
+    let mut new = Arc::new(match is_unit {
+        true => values,
+        false => GraphPattern::Join {
+            left: Arc::new(values),
+            right: Arc::clone(first),
+        },
+    });
+    while let Some(p) = above.pop() {
+        let Ok(with_new) = p.rewritten(&mut First(Some(new)));
+        new = Arc::new(with_new.ok_or_else(|| {
+            Error::Internal("a pattern has no place for the values of its variables".into())
+        })?);
+    }
+    Ok(new)
+}
+
+/// The part that is evaluated first. `inside` becomes true within the query's projection: another projection is a subquery's, whose
+/// variables are its own.
+fn first_part<'p>(p: &'p GraphPattern, inside: &mut bool) -> Option<&'p Arc<GraphPattern>> {
+    use GraphPattern as P;
+    match p {
+        P::Join { left, .. }
+        | P::LeftJoin { left, .. }
+        | P::Lateral { left, .. }
+        | P::Minus { left, .. } => Some(left),
+        P::Filter { inner, .. }
+        | P::Extend { inner, .. }
+        | P::OrderBy { inner, .. }
+        | P::Group { inner, .. } => Some(inner),
+        P::Slice { inner, .. } | P::Distinct { inner } | P::Reduced { inner } if !*inside => {
+            Some(inner)
+        }
+        P::Project { inner, .. } if !*inside => {
+            *inside = true;
+            Some(inner)
+        }
+        _ => None,
+    }
+}
+
+/// Replaces the first part.
+struct First(Option<Arc<GraphPattern>>);
+
+impl Rewrite for First {
+    type Error = Infallible;
+
+    fn pattern(&mut self, _: &GraphPattern) -> New<Arc<GraphPattern>> {
+        Ok(self.0.take())
+    }
+
+    fn expression(&mut self, _: &Expression) -> New<Arc<Expression>> {
+        Ok(None)
+    }
+}
+
+type New<T> = std::result::Result<Option<T>, Infallible>;
