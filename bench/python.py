@@ -47,7 +47,7 @@ def by_jindou_text(args):
     import jindou
 
     db = jindou.open(args.store, read_only=True)
-    return lambda query: db.query(query).arrow(typed=False, syntax="ntriples")
+    return lambda query: db.query(query).arrow(syntax="ntriples")
 
 
 def by_pyoxigraph(args):

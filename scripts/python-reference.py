@@ -28,10 +28,11 @@ editor or a notebook, `help(jindou.Database.query)` shows the same texts.
 # The sections of the page, in order, with the names of the package that each describes.
 SECTIONS = [
     ("Opening and loading", ["open", "load", "memory"]),
+    ("Backups", ["backups", "restore", "check"]),
     ("Databases", ["Database", "Prefixes", "Transaction", "CancelToken"]),
     ("Answers", ["Solutions", "Row", "Rows", "Triples", "Quads"]),
     ("Terms", ["IRI", "BlankNode", "Literal", "Triple", "Quad"]),
-    ("Reports", ["LoadReport", "UpdateReport", "Profile", "Progress"]),
+    ("Reports", ["LoadReport", "UpdateReport", "Profile", "Progress", "BackupInfo", "BackupReport", "RestoreReport", "CheckReport"]),
 ]
 NOT_DESCRIBED = {"__version__", "Error"}
 
@@ -227,7 +228,7 @@ def public():
 
 
 def page():
-    sources = [Source("_jindou.pyi"), Source("_progress.py")]
+    sources = [Source("_jindou.pyi"), Source("_progress.py"), Source("_reports.py")]
     known = {name: (s, node) for s in sources for name, node in s.definitions().items()}
     listed = {name for _, names in SECTIONS for name in names}
     for name in sorted(public() - listed - NOT_DESCRIBED):

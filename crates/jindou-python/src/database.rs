@@ -1,23 +1,24 @@
-//! `Database`: opened, asked, explained.
+//! `Database`: what it can do.
 
+use crate::backups;
 use crate::errors::{exception, named};
+use crate::facts;
+use crate::frame::Frame;
 use crate::loading::{Keywords, Reading};
 use crate::options::{of_query, of_update};
 use crate::prefixes::Prefixes;
-use crate::prepared::{self, Bindings, Kept};
+use crate::prepared::Kept;
+use crate::process::Home;
 use crate::profile::Profile;
 use crate::quads::{Quads, write_quads};
-use crate::solutions::Solutions;
+use crate::query::{Asked, names, run_query};
 use crate::terms;
-use crate::triples::{Triples, unexpected};
 use crate::update::{Report, Transaction, batch, not_within};
 use crate::wait::interruptible;
 use jindou::oxrdf::{GraphName, Term};
-use jindou::results::{Collector, Prefixes as Names};
 use jindou::{
-    Access, Answer, CancelToken, Database, Durability, MergeOptions, OpenOptions, PlannedQuery,
-    Progress, QuadMatches, QuadPattern, QueryForm, QueryOptions, ResultFormat, ResultWriter,
-    Runtime, UpdateOptions, Verify,
+    CancelToken, Database, MergeOptions, Progress, QuadMatches, QuadPattern, QueryOptions,
+    ResultFormat, ResultWriter, UpdateOptions,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -26,7 +27,7 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::ThreadId;
 
 /// A database: a store directory (`jindou.open`) or one in memory (`jindou.memory`). Any number of threads may use it.
@@ -34,6 +35,7 @@ use std::thread::ThreadId;
 /// A query sees the data as it was when the query began.
 #[pyclass(frozen, name = "Database", module = "jindou")]
 pub struct PyDatabase {
+    pub home: Home,
     /// `None` once closed.
     db: Mutex<Option<Database>>,
     kept: Kept,
@@ -42,76 +44,11 @@ pub struct PyDatabase {
     path: Option<PathBuf>,
 }
 
-/// Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
-/// directory is touched, with `read_only=False` it is an error if it cannot be changed.
-///
-/// `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
-/// `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
-/// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
-/// `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
-#[pyfunction]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "the keywords of a Python function"
-)]
-#[pyo3(signature = (path, *, create = false, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
-pub fn open(
-    py: Python<'_>,
-    path: PathBuf,
-    create: bool,
-    read_only: Option<bool>,
-    verify: &str,
-    durability: &str,
-    threads: Option<usize>,
-    memory: Option<u64>,
-) -> PyResult<PyDatabase> {
-    if create && read_only == Some(true) {
-        return Err(PyValueError::new_err(
-            "create=True makes a store to be changed: leave out read_only=True",
-        ));
-    }
-    let access = match read_only {
-        None => Access::Any,
-        Some(true) => Access::Read,
-        Some(false) => Access::Write,
-    };
-    let verify: Verify = verify.parse().map_err(PyValueError::new_err)?;
-    let durability = match durability {
-        "batch" => Durability::Batch,
-        "none" => Durability::None,
-        other => {
-            let why = format!("durability='{other}': write \"batch\" or \"none\"");
-            return Err(PyValueError::new_err(why));
-        }
-    };
-    let mut runtime = Runtime::builder();
-    if let Some(threads) = threads {
-        runtime = runtime.threads(threads);
-    }
-    if let Some(memory) = memory {
-        runtime = runtime.memory(memory);
-    }
-    let options = OpenOptions::default()
-        .with_access(access)
-        .with_create(create)
-        .with_verify(verify)
-        .with_durability(durability)
-        .with_runtime(runtime.build());
-    let db = interruptible(py, &Default::default(), || {
-        Database::open_with(&path, &options)
-    })?;
-    Ok(PyDatabase::new(db, Some(path)))
-}
-
-/// An empty database in memory, which ends with the object. For many millions of quads load a store.
-#[pyfunction]
-pub fn memory() -> PyDatabase {
-    PyDatabase::new(Database::in_memory(), None)
-}
-
 impl PyDatabase {
-    fn new(db: Database, path: Option<PathBuf>) -> Self {
+    /// Wraps an open database, with the directory of its store.
+    pub fn new(db: Database, path: Option<PathBuf>) -> Self {
         Self {
+            home: Home::here(),
             db: Mutex::new(Some(db)),
             kept: Kept::default(),
             owner: Mutex::new(None),
@@ -120,6 +57,8 @@ impl PyDatabase {
     }
 
     pub fn get(&self, py: Python<'_>) -> PyResult<Database> {
+        // First of all: another thread of the parent may have held the lock at the fork.
+        self.home.check()?;
         let db = self
             .db
             .lock_py_attached(py)
@@ -130,6 +69,7 @@ impl PyDatabase {
 
     /// The database, for a thread that has no transaction open.
     pub fn writable(&self, py: Python<'_>) -> PyResult<Database> {
+        self.home.check()?;
         let owner = *self
             .owner
             .lock_py_attached(py)
@@ -153,27 +93,23 @@ impl PyDatabase {
         interruptible(py, &options.cancel, || db.apply(&batch, &options)).map(Report)
     }
 
+    fn asked<'py>(
+        &self,
+        py: Python<'py>,
+        asked: Asked,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let db = self.get(py)?;
+        run_query(py, &db, Some(&self.kept), asked, text, bindings, keywords)
+    }
+
     fn matching(&self, py: Python<'_>, pattern: &QuadPattern) -> PyResult<QuadMatches> {
         let db = self.get(py)?;
         let options = QueryOptions::default();
         interruptible(py, &options.cancel, || db.quads_matching(pattern, &options))
     }
-}
-
-/// The prefixes that a graph is written with: none in tables, whose IRIs stay whole.
-fn names(db: &Database, text: &str, options: &QueryOptions, format: ResultFormat) -> Names {
-    if !matches!(format, ResultFormat::Rdf(_)) {
-        return Names::new();
-    }
-    let mut names = match options.common_prefixes {
-        true => Names::common(),
-        false => Names::new(),
-    };
-    if options.store_prefixes {
-        names.declare_all(&db.prefixes());
-    }
-    names.declare_of(text);
-    names
 }
 
 /// The argument `...`.
@@ -193,7 +129,8 @@ fn graph_pattern(name: &Bound<'_, PyAny>) -> PyResult<Option<GraphName>> {
 impl PyDatabase {
     /// Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
     ///
-    /// `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
+    /// `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`. A variable with a list, a
+    /// tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
     /// Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
     /// `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of `prefixes()`
     /// without a PREFIX; true by default), `cancel` (a
@@ -209,8 +146,69 @@ impl PyDatabase {
         bindings: Option<&Bound<'py, PyDict>>,
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let db = self.get(py)?;
-        run_query(py, &db, Some(&self.kept), text, bindings, keywords)
+        self.asked(py, Asked::Any, text, bindings, keywords)
+    }
+
+    /// As `query`, for a SELECT: `Solutions`. Another query is a `QueryError`.
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None, keep=True)"
+    )]
+    fn select<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.asked(py, Asked::Select, text, bindings, keywords)
+    }
+
+    /// As `query`, for an ASK: a `bool`. Another query is a `QueryError`.
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.asked(py, Asked::Ask, text, bindings, keywords)
+    }
+
+    /// As `query`, for a CONSTRUCT or a DESCRIBE: `Triples`. Another query is a `QueryError`.
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
+    fn construct<'py>(
+        &self,
+        py: Python<'py>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.asked(py, Asked::Construct, text, bindings, keywords)
+    }
+
+    /// As `query`, to be awaited: other tasks of the event loop go on meanwhile. Gives the answer when all of it is there. Cancelling the task
+    /// cancels the query, and with it the token that is given as `cancel`.
+    #[pyo3(signature = (text, bindings = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, text, bindings=None, *, timeout=None, memory=None, threads=None, default_graphs=None, named_graphs=None, union_default_graph=None, common_prefixes=True, store_prefixes=True, cancel=None)"
+    )]
+    fn query_async<'py>(
+        this: &Bound<'py, Self>,
+        text: &str,
+        bindings: Option<&Bound<'py, PyDict>>,
+        keywords: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = this.py();
+        py.import("jindou._async")?
+            .call_method1("query", (this, text, bindings, keywords))
     }
 
     /// Runs a SPARQL update: all of its operations, or none.
@@ -276,6 +274,35 @@ impl PyDatabase {
         self.apply(py, quads, true)
     }
 
+    /// Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. Needs pyarrow for a frame of pandas.
+    ///
+    /// Without `columns` each row is a triple, of the columns that `subject`, `predicate` and `object` name. With `columns`, a dict of
+    /// names of columns and predicates, each of these cells is the object of a triple, whose subject is in the row's column `subject`. An
+    /// empty cell (null, NaN, NaT) makes no triple.
+    ///
+    /// Text is an IRI, or a blank node as `_:label`, in subjects, predicates and the columns that `iris` lists, and a plain literal in other
+    /// objects; with `syntax="ntriples"` it is N-Triples everywhere. Integers, floats, decimals, truth values, dates and times become
+    /// literals of their datatypes. Other keywords: `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
+    #[pyo3(signature = (frame, columns = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, frame, columns=None, *, subject='subject', predicate='predicate', object='object', iris=(), graph_name=None, syntax='plain', timeout=None, memory=None, threads=None, cancel=None)"
+    )]
+    fn add_frame(
+        &self,
+        py: Python<'_>,
+        frame: &Bound<'_, PyAny>,
+        columns: Option<&Bound<'_, PyDict>>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let db = self.writable(py)?;
+        let (frame, options) = Frame::new(frame, columns, keywords)?;
+        frame
+            .run(py, &options, |frame, progress| {
+                db.insert(frame, &options, progress)
+            })
+            .map(Report)
+    }
+
     /// Removes a quad.
     fn remove(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
         self.apply(py, PyTuple::new(py, [quad])?.as_any(), false)
@@ -335,7 +362,7 @@ impl PyDatabase {
         })?;
         let out = PyList::empty(py);
         for term in answer.solutions().iter().flatten().flatten() {
-            out.append(terms::object(py, term)?)?;
+            out.append(terms::object(py, term.clone())?)?;
         }
         Ok(out)
     }
@@ -378,18 +405,7 @@ impl PyDatabase {
         let options = of_query(keywords)?;
         let db = self.get(py)?;
         let reasons = interruptible(py, &options.cancel, || db.why_empty(text, &options))?;
-        let out = PyList::empty(py);
-        for reason in reasons {
-            let one = PyDict::new(py);
-            one.set_item("kind", reason.kind.name())?;
-            one.set_item("message", reason.message)?;
-            one.set_item("line", reason.place.map(|p| p.line))?;
-            one.set_item("column", reason.place.map(|p| p.column))?;
-            let texts = reason.suggestions.into_iter().map(|s| s.text);
-            one.set_item("suggestions", texts.collect::<Vec<_>>())?;
-            out.append(one)?;
-        }
-        Ok(out)
+        facts::reasons(py, reasons)
     }
 
     /// Runs a query and says what each step of it did: rows, time, bytes. Its rows are counted and forgotten. Keywords as of
@@ -486,23 +502,7 @@ impl PyDatabase {
     /// Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances.
     fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let db = self.get(py)?;
-        let summary = py.detach(|| db.summary());
-        let out = PyDict::new(py);
-        out.set_item("triples", summary.triples)?;
-        out.set_item("named_quads", summary.named_quads)?;
-        out.set_item("graphs", summary.graphs)?;
-        out.set_item("terms", summary.terms)?;
-        let counts = |list: Vec<(String, u64)>| {
-            let counts = PyDict::new(py);
-            for (name, count) in list {
-                counts.set_item(name, count)?;
-            }
-            Ok::<_, PyErr>(counts)
-        };
-        out.set_item("predicates", counts(summary.predicates)?)?;
-        out.set_item("classes", counts(summary.classes)?)?;
-        out.set_item("union_default_graph", summary.union_default)?;
-        Ok(out)
+        facts::summary(py, py.detach(|| db.summary()))
     }
 
     /// Merges what updates changed into the files of the store, so that it opens and answers as if loaded. Gives the number of
@@ -513,6 +513,27 @@ impl PyDatabase {
         py.detach(|| db.merge(&options, &Progress::default()))
             .map(|report| report.edits)
             .map_err(exception)
+    }
+
+    /// Backs the store up to a folder, while it is used; only files that the folder does not have yet are copied. `keep` is the number of
+    /// backups that are kept there: older ones are removed. `jindou.restore` makes a store of a backup.
+    #[pyo3(signature = (to, *, keep = None, cancel = None))]
+    fn backup<'py>(
+        &self,
+        py: Python<'py>,
+        to: PathBuf,
+        keep: Option<usize>,
+        cancel: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let db = self.get(py)?;
+        backups::take(py, &db, self.path.as_deref(), &to, keep, cancel)
+    }
+
+    /// Shows what another process has changed in the store, for a database that is open read-only; queries see the store as it was when
+    /// it was opened or refreshed last. True if there was something new.
+    fn refresh(&self, py: Python<'_>) -> PyResult<bool> {
+        let db = self.get(py)?;
+        interruptible(py, &CancelToken::new(), || db.refresh())
     }
 
     /// Number of the current snapshot: each update that changes something makes one.
@@ -535,6 +556,9 @@ impl PyDatabase {
 
     /// Closes the database. Answers that are still read keep what they read until they end.
     fn close(&self, py: Python<'_>) {
+        if !self.home.is_here() {
+            return;
+        }
         let mut db = self
             .db
             .lock_py_attached(py)
@@ -566,64 +590,9 @@ impl PyDatabase {
     }
 }
 
-/// Texts up to this length are planned at once, on the thread that calls.
-const SHORT: usize = 1 << 14;
-
-/// Answers a query; `keep` is the one keyword that is not the library's.
-pub fn run_query<'py>(
-    py: Python<'py>,
-    db: &Database,
-    kept: Option<&Kept>,
-    text: &str,
-    bindings: Option<&Bound<'py, PyDict>>,
-    keywords: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let mut keywords = Keywords::new(keywords)?;
-    let keep = match keywords.take("keep")? {
-        Some(keep) => keep.extract()?,
-        None => true,
-    };
-    let options = of_query(keywords.rest())?;
-    let mut bound = Bindings::new();
-    for (name, value) in bindings.into_iter().flatten() {
-        let name: String = name.extract()?;
-        let name = name.trim_start_matches(['?', '$']).to_owned();
-        bound.push((name, terms::term_of(&value)?));
-    }
-    let plan = || prepared::plan(db, kept, text, &bound, &options);
-    let planned: PlannedQuery = if text.len() <= SHORT {
-        py.detach(plan).map_err(exception)?
-    } else {
-        interruptible(py, &options.cancel, plan)?
-    };
-    match planned.form() {
-        QueryForm::Select => {
-            let cursor = py
-                .detach(|| db.cursor_planned(planned, &options))
-                .map_err(exception)?;
-            let solutions = Solutions::new(cursor, options.cancel.clone(), keep);
-            Ok(Bound::new(py, solutions)?.into_any())
-        }
-        QueryForm::Ask | QueryForm::Construct | QueryForm::Describe => {
-            let answer = interruptible(py, &options.cancel, || {
-                let memory = options.memory.clone();
-                let memory = memory.unwrap_or_else(|| {
-                    let all = db.runtime().memory();
-                    all.part(all.limit())
-                });
-                let mut collector = Collector::new(memory.clone());
-                let options = options.clone().with_memory(memory);
-                db.run_planned(&planned, &options, &mut collector)?;
-                Ok(collector.into_answer())
-            })?;
-            match answer {
-                Answer::Boolean(yes) => Ok(yes.into_pyobject(py)?.to_owned().into_any()),
-                Answer::Graph(triples) => {
-                    let triples = Arc::new(triples);
-                    Ok(Bound::new(py, Triples { triples })?.into_any())
-                }
-                Answer::Solutions { .. } => Err(unexpected()),
-            }
-        }
+impl Drop for PyDatabase {
+    fn drop(&mut self) {
+        let db = self.db.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.home.drop((db.take(), std::mem::take(&mut self.kept)));
     }
 }

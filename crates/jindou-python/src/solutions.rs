@@ -2,18 +2,15 @@
 
 use crate::arrow;
 use crate::errors::{exception, named};
-use crate::terms;
+use crate::process::Home;
+use crate::rows::{self, Names, Objects, Row, Rows};
 use crate::wait::{LOOK, interruptible};
 use jindou::{CancelToken, Cursor, RowBatch};
-use pyo3::exceptions::{PyAttributeError, PyIndexError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PySlice, PyString, PyTuple};
-use rustc_hash::FxHashMap;
+use pyo3::types::{PyCapsule, PyList, PySlice};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Terms of an iterator that are kept as Python objects: the same id comes again and again.
-const OBJECTS: usize = 1 << 16;
 
 /// The rows of a SELECT: iterate over it for `Row`s, take one as `solutions[0]`, or all as `arrow()`, `pandas()`, `polars()`. `print`
 /// shows the first twenty as a table.
@@ -22,7 +19,8 @@ const OBJECTS: usize = 1 << 16;
 /// can be read again, unless `keep=False` was asked for.
 #[pyclass(frozen, name = "Solutions", module = "jindou")]
 pub struct Solutions {
-    variables: Arc<Vec<String>>,
+    names: Arc<Names>,
+    home: Home,
     cancel: CancelToken,
     keep: bool,
     state: Mutex<SolutionsState>,
@@ -42,9 +40,10 @@ struct SolutionsState {
 
 impl Solutions {
     /// Wraps the cursor of a running query; `cancel` is the token that the query was given.
-    pub fn new(cursor: Cursor, cancel: CancelToken, keep: bool) -> Self {
-        Self {
-            variables: Arc::new(cursor.variables().to_vec()),
+    pub fn new(py: Python<'_>, cursor: Cursor, cancel: CancelToken, keep: bool) -> PyResult<Self> {
+        Ok(Self {
+            names: Arc::new(Names::new(py, cursor.variables())?),
+            home: Home::here(),
             cancel,
             keep,
             state: Mutex::new(SolutionsState {
@@ -54,11 +53,12 @@ impl Solutions {
                 rows: 0,
                 broken: None,
             }),
-        }
+        })
     }
 
     /// A batch of rows by its number; `None` after the last. Signals are handled while it is not there yet.
-    fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
+    pub fn batch(&self, py: Python<'_>, number: usize) -> PyResult<Option<Arc<RowBatch>>> {
+        self.home.check()?;
         let mut state = self
             .state
             .lock_py_attached(py)
@@ -119,7 +119,7 @@ impl Solutions {
         let batches = self.all(py)?;
         let cancel = CancelToken::new();
         interruptible(py, &cancel, || {
-            arrow::of_rows(&self.variables, &batches, how, &cancel)
+            arrow::of_rows(&self.names.texts, &batches, how, &cancel)
         })
     }
 
@@ -128,10 +128,8 @@ impl Solutions {
         let (mut place, mut batches) = (number, 0);
         while let Some(batch) = self.batch(py, batches)? {
             if place < batch.rows() {
-                return Row::of(py, &self.variables, &batch, place, |id| {
-                    decoded(py, &batch, id)
-                })
-                .map(Some);
+                let cells = Objects::default().cells(py, &batch, place..place + 1)?;
+                return Ok(Some(Row::new(&self.names, cells)));
             }
             place -= batch.rows();
             batches += 1;
@@ -160,17 +158,12 @@ impl Solutions {
     /// Names of the columns, without `?`.
     #[getter]
     fn variables(&self) -> Vec<String> {
-        self.variables.to_vec()
+        self.names.texts.clone()
     }
 
     fn __iter__(this: Bound<'_, Self>) -> Rows {
-        Rows {
-            solutions: this.unbind(),
-            current: None,
-            next: 0,
-            row: 0,
-            objects: FxHashMap::default(),
-        }
+        let names = Arc::clone(&this.get().names);
+        Rows::new(this.unbind(), names)
     }
 
     /// Number of rows: waits for the query's end.
@@ -220,6 +213,7 @@ impl Solutions {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.home.check()?;
         if self
             .state
             .lock_py_attached(py)
@@ -235,8 +229,8 @@ impl Solutions {
     /// The answer as a `pyarrow.Table`, handed over without a copy. Waits for the query's end.
     ///
     /// A column of which all values are integers is `int64`, numbers `float64`, truth values `bool`, `xsd:dateTime` a `timestamp[us]`
-    /// (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns, and all with
-    /// `typed=False`, are dictionary-encoded text: each distinct term once, and an `int32` for each row. With `syntax="plain"` that text is the
+    /// (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns are
+    /// dictionary-encoded text: each distinct term once, and an `int32` for each row; with `typed=False` all columns are plain text. With `syntax="plain"` that text is the
     /// IRI, the lexical form of a literal, `_:label`; with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn arrow<'py>(
@@ -248,7 +242,8 @@ impl Solutions {
         arrow::pyarrow(py, self.stream(py, typed, syntax)?)
     }
 
-    /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories. See `arrow`.
+    /// The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, with `typed=False` plain text. Columns of
+    /// integers or truth values with unbound cells have the types `Int64` and `boolean`. See `arrow`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn pandas<'py>(
         &self,
@@ -259,7 +254,7 @@ impl Solutions {
         arrow::pandas(py, self.stream(py, typed, syntax)?)
     }
 
-    /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories. See `arrow`.
+    /// The answer as a `polars.DataFrame`; needs polars. Text columns are categories, with `typed=False` plain text. See `arrow`.
     #[pyo3(signature = (*, typed = true, syntax = "plain"))]
     fn polars<'py>(
         &self,
@@ -307,9 +302,7 @@ impl Solutions {
     /// All rows as tuples of Python values, `None` where unbound: a list of what `Row.to_python` gives. Waits for the query's end.
     fn fetchall<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyList>> {
         let all = PyList::empty(this.py());
-        for row in this.try_iter()? {
-            all.append(row?.call_method0("to_python")?)?;
-        }
+        rows::tuples(this.py(), this.get(), |row| all.append(row))?;
         Ok(all)
     }
 
@@ -353,215 +346,16 @@ impl Solutions {
         };
         format!(
             "Solutions({}; {} rows{more})",
-            self.variables.join(", "),
+            self.names.texts.join(", "),
             state.rows
         )
     }
 }
 
-/// An iterator over `Row`s.
-#[pyclass(name = "Rows", module = "jindou")]
-pub struct Rows {
-    solutions: Py<Solutions>,
-    current: Option<Arc<RowBatch>>,
-    /// Number of the batch after the current one.
-    next: usize,
-    row: usize,
-    objects: FxHashMap<u32, Py<PyAny>>,
-}
-
-#[pymethods]
-impl Rows {
-    fn __iter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
-        this
-    }
-
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Row>> {
-        let batch = loop {
-            match &self.current {
-                Some(batch) if self.row < batch.rows() => break Arc::clone(batch),
-                _ => {
-                    let Some(batch) = self.solutions.get().batch(py, self.next)? else {
-                        self.current = None;
-                        return Ok(None);
-                    };
-                    self.current = Some(batch);
-                    self.next += 1;
-                    self.row = 0;
-                }
-            }
-        };
-        let variables = Arc::clone(&self.solutions.get().variables);
-        let place = self.row;
-        self.row += 1;
-        Row::of(py, &variables, &batch, place, |id| {
-            self.object(py, &batch, id)
-        })
-        .map(Some)
-    }
-}
-
-impl Rows {
-    fn object(&mut self, py: Python<'_>, batch: &RowBatch, id: u32) -> PyResult<Py<PyAny>> {
-        if let Some(object) = self.objects.get(&id) {
-            return Ok(object.clone_ref(py));
-        }
-        let object = decoded(py, batch, id)?;
-        if self.objects.len() >= OBJECTS {
-            self.objects.clear();
-        }
-        self.objects.insert(id, object.clone_ref(py));
-        Ok(object)
-    }
-}
-
-/// The term of an id as an object; `None` for an unbound cell.
-fn decoded(py: Python<'_>, batch: &RowBatch, id: u32) -> PyResult<Py<PyAny>> {
-    if id == 0 {
-        return Ok(py.None());
-    }
-    let mut term = None;
-    batch
-        .decode(&[id], |_, bytes| term = jindou::decode_term(bytes))
-        .map_err(exception)?;
-    let term =
-        term.ok_or_else(|| named("StoreError", "the store is damaged: a term cannot be read"))?;
-    Ok(terms::object(py, &term)?.unbind())
-}
-
-/// A row: a sequence of terms (`None` where unbound), which also has them by name: `row["x"]`, `row.x`.
-#[pyclass(frozen, sequence, name = "Row", module = "jindou")]
-pub struct Row {
-    variables: Arc<Vec<String>>,
-    cells: Py<PyTuple>,
-}
-
-impl Row {
-    /// A row of a batch, with the object of each id.
-    fn of(
-        py: Python<'_>,
-        variables: &Arc<Vec<String>>,
-        batch: &RowBatch,
-        row: usize,
-        mut object: impl FnMut(u32) -> PyResult<Py<PyAny>>,
-    ) -> PyResult<Self> {
-        let mut cells = Vec::with_capacity(variables.len());
-        for column in 0..variables.len() {
-            let id = batch.ids(column).get(row).copied().unwrap_or(0);
-            cells.push(object(id)?);
-        }
-        Ok(Self {
-            variables: Arc::clone(variables),
-            cells: PyTuple::new(py, cells)?.unbind(),
-        })
-    }
-
-    fn named<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let name = name.strip_prefix('?').unwrap_or(name);
-        match self.variables.iter().position(|v| v == name) {
-            Some(place) => self.cells.bind(py).get_item(place).map(Some),
-            None => Ok(None),
-        }
-    }
-}
-
-#[pymethods]
-impl Row {
-    /// Names of the columns, without `?`.
-    #[getter]
-    fn variables(&self) -> Vec<String> {
-        self.variables.to_vec()
-    }
-
-    /// Names of the columns, which makes `dict(row)` work: its values are terms, and `None` where unbound.
-    fn keys(&self) -> Vec<String> {
-        self.variables.to_vec()
-    }
-
-    /// The terms by their names; what is unbound is left out.
-    fn asdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let out = PyDict::new(py);
-        for (name, cell) in self.variables.iter().zip(self.cells.bind(py)) {
-            if !cell.is_none() {
-                out.set_item(name, cell)?;
-            }
-        }
-        Ok(out)
-    }
-
-    /// The terms as Python values (see `Literal.to_python`), as a tuple.
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let values = self.cells.bind(py).iter().map(|cell| {
-            if cell.is_none() {
-                Ok(cell)
-            } else {
-                cell.call_method0("to_python")
-            }
-        });
-        PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// The term of a variable, or `default` where it is unbound or there is no such column.
-    #[pyo3(signature = (name, default = None))]
-    fn get<'py>(
-        &self,
-        py: Python<'py>,
-        name: &str,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let found = self.named(py, name)?;
-        Ok(found.filter(|cell| !cell.is_none()).or(default))
-    }
-
-    fn __getitem__<'py>(
-        &self,
-        py: Python<'py>,
-        key: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        if let Ok(name) = key.cast::<PyString>() {
-            let name = name.to_cow()?;
-            return self
-                .named(py, &name)?
-                .ok_or_else(|| PyKeyError::new_err(format!("no column ?{name}")));
-        }
-        let index: isize = key.extract()?;
-        let len = self.variables.len() as isize;
-        let place = if index < 0 { len + index } else { index };
-        match usize::try_from(place) {
-            Ok(place) if place < self.variables.len() => self.cells.bind(py).get_item(place),
-            _ => Err(PyIndexError::new_err("no such column")),
-        }
-    }
-
-    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.named(py, name)?
-            .ok_or_else(|| PyAttributeError::new_err(format!("no column ?{name}")))
-    }
-
-    fn __len__(&self) -> usize {
-        self.variables.len()
-    }
-
-    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
-        self.cells.bind(py).try_iter()
-    }
-
-    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
-        match other.cast::<Self>() {
-            Ok(row) => self.cells.bind(py).eq(&row.get().cells),
-            Err(_) => self.cells.bind(py).eq(other),
-        }
-    }
-
-    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
-        self.cells.bind(py).hash()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let mut parts = Vec::with_capacity(self.variables.len());
-        for (name, cell) in self.variables.iter().zip(self.cells.bind(py)) {
-            parts.push(format!("{name}={}", cell.repr()?));
-        }
-        Ok(format!("Row({})", parts.join(", ")))
+impl Drop for Solutions {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.home
+            .drop((state.cursor.take(), std::mem::take(&mut state.batches)));
     }
 }

@@ -1,11 +1,10 @@
 //! Terms as Python objects: small, immutable, hashable, picklable; and terms of other libraries as ours.
 
 use crate::errors::named;
-use jindou::oxrdf::vocab::{rdf, xsd};
-use jindou::oxrdf::{
-    BlankNode, GraphName, Literal, NamedNode, NamedOrBlankNode, Quad, Term, Triple,
-};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use crate::literal::Lit;
+use jindou::TermParts;
+use jindou::oxrdf::{BlankNode, GraphName, NamedNode, NamedOrBlankNode, Quad, Term, Triple};
+use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyString, PyTuple};
 
@@ -105,173 +104,6 @@ impl Blank {
     }
 }
 
-/// A literal: its lexical form and its datatype, or its language.
-///
-/// `Literal("text")`, `Literal("Mars", language="en")`, `Literal("1", datatype=IRI("…#byte"))`; without a datatype, numbers, truth values,
-/// dates and times of Python get theirs: `Literal(1)` is an `xsd:integer`, `Literal(1.5)` an `xsd:double`. `int()` and `float()` take
-/// literals of numbers. A literal is equal to the same literal only, never to its text: compare `value` with text.
-#[pyclass(frozen, eq, hash, name = "Literal", module = "jindou")]
-#[derive(PartialEq, Eq, Hash)]
-pub struct Lit(pub Literal);
-
-#[pymethods]
-impl Lit {
-    #[new]
-    #[pyo3(signature = (value, language = None, datatype = None))]
-    fn new(
-        value: &Bound<'_, PyAny>,
-        language: Option<&str>,
-        datatype: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Self> {
-        let (text, own) = lexical(value)?;
-        if let Some(language) = language {
-            if datatype.is_some_and(|d| !d.is_none()) {
-                return Err(PyValueError::new_err(
-                    "a literal with a language cannot have datatype=",
-                ));
-            }
-            let made = match language.rsplit_once("--") {
-                Some((tag, direction)) => {
-                    let direction = match direction {
-                        "ltr" => jindou::oxrdf::BaseDirection::Ltr,
-                        "rtl" => jindou::oxrdf::BaseDirection::Rtl,
-                        _ => {
-                            return Err(PyValueError::new_err(format!(
-                                "'{direction}' is not a direction: write ltr or rtl"
-                            )));
-                        }
-                    };
-                    Literal::new_directional_language_tagged_literal(text, tag, direction)
-                }
-                None => Literal::new_language_tagged_literal(text, language),
-            };
-            return made.map(Self).map_err(|e| {
-                PyValueError::new_err(format!("'{language}' is not a language tag: {e}"))
-            });
-        }
-        let datatype = match datatype.filter(|d| !d.is_none()) {
-            Some(d) => match d.cast::<PyString>() {
-                Ok(text) => Some(iri(&text.to_cow()?)?),
-                Err(_) => match term_of(d)? {
-                    Term::NamedNode(n) => Some(n),
-                    other => {
-                        return Err(PyTypeError::new_err(format!(
-                            "a datatype must be an IRI, not {other}"
-                        )));
-                    }
-                },
-            },
-            None => own.map(NamedNode::new_unchecked),
-        };
-        Ok(Self(match datatype {
-            Some(d) => Literal::new_typed_literal(text, d),
-            None => Literal::new_simple_literal(text),
-        }))
-    }
-
-    /// The lexical form: `"01"` of `"01"^^xsd:integer`.
-    #[getter]
-    fn value(&self) -> &str {
-        self.0.value()
-    }
-
-    /// The language in lower case, or `None`.
-    #[getter]
-    fn language(&self) -> Option<&str> {
-        self.0.language()
-    }
-
-    /// The base direction (`"ltr"`, `"rtl"`), or `None`.
-    #[getter]
-    fn direction(&self) -> Option<&'static str> {
-        self.0.direction().map(|d| match d {
-            jindou::oxrdf::BaseDirection::Ltr => "ltr",
-            jindou::oxrdf::BaseDirection::Rtl => "rtl",
-        })
-    }
-
-    /// The datatype, `rdf:langString` of a text with a language.
-    #[getter]
-    fn datatype(&self) -> Iri {
-        Iri(self.0.datatype().into_owned())
-    }
-
-    /// The value as a Python object: `int`, `float`, `Decimal`, `bool`, `date`, `datetime`, `time`, `timedelta`, `bytes`; the lexical form
-    /// where Python has no such value, or the lexical form is not the datatype's.
-    fn to_python<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let datatype = self.0.datatype();
-        if self.0.language().is_some() || datatype == xsd::STRING || datatype == rdf::LANG_STRING {
-            return Ok(PyString::new(py, self.0.value()).into_any());
-        }
-        py.import("jindou._convert")?
-            .call_method1("value_of", (self.0.value(), datatype.as_str()))
-    }
-
-    /// The number as a `float`: `float(literal)`.
-    fn __float__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.number(py, "__float__")
-    }
-
-    /// The number without its fraction: `int(literal)`.
-    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.number(py, "__int__")
-    }
-
-    /// N-Triples syntax: `"1"^^<http://www.w3.org/2001/XMLSchema#integer>`.
-    fn n3(&self) -> String {
-        self.0.to_string()
-    }
-
-    fn __str__(&self) -> &str {
-        self.0.value()
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let value = quoted(py, self.0.value())?;
-        let datatype = self.0.datatype();
-        Ok(match self.tag() {
-            Some(tag) => format!("Literal({value}, language={})", quoted(py, &tag)?),
-            None if datatype == xsd::STRING => format!("Literal({value})"),
-            None => format!(
-                "Literal({value}, datatype=IRI({}))",
-                quoted(py, datatype.as_str())?
-            ),
-        })
-    }
-
-    fn __getnewargs__(&self) -> (&str, Option<String>, Option<Iri>) {
-        match self.tag() {
-            Some(tag) => (self.0.value(), Some(tag), None),
-            None => (self.0.value(), None, Some(self.datatype())),
-        }
-    }
-
-    #[classattr]
-    fn __match_args__() -> (&'static str,) {
-        ("value",)
-    }
-}
-
-impl Lit {
-    /// The value as another type of number, by a method of Python's.
-    fn number<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
-        let value = self.to_python(py)?;
-        if !value.hasattr(method)? {
-            return Err(PyValueError::new_err(format!("{} is not a number", self.0)));
-        }
-        value.call_method0(method)
-    }
-
-    /// The language with its direction, as `language=` takes it.
-    fn tag(&self) -> Option<String> {
-        let language = self.0.language()?;
-        Some(match self.direction() {
-            Some(direction) => format!("{language}--{direction}"),
-            None => language.to_owned(),
-        })
-    }
-}
-
 /// A triple: `subject`, `predicate`, `object`, which it can be unpacked into. It is a term, too (RDF 1.2).
 #[pyclass(frozen, eq, hash, name = "Triple", module = "jindou")]
 #[derive(PartialEq, Eq, Hash)]
@@ -295,7 +127,7 @@ impl PyTriple {
 
     #[getter]
     fn subject<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, &self.0.subject.clone().into())
+        object(py, self.0.subject.clone().into())
     }
 
     #[getter]
@@ -305,7 +137,7 @@ impl PyTriple {
 
     #[getter]
     fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, &self.0.object)
+        object(py, self.0.object.clone())
     }
 
     /// N-Triples syntax of RDF 1.2's triple terms.
@@ -374,7 +206,7 @@ impl PyQuad {
 
     #[getter]
     fn subject<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, &self.0.subject.clone().into())
+        object(py, self.0.subject.clone().into())
     }
 
     #[getter]
@@ -384,7 +216,7 @@ impl PyQuad {
 
     #[getter]
     fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, &self.0.object)
+        object(py, self.0.object.clone())
     }
 
     #[getter]
@@ -437,9 +269,9 @@ impl PyQuad {
 }
 
 fn triple_parts<'py>(py: Python<'py>, triple: &Triple) -> PyResult<Bound<'py, PyTuple>> {
-    let subject = object(py, &triple.subject.clone().into())?;
+    let subject = object(py, triple.subject.clone().into())?;
     let predicate = Iri(triple.predicate.clone());
-    (subject, predicate, object(py, &triple.object)?).into_pyobject(py)
+    (subject, predicate, object(py, triple.object.clone())?).into_pyobject(py)
 }
 
 fn at<'py>(parts: &Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py, PyAny>> {
@@ -457,13 +289,25 @@ fn at<'py>(parts: &Bound<'py, PyTuple>, index: isize) -> PyResult<Bound<'py, PyA
 }
 
 /// A term as a Python object.
-pub fn object<'py>(py: Python<'py>, term: &Term) -> PyResult<Bound<'py, PyAny>> {
+pub fn object(py: Python<'_>, term: Term) -> PyResult<Bound<'_, PyAny>> {
     Ok(match term {
-        Term::NamedNode(n) => Bound::new(py, Iri(n.clone()))?.into_any(),
-        Term::BlankNode(b) => Bound::new(py, Blank(b.clone()))?.into_any(),
-        Term::Literal(l) => Bound::new(py, Lit(l.clone()))?.into_any(),
-        Term::Triple(t) => Bound::new(py, PyTriple((**t).clone()))?.into_any(),
+        Term::NamedNode(n) => Bound::new(py, Iri(n))?.into_any(),
+        Term::BlankNode(b) => Bound::new(py, Blank(b))?.into_any(),
+        Term::Literal(l) => Bound::new(py, Lit::new(l))?.into_any(),
+        Term::Triple(t) => Bound::new(py, PyTriple(*t))?.into_any(),
     })
+}
+
+/// The Python object of a term's canonical bytes.
+pub fn decoded<'py>(py: Python<'py>, canonical: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let damaged = || named("StoreError", "the store is damaged: a term cannot be read");
+    match jindou::term_parts(canonical).ok_or_else(damaged)? {
+        TermParts::Iri(text) => Ok(Bound::new(py, Iri(NamedNode::new_unchecked(text)))?.into_any()),
+        TermParts::Blank(_) | TermParts::Triple(_) => {
+            object(py, jindou::decode_term(canonical).ok_or_else(damaged)?)
+        }
+        _ => Ok(Bound::new(py, Lit::of_canonical(canonical))?.into_any()),
+    }
 }
 
 /// A graph's name as a Python object, `None` for the default graph.
@@ -473,8 +317,8 @@ pub fn graph_object<'py>(
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     match graph {
         GraphName::DefaultGraph => Ok(None),
-        GraphName::NamedNode(n) => object(py, &n.clone().into()).map(Some),
-        GraphName::BlankNode(b) => object(py, &b.clone().into()).map(Some),
+        GraphName::NamedNode(n) => object(py, n.clone().into()).map(Some),
+        GraphName::BlankNode(b) => object(py, b.clone().into()).map(Some),
     }
 }
 
@@ -500,7 +344,7 @@ fn ours(value: &Bound<'_, PyAny>) -> Option<Term> {
     if let Ok(iri) = value.cast::<Iri>() {
         Some(iri.get().0.clone().into())
     } else if let Ok(literal) = value.cast::<Lit>() {
-        Some(literal.get().0.clone().into())
+        Some(literal.get().literal().into())
     } else if let Ok(blank) = value.cast::<Blank>() {
         Some(blank.get().0.clone().into())
     } else if let Ok(triple) = value.cast::<PyTriple>() {
@@ -520,7 +364,8 @@ fn subject_of(value: &Bound<'_, PyAny>) -> PyResult<NamedOrBlankNode> {
     }
 }
 
-fn predicate_of(value: &Bound<'_, PyAny>) -> PyResult<NamedNode> {
+/// The IRI of a predicate.
+pub fn predicate_of(value: &Bound<'_, PyAny>) -> PyResult<NamedNode> {
     match term_of(value)? {
         Term::NamedNode(n) => Ok(n),
         other => Err(PyTypeError::new_err(format!(
@@ -569,19 +414,8 @@ pub fn quad_of(value: &Bound<'_, PyAny>) -> PyResult<Quad> {
     ))
 }
 
-/// The lexical form of a Python value, and the datatype that it has by itself.
-fn lexical(value: &Bound<'_, PyAny>) -> PyResult<(String, Option<String>)> {
-    if let Ok(text) = value.cast::<PyString>() {
-        return Ok((text.to_cow()?.into_owned(), None));
-    }
-    value
-        .py()
-        .import("jindou._convert")?
-        .call_method1("lexical_of", (value,))?
-        .extract()
-}
-
-fn iri(text: &str) -> PyResult<NamedNode> {
+/// An IRI of a text.
+pub fn iri(text: &str) -> PyResult<NamedNode> {
     NamedNode::new(text).map_err(|e| named("TermError", &format!("<{text}> is not an IRI: {e}")))
 }
 
@@ -595,6 +429,6 @@ fn blank(label: &str) -> PyResult<BlankNode> {
 }
 
 /// A text as Python writes it in quotes.
-fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
+pub fn quoted(py: Python<'_>, text: &str) -> PyResult<String> {
     Ok(PyString::new(py, text).repr()?.to_string())
 }

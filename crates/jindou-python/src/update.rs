@@ -1,16 +1,18 @@
 //! Changes: updates, single quads, and transactions of several calls.
 
-use crate::database::{PyDatabase, run_query};
+use crate::database::PyDatabase;
 use crate::errors::{exception, named};
+use crate::frame::Frame;
 use crate::loading::{Keywords, Reading};
 use crate::options;
+use crate::query::{Asked, run_query};
 use crate::terms::quad_of;
 use crate::wait::interruptible;
 use jindou::{Batch, OpenTransaction, Result, UpdateOptions, UpdateReport};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
 /// Report on an update: what it changed, and the seconds that it took.
@@ -100,19 +102,20 @@ impl Transaction {
         options: &UpdateOptions,
         work: impl FnOnce(&mut OpenTransaction) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let mut open = self
-            .open
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open(py)?;
         let open = open.as_mut().ok_or_else(over)?;
         interruptible(py, &options.cancel, || work(open))
     }
 
+    /// The transaction, in the process that opened it.
+    fn open(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, Option<OpenTransaction>>> {
+        self.db.get().home.check()?;
+        let open = self.open.lock_py_attached(py);
+        Ok(open.unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn take(&self, py: Python<'_>) -> PyResult<OpenTransaction> {
-        let mut open = self
-            .open
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open(py)?;
         let taken = open.take().ok_or_else(over)?;
         self.db.get().set_owner(py, None);
         Ok(taken)
@@ -154,6 +157,28 @@ impl Transaction {
         self.apply(py, &batch(quads, true)?)
     }
 
+    /// Adds the rows of a DataFrame or of an Arrow table as triples, as `Database.add_frame` does.
+    #[pyo3(signature = (frame, columns = None, **keywords))]
+    #[pyo3(
+        text_signature = "($self, frame, columns=None, *, subject='subject', predicate='predicate', object='object', iris=(), graph_name=None, syntax='plain', timeout=None, memory=None, threads=None, cancel=None)"
+    )]
+    fn add_frame(
+        &self,
+        py: Python<'_>,
+        frame: &Bound<'_, PyAny>,
+        columns: Option<&Bound<'_, PyDict>>,
+        keywords: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Report> {
+        let (frame, options) = Frame::new(frame, columns, keywords)?;
+        let mut open = self.open(py)?;
+        let open = open.as_mut().ok_or_else(over)?;
+        frame
+            .run(py, &options, |frame, progress| {
+                open.insert(frame, &options, progress)
+            })
+            .map(Report)
+    }
+
     /// Removes a quad.
     fn remove(&self, py: Python<'_>, quad: &Bound<'_, PyAny>) -> PyResult<Report> {
         self.apply(py, &batch(PyTuple::new(py, [quad])?.as_any(), false)?)
@@ -179,10 +204,7 @@ impl Transaction {
         let reading = Reading::new(files, &mut keywords, true)?;
         let mut options = options::of_update(keywords.rest())?;
         options.cancel = reading.cancel.clone();
-        let mut open = self
-            .open
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open(py)?;
         let open = open.as_mut().ok_or_else(over)?;
         reading
             .run(py, |source, progress| {
@@ -204,7 +226,7 @@ impl Transaction {
         keywords: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let view = self.with(py, &UpdateOptions::default(), OpenTransaction::database)?;
-        run_query(py, &view, None, text, bindings, keywords)
+        run_query(py, &view, None, Asked::Any, text, bindings, keywords)
     }
 
     /// Makes all of it last, and visible.
@@ -223,12 +245,8 @@ impl Transaction {
 
     /// True if it was neither committed nor rolled back.
     #[getter]
-    fn is_open(&self, py: Python<'_>) -> bool {
-        let open = self
-            .open
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
-        open.is_some()
+    fn is_open(&self, py: Python<'_>) -> PyResult<bool> {
+        Ok(self.open(py)?.is_some())
     }
 
     fn __enter__(this: Bound<'_, Self>) -> Bound<'_, Self> {
@@ -243,7 +261,7 @@ impl Transaction {
         _value: &Bound<'_, PyAny>,
         _trace: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        if self.is_open(py) {
+        if self.is_open(py)? {
             if kind.is_none() {
                 self.commit(py)?;
             } else {
@@ -265,11 +283,17 @@ impl Transaction {
 impl Drop for Transaction {
     fn drop(&mut self) {
         let open = self.open.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if open.is_some() {
+        let Some(open) = open.take() else {
+            return;
+        };
+        Python::attach(|py| {
+            let db = self.db.get();
             // Before it ends, since another thread's may begin then.
-            Python::attach(|py| self.db.get().set_owner(py, None));
-        }
-        *open = None;
+            if db.home.is_here() {
+                db.set_owner(py, None);
+            }
+            db.home.drop(open);
+        });
     }
 }
 

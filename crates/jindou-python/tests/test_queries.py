@@ -106,6 +106,31 @@ def test_rows_by_number_and_as_dicts(db):
     assert dict(answer[3]) == {"o": Literal(3), "nothing": None} and answer[3].keys() == ["o", "nothing"]
 
 
+def test_names_that_rows_have_themselves(db):
+    db.update("INSERT DATA { <http://e/a> <http://e/p> 1 }")
+    (row,) = db.query("SELECT (?s AS ?get) (?p AS ?keys) ?o (1 AS ?x2) { ?s ?p ?o }")
+    # Attributes of the class win; keys are columns.
+    assert callable(row.get) and row.keys() == ["get", "keys", "o", "x2"] and row["get"] == IRI("http://e/a")
+    assert row.get("keys") == IRI("http://e/p") and row.o == Literal(1)
+    # A name that the program has put together is another object than the same name in its text.
+    for name in ("".join(["x", "2"]), "?" + "x2"):
+        assert row[name] == row.get(name) == row.x2 == Literal(1)
+    assert getattr(row, "".join(["x", "2"])) == Literal(1) and not hasattr(row, "x3")
+    assert row == row and row != (1,) and hash(row) == hash(tuple(row)) and repr(row).startswith("Row(get=IRI(")
+
+
+def test_long_answers_as_rows(turtle, db):
+    """Rows come in chunks that share the objects of their terms."""
+    db.add_all((iri(f"s{i % 700}"), iri("p"), i) for i in range(30000))
+    answer = db.query(f"SELECT ?s ?o ?none {{ ?s <{EX}p> ?o }} ORDER BY ?o")
+    for rows in (list(answer), list(db.query(f"SELECT ?s ?o ?none {{ ?s <{EX}p> ?o }} ORDER BY ?o", keep=False))):
+        assert [row["o"].to_python() for row in rows] == list(range(30000))
+        assert all(row.s.value == f"{EX}s{i % 700}" and row.none is None for i, row in enumerate(rows))
+    assert answer.fetchall() == [(f"{EX}s{i % 700}", i, None) for i in range(30000)]
+    assert len(list(db.query("SELECT * { { ?s ?p ?o } UNION { } }"))) == 30001
+    assert [len(row) for row in db.query("SELECT * { { } UNION { } UNION { } }")] == [0, 0, 0]
+
+
 def test_print_shows_rows(db):
     db.update("INSERT DATA { <http://e/a> <http://e/p> 1, 'Mars'@en, 'two\\nlines\\u0007', '" + "x" * 100 + "' }")
     text = str(db.query("SELECT ?s ?o ?no { ?s ?p ?o } ORDER BY ?o"))
@@ -131,6 +156,73 @@ def test_dump(db, tmp_path):
     assert sorted(again.dump().splitlines()) == sorted(db.dump().splitlines())
     with pytest.raises(errors.FileError):
         db.dump(tmp_path / "none" / "all.nq")
+
+
+LISTED = [
+    "SELECT * {HERE ?s ex:p1 ?o }",
+    "SELECT ?s ?o {HERE ?s ex:p1 ?o OPTIONAL { ?s ex:p2 ?x FILTER(?x != ?s) } }",
+    "SELECT DISTINCT ?o {HERE ?s ex:p1 ?o FILTER(?s != ex:thing2) BIND(STR(?s) AS ?t) FILTER(?t != '') }",
+    "SELECT (COUNT(*) AS ?n) {HERE ?s a ?c }",
+    "SELECT ?c (COUNT(*) AS ?n) {HERE ?s a ?c MINUS { ?s ex:p2 ?x } } GROUP BY ?c HAVING(COUNT(*) > 0) ORDER BY ?n LIMIT 2",
+    "SELECT ?s {HERE { SELECT ?s (COUNT(*) AS ?n) { ?s ?p ?o } GROUP BY ?s } FILTER(?n > 1) }",
+    "SELECT ?s {HERE { ?s ex:p1 ?o } UNION { ?s ex:p2 ?o } }",
+    "SELECT ?s ?o {HERE GRAPH ?g { ?s ?p ?o } }",
+    "SELECT ?o {HERE ?s ex:p1 ?o } VALUES ?o { 1 -7 2.5 }",
+    "ASK {HERE ?s a ex:Class0 }",
+    "CONSTRUCT { ?s a ?c } {HERE ?s a ?c }",
+    "DESCRIBE ?s {HERE ?s a ex:Class1 }",
+]
+
+
+@pytest.mark.parametrize("query", LISTED)
+@pytest.mark.parametrize("names", [["thing1", "thing2", "thing8", "nowhere"], ["nowhere"], []])
+def test_lists_as_bindings(turtle, db, query, names):
+    """As VALUES at the start of the WHERE clause."""
+    db.load(text=turtle, format="turtle")
+    db.load(text=turtle, format="turtle", graph=iri("g"))
+    listed = " ".join(f"ex:{name}" for name in names)
+    written = db.query(prefixed(query.replace("HERE", f" VALUES ?s {{ {listed} }} ")))
+    for many in (list, tuple, set, frozenset):
+        found = db.query(prefixed(query.replace("HERE", "")), {"s": many(map(iri, names))})
+        if isinstance(found, bool):
+            assert found == written
+        else:
+            assert sorted(map(repr, found)) == sorted(map(repr, written))
+
+
+def test_lists_with_other_bindings(db):
+    db.update("INSERT DATA { <http://e/a> <http://e/p> 1, 2 . <http://e/b> <http://e/p> 2, 3 . <http://e/c> <http://e/q> 2 }")
+    query = "SELECT ?s ?o { ?s ?p ?o } ORDER BY ?s ?o"
+    both = {"s": [IRI("http://e/a"), IRI("http://e/b")], "?o": [2, 3], "p": IRI("http://e/p")}
+    assert [row.to_python() for row in db.query(query, both)] == [("http://e/a", 2), ("http://e/b", 2), ("http://e/b", 3)]
+    # The same text with another list, and with none, since plans are kept.
+    assert len(db.query(query, {**both, "?o": [3]})) == 1 and len(db.query(query, {"p": IRI("http://e/p")})) == 4 and len(db.query(query)) == 5
+    with db.transaction() as tx:
+        tx.add((IRI("http://e/d"), IRI("http://e/p"), 3))
+        assert len(tx.query(query, {"o": [3]})) == 2
+    many = db.query("SELECT ?o { ?s ?p ?o }", {"o": list(range(20000))})
+    assert sorted(row.o.to_python() for row in many) == [1, 2, 2, 2, 3, 3]
+    for bad in ({"x": [1]}, {"not a name": [1]}, {"o": [jindou.BlankNode()]}):
+        with pytest.raises(errors.QueryError):
+            db.query(query, bad)
+    with pytest.raises(errors.QueryError):
+        db.query("SELECT ?s { BIND(1 AS ?s) }", {"s": [1]})
+    # Text in a term is text.
+    hostile = 'x" } } DROP ALL #'
+    db.add((IRI("http://e/h"), IRI("http://e/p"), hostile))
+    assert [row.s.value for row in db.query("SELECT ?s { ?s ?p ?o }", {"o": [hostile]})] == ["http://e/h"]
+
+
+def test_methods_for_each_form(db):
+    db.update("INSERT DATA { <http://e/a> <http://e/p> 1 }")
+    texts = {"select": "SELECT ?o { ?s ?p ?o }", "ask": "ASK { ?s ?p ?o }", "construct": "CONSTRUCT WHERE { ?s ?p ?o }"}
+    assert db.select(texts["select"], {"s": IRI("http://e/a")}, keep=False) is not None
+    assert db.ask(texts["ask"], {"o": [1, 2]}, timeout=60) is True and db.ask(texts["ask"], {"o": [2]}) is False
+    assert len(db.construct(texts["construct"])) == len(db.construct("DESCRIBE <http://e/a>")) == 1
+    for method in texts:
+        for other in set(texts) - {method}:
+            with pytest.raises(errors.QueryError, match=rf"{method}\(\) takes .*, and this query is {other.upper()}"):
+                getattr(db, method)(texts[other])
 
 
 def test_bindings(db):

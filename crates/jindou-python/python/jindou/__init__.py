@@ -30,16 +30,23 @@ from ._jindou import (
     Triples,
     UpdateReport,
     __version__,
+    backups,
+    check,
     load,
     memory,
     open,
+    restore,
 )
 from ._progress import Progress
+from ._reports import BackupInfo, BackupReport, CheckReport, RestoreReport
 from .errors import Error
 
 __all__ = [
+    "BackupInfo",
+    "BackupReport",
     "BlankNode",
     "CancelToken",
+    "CheckReport",
     "Database",
     "Error",
     "IRI",
@@ -50,6 +57,7 @@ __all__ = [
     "Progress",
     "Quad",
     "Quads",
+    "RestoreReport",
     "Row",
     "Rows",
     "Solutions",
@@ -58,9 +66,12 @@ __all__ = [
     "Triples",
     "UpdateReport",
     "__version__",
+    "backups",
+    "check",
     "load",
     "memory",
     "open",
+    "restore",
 ]
 
 

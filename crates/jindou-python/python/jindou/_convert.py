@@ -32,7 +32,9 @@ _MOST_DIGITS = 4300
 
 
 def lexical_of(value):
-    """The lexical form of a value, and the IRI of its datatype."""
+    """The lexical form of a value, and the IRI of its datatype. A missing value (`None`, NaT, NA) has none; NaN is an `xsd:double`."""
+    if _is_missing(value):
+        raise TypeError(f"{value} is a missing value, and no term: leave it out")
     if isinstance(value, str):
         return str(value), None
     if isinstance(value, bool):
@@ -63,10 +65,29 @@ def lexical_of(value):
     # numpy's scalars and the like.
     item = getattr(value, "item", None)
     if callable(item):
+        if getattr(value, "ndim", 0):
+            raise TypeError("an array is no term: write list(values)")
         plain = item()
-        if type(plain) in (bool, int, float, str):
+        if isinstance(plain, int) and _kind(value) in _PRECISE:
+            # Nanoseconds, for which Python has no type.
+            plain = value.astype(_PRECISE[_kind(value)]).item()
+        if type(plain) in (bool, int, float, str, dt.datetime, dt.date, dt.timedelta):
             return lexical_of(plain)
     raise TypeError(f"no literal can be made of an object of the class {type(value).__name__}")
+
+
+_PRECISE = {"M": "datetime64[us]", "m": "timedelta64[us]"}
+
+
+def _kind(value):
+    """The kind of a scalar of numpy."""
+    return None if getattr(value, "ndim", 0) else getattr(getattr(value, "dtype", None), "kind", None)
+
+
+def _is_missing(value):
+    if value is None or type(value).__name__ in ("NaTType", "NAType"):
+        return True
+    return _kind(value) in _PRECISE and bool(value != value)
 
 
 def value_of(text, datatype):

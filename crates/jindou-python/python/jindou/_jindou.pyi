@@ -4,10 +4,11 @@ import datetime as dt
 import os
 from decimal import Decimal
 from types import EllipsisType, TracebackType
-from typing import Any, Callable, Final, Iterable, Iterator, Literal as OneOf, Mapping, Optional, Sequence, Union, final, overload
+from typing import AbstractSet, Any, Callable, Coroutine, Final, Iterable, Iterator, Literal as OneOf, Mapping, Optional, Sequence, Union, final, overload
 from typing_extensions import Self, TypeAlias
 
 from ._progress import Progress
+from ._reports import BackupInfo, BackupReport, CheckReport, RestoreReport
 
 __version__: Final[str]
 
@@ -18,6 +19,12 @@ QuadLike: TypeAlias = Union["Quad", "Triple", Sequence[TermLike]]
 Path: TypeAlias = Union[str, os.PathLike[str]]
 ProgressLike: TypeAlias = Union[bool, Callable[[Progress], Any]]
 Syntax: TypeAlias = OneOf["plain", "ntriples"]
+#: The answer of SELECT, ASK, and CONSTRUCT or DESCRIBE. `Database.select`, `ask` and `construct` give one of them.
+Answer: TypeAlias = Union["Solutions", bool, "Triples"]
+#: A term for a variable, or a list of terms of which it takes any.
+Binding: TypeAlias = Union[TermLike, Sequence[TermLike], AbstractSet[TermLike]]
+#: A DataFrame of pandas or polars, or any table with an Arrow stream.
+FrameLike: TypeAlias = Any
 
 @final
 class Prefixes:
@@ -220,14 +227,15 @@ class Solutions:
         """The answer as a `pyarrow.Table`, handed over without a copy. Waits for the query's end.
 
         A column of which all values are integers is `int64`, numbers `float64`, truth values `bool`, `xsd:dateTime` a `timestamp[us]`
-        (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns, and all with
-        `typed=False`, are dictionary-encoded text. With `syntax="plain"` that text is the IRI, the lexical form of a literal, `_:label`;
-        with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
+        (with the zone UTC if all values have a zone, without if none has), `xsd:date` a `date32`. All other columns are dictionary-encoded
+        text; with `typed=False` all columns are plain text. With `syntax="plain"` that text is the IRI, the lexical form of a literal,
+        `_:label`; with `syntax="ntriples"` it is N-Triples, where literals keep language and datatype.
         """
     def pandas(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories. See `arrow`."""
+        """The answer as a `pandas.DataFrame`; needs pandas and pyarrow. Text columns are categories, with `typed=False` plain text. Columns of
+        integers or truth values with unbound cells have the types `Int64` and `boolean`. See `arrow`."""
     def polars(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
-        """The answer as a `polars.DataFrame`; needs polars. Text columns are categories. See `arrow`."""
+        """The answer as a `polars.DataFrame`; needs polars. Text columns are categories, with `typed=False` plain text. See `arrow`."""
     def df(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
         """The same as `pandas()`, under DuckDB's name."""
     def pl(self, *, typed: bool = True, syntax: Syntax = "plain") -> Any:
@@ -391,6 +399,23 @@ class Transaction:
         """Adds a quad (or a triple, to the default graph)."""
     def add_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
         """Adds any number of quads."""
+    def add_frame(
+        self,
+        frame: FrameLike,
+        columns: Optional[Mapping[str, TermLike]] = None,
+        *,
+        subject: str = "subject",
+        predicate: str = "predicate",
+        object: str = "object",
+        iris: Iterable[str] = (),
+        graph_name: Optional[TermLike] = None,
+        syntax: Syntax = "plain",
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
+        """Adds the rows of a DataFrame or of an Arrow table as triples, as `Database.add_frame` does."""
     def remove(self, quad: QuadLike) -> UpdateReport:
         """Removes a quad."""
     def remove_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
@@ -413,7 +438,7 @@ class Transaction:
     def query(
         self,
         text: str,
-        bindings: Optional[Mapping[str, TermLike]] = None,
+        bindings: Optional[Mapping[str, Binding]] = None,
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
@@ -425,7 +450,7 @@ class Transaction:
         store_prefixes: bool = True,
         cancel: Optional[CancelToken] = None,
         keep: bool = True,
-    ) -> Any:
+    ) -> Answer:
         """Answers a query over what the transaction made so far; see `Database.query`."""
     def commit(self) -> UpdateReport:
         """Makes all of it last, and visible."""
@@ -447,7 +472,7 @@ class Database:
     def query(
         self,
         text: str,
-        bindings: Optional[Mapping[str, TermLike]] = None,
+        bindings: Optional[Mapping[str, Binding]] = None,
         *,
         timeout: Optional[float] = None,
         memory: Optional[int] = None,
@@ -459,15 +484,82 @@ class Database:
         store_prefixes: bool = True,
         cancel: Optional[CancelToken] = None,
         keep: bool = True,
-    ) -> Any:
+    ) -> Answer:
         """Answers a SPARQL query: `Solutions` for SELECT, a `bool` for ASK, `Triples` for CONSTRUCT and DESCRIBE.
 
-        `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`.
+        `bindings` puts terms (or plain values) in the place of variables: `db.query(text, {"planet": IRI(…)})`. A variable with a list, a
+        tuple or a set takes any of its terms, as with VALUES at the start of the WHERE clause.
         Keywords: `timeout` (seconds), `memory` (bytes), `threads`, `default_graphs`, `named_graphs` (IRIs, in place of FROM),
         `union_default_graph`, `common_prefixes` (`rdf:`, `foaf:`, … without a PREFIX; true by default), `store_prefixes` (those of
         `prefixes()` without a PREFIX; true by default), `cancel` (a
         `CancelToken`), `keep` (false: rows are given away as they are read, so that memory does not grow with the answer).
         """
+    def select(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, Binding]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+        keep: bool = True,
+    ) -> Solutions:
+        """As `query`, for a SELECT. Another query is a `QueryError`."""
+    def ask(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, Binding]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> bool:
+        """As `query`, for an ASK. Another query is a `QueryError`."""
+    def construct(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, Binding]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> Triples:
+        """As `query`, for a CONSTRUCT or a DESCRIBE. Another query is a `QueryError`."""
+    def query_async(
+        self,
+        text: str,
+        bindings: Optional[Mapping[str, Binding]] = None,
+        *,
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        default_graphs: Optional[Iterable[TermLike]] = None,
+        named_graphs: Optional[Iterable[TermLike]] = None,
+        union_default_graph: Optional[bool] = None,
+        common_prefixes: bool = True,
+        store_prefixes: bool = True,
+        cancel: Optional[CancelToken] = None,
+    ) -> Coroutine[Any, Any, Answer]:
+        """As `query`, to be awaited: other tasks of the event loop go on meanwhile. Gives the answer when all of it is there. Cancelling the
+        task cancels the query, and with it the token that is given as `cancel`."""
     def update(
         self,
         text: str,
@@ -518,6 +610,32 @@ class Database:
         """Adds a quad (or a triple, to the default graph)."""
     def add_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
         """Adds any number of quads in one transaction."""
+    def add_frame(
+        self,
+        frame: FrameLike,
+        columns: Optional[Mapping[str, TermLike]] = None,
+        *,
+        subject: str = "subject",
+        predicate: str = "predicate",
+        object: str = "object",
+        iris: Iterable[str] = (),
+        graph_name: Optional[TermLike] = None,
+        syntax: Syntax = "plain",
+        timeout: Optional[float] = None,
+        memory: Optional[int] = None,
+        threads: Optional[int] = None,
+        cancel: Optional[CancelToken] = None,
+    ) -> UpdateReport:
+        """Adds the rows of a DataFrame (pandas, polars) or of an Arrow table as triples, in one transaction. Needs pyarrow for a frame of pandas.
+
+        Without `columns` each row is a triple, of the columns that `subject`, `predicate` and `object` name. With `columns`, a dict of
+        names of columns and predicates, each of these cells is the object of a triple, whose subject is in the row's column `subject`. An
+        empty cell (null, NaN, NaT) makes no triple.
+
+        Text is an IRI, or a blank node as `_:label`, in subjects, predicates and the columns that `iris` lists, and a plain literal in
+        other objects; with `syntax="ntriples"` it is N-Triples everywhere. Integers, floats, decimals, truth values, dates and times
+        become literals of their datatypes. Other keywords: `graph_name`, `timeout`, `memory`, `threads`, `cancel`.
+        """
     def remove(self, quad: QuadLike) -> UpdateReport:
         """Removes a quad."""
     def remove_all(self, quads: Iterable[QuadLike]) -> UpdateReport:
@@ -629,6 +747,12 @@ class Database:
         """Counts: triples, quads of named graphs, terms, predicates with their statements, classes with their instances."""
     def merge(self) -> int:
         """Merges what updates changed into the files of the store, so that it opens and answers as if loaded."""
+    def backup(self, to: Path, *, keep: Optional[int] = None, cancel: Optional[CancelToken] = None) -> BackupReport:
+        """Backs the store up to a folder, while it is used; only files that the folder does not have yet are copied. `keep` is the number
+        of backups that are kept there: older ones are removed. `jindou.restore` makes a store of a backup."""
+    def refresh(self) -> bool:
+        """Shows what another process has changed in the store, for a database that is open read-only; queries see the store as it was
+        when it was opened or refreshed last. True if there was something new."""
     def close(self) -> None:
         """Closes the database. Answers that are still read keep what they read until they end."""
     @property
@@ -690,3 +814,25 @@ def load(
     statements), `replace` (a store that is there), `union_default_graph`, `threads`, `memory` (bytes),
     `progress` (`True` for a line on standard error, or a function that gets a `Progress` some times a second), `cancel`.
     """
+
+def backups(folder: Path) -> list[Union[BackupInfo, Exception]]:
+    """The backups in a folder, in the order in which they were taken. A damaged one is a `DamagedError` in the list."""
+
+def restore(
+    folder: Path,
+    store: Path,
+    *,
+    backup: Optional[str] = None,
+    snapshot: Optional[int] = None,
+    at: Union[dt.datetime, str, None] = None,
+    cancel: Optional[CancelToken] = None,
+) -> RestoreReport:
+    """Makes a store directory of a backup, all or nothing; every byte is compared with its checksum.
+
+    The newest backup in the folder is restored, or the one that `backup` names. With `snapshot` the store is as it was at that snapshot;
+    with `at` (a `datetime` with a zone, or text such as `"2026-11-22T07:42:15Z"`) it has all that was committed up to then.
+    """
+
+def check(store: Path) -> CheckReport:
+    """Compares every byte of a store directory with its checksums, and reads every record of its log. Damage is not an exception, but in the
+    report. Other processes may have the store open."""

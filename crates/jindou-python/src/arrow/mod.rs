@@ -40,6 +40,8 @@ pub struct How {
     typed: bool,
     /// Text as N-Triples has it.
     ntriples: bool,
+    /// Text in a dictionary, which has each distinct text once.
+    dictionary: bool,
 }
 
 impl Default for How {
@@ -47,26 +49,34 @@ impl Default for How {
         Self {
             typed: true,
             ntriples: false,
+            dictionary: true,
         }
     }
 }
 
 impl How {
-    /// Takes the keywords of `arrow()`. In N-Triples syntax every column is text.
+    /// Takes the keywords of `arrow()`. In N-Triples syntax every column is text; with `typed=False` it is plain text.
     pub fn new(typed: bool, syntax: &str) -> PyResult<Self> {
         match syntax {
             "plain" => Ok(Self {
                 typed,
                 ntriples: false,
+                dictionary: typed,
             }),
             "ntriples" => Ok(Self {
                 typed: false,
                 ntriples: true,
+                dictionary: typed,
             }),
             other => Err(PyValueError::new_err(format!(
                 "syntax='{other}': write \"plain\" or \"ntriples\""
             ))),
         }
+    }
+
+    /// True if text is N-Triples.
+    pub fn is_ntriples(self) -> bool {
+        self.ntriples
     }
 }
 
@@ -300,6 +310,9 @@ fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
     {
         return Ok(array);
     }
+    if !how.dictionary {
+        return strings(&texts, places);
+    }
     if i32::try_from(texts.len()).is_err() {
         return Err(Error::limit(
             Resource::Numbers,
@@ -313,20 +326,45 @@ fn array(texts: Texts, how: How, places: &RowPlaces) -> Result<ArrayRef> {
     };
     let keys = ScalarBuffer::from(keys);
     let keys = Int32Array::try_new(keys, places.nulls.clone()).map_err(ours)?;
-    let lengths = texts.ends.iter().scan(0, |from, &end| {
-        let length = end - *from;
-        *from = end;
-        Some(length)
+    let mut from = 0;
+    let lengths = texts.ends.iter().map(|&end| {
+        let length = end - from;
+        from = end;
+        length
     });
-    let values: ArrayRef = if i32::try_from(texts.text.len()).is_ok() {
-        let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
-        Arc::new(StringArray::try_new(offsets, Buffer::from_vec(texts.text), None).map_err(ours)?)
-    } else {
-        let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
-        let text = Buffer::from_vec(texts.text);
-        Arc::new(LargeStringArray::try_new(offsets, text, None).map_err(ours)?)
-    };
+    let values = text_array(lengths, texts.text, None)?;
     let array = DictionaryArray::<Int32Type>::try_new(keys, values).map_err(ours)?;
+    Ok(Arc::new(array))
+}
+
+/// A column of plain text: that of each row.
+fn strings(texts: &Texts, places: &RowPlaces) -> Result<ArrayRef> {
+    let distinct: Vec<&str> = texts.iter().collect();
+    let mut of_rows = places.gather(&distinct, "");
+    for (row, text) in of_rows.iter_mut().enumerate() {
+        if places.nulls.as_ref().is_some_and(|n| n.is_null(row)) {
+            *text = "";
+        }
+    }
+    let text = of_rows.concat().into_bytes();
+    text_array(of_rows.iter().map(|t| t.len()), text, places.nulls.clone())
+}
+
+/// Texts of these lengths that follow each other.
+fn text_array(
+    lengths: impl ExactSizeIterator<Item = usize>,
+    text: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> Result<ArrayRef> {
+    let small = i32::try_from(text.len()).is_ok();
+    let text = Buffer::from_vec(text);
+    if small {
+        let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
+        let array = StringArray::try_new(offsets, text, nulls).map_err(ours)?;
+        return Ok(Arc::new(array));
+    }
+    let offsets = OffsetBuffer::<i64>::from_lengths(lengths);
+    let array = LargeStringArray::try_new(offsets, text, nulls).map_err(ours)?;
     Ok(Arc::new(array))
 }
 
@@ -403,7 +441,8 @@ pub fn pyarrow(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
 pub fn pandas(py: Python<'_>, stream: Stream) -> PyResult<Bound<'_, PyAny>> {
     needed(py, "pandas", "pandas")?;
     let table = needed(py, "pyarrow", "pandas")?.call_method1("table", (stream,))?;
-    table.call_method0("to_pandas")
+    py.import("jindou._frames")?
+        .call_method1("pandas_of", (table,))
 }
 
 /// A `polars.DataFrame`.

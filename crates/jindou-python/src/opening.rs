@@ -1,0 +1,75 @@
+//! Databases: a store directory that is opened, or memory.
+
+use crate::database::PyDatabase;
+use crate::wait::interruptible;
+use jindou::{Access, Database, Durability, OpenOptions, Runtime, Verify};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+
+/// Opens a store directory. It can be changed if no other process is changing it; with `read_only=True` nothing in its
+/// directory is touched, with `read_only=False` it is an error if it cannot be changed.
+///
+/// `verify` says when the store's files are compared with their checksums: `"eager"` (before it opens; some 3 GB a second, if they are in memory),
+/// `"background"` (meanwhile; what was answered before damage is found may be wrong) or `"off"` (damage may give wrong answers).
+/// `durability`: `"batch"` (an update that returned is never lost), or `"none"` (the loss of power may lose it).
+/// `threads` and `memory` (bytes) limit all queries together. With `create=True` an empty store is made where there is nothing yet.
+#[pyfunction]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the keywords of a Python function"
+)]
+#[pyo3(signature = (path, *, create = false, read_only = None, verify = "eager", durability = "batch", threads = None, memory = None))]
+pub fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    create: bool,
+    read_only: Option<bool>,
+    verify: &str,
+    durability: &str,
+    threads: Option<usize>,
+    memory: Option<u64>,
+) -> PyResult<PyDatabase> {
+    if create && read_only == Some(true) {
+        return Err(PyValueError::new_err(
+            "create=True makes a store to be changed: leave out read_only=True",
+        ));
+    }
+    let access = match read_only {
+        None => Access::Any,
+        Some(true) => Access::Read,
+        Some(false) => Access::Write,
+    };
+    let verify: Verify = verify.parse().map_err(PyValueError::new_err)?;
+    let durability = match durability {
+        "batch" => Durability::Batch,
+        "none" => Durability::None,
+        other => {
+            let why = format!("durability='{other}': write \"batch\" or \"none\"");
+            return Err(PyValueError::new_err(why));
+        }
+    };
+    let mut runtime = Runtime::builder();
+    if let Some(threads) = threads {
+        runtime = runtime.threads(threads);
+    }
+    if let Some(memory) = memory {
+        runtime = runtime.memory(memory);
+    }
+    let options = OpenOptions::default()
+        .with_access(access)
+        .with_create(create)
+        .with_verify(verify)
+        .with_durability(durability)
+        .with_runtime(runtime.build());
+    let db = interruptible(py, &Default::default(), || {
+        Database::open_with(&path, &options)
+    })?;
+    Ok(PyDatabase::new(db, Some(path)))
+}
+
+/// An empty database in memory, which ends with the object. For many millions of quads load a store.
+#[pyfunction]
+pub fn memory() -> PyDatabase {
+    PyDatabase::new(Database::in_memory(), None)
+}
