@@ -9,6 +9,7 @@ for needed in ("pyarrow", "pandas", "polars", "rdflib"):
     pytest.importorskip(needed)
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "python.md"
+README = Path(__file__).parents[1] / "README.md"
 
 
 def test_the_examples_run(tmp_path, monkeypatch):
@@ -23,6 +24,19 @@ def test_the_examples_run(tmp_path, monkeypatch):
     names = {}
     for number, block in enumerate(blocks):
         exec(compile(block, f"docs/python.md, example {number + 1}", "exec"), names)
+
+
+def test_the_examples_of_the_package_run(tmp_path, monkeypatch):
+    import doctest
+
+    import jindou
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data.ttl").write_text("<http://e/a> a <http://e/C> .")
+    (block,) = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    exec(compile(block, "README.md", "exec"), {})
+    tested = doctest.testmod(jindou)
+    assert tested.attempted >= 3 and tested.failed == 0
 
 
 def test_the_magic_of_the_document_runs():
