@@ -10,7 +10,7 @@ use std::io::Write;
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
 ///
 /// # Errors
-/// [`Error::Unsupported`] for terms that the format cannot express.
+/// [`Error::Unsupported`] for terms that the format cannot express, and those of [`GraphWriter::quad`].
 pub(crate) fn push_rows<W: Write>(
     rows: &Rows,
     format: RdfFormat,
@@ -21,8 +21,7 @@ pub(crate) fn push_rows<W: Write>(
         if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
             quad = other.in_graph(quad.graph_name);
         }
-        // Only the writer can fail, and it keeps the reason itself.
-        to.write(&quad).map_err(|_| Error::SinkClosed)?;
+        to.quad(&quad)?;
     }
     Ok(())
 }

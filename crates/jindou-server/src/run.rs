@@ -28,7 +28,6 @@ use jindou::{
     DatasetChoice, Error, PlannedQuery, QueryOptions, QueryWatch, Result, ResultFormat, Snapshot,
     Value,
 };
-use jindou_parse::xml::write::Returns;
 use oxrdf::Term;
 use oxrdfio::RdfFormat;
 use std::hash::{Hash, Hasher};
@@ -467,7 +466,6 @@ fn compute(
                 ResultFormat::Rdf(format) => *format,
                 _ => RdfFormat::NTriples,
             };
-            let writer = Returns::new(writer, format == RdfFormat::RdfXml);
             let names = GraphNames::of(shared, planned, "")
                 .filter(|_| matches!(format, RdfFormat::Turtle | RdfFormat::TriG));
             let prefixes = names.map(GraphNames::prefixes).unwrap_or_default();
@@ -488,10 +486,8 @@ fn compute(
                 };
                 ran.map_err(AnswerFailure::running)?;
             }
-            sink.writer
-                .finish()
-                .map(drop)
-                .map_err(|_| AnswerFailure::running(Error::SinkClosed))
+            let ended = sink.writer.finish().map(drop);
+            ended.map_err(AnswerFailure::running)
         }
     }
 }

@@ -9,7 +9,6 @@ use jindou::results::{GraphWriter, Prefixes, RowText, Rows};
 use jindou::{
     AnswerSink, Error, PlannedQuery, PrefixTable, Resource, Result, ResultFormat, ResultWriter,
 };
-use jindou_parse::xml::write::Returns;
 use oxrdfio::RdfFormat;
 use std::io::Write;
 use std::sync::Arc;
@@ -187,7 +186,7 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
 
 /// Writes rows as quads.
 pub(crate) struct QuadRowSink<'o> {
-    pub(crate) writer: GraphWriter<Returns<&'o mut ResponseWriter>>,
+    pub(crate) writer: GraphWriter<&'o mut ResponseWriter>,
     /// True until rows have come.
     pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,

@@ -133,7 +133,9 @@ fn is(b: u8, class: u8) -> bool {
     CLASS[b as usize] & class != 0
 }
 
-pub(crate) fn is_name_start(c: char) -> bool {
+/// True for a character that may begin a name (PN_CHARS_U).
+#[must_use]
+pub fn is_name_start(c: char) -> bool {
     c == '_' || is_base(c)
 }
 
@@ -144,7 +146,9 @@ fn is_base(c: char) -> bool {
         | '\u{10000}'..='\u{EFFFF}')
 }
 
-fn is_name(c: char) -> bool {
+/// True for a character that may continue a name (PN_CHARS).
+#[must_use]
+pub fn is_name_char(c: char) -> bool {
     is_name_start(c)
         || matches!(c, '-' | '0'..='9' | '\u{B7}' | '\u{300}'..='\u{36F}' | '\u{203F}'..='\u{2040}')
 }
@@ -186,7 +190,7 @@ impl<'t> Lexer<'t> {
         loop {
             match bytes.get(at) {
                 Some(&b) if is(b, NAME) => at += 1,
-                Some(0x80..) => match self.char(at).filter(|c| is_name(*c)) {
+                Some(0x80..) => match self.char(at).filter(|c| is_name_char(*c)) {
                     Some(c) => at += c.len_utf8(),
                     None => return at,
                 },
@@ -231,7 +235,9 @@ impl<'t> Lexer<'t> {
                 b'\\' if b"_~.-!$&'()*+,;=/?#@%".contains(&self.byte(at + 1)) => at + 2,
                 b if is(b, NAME) => at + 1,
                 0x80.. => match self.char(at) {
-                    Some(c) if is_name_start(c) || at > from && is_name(c) => at + c.len_utf8(),
+                    Some(c) if is_name_start(c) || at > from && is_name_char(c) => {
+                        at + c.len_utf8()
+                    }
                     _ => return end,
                 },
                 _ => return end,
@@ -439,7 +445,7 @@ impl<'t> Lexer<'t> {
             match self.byte(at) {
                 b if is(b, WORD) => at += 1,
                 0x80.. => match self.char(at) {
-                    Some(c) if is_name_start(c) || at > start + 1 && is_name(c) => {
+                    Some(c) if is_name_start(c) || at > start + 1 && is_name_char(c) => {
                         at += c.len_utf8();
                     }
                     _ => break,

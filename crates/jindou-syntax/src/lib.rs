@@ -46,6 +46,7 @@ mod recorded;
 mod source;
 
 pub use advice::{Extension, distance, extension_of_iri, extensions};
+pub use lexer::{is_name_char, is_name_start};
 pub use options::{Calls, Escapes, MOST_NESTING, ParserOptions};
 pub use prefixes::{COMMON_PREFIXES, TextPrefixes, prefixes_of};
 pub use recorded::{PatternPlace, Recorded, parse_recorded};

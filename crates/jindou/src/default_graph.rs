@@ -2,7 +2,7 @@
 
 use jindou_graph::Graph;
 use jindou_graph::segment::GraphScope;
-use jindou_model::{Direction, PredicateId};
+use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::sparql::QueryDataset;
 
 /// The graphs that a query's default graph merges.
@@ -50,16 +50,22 @@ impl DefaultGraph {
         }
     }
 
-    /// Predicates and objects of a subject's edges, without duplicates. O(edges).
-    pub fn edges_of(&self, snapshot: &dyn Graph, subject: u32) -> Vec<(u32, u32)> {
-        let (mut out, mut scratch) = (vec![], vec![]);
+    /// Calls `each` with predicate and object of a subject's edges, without duplicates. O(edges).
+    pub fn for_each_edge(
+        &self,
+        snapshot: &dyn Graph,
+        subject: u32,
+        mut each: impl FnMut(u32, u32) -> Result<()>,
+    ) -> Result<()> {
+        let mut scratch = vec![];
         for &p in snapshot.predicates_of(subject, Direction::Out).iter() {
             let p = PredicateId(p);
             let predicate = snapshot.vertex_of(p).0;
             let edges = snapshot.edges(p, Direction::Out);
-            let objects = edges.read(subject, self.scope(), &mut scratch);
-            out.extend(objects.iter().map(|&o| (predicate, o)));
+            for &object in edges.read(subject, self.scope(), &mut scratch) {
+                each(predicate, object)?;
+            }
         }
-        out
+        Ok(())
     }
 }

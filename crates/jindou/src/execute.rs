@@ -133,15 +133,8 @@ pub(crate) fn run(
             let ran = execution.stream(&mut rows)?;
             let memory = &options.memory;
             let triples = Scope::beside_charges(Holder::Rest, memory, cancel).try_run(|| {
-                let mut decoder = TermDecoder::new(snapshot, &terms);
-                let decoded = |&id: &u32| {
-                    scope::worked(decoder.canonical(id)?.map_or(0, <[u8]>::len))?;
-                    decoder.term(id)
-                };
-                let resources = rows.ids.iter().map(decoded);
-                let resources = resources.filter_map(Result::transpose);
-                let resources = resources.collect::<Result<Vec<_>>>()?;
-                graph_forms::describe(resources, described, snapshot, cancel, memory, sink)
+                let graph = (snapshot, &terms);
+                graph_forms::describe(rows, described, graph, cancel, memory, sink)
             })?;
             sink.finish()?;
             (triples, ran)

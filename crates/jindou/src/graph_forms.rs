@@ -1,17 +1,16 @@
 //! CONSTRUCT and DESCRIBE: turning rows of ids into triples.
 
 use crate::default_graph::DefaultGraph;
-use crate::results::AnswerSink;
-use jindou_dictionary::STRINGS_FILE;
+use crate::results::{AnswerSink, term_length, triple_length as length};
 use jindou_engine::{QueryTerms, Sink, TermDecoder};
 use jindou_graph::Graph;
 use jindou_model::{
-    CancelToken, Charge, Error, Holder, MemoryBudget, Result, TextRoom, VertexId, scope, term,
+    CancelToken, Charge, FIRST_QUERY_ID, Holder, MemoryBudget, Result, TextRoom, scope, term,
 };
 use jindou_plan::TemplateTerm;
 use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::Xxh3Default;
 
 /// Hashes of the triples returned so far, since a graph has each triple once. When the query's memory has no room for
 /// more hashes, later triples may repeat, which every reader of a graph allows.
@@ -34,33 +33,54 @@ impl Given {
         }
     }
 
-    /// True for a triple that was not returned yet.
-    fn is_new(&mut self, t: &Triple) -> bool {
+    /// A long literal is hashed where it is, after the bytes of the same one without a text.
+    fn hash(&mut self, t: &Triple) -> u128 {
         self.bytes.clear();
         for part in [
             &Term::from(t.subject.clone()),
             &Term::from(t.predicate.clone()),
-            &t.object,
         ] {
             term::push_term(part, &mut self.bytes);
             self.bytes.push(0);
         }
-        let hash = xxh3_128(&self.bytes);
-        if self.full {
-            return !self.hashes.contains(&hash);
+        let text = match &t.object {
+            Term::Literal(l) if l.value().len() >= LONG => {
+                if let Some(language) = l.language() {
+                    term::push_lang("", language, &mut self.bytes);
+                } else {
+                    term::push_typed("", l.datatype().as_str(), &mut self.bytes);
+                }
+                l.value()
+            }
+            object => {
+                term::push_term(object, &mut self.bytes);
+                ""
+            }
+        };
+        let mut hasher = Xxh3Default::new();
+        hasher.update(&self.bytes);
+        hasher.update(text.as_bytes());
+        if self.bytes.len() >= LONG {
+            self.bytes = Vec::new();
         }
-        if !self.hashes.insert(hash) {
-            return false;
-        }
-        // A table doubles, and for a moment the old and the new one exist together.
-        let want = self.hashes.capacity() as u64 * 17 * 3 / 2;
-        if want > self.charged {
-            match self.budget.charge(want - self.charged) {
-                Ok(()) => self.charged = want,
+        hasher.digest128()
+    }
+
+    /// True for a triple that was not returned yet.
+    fn is_new(&mut self, t: &Triple) -> bool {
+        let hash = self.hash(t);
+        if self.hashes.len() == self.hashes.capacity() && !self.full {
+            // A table doubles, and for a moment the old and the new one exist together.
+            let want = (2 * self.hashes.capacity()).max(64) as u64 * 17 * 3 / 2;
+            match self.budget.charge(want.saturating_sub(self.charged)) {
+                Ok(()) => self.charged = want.max(self.charged),
                 Err(_) => self.full = true,
             }
         }
-        true
+        match self.full {
+            true => !self.hashes.contains(&hash),
+            false => self.hashes.insert(hash),
+        }
     }
 }
 
@@ -73,9 +93,11 @@ impl Drop for Given {
 /// Fills a template with rows.
 pub(crate) struct Construct<'a> {
     template: &'a [[TemplateTerm; 3]],
-    decoders: Vec<TermDecoder<'a>>,
+    decoders: Vec<TermReader<'a>>,
     snapshot: &'a dyn Graph,
     terms: &'a QueryTerms,
+    /// Memory of the row's terms.
+    room: TextRoom,
     /// The row's terms.
     row: Vec<Option<Term>>,
     /// The row's blank nodes.
@@ -87,8 +109,6 @@ pub(crate) struct Construct<'a> {
 pub(crate) struct TripleWriter<'a> {
     given: Given,
     cancel: &'a CancelToken,
-    /// Memory of terms and triples on their way.
-    room: TextRoom,
     sink: &'a mut dyn AnswerSink,
     triples: u64,
 }
@@ -107,33 +127,58 @@ impl<'a> TripleWriter<'a> {
         Self {
             given: Given::new(budget),
             cancel,
-            room: TextRoom::new(Holder::Rest, budget),
             sink,
             triples: 0,
         }
     }
 
     fn write(&mut self, triple: &Triple) -> Result<()> {
-        scope::worked(TRIPLE_WORK)?;
-        if !self.given.is_new(triple) {
-            return Ok(());
-        }
-        let length = self.given.bytes.len();
-        let charged = if length < LONG {
-            0
-        } else {
-            WRITTEN * length as u64
-        };
-        self.room.take(charged)?;
+        let length = length(triple);
+        scope::worked(TRIPLE_WORK + length)?;
         // What the reader keeps outlives the query.
-        let written = scope::outside(|| self.sink.triple(triple));
-        if length >= LONG {
-            self.given.bytes = Vec::new();
-        }
-        self.room.release(charged);
-        self.triples += 1;
+        let written = scope::outside(|| {
+            let mut charge = Charge::new(Holder::Rest, &self.given.budget);
+            if length >= LONG {
+                charge.set(WRITTEN * length as u64)?;
+            }
+            if self.given.is_new(triple) {
+                self.triples += 1;
+                self.sink.triple(triple)?;
+            }
+            Ok(())
+        });
         // A writer that the token stopped only says that it cannot go on.
         written.or_else(|e| self.cancel.check().and(Err(e)))
+    }
+}
+
+/// Decodes terms that are charged before.
+struct TermReader<'a> {
+    decoder: TermDecoder<'a>,
+    snapshot: &'a dyn Graph,
+    terms: &'a QueryTerms,
+}
+
+impl<'a> TermReader<'a> {
+    fn new(snapshot: &'a dyn Graph, terms: &'a QueryTerms) -> Self {
+        Self {
+            decoder: TermDecoder::new(snapshot, terms),
+            snapshot,
+            terms,
+        }
+    }
+
+    /// A term and the bytes charged for it; no term for 0.
+    fn read(&mut self, id: u32, room: &mut TextRoom) -> Result<(Option<Term>, u64)> {
+        let length = self.decoder.canonical(id)?.map_or(0, <[u8]>::len);
+        scope::worked(length)?;
+        let bytes = COPIES * length as u64;
+        room.take(bytes)?;
+        let term = self.decoder.term(id)?;
+        if length >= LONG {
+            self.decoder = TermDecoder::new(self.snapshot, self.terms);
+        }
+        Ok((term, bytes))
     }
 }
 
@@ -151,6 +196,7 @@ impl<'a> Construct<'a> {
             decoders: Vec::new(),
             snapshot,
             terms,
+            room: TextRoom::new(Holder::Rest, budget),
             row: Vec::new(),
             blanks: Vec::new(),
             out: TripleWriter::new(budget, cancel, sink),
@@ -167,28 +213,25 @@ impl<'a> Construct<'a> {
     fn decode(&mut self, columns: &[&[u32]], row: usize) -> Result<u64> {
         self.row.clear();
         let mut charged = 0;
-        for (column, decoder) in columns.iter().zip(&mut self.decoders) {
+        for (column, reader) in columns.iter().zip(&mut self.decoders) {
             let id = column.get(row).copied().unwrap_or(0);
-            let Some(bytes) = decoder.canonical(id)? else {
-                self.row.push(None);
-                continue;
-            };
-            let length = bytes.len();
-            scope::worked(length)?;
-            self.out.room.take(COPIES * length as u64)?;
-            charged += COPIES * length as u64;
-            self.row.push(decoder.term(id)?);
-            if length >= LONG {
-                *decoder = TermDecoder::new(self.snapshot, self.terms);
-            }
+            let (term, bytes) = reader.read(id, &mut self.room)?;
+            charged += bytes;
+            self.row.push(term);
         }
         Ok(charged)
     }
 
     /// `None` for a position without a term.
-    fn term(&mut self, t: &TemplateTerm) -> Option<Term> {
-        match t {
-            TemplateTerm::Column(c) => self.row.get(*c).cloned().flatten(),
+    fn term(&mut self, t: &TemplateTerm) -> Result<Option<Term>> {
+        Ok(match t {
+            TemplateTerm::Column(c) => match self.row.get(*c) {
+                Some(Some(term)) => {
+                    scope::worked(term_length(term))?;
+                    Some(term.clone())
+                }
+                _ => None,
+            },
             TemplateTerm::Term(bytes) => term::decode(bytes),
             TemplateTerm::Blank(n) => {
                 if self.blanks.len() <= *n {
@@ -201,22 +244,25 @@ impl<'a> Construct<'a> {
                         .into(),
                 )
             }
-            TemplateTerm::Triple(parts) => Some(Term::Triple(Box::new(self.triple(parts)?))),
-        }
+            TemplateTerm::Triple(parts) => {
+                let triple = self.triple(parts)?;
+                triple.map(|t| Term::Triple(Box::new(t)))
+            }
+        })
     }
 
     /// `None` if the row does not yield a triple (SPARQL 1.1 §16.2).
-    fn triple(&mut self, parts: &[TemplateTerm; 3]) -> Option<Triple> {
+    fn triple(&mut self, parts: &[TemplateTerm; 3]) -> Result<Option<Triple>> {
         let subject = match self.term(&parts[0])? {
-            Term::NamedNode(n) => NamedOrBlankNode::from(n),
-            Term::BlankNode(b) => b.into(),
-            Term::Literal(_) | Term::Triple(_) => return None,
+            Some(Term::NamedNode(n)) => NamedOrBlankNode::from(n),
+            Some(Term::BlankNode(b)) => b.into(),
+            Some(Term::Literal(_) | Term::Triple(_)) | None => return Ok(None),
         };
-        let Term::NamedNode(predicate) = self.term(&parts[1])? else {
-            return None;
+        let Some(Term::NamedNode(predicate)) = self.term(&parts[1])? else {
+            return Ok(None);
         };
         let object = self.term(&parts[2])?;
-        Some(Triple::new(subject, predicate, object))
+        Ok(object.map(|object| Triple::new(subject, predicate, object)))
     }
 }
 
@@ -225,7 +271,7 @@ impl Sink for Construct<'_> {
         if self.decoders.len() != columns.len() {
             self.decoders = columns
                 .iter()
-                .map(|_| TermDecoder::new(self.snapshot, self.terms))
+                .map(|_| TermReader::new(self.snapshot, self.terms))
                 .collect();
         }
         let template = self.template;
@@ -233,13 +279,13 @@ impl Sink for Construct<'_> {
             self.blanks.clear();
             let charged = self.decode(columns, r)?;
             for parts in template {
-                if let Some(triple) = self.triple(parts) {
+                if let Some(triple) = self.triple(parts)? {
                     self.out.write(&triple)?;
                 } else {
                     scope::worked(TRIPLE_WORK)?;
                 }
             }
-            self.out.room.release(charged);
+            self.room.release(charged);
         }
         Ok(())
     }
@@ -262,8 +308,8 @@ impl DescribedVertices {
     }
 }
 
-/// Bytes charged for each resource to describe: its id and its term, each held twice.
-const RESOURCE: u64 = 240;
+/// Bytes charged for each resource to describe: its id in a list and in a set, which may double.
+const RESOURCE: u64 = 64;
 
 impl Sink for DescribedVertices {
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()> {
@@ -274,62 +320,63 @@ impl Sink for DescribedVertices {
                 }
             }
         }
-        self.charge.set(self.ids.len() as u64 * RESOURCE)
+        self.charge()
+    }
+}
+
+impl DescribedVertices {
+    fn charge(&mut self) -> Result<()> {
+        self.charge.set(self.seen.len() as u64 * RESOURCE)
     }
 }
 
 /// Writes the triples about the resources: those that have one as subject, and those about the blank nodes found on the
 /// way (a *concise bounded description*). Returns their number. O(triples written).
 pub(crate) fn describe(
-    resources: Vec<Term>,
+    mut resources: DescribedVertices,
     described: &DefaultGraph,
-    snapshot: &dyn Graph,
+    (snapshot, terms): (&dyn Graph, &QueryTerms),
     cancel: &CancelToken,
     budget: &MemoryBudget,
     sink: &mut dyn AnswerSink,
 ) -> Result<u64> {
-    let mut bytes = Vec::new();
-    let mut decoded = |id: u32| {
-        bytes.clear();
-        snapshot
-            .term(VertexId(id), &mut bytes)
-            .then(|| term::decode(&bytes))
-            .flatten()
-            .ok_or_else(|| {
-                Error::damaged(
-                    STRINGS_FILE,
-                    format!("damaged: it has no term {id}; `jindou check` shows where"),
-                )
-            })
-    };
     let mut out = TripleWriter::new(budget, cancel, sink);
-    let mut waiting: Vec<Term> = resources;
+    let mut room = TextRoom::new(Holder::Rest, budget);
+    let [mut subjects, mut predicates, mut objects] =
+        [0, 1, 2].map(|_| TermReader::new(snapshot, terms));
+    let mut waiting = std::mem::take(&mut resources.ids);
     waiting.reverse();
-    let mut known: FxHashSet<Term> = waiting.iter().cloned().collect();
-    while let Some(resource) = waiting.pop() {
+    while let Some(id) = waiting.pop() {
         cancel.check()?;
-        let subject = match &resource {
-            Term::NamedNode(n) => NamedOrBlankNode::from(n.clone()),
-            Term::BlankNode(b) => b.clone().into(),
-            Term::Literal(_) | Term::Triple(_) => continue,
-        };
-        let Some(id) = snapshot.lookup(&term::encode(&resource)) else {
+        // What the query made is not in the store.
+        if id >= FIRST_QUERY_ID {
             continue;
-        };
-        let mut blanks = Vec::new();
-        for (predicate, object) in described.edges_of(snapshot, id.0) {
-            cancel.check()?;
-            let Term::NamedNode(predicate) = decoded(predicate)? else {
-                continue;
-            };
-            let object = decoded(object)?;
-            if matches!(object, Term::BlankNode(_)) && known.insert(object.clone()) {
-                blanks.push(object.clone());
-            }
-            let t = Triple::new(subject.clone(), predicate, object);
-            out.write(&t)?;
         }
-        waiting.extend(blanks.into_iter().rev());
+        let (subject, charged) = subjects.read(id, &mut room)?;
+        let subject = match subject {
+            Some(Term::NamedNode(n)) => NamedOrBlankNode::from(n),
+            Some(Term::BlankNode(b)) => b.into(),
+            Some(Term::Literal(_) | Term::Triple(_)) | None => {
+                room.release(charged);
+                continue;
+            }
+        };
+        let found = waiting.len();
+        described.for_each_edge(snapshot, id, |predicate, id| {
+            let (predicate, for_predicate) = predicates.read(predicate, &mut room)?;
+            let (object, for_object) = objects.read(id, &mut room)?;
+            if let (Some(Term::NamedNode(predicate)), Some(object)) = (predicate, object) {
+                if matches!(object, Term::BlankNode(_)) && resources.seen.insert(id) {
+                    waiting.push(id);
+                    resources.charge()?;
+                }
+                out.write(&Triple::new(subject.clone(), predicate, object))?;
+            }
+            room.release(for_predicate + for_object);
+            Ok(())
+        })?;
+        waiting[found..].reverse();
+        room.release(charged);
     }
     Ok(out.triples)
 }

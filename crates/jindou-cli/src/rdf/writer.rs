@@ -6,7 +6,6 @@ use jindou::results::{GraphWriter, Prefixes, expressible};
 use jindou::{Error, PrefixPlace, QuadBatch, QuadSink, Result};
 use jindou_model::{Span, term};
 use jindou_parse::Format;
-use jindou_parse::xml::write::Returns;
 use jindou_workloads::ntriples::write_batch;
 use oxrdfio::RdfSerializer;
 use std::io::{self, Write};
@@ -42,7 +41,7 @@ enum OutputState {
     /// Nothing has been written.
     New(OutFile),
     Lines(OutFile, Vec<u8>),
-    Document(Box<GraphWriter<Returns<OutFile>>>),
+    Document(Box<GraphWriter<OutFile>>),
     Failed,
 }
 
@@ -80,6 +79,14 @@ impl QuadWriter {
         }
     }
 
+    /// An error of the document's writer, with the file's name.
+    fn named(&self, e: Error) -> Error {
+        match e {
+            Error::Io { source, .. } => self.failed(source),
+            e => e,
+        }
+    }
+
     /// Begins the document, with the prefixes that this batch uses.
     fn begin(&mut self, batch: &QuadBatch) -> Result<()> {
         let OutputState::New(out) = std::mem::replace(&mut self.state, OutputState::Failed) else {
@@ -102,7 +109,6 @@ impl QuadWriter {
                 all.declare(name, iri);
             }
             let format = rdf_format(self.format);
-            let out = Returns::new(out, self.format == Format::RdfXml);
             let mut writer = GraphWriter::new(out, format, all);
             for (name, iri) in &self.prefixes {
                 RdfSerializer::from_format(format)
@@ -136,7 +142,8 @@ impl QuadWriter {
         let done = match std::mem::replace(&mut self.state, OutputState::Failed) {
             OutputState::Lines(out, _) => out.finish(),
             OutputState::Document(writer) => {
-                writer.finish().and_then(|out| out.into_inner().finish())
+                let out = writer.finish().map_err(|e| self.named(e))?;
+                out.finish()
             }
             OutputState::New(_) | OutputState::Failed => Ok(()),
         };
@@ -188,7 +195,8 @@ impl QuadSink for QuadWriter {
                     }
                 };
                 write_batch(batch, text)?;
-                out.write_all(text)
+                let written = out.write_all(text);
+                written.map_err(|e| Error::io(&self.name, e))
             }
             OutputState::Document(writer) => {
                 let mut last = Last::default();
@@ -197,8 +205,8 @@ impl QuadSink for QuadWriter {
                 for quad in &batch.quads {
                     let quad = last.quad(batch, quad, triples)?;
                     outcome = match expressible(TripleRef::from(quad.as_ref()), format)? {
-                        None => writer.write(quad),
-                        Some(other) => writer.write(&other.in_graph(quad.graph_name.clone())),
+                        None => writer.quad(quad),
+                        Some(other) => writer.quad(&other.in_graph(quad.graph_name.clone())),
                     };
                     if outcome.is_err() {
                         break;
@@ -207,10 +215,10 @@ impl QuadSink for QuadWriter {
                 outcome
             }
             OutputState::New(_) | OutputState::Failed => {
-                Err(io::Error::other("the document has ended"))
+                Err(Error::Internal("a statement after the document's end".into()))
             }
         };
-        wrote.map_err(|e| self.failed(e))?;
+        wrote.map_err(|e| self.named(e))?;
         self.quads += batch.quads.len() as u64;
         Ok(())
     }

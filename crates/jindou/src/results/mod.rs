@@ -3,10 +3,11 @@
 mod answer;
 mod checked;
 mod find;
-mod graph_writer;
+mod graph;
 mod layout;
 mod out;
 mod polled;
+mod prefix_use;
 mod prefixes;
 mod rows;
 mod sayable;
@@ -16,13 +17,14 @@ mod writer;
 
 pub use answer::{Answer, Collector};
 pub(crate) use checked::CheckedSink;
-pub use graph_writer::GraphWriter;
+pub use graph::GraphWriter;
 pub(crate) use layout::{CellLayout, Csv, JsonLayout, JsonLine, Tsv, Xml};
 pub(crate) use out::{FULL, HandOn, PIECE};
 pub use prefixes::Prefixes;
 pub(crate) use prefixes::namespaces;
 pub use sayable::expressible;
 pub use writer::{ResultFormat, ResultWriter};
+pub(crate) use writer::{term_length, triple_length};
 
 use jindou_model::Result;
 use oxrdf::Triple;

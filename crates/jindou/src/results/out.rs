@@ -19,8 +19,13 @@ pub(crate) trait TextOut {
     fn push(&mut self, byte: u8);
     /// Appends bytes.
     fn extend_from_slice(&mut self, text: &[u8]);
-    /// To be called after `_done` bytes of a long text. True if the rest is not wanted: an error ended the answer.
-    fn is_over(&mut self, _done: usize) -> bool {
+    /// Appends at most [`BLOCK`] bytes, which the caller has counted with [`Self::is_over`].
+    #[inline(always)]
+    fn append(&mut self, text: &[u8]) {
+        self.extend_from_slice(text);
+    }
+    /// To be called for every block of a text, with its length. True if the rest is not wanted: an error ended the answer.
+    fn is_over(&mut self, _bytes: usize) -> bool {
         false
     }
 }
@@ -59,10 +64,16 @@ impl<'o, 'h> Pieces<'o, 'h> {
         self.failed.take().map_or(Ok(()), Err)
     }
 
+    #[inline(always)]
     fn hand_on_if_full(&mut self) {
         if self.buffer.len() >= FULL {
-            self.failed = (self.hand_on)(self.buffer).err();
+            self.hand_on();
         }
+    }
+
+    #[cold]
+    fn hand_on(&mut self) {
+        self.failed = (self.hand_on)(self.buffer).err();
     }
 }
 
@@ -79,47 +90,73 @@ impl TextOut for Pieces<'_, '_> {
             if self.is_over(block.len()) {
                 return;
             }
-            self.buffer.extend_from_slice(block);
+            self.append(block);
+        }
+    }
+
+    #[inline(always)]
+    fn append(&mut self, text: &[u8]) {
+        if self.failed.is_none() {
+            self.buffer.extend_from_slice(text);
             self.hand_on_if_full();
         }
     }
 
-    fn is_over(&mut self, done: usize) -> bool {
+    fn is_over(&mut self, bytes: usize) -> bool {
         if self.failed.is_none() {
-            self.failed = worked(done).err();
+            self.failed = worked(bytes).err();
         }
         self.failed.is_some()
     }
 }
 
-/// Copies a text, with what `escape` makes of the bytes that `special` finds. `escape` gets the rest of the text from
-/// such a byte on.
+/// Copies a text with its escapes. `special` finds the first byte that may begin one; `escape` returns that of what is left of
+/// the text, with the number of bytes that it stands for, or `None` if the first byte stands for itself.
 #[inline]
 pub(super) fn push_escaped<T: TextOut>(
     text: &[u8],
     special: impl Fn(&[u8]) -> Option<usize>,
-    mut escape: impl FnMut(&[u8], &mut T),
+    mut escape: impl FnMut(&[u8]) -> Option<(usize, &'static [u8])>,
     out: &mut T,
 ) {
-    let mut rest = text;
-    loop {
-        let block = &rest[..rest.len().min(BLOCK)];
-        let taken = match special(block) {
-            Some(at) => {
-                out.extend_from_slice(&rest[..at]);
-                escape(&rest[at..], out);
-                at + 1
-            }
-            None => {
-                out.extend_from_slice(block);
-                block.len()
-            }
-        };
-        rest = &rest[taken..];
-        if rest.is_empty() || out.is_over(taken) {
+    let mut from = 0;
+    while from < text.len() {
+        let end = text.len().min(from + BLOCK);
+        if out.is_over(end - from) {
             return;
         }
+        while from < end {
+            let run = special(&text[from..end]).unwrap_or(end - from);
+            if run > 0 {
+                out.append(&text[from..from + run]);
+                from += run;
+            }
+            let before = from;
+            // Where one byte is escaped, the next one often is.
+            while from < end
+                && let Some((bytes, escaped)) = escape(&text[from..])
+            {
+                out.append(escaped);
+                from += bytes;
+            }
+            if from == before && from < end {
+                out.append(&text[from..=from]);
+                from += 1;
+            }
+        }
     }
+}
+
+/// Escapes of control characters by their numbers: JSON has them with small digits, Turtle with capital ones.
+pub(super) const fn controls(digits: &[u8; 16]) -> [[u8; 6]; 32] {
+    let mut all = [*b"\\u0000"; 32];
+    let mut at = 0;
+    while at < all.len() {
+        all[at][4] = digits[at / 16];
+        all[at][5] = digits[at % 16];
+        at += 1;
+    }
+    all
 }
 
 /// True if `special` finds a byte.
@@ -132,5 +169,120 @@ pub(super) fn has_special<T: TextOut>(
         return special(text).is_some();
     }
     text.chunks(BLOCK)
-        .any(|block| special(block).is_some() || out.is_over(BLOCK))
+        .any(|block| out.is_over(BLOCK) || special(block).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{push_json_string, push_xml_text};
+    use super::super::text::{push_csv_term, push_tsv_term};
+    use super::{BLOCK, Pieces};
+    use jindou_model::term;
+    use proptest::prelude::*;
+
+    fn naive(text: &str, escape: impl Fn(char) -> Option<String>) -> String {
+        let each = text.chars().map(|c| escape(c).unwrap_or(c.to_string()));
+        each.collect()
+    }
+
+    fn json(c: char) -> Option<String> {
+        Some(match c {
+            '"' | '\\' => format!("\\{c}"),
+            '\n' => "\\n".into(),
+            '\r' => "\\r".into(),
+            '\t' => "\\t".into(),
+            '\0'..' ' => format!("\\u{:04x}", u32::from(c)),
+            _ => return None,
+        })
+    }
+
+    fn tsv(c: char) -> Option<String> {
+        json(c).filter(|_| "\"\\\n\r\t".contains(c))
+    }
+
+    fn xml(c: char) -> Option<String> {
+        Some(match c {
+            '<' => "&lt;".into(),
+            '>' => "&gt;".into(),
+            '&' => "&amp;".into(),
+            '"' => "&quot;".into(),
+            '\'' => "&apos;".into(),
+            '\t' | '\n' | '\r' => format!("&#{};", u32::from(c)),
+            _ => return None,
+        })
+    }
+
+    fn csv(text: &str) -> String {
+        match text.contains(['"', ',', '\n', '\r']) {
+            true => format!("\"{}\"", text.replace('"', "\"\"")),
+            false => text.to_owned(),
+        }
+    }
+
+    /// A text as a writer escapes it, with the writer's pieces put together.
+    fn escaped(push: impl Fn(&mut Pieces<'_, '_>)) -> String {
+        let (mut out, mut buffer) = (Vec::new(), Vec::new());
+        let mut hand_on = |piece: &mut Vec<u8>| {
+            out.append(piece);
+            Ok(())
+        };
+        let mut pieces = Pieces::new(&mut buffer, &mut hand_on);
+        push(&mut pieces);
+        pieces.outcome().unwrap();
+        out.append(&mut buffer);
+        String::from_utf8(out).unwrap()
+    }
+
+    fn check(text: &str) {
+        let mut cell = vec![term::STRING];
+        cell.extend_from_slice(text.as_bytes());
+        let quoted = |inside| format!("\"{inside}\"");
+        let got = escaped(|out| push_json_string(text.as_bytes(), out));
+        assert_eq!(got, quoted(naive(text, json)));
+        let got = escaped(|out| push_tsv_term(&cell, out));
+        assert_eq!(got, quoted(naive(text, tsv)));
+        assert_eq!(escaped(|out| push_csv_term(&cell, out)), csv(text));
+        let is_xml = |c: char| {
+            !matches!(c, '\0'..' ' if !"\t\n\r".contains(c))
+                && !matches!(c, '\u{FFFE}' | '\u{FFFF}')
+        };
+        if text.chars().all(is_xml) {
+            let got = escaped(|out| push_xml_text(text.as_bytes(), out).unwrap());
+            let inner = text.trim_matches(' ');
+            let before = text.len() - text.trim_start_matches(' ').len();
+            let after = text.len() - before - inner.len();
+            let spaces = |n| "&#32;".repeat(n);
+            assert_eq!(got, spaces(before) + &naive(inner, xml) + &spaces(after));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn texts_are_escaped_as_by_a_naive_writer(
+            text in "[ \\u{0}-\\u{1f}a-c<>&'\"\\\\,é\\u{fb01}\\u{fffd}\\u{fffe}\\u{1F600}]{0,40}",
+            plain in "[ a-c<>&'\"\\\\,é\\u{ff5e}\t\n]{0,12}",
+            far in 0usize..BLOCK + 40,
+        ) {
+            check(&text);
+            check(&plain);
+            check(&("a".repeat(far) + &plain + "b"));
+        }
+    }
+
+    #[test]
+    fn long_texts_are_escaped_as_by_a_naive_writer() {
+        for text in [
+            "\"",
+            "a\"",
+            "\u{1}",
+            "é",
+            "<",
+            "\u{FFFD}",
+            "a\u{FF5E},",
+            " ",
+        ] {
+            check(&text.repeat(3 * BLOCK / text.len()));
+            check(&("aaa".to_owned() + &text.repeat(10 * BLOCK)));
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! JSON and XML result rows straight from canonical bytes: as for TSV and CSV, no term object is built.
 
 use super::find::{Needle, first_of};
-use super::out::{BLOCK, TextOut, push_escaped};
+use super::out::{BLOCK, TextOut, controls, push_escaped};
 use jindou_model::term::{self, Parts};
 use jindou_model::{Error, Result};
 
@@ -108,17 +108,21 @@ fn push_coded_datatype<T: TextOut>(code: u8, out: &mut T) {
 
 /// Appends a JSON string, quotes included.
 pub(super) fn push_json_string<T: TextOut>(text: &[u8], out: &mut T) {
+    static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789abcdef");
     out.push(b'"');
     push_escaped(
         text,
         |rest| first_of(rest, 0x20, [Needle::one(b'"'), Needle::one(b'\\')]),
-        |rest, out: &mut T| match rest[0] {
-            b'"' => out.extend_from_slice(b"\\\""),
-            b'\\' => out.extend_from_slice(b"\\\\"),
-            b'\n' => out.extend_from_slice(b"\\n"),
-            b'\r' => out.extend_from_slice(b"\\r"),
-            b'\t' => out.extend_from_slice(b"\\t"),
-            b => out.extend_from_slice(format!("\\u{b:04x}").as_bytes()),
+        |rest| {
+            let escaped: &[u8] = match rest[0] {
+                b'"' => b"\\\"",
+                b'\\' => b"\\\\",
+                b'\n' => b"\\n",
+                b'\r' => b"\\r",
+                b'\t' => b"\\t",
+                b => CONTROLS.get(usize::from(b))?,
+            };
+            Some((1, escaped))
         },
         out,
     );
@@ -211,7 +215,7 @@ pub(super) fn push_xml_text<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> 
             if at.is_multiple_of(BLOCK) && out.is_over(BLOCK) {
                 break;
             }
-            out.extend_from_slice(b"&#32;");
+            out.append(b"&#32;");
         }
     };
     let leading = text.iter().take_while(|b| **b == b' ').count();
@@ -239,17 +243,24 @@ fn push_xml_inner<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> {
     push_escaped(
         text,
         |rest| first_of(rest, 0x20, XML),
-        |rest, out: &mut T| match rest[0] {
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'\'' => out.extend_from_slice(b"&apos;"),
-            b'\t' => out.extend_from_slice(b"&#9;"),
-            b'\n' => out.extend_from_slice(b"&#10;"),
-            b'\r' => out.extend_from_slice(b"&#13;"),
-            0xEF if !matches!(rest, [_, 0xBF, 0xBE | 0xBF, ..]) => out.push(0xEF),
-            _ => *is_expressible_so_far = false,
+        |rest| {
+            let escaped: &[u8] = match rest[0] {
+                b'<' => b"&lt;",
+                b'>' => b"&gt;",
+                b'&' => b"&amp;",
+                b'"' => b"&quot;",
+                b'\'' => b"&apos;",
+                b'\t' => b"&#9;",
+                b'\n' => b"&#10;",
+                b'\r' => b"&#13;",
+                0xEF if !matches!(rest, [_, 0xBF, 0xBE | 0xBF, ..]) => return None,
+                ..0x20 | 0xEF => {
+                    *is_expressible_so_far = false;
+                    b""
+                }
+                _ => return None,
+            };
+            Some((1, escaped))
         },
         out,
     );

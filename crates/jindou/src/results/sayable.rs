@@ -8,6 +8,7 @@ use oxrdf::{
     BlankNode, LiteralRef, NamedOrBlankNode, NamedOrBlankNodeRef, Term, TermRef, Triple, TripleRef,
 };
 use oxrdfio::RdfFormat;
+use std::fmt::{self, Write as _};
 
 /// Checks that a format can express a triple in such a way that every reader gets the same triple. If the format does
 /// not allow the labels of its blank nodes, returns a triple with other labels to write instead; different labels stay
@@ -31,22 +32,41 @@ pub fn expressible(triple: TripleRef<'_>, format: RdfFormat) -> Result<Option<Tr
     }
 }
 
+/// The beginning of a text, which ends in `…` if there is more.
+#[derive(Default)]
+struct Beginning(String);
+
+impl fmt::Write for Beginning {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        const LONGEST: usize = 600;
+        let room = LONGEST.saturating_sub(self.0.len());
+        if text.len() <= room {
+            self.0.push_str(text);
+            return Ok(());
+        }
+        let fits = text
+            .char_indices()
+            .map(|(at, _)| at)
+            .take_while(|at| *at <= room);
+        self.0.push_str(&text[..fits.last().unwrap_or(0)]);
+        self.0.push('…');
+        Err(fmt::Error)
+    }
+}
+
 fn unsayable(triple: TripleRef<'_>, why: &str, instead: &str) -> Error {
     // Terms may be long, and contain control sequences for a terminal.
-    const LONGEST: usize = 200;
-    let object = match triple.object {
+    let mut text = Beginning::default();
+    let _ = match triple.object {
         TermRef::Literal(l) if l.value().chars().nth(60).is_some() => {
             let start: String = l.value().chars().take(60).collect();
-            LiteralRef::new_simple_literal(&(start + "…")).to_string()
+            let start = start + "…";
+            let start = LiteralRef::new_simple_literal(&start);
+            write!(text, "{} {} {start}", triple.subject, triple.predicate)
         }
-        other => other.to_string(),
+        _ => write!(text, "{triple}"),
     };
-    let mut text = format!("{} {} {object}", triple.subject, triple.predicate);
-    if let Some((end, _)) = text.char_indices().nth(3 * LONGEST) {
-        text.truncate(end);
-        text.push('…');
-    }
-    let text: String = text.chars().flat_map(char::escape_debug).collect();
+    let text: String = text.0.chars().flat_map(char::escape_debug).collect();
     Error::Unsupported(format!("{why}; {instead}: {text}"))
 }
 

@@ -106,7 +106,7 @@ fn push_doubled<T: TextOut>(text: &[u8], out: &mut T) {
     push_escaped(
         text,
         |block| first_of(block, 0, [Needle::one(b'"')]),
-        |_, out: &mut T| out.extend_from_slice(b"\"\""),
+        |rest| (rest[0] == b'"').then_some((1, b"\"\"")),
         out,
     );
 }
@@ -180,8 +180,8 @@ impl TextOut for Doubled<'_> {
         }
     }
 
-    fn is_over(&mut self, done: usize) -> bool {
-        self.out.is_over(done)
+    fn is_over(&mut self, bytes: usize) -> bool {
+        self.out.is_over(bytes)
     }
 }
 
@@ -199,14 +199,16 @@ fn push_quoted<T: TextOut>(text: &[u8], out: &mut T) {
     push_escaped(
         text,
         |block| first_of(block, 0, TSV),
-        |rest, out: &mut T| {
-            out.extend_from_slice(match rest[0] {
+        |rest| {
+            let escaped = match rest[0] {
                 b'\t' => b"\\t",
                 b'\n' => b"\\n",
                 b'\r' => b"\\r",
                 b'"' => b"\\\"",
-                _ => b"\\\\",
-            });
+                b'\\' => b"\\\\",
+                _ => return None,
+            };
+            Some((1, escaped))
         },
         out,
     );
@@ -222,20 +224,20 @@ fn digits(text: &str) -> bool {
 }
 
 /// True for Turtle's INTEGER.
-fn is_integer(text: &str) -> bool {
+pub(super) fn is_integer(text: &str) -> bool {
     let t = unsigned(text);
     !t.is_empty() && digits(t)
 }
 
 /// True for Turtle's DECIMAL.
-fn is_decimal(text: &str) -> bool {
+pub(super) fn is_decimal(text: &str) -> bool {
     unsigned(text)
         .split_once('.')
         .is_some_and(|(a, b)| digits(a) && !b.is_empty() && digits(b))
 }
 
 /// True for Turtle's DOUBLE.
-fn is_double(text: &str) -> bool {
+pub(super) fn is_double(text: &str) -> bool {
     let Some((mantissa, exponent)) = unsigned(text).split_once(['e', 'E']) else {
         return false;
     };

@@ -1,10 +1,8 @@
 //! A single writer for all result formats.
 
-use super::polled::Polled;
 use super::table::TextTable;
 use super::{AnswerSink, GraphWriter, PIECE, Prefixes, RowText, Rows, expressible, rows};
 use jindou_model::{Error, Result, term};
-use jindou_parse::xml::write::Returns;
 use oxrdf::{GraphNameRef, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat};
 use sparesults::{QueryResultsFormat, QueryResultsSerializer};
@@ -76,11 +74,7 @@ enum WriterState<W: Write> {
     Ready(W),
     Text(W, Vec<u8>, FormatKind),
     /// A graph, and its first triples until it is known which prefixes they use.
-    Graph(
-        Box<GraphWriter<Returns<Polled<W>>>>,
-        RdfFormat,
-        Option<HeldTriples>,
-    ),
+    Graph(Box<GraphWriter<W>>, RdfFormat, Option<HeldTriples>),
     Done,
 }
 
@@ -152,7 +146,7 @@ pub struct ResultWriter<W: Write> {
     cells: [Vec<u8>; 3],
 }
 
-fn closed(e: std::io::Error) -> Error {
+pub(super) fn closed(e: std::io::Error) -> Error {
     if e.kind() == std::io::ErrorKind::BrokenPipe {
         Error::SinkClosed
     } else {
@@ -267,9 +261,7 @@ fn write_triple<W: Write>(
 ) -> Result<()> {
     let other = expressible(triple.as_ref(), format)?;
     let triple = other.as_ref().unwrap_or(triple).as_ref();
-    graph
-        .write(triple.in_graph(GraphNameRef::DefaultGraph))
-        .map_err(closed)
+    graph.quad(triple.in_graph(GraphNameRef::DefaultGraph))
 }
 
 impl<W: Write + Send> AnswerSink for ResultWriter<W> {
@@ -353,7 +345,6 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
             }
         };
         let out = self.ready()?;
-        let out = Returns::new(Polled(out), format == RdfFormat::RdfXml);
         let prefixes = match format {
             RdfFormat::Turtle | RdfFormat::TriG => std::mem::take(&mut self.prefixes),
             _ => Prefixes::new(),
@@ -382,7 +373,11 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     term::push_term(part, cell);
                 }
                 let row = self.cells.iter().map(|c| Some(&**c));
-                write_row((text, started), row, buffer, out)
+                let written = write_row((text, started), row, buffer, out);
+                for cell in self.cells.iter_mut().filter(|c| c.len() >= PIECE) {
+                    *cell = Vec::new();
+                }
+                written
             }
             _ => Err(Error::Internal("a triple outside a graph".into())),
         }
@@ -400,10 +395,7 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
                     .and_then(|()| out.flush())
                     .map_err(closed)
             }
-            WriterState::Graph(g, ..) => g
-                .finish()
-                .and_then(|out| out.into_inner().flush())
-                .map_err(closed),
+            WriterState::Graph(g, ..) => g.finish().map(drop),
             WriterState::Ready(_) | WriterState::Done => Ok(()),
         }
     }
@@ -422,25 +414,29 @@ struct HeldTriples {
 impl HeldTriples {
     /// Holds a triple; true if no more should be held.
     fn push(&mut self, triple: &Triple) -> bool {
-        self.bytes += length(triple);
+        self.bytes += triple_length(triple);
         self.triples.push(triple.clone());
         self.triples.len() >= HELD || self.bytes >= HELD_BYTES
     }
 }
 
 /// Bytes of a triple's terms.
-fn length(triple: &Triple) -> usize {
+pub(crate) fn triple_length(triple: &Triple) -> usize {
     let subject = match &triple.subject {
         NamedOrBlankNode::NamedNode(n) => n.as_str().len(),
         NamedOrBlankNode::BlankNode(b) => b.as_str().len(),
     };
-    let object = match &triple.object {
+    subject + triple.predicate.as_str().len() + term_length(&triple.object)
+}
+
+/// Bytes of a term.
+pub(crate) fn term_length(term: &Term) -> usize {
+    match term {
         Term::NamedNode(n) => n.as_str().len(),
         Term::BlankNode(b) => b.as_str().len(),
         Term::Literal(l) => l.value().len() + l.datatype().as_str().len(),
-        Term::Triple(inner) => length(inner),
-    };
-    subject + triple.predicate.as_str().len() + object
+        Term::Triple(inner) => triple_length(inner),
+    }
 }
 
 /// Columns of a graph that is written as rows.

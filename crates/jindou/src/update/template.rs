@@ -319,6 +319,11 @@ const QUADS: usize = 4096;
 /// Number of bytes that take as long as a quad.
 const BYTES_A_QUAD: usize = 256;
 
+/// Length of a term that is charged before it is copied.
+const LONG: usize = 1 << 16;
+/// Copies of such a term: in the quad, which may double, and in the changes.
+const COPIES: u64 = 4;
+
 /// A term of the quad being made.
 #[derive(Clone, Copy)]
 enum TemplateValue {
@@ -331,6 +336,9 @@ impl QuadMaker<'_> {
     /// Checks clock and memory once every `QUADS` quads.
     fn step(&mut self, tx: &mut Transaction) -> Result<()> {
         self.quads += 1 + self.made.iter().map(Vec::len).sum::<usize>() / BYTES_A_QUAD;
+        for bytes in self.made.iter_mut().filter(|b| b.capacity() > LONG) {
+            *bytes = Vec::new();
+        }
         if self.quads < QUADS {
             return Ok(());
         }
@@ -447,14 +455,15 @@ impl QuadMaker<'_> {
         tx: &mut Transaction,
     ) -> Result<bool> {
         match part {
-            CompiledTerm::Id(id) => self.push_id(*id, out),
+            CompiledTerm::Id(id) => self.push_id(*id, out, tx),
             CompiledTerm::New(bytes) => {
+                charge_long(bytes, tx)?;
                 out.extend_from_slice(bytes);
                 Ok(true)
             }
             CompiledTerm::Variable(n) => {
                 let id = self.row.get(*n).copied().unwrap_or(NO_VERTEX);
-                self.push_id(id, out)
+                self.push_id(id, out, tx)
             }
             CompiledTerm::Blank(n) => {
                 let Some(blank) = self.blanks.get_mut(*n) else {
@@ -493,12 +502,21 @@ impl QuadMaker<'_> {
         }
     }
 
-    fn push_id(&mut self, id: u32, out: &mut Vec<u8>) -> Result<bool> {
-        match self.decoder.canonical(id)? {
-            Some(bytes) => out.extend_from_slice(bytes),
-            None => return Ok(false),
-        }
+    fn push_id(&mut self, id: u32, out: &mut Vec<u8>, tx: &mut Transaction) -> Result<bool> {
+        let Some(bytes) = self.decoder.canonical(id)? else {
+            return Ok(false);
+        };
+        charge_long(bytes, tx)?;
+        out.extend_from_slice(bytes);
         Ok(true)
+    }
+}
+
+/// Charges the copies of a long term before they are made.
+fn charge_long(bytes: &[u8], tx: &mut Transaction) -> Result<()> {
+    match bytes.len() < LONG {
+        true => Ok(()),
+        false => tx.check_for(COPIES * bytes.len() as u64),
     }
 }
 

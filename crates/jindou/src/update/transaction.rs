@@ -121,9 +121,14 @@ impl Transaction {
     /// Charges memory for the changes and for applying them, and checks the clock. Call it now and then while changes
     /// are collected: a transaction that does not fit ends here.
     pub(super) fn check(&mut self) -> Result<()> {
+        self.check_for(0)
+    }
+
+    /// As [`Self::check`], before this many bytes are made in addition.
+    pub(super) fn check_for(&mut self, more: u64) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
-        self.charge.set(held + self.recorded())
+        self.charge.set(held + self.recorded() + more)
     }
 
     /// Bytes of the record, and of the log's copy of it.

@@ -1,0 +1,115 @@
+//! The prefixes that a document has declared, and those that its next statements need.
+
+use super::Prefixes;
+use oxrdf::vocab::{rdf, xsd};
+use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+
+/// Prefixes by what statements use of them.
+pub(super) struct PrefixUse {
+    prefixes: Prefixes,
+    /// Prefixes that are declared, or that no further one may follow, and their number.
+    declared: BTreeSet<String>,
+    lines: usize,
+    /// Prefixes that the next statement comes after.
+    wanted: BTreeSet<String>,
+    /// Namespaces of which no further prefix can be wanted.
+    settled: FxHashSet<Box<str>>,
+}
+
+/// Most prefixes that a document declares: each IRI is compared with all of them.
+const MOST: usize = 256;
+
+/// Most namespaces that are remembered, so that their IRIs need no search.
+const MOST_SETTLED: usize = 4096;
+
+impl PrefixUse {
+    pub fn new(prefixes: Prefixes) -> Self {
+        Self {
+            prefixes,
+            declared: BTreeSet::new(),
+            lines: 0,
+            wanted: BTreeSet::new(),
+            settled: FxHashSet::default(),
+        }
+    }
+
+    /// Adds a prefix by its name to those that are wanted.
+    pub fn want(&mut self, name: String) {
+        self.wanted.insert(name);
+    }
+
+    /// Adds the prefixes that a statement uses to those that are wanted.
+    pub fn note(&mut self, quad: QuadRef<'_>) {
+        if self.prefixes.is_empty() {
+            return;
+        }
+        let mut uses = |iri: &str| self.uses(iri);
+        if let NamedOrBlankNodeRef::NamedNode(n) = quad.subject {
+            uses(n.as_str());
+        }
+        if quad.predicate != rdf::TYPE {
+            uses(quad.predicate.as_str());
+        }
+        match quad.object {
+            TermRef::NamedNode(n) => uses(n.as_str()),
+            TermRef::Literal(l) if !is_bare(l) => uses(l.datatype().as_str()),
+            _ => {}
+        }
+        if let GraphNameRef::NamedNode(n) = quad.graph_name {
+            uses(n.as_str());
+        }
+    }
+
+    /// Adds the prefix of an IRI to those that are wanted, if it has one that is not declared.
+    fn uses(&mut self, iri: &str) {
+        let end = memchr::memrchr3(b'#', b'/', b':', iri.as_bytes()).map_or(0, |at| at + 1);
+        let space = &iri[..end];
+        if self.settled.contains(space) {
+            return;
+        }
+        if let Some((name, _)) = self.prefixes.split(iri)
+            && !self.declared.contains(name)
+        {
+            self.wanted.insert(name.to_owned());
+            return;
+        }
+        let is_settled = |name: &str| self.declared.contains(name);
+        if self.settled.len() < MOST_SETTLED && self.prefixes.name_of(space).is_none_or(is_settled)
+        {
+            let is_longer =
+                |(_, other): (&str, &str)| other.len() > end && other.starts_with(space);
+            if !self.prefixes.iter().any(is_longer) {
+                self.settled.insert(space.into());
+            }
+        }
+    }
+
+    /// The wanted prefixes with their IRIs, in the order of their names; they count as declared from now on.
+    pub fn take_wanted(&mut self) -> Vec<(String, String)> {
+        let mut taken = Vec::new();
+        for name in std::mem::take(&mut self.wanted) {
+            if self.lines < MOST
+                && let Some(iri) = self.prefixes.iri(&name)
+            {
+                taken.push((name.clone(), iri.to_owned()));
+                self.lines += 1;
+            }
+            self.declared.insert(name);
+        }
+        taken
+    }
+}
+
+/// True if Turtle writes a literal without its datatype.
+fn is_bare(literal: LiteralRef<'_>) -> bool {
+    let bare = [
+        xsd::STRING,
+        xsd::BOOLEAN,
+        xsd::INTEGER,
+        xsd::DECIMAL,
+        xsd::DOUBLE,
+    ];
+    literal.language().is_some() || bare.contains(&literal.datatype())
+}
