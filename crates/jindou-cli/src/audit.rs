@@ -1,12 +1,15 @@
 //! The auditor: finds where a query takes memory that no query was charged for, and where a thread works for long without looking
 //! at its token. Part of the program only with the feature `audit`, which `make audit` builds and tests run.
 //!
-//! An allocator around the usual one compares, at every large allocation, what the thread's query holds with what it was
-//! charged. A timer on the processor time of every thread looks whether the thread has checked a token since the timer's
-//! last ticks. Each finding is a line in the file that `JINDOU_AUDIT` names: its kind, its size, and the addresses of its
-//! stack, which `addr2line` turns into names. With `JINDOU_AUDIT_ABORT` the process ends at the first one.
+//! An allocator around the usual one compares, at every large allocation, what the thread holds for its query with what it
+//! has charged since it entered its scope, or left all. Where the allocator itself charges (inside a scope), it must also have
+//! allocated as much since it last looked whether the query's memory is used up; what the query holds beyond its limit counts
+//! there in any case. A timer on the processor time
+//! of every thread looks whether the thread has checked a token since the timer's last ticks. Each finding is a line in the
+//! file that `JINDOU_AUDIT` names: its kind, its size, and the addresses of its stack, which `addr2line` turns into names.
+//! With `JINDOU_AUDIT_ABORT` the process ends at the first one.
 //!
-//! [`MEMORY`] and [`TIME`] are the thresholds; the exceptions, with what bounds each, are in `tests/attack/audit.rs`.
+//! [`MEMORY`] and [`TIME`] are the thresholds; the exceptions, with what bounds each, are in `tests/attack/audit/mod.rs`.
 
 use jindou_model::scope::{self, ThreadAccount};
 use std::alloc::{GlobalAlloc, Layout};
@@ -16,7 +19,7 @@ use std::mem::{MaybeUninit, zeroed};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 
-/// Most bytes that a query may hold beyond what it was charged.
+/// Most bytes that a query may hold beyond what it was charged, or a thread allocate between two looks.
 const MEMORY: i64 = 4 << 20;
 /// Longest processor time without a check of the token, in nanoseconds.
 const TIME: u64 = 20_000_000;
@@ -40,10 +43,12 @@ static WRITTEN: [AtomicU64; 1 << 14] = [const { AtomicU64::new(0) }; 1 << 14];
 struct Audited {
     /// Bytes allocated since the last comparison.
     allocated: Cell<usize>,
-    /// Stay for which `net` counts: bytes allocated less those freed, outside of all scopes.
     stay: Cell<u64>,
-    net: Cell<i64>,
-    /// Bytes charged by the thread before that stay.
+    looks: Cell<u64>,
+    /// Bytes allocated less those freed and those charged, since that stay began, and since the last look.
+    since_stay: Cell<i64>,
+    since_look: Cell<i64>,
+    /// Bytes charged by the thread so far.
     charged: Cell<i64>,
     has_timer: Cell<bool>,
     /// Number of checks at the last tick, and the processor time of the first tick with that number.
@@ -57,7 +62,9 @@ thread_local! {
         Audited {
             allocated: Cell::new(0),
             stay: Cell::new(0),
-            net: Cell::new(0),
+            looks: Cell::new(0),
+            since_stay: Cell::new(0),
+            since_look: Cell::new(0),
             charged: Cell::new(0),
             has_timer: Cell::new(false),
             checks: Cell::new(0),
@@ -91,32 +98,36 @@ impl Audited {
         if !self.has_timer.replace(true) {
             start_timer();
         }
-        if self.stay.replace(account.stay) != account.stay {
-            self.net.set(0);
-            self.charged.set(account.charged);
+        let has_moved = self.stay.replace(account.stay) != account.stay;
+        let has_looked = self.looks.replace(account.looks) != account.looks;
+        if has_moved {
+            self.since_stay.set(0);
+            self.charged.set(account.charged_before);
         }
-        self.net.set(self.net.get() + grown as i64 - shrunk as i64);
+        if has_moved || has_looked {
+            self.since_look.set(0);
+        }
+        let charged = account.charged - self.charged.replace(account.charged);
+        let more = grown as i64 - shrunk as i64 - charged;
+        self.since_stay.set(self.since_stay.get() + more);
+        self.since_look.set(self.since_look.get() + more);
         let allocated = self.allocated.get() + grown;
         self.allocated.set(allocated);
         if allocated < STEP || grown == 0 {
             return;
         }
         self.allocated.set(0);
-        match account.scope {
-            Some(scope) => {
-                if scope.beyond_limit > MEMORY {
-                    found(b"beyond ", scope.beyond_limit as u64);
-                }
-                if scope.uncharged > MEMORY {
-                    found(b"measured ", scope.uncharged as u64);
-                }
-            }
-            None => {
-                let uncharged = self.net.get() - (account.charged - self.charged.get());
-                if uncharged > MEMORY {
-                    found(b"outside ", uncharged as u64);
-                }
-            }
+        let (kind, uncharged): (&[u8], _) = match account.scope {
+            Some(_) => (b"unseen ", self.since_stay.get().min(self.since_look.get())),
+            None => (b"outside ", self.since_stay.get()),
+        };
+        if uncharged > MEMORY {
+            found(kind, uncharged as u64);
+        }
+        if let Some(scope) = account.scope
+            && scope.beyond_limit > MEMORY
+        {
+            found(b"beyond ", scope.beyond_limit as u64);
         }
     }
 }

@@ -75,10 +75,16 @@ struct ThreadState {
     /// Token of the query that the thread works for; null without one. Points to a token that lives until the thread
     /// has left [`Scope::run`] or [`timed`].
     token: Cell<*const CancelToken>,
-    /// Numbers of checks of tokens, of stays begun and ended, and of bytes charged less those released, so far.
+    /// Numbers of checks of tokens, of looks at what was measured, of stays begun and ended, and of bytes charged less those
+    /// released, so far.
     checks: Cell<u64>,
+    looks: Cell<u64>,
     stay: Cell<u64>,
     charged: Cell<i64>,
+    /// Bytes charged less those released when the present stay began.
+    charged_before: Cell<i64>,
+    /// True if the allocator has looked at the clock since the last call of [`was_over`].
+    has_looked: Cell<bool>,
 }
 
 thread_local! {
@@ -91,8 +97,11 @@ thread_local! {
             text: Cell::new(0),
             token: Cell::new(ptr::null()),
             checks: Cell::new(0),
+            looks: Cell::new(0),
             stay: Cell::new(0),
             charged: Cell::new(0),
+            charged_before: Cell::new(0),
+            has_looked: Cell::new(false),
         }
     };
 }
@@ -121,6 +130,9 @@ pub(crate) fn gave(size: usize) {
 pub(crate) fn charged(budget: &MemoryBudget, bytes: isize) {
     LOCAL.with(|local| {
         local.charged.set(local.charged.get() + bytes as i64);
+        if bytes > 0 {
+            local.looks.set(local.looks.get().wrapping_add(1));
+        }
         // SAFETY: as in `ThreadState::tell`.
         if let Some(shared) = unsafe { local.scope.get().as_ref() }
             && shared.beside_charges
@@ -146,6 +158,12 @@ fn piece(size: usize) -> isize {
 }
 
 impl ThreadState {
+    /// Counts a stay that begins, or goes on after another one.
+    fn turn(&self) {
+        self.stay.set(self.stay.get() + 1);
+        self.charged_before.set(self.charged.get());
+    }
+
     #[inline(always)]
     fn took(&self, size: usize) {
         let pending = self.pending.get() + piece(size);
@@ -194,6 +212,7 @@ impl ThreadState {
         shared.add(self.pending.take());
         if self.work.get() >= CLOCK {
             self.work.set(0);
+            self.has_looked.set(true);
             if shared.cancel.is_over() {
                 shared.end_by(ENDED);
             }
@@ -216,7 +235,7 @@ impl Stay {
         // SAFETY: a scope that is entered lives until the stay ends.
         let token = unsafe { scope.as_ref() }.map(|shared| ptr::from_ref(&shared.cancel));
         LOCAL.with(|local| {
-            local.stay.set(local.stay.get() + 1);
+            local.turn();
             Self {
                 scope: local.scope.replace(scope),
                 pending: local.pending.take(),
@@ -235,7 +254,7 @@ impl Drop for Stay {
             local.pending.set(self.pending);
             local.work.set(self.work);
             local.token.set(self.token);
-            local.stay.set(local.stay.get() + 1);
+            local.turn();
         });
     }
 }
@@ -247,12 +266,12 @@ pub fn timed<T>(cancel: &CancelToken, run: impl FnOnce() -> T) -> T {
         fn drop(&mut self) {
             LOCAL.with(|local| {
                 local.token.set(self.0);
-                local.stay.set(local.stay.get() + 1);
+                local.turn();
             });
         }
     }
     let _restored = LOCAL.with(|local| {
-        local.stay.set(local.stay.get() + 1);
+        local.turn();
         Restored(local.token.replace(ptr::from_ref(cancel)))
     });
     run()
@@ -282,6 +301,11 @@ pub(crate) fn checked() {
     LOCAL.with(|local| local.checks.set(local.checks.get().wrapping_add(1)));
 }
 
+/// Counts a look at the memory that was measured.
+fn looked() {
+    LOCAL.with(|local| local.looks.set(local.looks.get().wrapping_add(1)));
+}
+
 /// Account of a thread, for tools that look for memory that is not charged and for long work without checks.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -290,10 +314,14 @@ pub struct ThreadAccount {
     pub has_token: bool,
     /// Number of checks of tokens so far.
     pub checks: u64,
+    /// Number of times so far that the thread would have noticed that the memory it took is too much.
+    pub looks: u64,
     /// Changes whenever the thread enters or leaves a scope, or [the outside](outside).
     pub stay: u64,
     /// Bytes charged less bytes released so far, to whatever budget.
     pub charged: i64,
+    /// The same when the present stay began.
+    pub charged_before: i64,
     /// The scope that the thread is in.
     pub scope: Option<ScopeAccount>,
 }
@@ -302,9 +330,6 @@ pub struct ThreadAccount {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ScopeAccount {
-    /// Bytes that were allocated in excess of those charged before, in a scope [alongside
-    /// charges](Scope::beside_charges).
-    pub uncharged: i64,
     /// Bytes charged in excess of the budget's limit, since they were allocated already.
     pub beyond_limit: i64,
 }
@@ -315,17 +340,15 @@ pub fn account() -> ThreadAccount {
     LOCAL.with(|local| {
         // SAFETY: as in `ThreadState::tell`.
         let scope = unsafe { local.scope.get().as_ref() }.map(|shared| ScopeAccount {
-            uncharged: match shared.beside_charges {
-                true => shared.net.load(Ordering::Relaxed) + local.pending.get() as i64,
-                false => 0,
-            },
             beyond_limit: shared.budget.used().saturating_sub(shared.budget.limit()) as i64,
         });
         ThreadAccount {
             has_token: !local.token.get().is_null(),
             checks: local.checks.get(),
+            looks: local.looks.get(),
             stay: local.stay.get(),
             charged: local.charged.get(),
+            charged_before: local.charged_before.get(),
             scope,
         }
     })
@@ -334,10 +357,9 @@ pub fn account() -> ThreadAccount {
 fn inside<T>(scope: *const ScopeShared, run: impl FnOnce() -> T) -> T {
     if LOCAL.with(|local| local.scope.get()) == scope {
         // What happens outside is one stay each, also for a query that has no scope.
-        let count = || LOCAL.with(|local| local.stay.set(local.stay.get() + 1));
-        count();
+        LOCAL.with(ThreadState::turn);
         let done = run();
-        count();
+        LOCAL.with(ThreadState::turn);
         return done;
     }
     let _stay = Stay::begin(scope);
@@ -400,6 +422,13 @@ pub fn is_over() -> bool {
 #[inline]
 #[must_use]
 pub fn was_over() -> bool {
+    looked();
+    LOCAL.with(|local| {
+        if local.has_looked.get() {
+            local.has_looked.set(false);
+            checked();
+        }
+    });
     with_current(|s| s.over.load(Ordering::Relaxed) != GOING).unwrap_or(false)
 }
 
@@ -625,6 +654,7 @@ impl ScopeShared {
     }
 
     fn is_over(&self) -> bool {
+        looked();
         if self.over.load(Ordering::Relaxed) != GOING {
             return true;
         }
@@ -636,6 +666,7 @@ impl ScopeShared {
     }
 
     fn look(&self) -> Result<()> {
+        looked();
         let over = self.over.load(Ordering::Relaxed);
         match over {
             FULL => Err(self.budget.refusal(Full::Own, self.holder, 0)),

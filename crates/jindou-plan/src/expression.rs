@@ -2,6 +2,7 @@
 
 use crate::set::SlotSet;
 use crate::{Functions, GeneralExpression, Slot};
+use jindou_model::scope;
 use jindou_syntax::algebra::{BaseIri, Expression, Function, Variable};
 use rustc_hash::FxHashSet;
 use std::sync::{Arc, OnceLock};
@@ -278,10 +279,18 @@ pub fn map_parts<E>(
     }))
 }
 
-/// Calls `f` with the expression and everything inside it, except patterns of EXISTS.
+/// Parts of an expression between two looks at the clock.
+const PARTS: usize = 1 << 12;
+
+/// Calls `f` with the expression and everything inside it, except patterns of EXISTS. Gives up once the [scope] is over.
 pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
     let mut stack = vec![e];
+    let mut seen = 0;
     while let Some(e) = stack.pop() {
+        seen += 1;
+        if seen % PARTS == 0 && scope::is_over() {
+            return;
+        }
         f(e);
         push_parts(e, &mut stack);
     }
@@ -300,7 +309,9 @@ pub(crate) fn weighs_at_most(e: &Expression, most: usize) -> bool {
 fn weight_until(e: &Expression, most: usize) -> usize {
     let mut weight = 0;
     let mut stack = vec![e];
+    // One look for each list: it is read to its end.
     while weight <= most
+        && !scope::is_over()
         && let Some(e) = stack.pop()
     {
         weight += 1;

@@ -19,6 +19,7 @@ use crate::operator::MatchBy;
 use crate::set::SlotSet;
 use crate::{Relation, Slot};
 use choices::{choices, is_compound};
+use jindou_model::scope;
 use jindou_syntax::algebra::{Expression, Variable};
 use std::sync::Arc;
 
@@ -174,6 +175,9 @@ pub(crate) fn slots_compared(f: &Expr) -> Vec<(SlotSet, SlotSet)> {
         add(one);
     } else if is_compound(&f.expression) {
         for choice in choices(&f.expression).unwrap_or_default() {
+            if scope::is_over() {
+                break;
+            }
             choice.iter().filter_map(equality).for_each(&mut add);
         }
     }

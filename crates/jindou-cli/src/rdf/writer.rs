@@ -214,9 +214,9 @@ impl QuadSink for QuadWriter {
                 }
                 outcome
             }
-            OutputState::New(_) | OutputState::Failed => {
-                Err(Error::Internal("a statement after the document's end".into()))
-            }
+            OutputState::New(_) | OutputState::Failed => Err(Error::Internal(
+                "a statement after the document's end".into(),
+            )),
         };
         wrote.map_err(|e| self.named(e))?;
         self.quads += batch.quads.len() as u64;

@@ -294,6 +294,8 @@ impl<'a> BlockWalk<'a> {
 
 /// Suffixes up to this length are copied at this length.
 const SHORT: usize = 16;
+/// Bytes of a block's rest from which only those of the wanted term are copied.
+const LONG_BLOCK: usize = 1 << 14;
 
 /// Decodes terms; continuing inside a block does not start at its head again.
 #[derive(Debug, Default)]
@@ -322,6 +324,10 @@ impl StringCursor {
         }
         let blocks = strings.file.bytes(&strings.blocks);
         let block = blocks.get(..self.end)?;
+        if self.end - self.at >= LONG_BLOCK && self.next < lex && self.leap(block, lex).is_none() {
+            self.next = 0;
+            return None;
+        }
         while self.next <= lex {
             if self.step(block).is_none() {
                 self.next = 0;
@@ -353,6 +359,42 @@ impl StringCursor {
         self.end = end;
         self.next = block * BLOCK + 1;
         true
+    }
+
+    /// Goes to the term at `lex`, some terms ahead, without decoding those in between: of each only the bytes are copied that
+    /// the term shares.
+    #[cold]
+    fn leap(&mut self, block: &[u8], lex: u32) -> Option<()> {
+        // For each record, the bytes it shares with the one before, and where its own begin.
+        let mut records = [(0, 0); BLOCK as usize];
+        let records = records.get_mut(..(lex + 1 - self.next) as usize)?;
+        let (mut at, mut len) = (self.at, self.term.len());
+        for record in records.iter_mut() {
+            let shared = front::read(block, &mut at)? as usize;
+            let own = front::read(block, &mut at)? as usize;
+            *record = (shared, at);
+            at += own;
+            if shared > len || at > block.len() {
+                return None;
+            }
+            len = shared + own;
+        }
+        let mut ends = [0; BLOCK as usize];
+        let mut end = len;
+        for (n, (shared, _)) in records.iter().enumerate().rev() {
+            ends[n] = end;
+            end = end.min(*shared);
+        }
+        self.term.truncate(end);
+        self.term.reserve_exact(len - end);
+        for ((shared, from), end) in records.iter().zip(ends) {
+            if *shared < end {
+                self.term
+                    .extend_from_slice(block.get(*from..from + end - shared)?);
+            }
+        }
+        (self.at, self.next) = (at, lex + 1);
+        Some(())
     }
 
     #[inline(always)]

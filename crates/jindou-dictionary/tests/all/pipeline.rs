@@ -145,6 +145,13 @@ fn long_strings_come_back() {
         assert!(d.term(VertexId(id), &mut out));
         assert!(out == *t);
     }
+    // Some terms ahead in the same block.
+    for step in 1..20 {
+        let mut decoder = d.decoder();
+        for (t, &id) in terms.iter().zip(&ids).skip(step / 3).step_by(step) {
+            assert!(decoder.term(VertexId(id)) == Some(t.as_slice()));
+        }
+    }
 }
 
 #[test]

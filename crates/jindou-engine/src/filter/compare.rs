@@ -4,6 +4,7 @@ use super::{ERROR, FALSE, TRUE, ValueSource};
 use crate::batch::View;
 use crate::eval::EvalContext;
 use crate::values::holds;
+use jindou_model::scope::worked;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId};
 use jindou_plan::Relation;
 use jindou_values::{equal_values, order, value};
@@ -70,6 +71,7 @@ impl<'a> IdComparison<'a> {
                     ctx.check()?;
                 }
                 *o = self.truth(ctx, self.value.at(rows, from + i), term);
+                worked(term.len())?;
             }
         }
         Ok(())

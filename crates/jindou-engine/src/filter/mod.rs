@@ -9,6 +9,7 @@ use crate::tree::SlotLayout;
 use crate::values::Evaluator;
 use compare::IdComparison;
 use jindou_dictionary::TermKind;
+use jindou_model::scope::worked;
 use jindou_model::{Error, FIRST_QUERY_ID, Result, VertexId, term};
 use jindou_plan::{Condition, Operand, Slot, TermTest};
 use probed::{ProbeRows, Probed};
@@ -115,6 +116,9 @@ impl FilterScratch<'_> {
 
 impl<'a> FilterNode<'a> {
     fn new(c: &'a Condition, layout: &SlotLayout<'_>, ctx: &EvalContext<'a>) -> Result<Self> {
+        /// Work of a node, in bytes.
+        const NODE: usize = 1 << 10;
+        worked(NODE)?;
         let all = |list: &'a [Condition]| {
             list.iter()
                 .map(|c| Self::new(c, layout, ctx))
@@ -128,6 +132,8 @@ impl<'a> FilterNode<'a> {
             Condition::Bound(s) => Self::Bound(ValueSource::of_slot(*s, layout)),
             Condition::Kind(s, test) => Self::Kind(ValueSource::of_slot(*s, layout), *test),
             Condition::Compare(s, relation, right) => {
+                // A long number is compared with those of an index.
+                worked(64 * right.len())?;
                 let by_value =
                     IdComparison::new(ValueSource::of_slot(*s, layout), *relation, right)?;
                 Probed::over(Self::Compare(Box::new(by_value)), c, layout, ctx)
@@ -212,7 +218,7 @@ impl<'a> FilterNode<'a> {
             }
             Self::Kind(v, test) => {
                 for (i, o) in out.iter_mut().enumerate().filter(|o| *o.1 == TRUE) {
-                    *o = kind(ctx, v.at(rows, from + i), *test);
+                    *o = kind(ctx, v.at(rows, from + i), *test)?;
                 }
             }
             Self::Compare(c) => c.eval(ctx, rows, from, out, &mut scratch.shared.bytes)?,
@@ -285,17 +291,17 @@ fn combine(
     Ok(())
 }
 
-fn kind(ctx: &EvalContext<'_>, id: u32, test: TermTest) -> u8 {
+fn kind(ctx: &EvalContext<'_>, id: u32, test: TermTest) -> Result<u8> {
     if id == 0 {
-        return ERROR;
+        return Ok(ERROR);
     }
-    let kind = term_kind(ctx, id);
-    u8::from(match test {
+    let kind = term_kind(ctx, id)?;
+    Ok(u8::from(match test {
         TermTest::Iri => kind == Some(TermKind::Iri),
         TermTest::Blank => kind == Some(TermKind::Blank),
         TermTest::Literal => kind == Some(TermKind::Literal),
-        TermTest::Numeric => is_numeric(ctx, id),
-    })
+        TermTest::Numeric => is_numeric(ctx, id)?,
+    }))
 }
 
 /// Canonical bytes of an id that has no value rank.
@@ -309,28 +315,32 @@ pub(crate) fn added_term(ctx: &EvalContext<'_>, id: u32) -> Vec<u8> {
     bytes
 }
 
-fn term_kind(ctx: &EvalContext<'_>, id: u32) -> Option<TermKind> {
+fn term_kind(ctx: &EvalContext<'_>, id: u32) -> Result<Option<TermKind>> {
     if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
-        return ranks.kind(VertexId(id));
+        return Ok(ranks.kind(VertexId(id)));
     }
-    Some(match *added_term(ctx, id).first()? {
+    let term = added_term(ctx, id);
+    worked(term.len())?;
+    Ok(term.first().map(|tag| match *tag {
         term::IRI => TermKind::Iri,
         term::BLANK => TermKind::Blank,
         term::TRIPLE => TermKind::Triple,
         _ => TermKind::Literal,
-    })
+    }))
 }
 
-fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> bool {
+fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> Result<bool> {
     if let Some(ranks) = ctx.vocabulary.ranks_of(id) {
-        return ranks.numeric_rank(VertexId(id)).is_some();
+        return Ok(ranks.numeric_rank(VertexId(id)).is_some());
     }
-    match term::parts(&added_term(ctx, id)) {
+    let term = added_term(ctx, id);
+    worked(8 * term.len())?;
+    Ok(match term::parts(&term) {
         Some(term::Parts::Coded(lexical, code)) => {
             jindou_values::Number::parse(code, lexical).is_some()
         }
         _ => false,
-    }
+    })
 }
 
 /// A step's conditions, which must all be true. Most steps have none, and their states are moved often while they are made.

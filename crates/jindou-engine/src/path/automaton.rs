@@ -5,12 +5,15 @@
 //! Positions (one for each edge in the path's text) become states, as in Glushkov's construction (*The abstract theory
 //! of automata*, 1961); equivalent states are merged, so that `p*` has one state and `(p|q)+` two.
 
+use jindou_model::scope::worked;
 use jindou_model::{Direction, Error, PredicateId, Resource, Result};
 use jindou_plan::Path;
 use rustc_hash::FxHashMap;
 
 /// Largest number of edges in a path's text.
 const MOST: usize = 1000;
+/// Work for each move, in bytes.
+const WORK: usize = 64;
 
 /// The edges that a move may take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -77,7 +80,7 @@ impl Automaton {
     pub fn from_path(path: &Path, back: bool) -> Result<Self> {
         let mut positions = Positions::default();
         let whole = positions.part(path, back)?;
-        Ok(positions.automaton(&whole))
+        positions.automaton(&whole)
     }
 
     pub fn states(&self) -> usize {
@@ -126,7 +129,7 @@ impl Positions {
                     let at = if back { parts.len() - 1 - i } else { i };
                     let Some(p) = parts.get(at) else { continue };
                     let next = self.part(p, back)?;
-                    self.connect(&all.last, &next.first);
+                    self.connect(&all.last, &next.first)?;
                     if all.nullable {
                         all.first.extend(&next.first);
                     }
@@ -159,7 +162,7 @@ impl Positions {
             },
             Path::ZeroOrMore(p) | Path::OneOrMore(p) => {
                 let part = self.part(p, back)?;
-                self.connect(&part.last, &part.first);
+                self.connect(&part.last, &part.first)?;
                 let nullable = part.nullable || matches!(path, Path::ZeroOrMore(_));
                 Fragment { nullable, ..part }
             }
@@ -185,7 +188,8 @@ impl Positions {
         })
     }
 
-    fn connect(&mut self, from: &[usize], to: &[usize]) {
+    fn connect(&mut self, from: &[usize], to: &[usize]) -> Result<()> {
+        worked(WORK * (from.len() + to.len()))?;
         let mut bits = vec![0u64; MOST.div_ceil(64)];
         for &t in to {
             bits[t / 64] |= 1 << (t % 64);
@@ -195,10 +199,11 @@ impl Positions {
                 *word |= more;
             }
         }
+        Ok(())
     }
 
     /// State 0 is the start; state `p + 1` follows position `p`.
-    fn automaton(self, whole: &Fragment) -> Automaton {
+    fn automaton(self, whole: &Fragment) -> Result<Automaton> {
         let mut numbers: FxHashMap<&MoveLabel, usize> = FxHashMap::default();
         let mut labels: Vec<MoveLabel> = vec![];
         let of_position: Vec<usize> = self
@@ -217,6 +222,7 @@ impl Positions {
         };
         let mut moves: Vec<Vec<Move>> = vec![whole.first.iter().map(|&p| to(p)).collect()];
         for bits in &self.follow {
+            worked(WORK * of_position.len())?;
             let positions = (0..of_position.len()).filter(|p| bits[p / 64] >> (p % 64) & 1 == 1);
             moves.push(positions.map(to).collect());
         }
@@ -225,11 +231,12 @@ impl Positions {
         for &p in &whole.last {
             accepting[p + 1] = true;
         }
-        let class = classes(&moves, &accepting);
+        let class = classes(&moves, &accepting)?;
         let states = class.iter().max().map_or(1, |m| m + 1);
         let mut next = vec![vec![]; states];
         let mut ends = vec![false; states];
         for (state, list) in moves.iter().enumerate() {
+            worked(WORK * list.len())?;
             let c = class[state];
             ends[c] |= accepting[state];
             next[c].extend(list.iter().map(|m| Move {
@@ -239,6 +246,7 @@ impl Positions {
         }
         let mut previous = vec![vec![]; states];
         for (state, list) in next.iter_mut().enumerate() {
+            worked(WORK * list.len())?;
             list.sort_unstable();
             list.dedup();
             for m in list {
@@ -256,14 +264,14 @@ impl Positions {
                     .collect(),
             })
             .collect();
-        Automaton {
+        Ok(Automaton {
             labels,
             reversed,
             start: class[0],
             accepting: ends,
             next,
             previous,
-        }
+        })
     }
 }
 
@@ -284,32 +292,28 @@ fn collect(path: &Path, back: bool, to: &mut MoveLabel) -> bool {
 }
 
 /// Numbers of the equivalence classes of states, by partition refinement.
-fn classes(moves: &[Vec<Move>], accepting: &[bool]) -> Vec<usize> {
+fn classes(moves: &[Vec<Move>], accepting: &[bool]) -> Result<Vec<usize>> {
     let mut class: Vec<usize> = accepting.iter().map(|&a| usize::from(a)).collect();
     let mut count = 0;
     loop {
         let mut numbers: FxHashMap<(usize, Vec<Move>), usize> = FxHashMap::default();
-        let refined: Vec<usize> = moves
-            .iter()
-            .zip(&class)
-            .map(|(list, &c)| {
-                let mut list: Vec<Move> = list
-                    .iter()
-                    .map(|m| Move {
-                        state: class[m.state],
-                        ..*m
-                    })
-                    .collect();
-                list.sort_unstable();
-                list.dedup();
-                let n = numbers.len();
-                *numbers.entry((c, list)).or_insert(n)
-            })
-            .collect();
+        let mut refined = Vec::with_capacity(moves.len());
+        for (list, &c) in moves.iter().zip(&class) {
+            worked(WORK * list.len())?;
+            let to = |m: &Move| Move {
+                state: class[m.state],
+                ..*m
+            };
+            let mut list: Vec<Move> = list.iter().map(to).collect();
+            list.sort_unstable();
+            list.dedup();
+            let n = numbers.len();
+            refined.push(*numbers.entry((c, list)).or_insert(n));
+        }
         let was = std::mem::replace(&mut count, numbers.len());
         class = refined;
         if count == was {
-            return class;
+            return Ok(class);
         }
     }
 }

@@ -8,6 +8,8 @@ use jindou_model::{Result, term};
 use jindou_plan::sparql::Canonical;
 use jindou_values::Num;
 use rustc_hash::FxHashSet;
+use std::borrow::Borrow;
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 /// Number of members from which there is a table.
@@ -15,11 +17,27 @@ pub(crate) const MANY: usize = 32;
 /// Members that are compared between two checks of the deadline.
 const LOOK: usize = 1 << 10;
 
+/// A constant that is found by its bytes, which all workers share.
+#[derive(PartialEq, Eq)]
+struct ByBytes(Canonical);
+
+impl Borrow<[u8]> for ByBytes {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Hash for ByBytes {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0[..].hash(state);
+    }
+}
+
 /// The members of an IN.
 pub(crate) struct Members {
     list: Vec<Code>,
     /// Canonical bytes of IRIs, strings and strings with a language: they equal only the same term.
-    exact: FxHashSet<Box<[u8]>>,
+    exact: FxHashSet<ByBytes>,
     /// Numbers except those of `xsd:float`, which compare after rounding: their nearest double, ascending, and their
     /// position.
     numbers: Vec<(f64, u32)>,
@@ -46,15 +64,15 @@ impl Members {
             let bytes = match member {
                 // A repeated constant is the same member.
                 Code::Const(n) if !seen.insert(*n) => continue,
-                Code::Const(n) => &constants[*n][..],
-                _ => &[],
+                Code::Const(n) => Some(&constants[*n]),
+                _ => None,
             };
+            let exact = bytes.map(|bytes| ByBytes(bytes.clone()));
+            let bytes: &[u8] = bytes.map_or(&[], |bytes| bytes);
             match bytes.first() {
-                Some(&term::IRI) => {
-                    out.exact.insert(bytes.into());
-                }
+                Some(&term::IRI) => out.exact.extend(exact),
                 Some(&(term::STRING | term::LANG)) => {
-                    out.exact.insert(bytes.into());
+                    out.exact.extend(exact);
                     out.string = Some(place);
                 }
                 _ => match number_of_bytes(bytes).and_then(|n| n.small()) {

@@ -123,15 +123,18 @@ impl<'r> SortKeys<'r> {
             return Ok(());
         }
         let terms = sorted(terms, |a, b| {
-            worked(EACH + a.1.bytes().min(b.1.bytes()))?;
+            worked(EACH + ORDER_WORK * a.1.bytes().min(b.1.bytes()))?;
             Ok(a.1.order(&b.1))
         })?;
         let mut place = 1u64;
         let mut last: Option<&Added<'_>> = None;
         for (id, term) in &terms {
             // Equal values share a position; so do all positions beyond 2^23.
-            if last.is_some_and(|l| l.order(term) != Ordering::Equal) {
-                place = (place + 1).min((1 << PLACE_BITS) - 1);
+            if let Some(last) = last {
+                worked(EACH + ORDER_WORK * last.bytes().min(term.bytes()))?;
+                if last.order(term) != Ordering::Equal {
+                    place = (place + 1).min((1 << PLACE_BITS) - 1);
+                }
             }
             last = Some(term);
             let place = if term.equal { 0 } else { place };
@@ -169,6 +172,8 @@ pub(crate) fn each_term(
 
 /// Work of comparing two short terms, in bytes.
 const EACH: usize = 64;
+/// Work of comparing two long ones, for each byte: long numbers are brought to one scale.
+const ORDER_WORK: usize = 8;
 /// Bytes that are charged at least at a time.
 const STEP: usize = 1 << 16;
 

@@ -9,8 +9,8 @@ use super::prefix_use::PrefixUse;
 use super::text::{is_decimal, is_double, is_integer};
 use super::writer::closed;
 use jindou_model::{Error, Result, scope};
-use jindou_syntax::{is_name_char, is_name_start};
 use jindou_parse::xml::write::Returns;
+use jindou_syntax::{is_name_char, is_name_start};
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{
     GraphName, GraphNameRef, LiteralRef, NamedNode, NamedNodeRef, NamedOrBlankNode, QuadRef,
@@ -133,9 +133,9 @@ impl<W: Write> GraphWriter<W> {
             WriterKind::Library(library) => library
                 .serialize_quad(quad)
                 .map_err(|e| scope::worked(0).err().unwrap_or_else(|| closed(e))),
-            WriterKind::New(_) | WriterKind::Failed => {
-                Err(Error::Internal("a statement after the document's end".into()))
-            }
+            WriterKind::New(_) | WriterKind::Failed => Err(Error::Internal(
+                "a statement after the document's end".into(),
+            )),
         }
     }
 
