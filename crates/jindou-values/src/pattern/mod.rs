@@ -33,6 +33,10 @@ use stepped::SteppedPattern;
 const LONGEST: usize = 64 << 10;
 /// Sizes in bytes for a compiled pattern, tried in turn: the first one that suffices also determines the charge.
 const PROGRAMS: [usize; 3] = [8 << 10, 96 << 10, 1_000_000];
+/// Steps of a program times bytes of a text from which the places of groups are not searched in one go.
+const IN_ONE_GO: usize = 1 << 24;
+/// The same for a search that takes too many steps otherwise: about a second.
+const WORTH_WAITING: usize = 1 << 27;
 /// Smallest size of one of its states in bytes.
 const STATE: usize = 24;
 /// Most bytes that places of groups may take in each state together.
@@ -142,6 +146,8 @@ enum MatcherNeed {
     Always,
     /// Texts whose last character is a line end.
     LastLine,
+    /// None, except for the places of groups in long texts.
+    Groups,
 }
 
 /// A compiled pattern.
@@ -192,17 +198,18 @@ impl Pattern {
             return Err(Error::too_large());
         }
         let parsed = parse::parse(pattern, flags)?;
-        let exact = match (parsed.refers, parsed.lines) {
+        let need = match (parsed.refers, parsed.lines) {
             (true, _) => Some(MatcherNeed::Always),
             (false, true) => Some(MatcherNeed::LastLine),
+            (false, false) if capture && parsed.groups > 0 => Some(MatcherNeed::Groups),
             (false, false) => None,
         };
-        let exact = match exact {
-            None => None,
-            Some(when) => {
-                let program = PatternProgram::new(&parsed.root, parsed.groups, flags.case);
-                Some((when, program.ok_or_else(Error::too_large)?))
-            }
+        let program =
+            need.and_then(|_| PatternProgram::new(&parsed.root, parsed.groups, flags.case));
+        let exact = match (need, program) {
+            (Some(need), Some(program)) => Some((need, program)),
+            (None | Some(MatcherNeed::Groups), _) => None,
+            (Some(_), None) => return Err(Error::too_large()),
         };
         let capture =
             capture && parsed.groups > 0 && !matches!(exact, Some((MatcherNeed::Always, _)));
@@ -266,9 +273,24 @@ impl Pattern {
     #[inline]
     fn exact(&self, text: &str) -> Option<&PatternProgram> {
         match &self.exact {
-            None => None,
+            None | Some((MatcherNeed::Groups, _)) => None,
             Some((MatcherNeed::Always, program)) => Some(program),
             Some((MatcherNeed::LastLine, program)) => text.ends_with('\n').then_some(program),
+        }
+    }
+
+    /// The program for the places of groups. `regex-automata` finds them in one go, which takes minutes in a long text.
+    #[inline]
+    fn exact_places(&self, text: &str, places: &Captures) -> Option<&PatternProgram> {
+        match &self.exact {
+            Some((_, program))
+                if places.regular.len() > 2
+                    && text.len() >= stepped::LONG
+                    && work(program, text) >= IN_ONE_GO =>
+            {
+                Some(program)
+            }
+            _ => self.exact(text),
         }
     }
 
@@ -318,7 +340,8 @@ impl Pattern {
         check: Check<'_>,
     ) -> Result<bool> {
         let input = Input::new(text).range(from..).anchored(Anchored::No);
-        let Some(program) = self.exact(text) else {
+        let Some(program) = self.exact_places(text, places) else {
+            places.exact.clear();
             return Ok(self
                 .regular
                 .search_slots(&input, &mut places.regular)
@@ -329,15 +352,23 @@ impl Pattern {
         };
         places.exact.clear();
         places.exact.resize(places.regular.len(), None);
-        search::find(
-            program,
-            text,
-            first.start(),
-            &mut places.exact,
-            scratch,
-            check,
-        )
+        let exact = &mut places.exact;
+        match search::find(program, text, first.start(), exact, scratch, check) {
+            Err(jindou_model::Error::Limit(_))
+                if self.exact(text).is_none() && work(program, text) < WORTH_WAITING =>
+            {
+                exact.clear();
+                let found = self.regular.search_slots(&input, &mut places.regular);
+                Ok(found.is_some())
+            }
+            found => found,
+        }
     }
+}
+
+/// Bound of the work of finding the places of groups in one go.
+fn work(program: &PatternProgram, text: &str) -> usize {
+    text.len().saturating_mul(program.steps.len())
 }
 
 #[cfg(test)]

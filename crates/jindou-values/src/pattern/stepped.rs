@@ -104,4 +104,47 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn groups_in_long_texts_are_where_they_are_in_short_ones() {
+        for (pattern, flags, around, end) in [
+            ("(a{3}|a{5})*b", "", "a", "b"),
+            // Too many alternatives are open at once.
+            ("(a|aa)*b", "", "a", "b"),
+            ("(a)(a)", "", "a", ""),
+            ("(a+)(b|$)", "", "ab", "\n"),
+            ("^(.)(.*)$", "s", "é", "x"),
+            ("(x)?(a*)c", "i", "A", "C"),
+            ("(z)", "", "a", ""),
+        ] {
+            let made = Pattern::new(pattern, flags, true).unwrap();
+            let mut places = made.places(made.groups());
+            let mut found = |text: &str| {
+                let (mut looks, mut scratch) = (0, MatcherScratch::default());
+                let is_found = made.find(text, 0, &mut places, &mut scratch, &mut |_| {
+                    looks += 1;
+                    Ok(())
+                });
+                let place = |n| places.group(n).filter(|_| matches!(is_found, Ok(true)));
+                ((0..=made.groups()).map(place).collect::<Vec<_>>(), looks)
+            };
+            let many = super::super::IN_ONE_GO / 60 * 15;
+            let (short, _) = found(&(around.repeat(300) + end));
+            let (long, looks) = found(&(around.repeat(many) + end));
+            let more = around.len() * (many - 300);
+            let moved = |place: (usize, usize), long: (usize, usize)| {
+                [(0, 0), (0, more), (more, more)]
+                    .iter()
+                    .any(|by| (place.0 + by.0, place.1 + by.1) == long)
+            };
+            for (place, long) in short.iter().zip(&long) {
+                let same = match (place, long) {
+                    (Some(place), Some(long)) => moved(*place, *long),
+                    (place, long) => place == long,
+                };
+                assert!(same, "{pattern}: {place:?} {long:?}");
+            }
+            assert!(looks >= 16 || !pattern.starts_with("(a{3}"), "{looks}");
+        }
+    }
 }
