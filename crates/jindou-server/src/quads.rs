@@ -2,10 +2,15 @@
 //! which has to remember the triples that it has returned.
 
 use jindou::results::{GraphWriter, Rows, expressible};
-use jindou::{Error, Result};
+use jindou::{Charge, Error, Holder, MemoryBudget, Result};
 use oxrdf::{GraphName, NamedNode, NamedOrBlankNode, Quad, Term, TripleRef};
 use oxrdfio::RdfFormat;
 use std::io::Write;
+
+/// Bytes of a row from which it is charged.
+const LONG: usize = 1 << 16;
+/// Bytes that a library may hold for each byte of a row: each may become an escape, in a vector that doubles.
+const WRITTEN: u64 = 12;
 
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
 ///
@@ -15,13 +20,22 @@ pub(crate) fn push_rows<W: Write>(
     rows: &Rows,
     format: RdfFormat,
     to: &mut GraphWriter<W>,
+    memory: &MemoryBudget,
 ) -> Result<()> {
+    let mut charge = Charge::new(Holder::Rest, memory);
     for r in 0..rows.rows {
+        let bytes: usize = rows.row(r).flatten().map(<[u8]>::len).sum();
+        if bytes >= LONG {
+            charge.set(WRITTEN * bytes as u64)?;
+        }
         let mut quad = quad(rows.row(r)).ok_or_else(damaged)?;
         if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
             quad = other.in_graph(quad.graph_name);
         }
         to.quad(&quad)?;
+        if bytes >= LONG {
+            charge.set(0)?;
+        }
     }
     Ok(())
 }

@@ -474,6 +474,7 @@ fn compute(
                 is_new: true,
                 format,
                 count: CountingSink::new(shared, query),
+                memory: query.memory.clone(),
             };
             for (at, text) in texts.iter().enumerate() {
                 options.timeout = Some(query.left());

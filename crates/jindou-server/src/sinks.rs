@@ -7,7 +7,8 @@ use crate::response::ResponseWriter;
 use crate::shared::AppState;
 use jindou::results::{GraphWriter, Prefixes, RowText, Rows};
 use jindou::{
-    AnswerSink, Error, PlannedQuery, PrefixTable, Resource, Result, ResultFormat, ResultWriter,
+    AnswerSink, Error, MemoryBudget, PlannedQuery, PrefixTable, Resource, Result, ResultFormat,
+    ResultWriter,
 };
 use oxrdfio::RdfFormat;
 use std::io::Write;
@@ -191,6 +192,8 @@ pub(crate) struct QuadRowSink<'o> {
     pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,
     pub(crate) count: CountingSink,
+    /// Memory of the query.
+    pub(crate) memory: MemoryBudget,
 }
 
 impl AnswerSink for QuadRowSink<'_> {
@@ -203,7 +206,7 @@ impl AnswerSink for QuadRowSink<'_> {
         if std::mem::take(&mut self.is_new) {
             quads::declare_for(rows, &mut self.writer)?;
         }
-        quads::push_rows(rows, self.format, &mut self.writer)
+        quads::push_rows(rows, self.format, &mut self.writer, &self.memory)
     }
 
     fn raw(&mut self, _: &[u8], _: u64) -> Result<()> {
