@@ -137,7 +137,9 @@ async function flush(): Promise<void> {
   }
   for (const oldest of known.keys()) {
     if (known.size <= KEPT) break;
-    named.get(known.get(oldest)?.text ?? "")?.delete(oldest);
+    const text = known.get(oldest)?.text ?? "";
+    const owners = named.get(text);
+    if (owners?.delete(oldest) && owners.size === 0) named.delete(text);
     known.delete(oldest);
   }
   // What is on the screen already now needs more than its label.

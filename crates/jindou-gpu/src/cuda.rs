@@ -26,7 +26,7 @@ const THREADS: u32 = 256;
 
 /// Every driver function that is called here. The bindings panic, which ends the query, if one is missing, so all are
 /// looked up first.
-const SYMBOLS: [&str; 45] = [
+const SYMBOLS: [&str; 43] = [
     "cuInit",
     "cuDriverGetVersion",
     "cuDeviceGetCount",
@@ -59,8 +59,6 @@ const SYMBOLS: [&str; 45] = [
     "cuMemRelease",
     "cuMemHostAlloc",
     "cuMemFreeHost",
-    "cuMemHostRegister_v2",
-    "cuMemHostUnregister",
     "cuMemGetInfo_v2",
     "cuMemcpyHtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",

@@ -13,7 +13,8 @@
 //! after a crash: the newest file is another one then. A log without it is read as before.
 
 use crate::files::Files;
-use jindou_model::{Error, Result};
+use crate::scan::{Damage, ScanStop};
+use jindou_model::Error;
 use std::io;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -61,18 +62,28 @@ impl Closed {
         (closed.to_text().as_bytes() == text).then_some(closed)
     }
 
-    /// Reads the note; `None` without one that can be read. It must be read before the files: they may be written meanwhile.
+    /// Reads the note; `None` without one. It must be read before the files: they may be written meanwhile.
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub fn read(files: &dyn Files) -> Result<Option<Self>> {
+    /// Damage if it is another text: it is written whole or not at all. [`Error::Io`].
+    pub fn read(files: &dyn Files) -> Result<Option<Self>, ScanStop> {
         if !files.appends() {
             return Ok(None);
         }
         match files.read(CLOSED, LONGEST) {
-            Ok(text) => Ok(Self::parse(&text)),
+            Ok(text) => match Self::parse(&text) {
+                Some(closed) => Ok(Some(closed)),
+                None => Err(Damage {
+                    file: CLOSED.into(),
+                    offset: 0,
+                    what: "its contents have changed. It only records the length of the newest log file: if that file is \
+                        whole, remove it"
+                        .into(),
+                }
+                .into()),
+            },
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(Error::io(files.path(CLOSED), e)),
+            Err(e) => Err(Error::io(files.path(CLOSED), e).into()),
         }
     }
 }

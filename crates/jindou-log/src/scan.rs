@@ -113,7 +113,7 @@ pub(crate) fn names(files: &dyn Files) -> Result<LogFileNames> {
         if let Some((epoch, sequence)) = parse_name(&name) {
             found.epochs.entry(epoch).or_default().push(sequence);
         } else if let Some(whole) = name.strip_suffix(crate::files::TEMPORARY)
-            && parse_name(whole).is_some()
+            && (parse_name(whole).is_some() || whole == CLOSED)
         {
             found.temporary.push(name);
         }

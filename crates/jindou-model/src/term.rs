@@ -153,6 +153,12 @@ fn push_part(term: &Term, out: &mut Vec<u8>) {
 
 /// Appends a literal.
 pub fn push_literal(literal: &Literal, out: &mut Vec<u8>) {
+    push_literal_head(literal, out);
+    out.extend_from_slice(literal.value().as_bytes());
+}
+
+/// Appends a literal up to its text, which comes last.
+pub fn push_literal_head(literal: &Literal, out: &mut Vec<u8>) {
     if let Some(lang) = literal.language() {
         out.push(LANG);
         out.extend(lang.bytes().map(|b| b.to_ascii_lowercase()));
@@ -162,9 +168,8 @@ pub fn push_literal(literal: &Literal, out: &mut Vec<u8>) {
             None => {}
         }
         out.push(0);
-        out.extend_from_slice(literal.value().as_bytes());
     } else {
-        push_typed(literal.value(), literal.datatype().as_str(), out);
+        push_typed("", literal.datatype().as_str(), out);
     }
 }
 

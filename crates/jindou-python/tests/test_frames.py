@@ -55,6 +55,8 @@ def test_every_type_of_column(db):
     words = pa.array(["a", "b", "a"]).dictionary_encode()
     db.add_frame(pa.table({"id": table["id"], "word": words}), {"word": iri("word")}, subject="id")
     assert objects(db, "word")[EX + "2"] == Literal("a")
+    nothing = pa.array([None, None, None], pa.string()).dictionary_encode()
+    assert db.add_frame(pa.table({"id": table["id"], "word": nothing}), {"word": iri("word")}, subject="id").added == 0
     with pytest.raises(errors.UsageError, match="column 'list' of the type"):
         db.add_frame(pa.table({"id": [EX + "a"], "list": [[1]]}), {"list": iri("list")}, subject="id")
 

@@ -171,6 +171,7 @@ LISTED = [
     "ASK {HERE ?s a ex:Class0 }",
     "CONSTRUCT { ?s a ?c } {HERE ?s a ?c }",
     "DESCRIBE ?s {HERE ?s a ex:Class1 }",
+    "DESCRIBE ex:thing3 ex:thing4 ?s {HERE ?s a ex:Class1 }",
 ]
 
 

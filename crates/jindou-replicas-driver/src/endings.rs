@@ -10,7 +10,7 @@ use jindou_replicas::Name;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Longest time for both.
+/// Longest time for writing groups back and for the last entry together.
 const LAST_WORK: Duration = Duration::from_secs(3);
 /// Groups that are written back at once.
 const AT_ONCE: usize = 8;
@@ -21,19 +21,19 @@ impl<A: Application, P: Peers> Driver<A, P> {
         // None of them may write an earlier entry over the last one.
         self.tasks.abort_all();
         let end = tokio::time::Instant::now() + LAST_WORK;
-        for what in [
-            "looking for lost groups at the end",
-            "the last entry in servers/",
+        // Half of the time is for the entry.
+        let written = tokio::time::timeout(LAST_WORK / 2, self.write_last_back()).await;
+        let noted = tokio::time::timeout_at(end, self.note_last()).await;
+        for (what, done) in [
+            ("looking for lost groups at the end", written.ok()),
+            ("the last entry in servers/", noted.ok()),
         ] {
-            let done = match what {
-                "the last entry in servers/" => {
-                    tokio::time::timeout_at(end, self.note_last()).await
-                }
-                // Half of the time is for the entry.
-                _ => tokio::time::timeout(LAST_WORK / 2, self.write_last_back()).await,
+            let late = || {
+                Err(Failure::Unknown(
+                    "the bucket does not answer in time".into(),
+                ))
             };
-            let late = || Failure::Unknown("the bucket does not answer in time".into());
-            if let Err(failure) = done.unwrap_or_else(|_| Err(late())) {
+            if let Err(failure) = done.unwrap_or_else(late) {
                 self.store.report(Report::Bucket(what, failure));
             }
         }
@@ -46,7 +46,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
             return Ok(());
         }
         let base = self.machine.newest_base().unwrap_or(0);
-        let listing = self.bucket.list(self.epoch, base, true).await?;
+        let mut listing = self.bucket.list(self.epoch, base, true).await?;
+        let (useless, bucket) = (self.useless.clone(), self.bucket.clone());
+        useless
+            .leave_out(&bucket, self.epoch, &mut listing, true)
+            .await;
         let parsed = |text: &String| Name::parse(self.epoch, text);
         let base = listing
             .bases
@@ -101,7 +105,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     async fn note_last(&mut self) -> Result<(), Failure> {
         // Also where nothing is new: an earlier write of the entry may not have been finished.
         self.me.newest = self.me.newest.max(self.machine.heard());
-        match self.bucket.server(&self.me.name).await {
+        match self.bucket.entry_of(&self.me.name).await? {
             Some(there) if there.start != self.me.start => Ok(()),
             Some(_) | None => self.bucket.write_entry(&self.me).await,
         }

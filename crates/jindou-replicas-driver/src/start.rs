@@ -1,7 +1,7 @@
 //! The start: what must hold before a server follows a log.
 
 use crate::application::{Application, Local, Report};
-use crate::bucket::{Beginning, Bucket, Remains, ServerEntry};
+use crate::bucket::{Beginning, Bucket, Failure, Remains, ServerEntry};
 use crate::clock;
 use crate::driver::{Driver, Parts};
 use crate::handle::Handle;
@@ -68,9 +68,7 @@ pub async fn start<A: Application, P: Peers>(
     let store = Arc::new(store);
     let local = blocking(&store, "the local store cannot be opened", A::open).await?;
     bucket.probe().await?;
-    let there = bucket.identity().await.map_err(|why| {
-        format!("{why}. \"jindou cluster repair --log PLACE\" can write it again if it is damaged")
-    })?;
+    let there = bucket.identity().await?;
     if there.is_none()
         && let Some(remains) = remains(&bucket).await?
     {
@@ -104,16 +102,10 @@ pub async fn start<A: Application, P: Peers>(
     held.map_err(|e| format!("the log's directory is not there: {e}"))?;
     let bases = bucket.bases(log).await;
     let bases = bases.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
-    if bases.is_empty()
-        && let Some(other) = bucket
-            .of_other_log(log)
-            .await
-            .map_err(|e| format!("the bucket cannot be listed: {e}"))?
-    {
-        return Err(format!(
-            "{other}. One of the two is damaged, or two logs were put into one place: restore log.json from a copy. \
-             Run \"jindou cluster repair --log PLACE\""
-        ));
+    match bucket.check_log(log, &bases).await {
+        Ok(()) => {}
+        Err(Failure::Lost(other)) => return Err(other),
+        Err(failure) => return Err(format!("the bucket cannot be listed: {failure}")),
     }
     let waits = identity.beginning != Beginning::Empty && bases.is_empty();
     let (base, snapshot) = match local {

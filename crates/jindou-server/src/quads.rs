@@ -9,45 +9,61 @@ use std::io::Write;
 
 /// Bytes of a row from which it is charged.
 const LONG: usize = 1 << 16;
-/// Bytes that a library may hold for each byte of a row: each may become an escape, in a vector that doubles.
-const WRITTEN: u64 = 12;
 
 /// Appends rows of (subject, predicate, object) or (subject, predicate, object, graph).
 ///
 /// # Errors
-/// [`Error::Unsupported`] for terms that the format cannot express, and those of [`GraphWriter::quad`].
+/// [`Error::Unsupported`] for terms that the format cannot express, and those of [`each`] and [`GraphWriter::quad`].
 pub(crate) fn push_rows<W: Write>(
     rows: &Rows,
     format: RdfFormat,
     to: &mut GraphWriter<W>,
     memory: &MemoryBudget,
 ) -> Result<()> {
-    let mut charge = Charge::new(Holder::Rest, memory);
-    for r in 0..rows.rows {
-        let bytes: usize = rows.row(r).flatten().map(<[u8]>::len).sum();
-        if bytes >= LONG {
-            charge.set(WRITTEN * bytes as u64)?;
+    each(rows, to.bytes_held(), memory, |quad| {
+        let other = expressible(TripleRef::from(quad.as_ref()), format)?;
+        match other {
+            Some(other) => to.quad(&other.in_graph(quad.graph_name)),
+            None => to.quad(&quad),
         }
-        let mut quad = quad(rows.row(r)).ok_or_else(damaged)?;
-        if let Some(other) = expressible(TripleRef::from(quad.as_ref()), format)? {
-            quad = other.in_graph(quad.graph_name);
-        }
-        to.quad(&quad)?;
-        if bytes >= LONG {
-            charge.set(0)?;
-        }
-    }
-    Ok(())
+    })
 }
 
 /// Declares the prefixes that rows use, all of them before the first row.
 ///
 /// # Errors
-/// [`Error::SinkClosed`].
-pub(crate) fn declare_for<W: Write>(rows: &Rows, to: &mut GraphWriter<W>) -> Result<()> {
-    for r in 0..rows.rows {
-        let quad = quad(rows.row(r)).ok_or_else(damaged)?;
+/// Those of [`each`].
+pub(crate) fn declare_for<W: Write>(
+    rows: &Rows,
+    to: &mut GraphWriter<W>,
+    memory: &MemoryBudget,
+) -> Result<()> {
+    each(rows, 1, memory, |quad| {
         to.note(&quad);
+        Ok(())
+    })
+}
+
+/// Decodes rows one after the other, and charges a long one: this many bytes for each of its own.
+///
+/// # Errors
+/// [`Error::Damaged`] for a row that is not a quad; limits of memory; those of `take`.
+fn each(
+    rows: &Rows,
+    held: u64,
+    memory: &MemoryBudget,
+    mut take: impl FnMut(Quad) -> Result<()>,
+) -> Result<()> {
+    let mut charge = Charge::new(Holder::Rest, memory);
+    for r in 0..rows.rows {
+        let bytes: usize = rows.row(r).flatten().map(<[u8]>::len).sum();
+        if bytes >= LONG {
+            charge.set(held * bytes as u64)?;
+        }
+        take(quad(rows.row(r)).ok_or_else(damaged)?)?;
+        if bytes >= LONG {
+            charge.set(0)?;
+        }
     }
     Ok(())
 }

@@ -470,8 +470,8 @@ fn compute(
                 .filter(|_| matches!(format, RdfFormat::Turtle | RdfFormat::TriG));
             let prefixes = names.map(GraphNames::prefixes).unwrap_or_default();
             let mut sink = QuadRowSink {
+                is_new: !prefixes.is_empty(),
                 writer: GraphWriter::new(writer, format, prefixes),
-                is_new: true,
                 format,
                 count: CountingSink::new(shared, query),
                 memory: query.memory.clone(),

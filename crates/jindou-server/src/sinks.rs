@@ -175,6 +175,10 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
         self.started()?.graph()
     }
 
+    fn bytes_held(&self) -> u64 {
+        self.writer.as_ref().map_or(0, AnswerSink::bytes_held)
+    }
+
     fn triple(&mut self, triple: &oxrdf::Triple) -> Result<()> {
         self.count.add(1)?;
         self.started()?.triple(triple)
@@ -188,7 +192,7 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
 /// Writes rows as quads.
 pub(crate) struct QuadRowSink<'o> {
     pub(crate) writer: GraphWriter<&'o mut ResponseWriter>,
-    /// True until rows have come.
+    /// True until rows have come, if there are prefixes to declare.
     pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,
     pub(crate) count: CountingSink,
@@ -204,7 +208,7 @@ impl AnswerSink for QuadRowSink<'_> {
     fn rows(&mut self, rows: &Rows) -> Result<()> {
         self.count.add(rows.rows as u64)?;
         if std::mem::take(&mut self.is_new) {
-            quads::declare_for(rows, &mut self.writer)?;
+            quads::declare_for(rows, &mut self.writer, &self.memory)?;
         }
         quads::push_rows(rows, self.format, &mut self.writer, &self.memory)
     }

@@ -45,11 +45,7 @@ impl Given {
         }
         let text = match &t.object {
             Term::Literal(l) if l.value().len() >= LONG => {
-                if let Some(language) = l.language() {
-                    term::push_lang("", language, &mut self.bytes);
-                } else {
-                    term::push_typed("", l.datatype().as_str(), &mut self.bytes);
-                }
+                term::push_literal_head(l, &mut self.bytes);
                 l.value()
             }
             object => {
@@ -119,8 +115,6 @@ const TRIPLE_WORK: usize = 1 << 12;
 const LONG: usize = 1 << 16;
 /// Copies of a term in a row and in its triple.
 const COPIES: u64 = 3;
-/// Bytes that a writer may hold for each byte of a triple: each may become an escape, in a vector that doubles.
-const WRITTEN: u64 = 12;
 
 impl<'a> TripleWriter<'a> {
     fn new(budget: &MemoryBudget, cancel: &'a CancelToken, sink: &'a mut dyn AnswerSink) -> Self {
@@ -139,7 +133,7 @@ impl<'a> TripleWriter<'a> {
         let written = scope::outside(|| {
             let mut charge = Charge::new(Holder::Rest, &self.given.budget);
             if length >= LONG {
-                charge.set(WRITTEN * length as u64)?;
+                charge.set(self.sink.bytes_held() * length as u64)?;
             }
             if self.given.is_new(triple) {
                 self.triples += 1;
@@ -379,4 +373,34 @@ pub(crate) fn describe(
         room.release(charged);
     }
     Ok(out.triples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Given, LONG};
+    use jindou_model::MemoryBudget;
+    use oxrdf::{BaseDirection, Literal, NamedNode, Triple};
+
+    #[test]
+    fn long_literals_that_differ_are_different_triples() {
+        let text = "a".repeat(LONG);
+        let directed = |direction| {
+            Literal::new_directional_language_tagged_literal_unchecked(&text, "ar", direction)
+        };
+        let mut given = Given::new(&MemoryBudget::unlimited());
+        let objects = [
+            Literal::new_simple_literal(&text),
+            Literal::new_language_tagged_literal_unchecked(&text, "ar"),
+            directed(BaseDirection::Ltr),
+            directed(BaseDirection::Rtl),
+            Literal::new_typed_literal(&text, NamedNode::new_unchecked("http://e/t")),
+        ];
+        let iri = NamedNode::new_unchecked("http://e/s");
+        for expected in [objects.len(), 0] {
+            let new = objects.iter().filter(|object| {
+                given.is_new(&Triple::new(iri.clone(), iri.clone(), (*object).clone()))
+            });
+            assert_eq!(new.count(), expected);
+        }
+    }
 }

@@ -27,10 +27,69 @@ pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Res
             variables: vec![Variable::new_unchecked(name.clone())],
             bindings: rows.collect::<Result<_>>()?,
         };
+        let is_describe = matches!(query, Query::Describe { .. });
         let pattern = query.pattern_mut();
-        *pattern = started(pattern, values)?;
+        *pattern = match is_describe.then(|| with_iris(pattern)).flatten() {
+            Some(parts) => parts.started(values)?,
+            None => started(pattern, values)?,
+        };
     }
     Ok(query)
+}
+
+/// Parts of a DESCRIBE of several IRIs as `jindou_plan` has it: the rows of its WHERE clause, and the IRIs if there is a row.
+struct WithIris<'p> {
+    rows: &'p Arc<GraphPattern>,
+    iris: &'p Arc<GraphPattern>,
+    variables: &'p [Variable],
+}
+
+fn with_iris(pattern: &GraphPattern) -> Option<WithIris<'_>> {
+    use GraphPattern as P;
+    let P::Project { inner, variables } = pattern else {
+        return None;
+    };
+    let P::Union { left, right } = &**inner else {
+        return None;
+    };
+    let P::Join { left: any, right } = &**right else {
+        return None;
+    };
+    let is_any = matches!(&**any, P::Project { variables, .. } if variables.is_empty());
+    is_any.then_some(WithIris {
+        rows: left,
+        iris: right,
+        variables,
+    })
+}
+
+impl WithIris<'_> {
+    /// The same with values at the start of the WHERE clause, which is there twice.
+    fn started(&self, values: GraphPattern) -> Result<Arc<GraphPattern>> {
+        use GraphPattern as P;
+        let rows = started(self.rows, values)?;
+        let one = P::Slice {
+            inner: Arc::clone(&rows),
+            start: 0,
+            length: Some(1),
+        };
+        let any = P::Project {
+            inner: Arc::new(one),
+            variables: vec![],
+        };
+        let iris = P::Join {
+            left: Arc::new(any),
+            right: Arc::clone(self.iris),
+        };
+        let all = P::Union {
+            left: rows,
+            right: Arc::new(iris),
+        };
+        Ok(Arc::new(P::Project {
+            inner: Arc::new(all),
+            variables: self.variables.to_vec(),
+        }))
+    }
 }
 
 /// The cache's key for a text that is read with these lists.

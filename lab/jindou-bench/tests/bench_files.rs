@@ -107,7 +107,7 @@ fn what_is_missing_is_said_in_a_sentence() {
     let e = files(&empty, "oxigraph");
     assert!(e.contains("*.rq"), "{e}");
     let o = bench(&["peers", "list", "--into"], &[&empty]);
-    assert_eq!(text(&o.stdout).matches("not installed").count(), 5);
+    assert_eq!(text(&o.stdout).matches("not installed").count(), 4);
     let o = bench(&["peers", "install", "nosuch", "--into"], &[&empty]);
     assert!(text(&o.stderr).contains("nosuch"), "{}", text(&o.stderr));
 }

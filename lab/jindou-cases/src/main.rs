@@ -14,7 +14,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../crates/jindou/tests/cases");
+const FOLDER: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../crates/jindou/tests/cases"
+);
 
 /// A file or folder to run; of a file perhaps only the case that has a line.
 struct Selection {

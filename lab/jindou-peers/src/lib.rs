@@ -3,7 +3,7 @@
 //! - [`Engine`]: what the harness wants of an engine; [`engines`] drives Oxigraph, Virtuoso, Jena,
 //!   DuckDB and a Jindou server.
 //! - [`compare`]: the same data into each, the same queries to each in turn, answers compared.
-//! - [`report`]: what came out, as a table, JSON or one HTML page.
+//! - [`report`]: what came out, as a table or JSON.
 //! - [`install`]: obtains each engine from its registry, in a pinned version.
 //!
 //! Nothing else in the project depends on this crate.

@@ -4,6 +4,7 @@ use super::{OutFile, has_graphs, rdf_format};
 use jindou::oxrdf::{GraphName, NamedOrBlankNode, Quad, Term, TripleRef};
 use jindou::results::{GraphWriter, Prefixes, expressible};
 use jindou::{Error, PrefixPlace, QuadBatch, QuadSink, Result};
+use jindou_model::prefixes::is_prefix_name;
 use jindou_model::{Span, term};
 use jindou_parse::Format;
 use jindou_workloads::ntriples::write_batch;
@@ -227,7 +228,7 @@ impl QuadSink for QuadWriter {
         let begun = !matches!(self.state, OutputState::New(_));
         // JSON-LD has rules of its own for what is a prefix, and XML keeps names that begin with its own.
         let fits = match self.format {
-            Format::Turtle | Format::TriG => true,
+            Format::Turtle | Format::TriG => is_prefix_name(name),
             Format::RdfXml => !name.to_ascii_lowercase().starts_with("xml"),
             _ => false,
         };

@@ -43,6 +43,23 @@ fn documents_declare_the_prefixes_that_they_use() {
     }
 }
 
+/// Names of XML need not be prefixes of Turtle.
+#[test]
+fn names_of_xml_that_are_no_prefixes_are_not_declared() {
+    let t = tempfile::tempdir().unwrap();
+    let rdf = "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:_x='http://e/' xmlns:_='http://f/' xmlns:y='http://g/'>\
+        <r:Description r:about='http://e/s' _x:p='1' _:p='2' y:p='3'/></r:RDF>";
+    std::fs::write(t.path().join("a.rdf"), rdf).unwrap();
+    let text = good(t.path(), &["convert", "a.rdf", "--to", "ttl"]);
+    assert!(
+        text.contains("@prefix y: <http://g/> .\n") && !text.contains("@prefix _"),
+        "{text}"
+    );
+    std::fs::write(t.path().join("a.ttl"), &text).unwrap();
+    let lines = good(t.path(), &["convert", "a.ttl", "--to", "nt"]);
+    assert_eq!(lines.lines().count(), 3, "{lines}");
+}
+
 /// Words of the lines of a list: prefix, IRI, origin.
 fn list(folder: &Path, store: &str) -> Vec<String> {
     let text = good(folder, &["prefixes", "--store", store]);

@@ -26,15 +26,14 @@ fn a_log_that_lost_a_group_is_refused_and_repaired() {
     std::fs::remove_file(group_in(&log, 4)).unwrap();
 
     let mut two = Server::start(folder, "two");
-    let ready = two.send("GET", "/ready", "", "");
-    assert_eq!(ready.status, 503, "{}", ready.body);
-    for part in [
-        "0000000000000004.log is missing",
-        "groups up to 6",
-        "cluster repair",
-    ] {
-        assert!(ready.body.contains(part), "{}", ready.body);
-    }
+    unready(
+        &two,
+        &[
+            "0000000000000004.log is missing",
+            "groups up to 6",
+            "cluster repair",
+        ],
+    );
     let query = "/query?consistency=strict&query=ASK%20%7B%7D";
     let read = two.send("GET", query, "", "");
     assert_eq!(read.status, 503, "{}", read.body);
@@ -177,6 +176,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
     found.sort_unstable();
     found
+}
+
+/// Waits until a server that is not ready says why: with these parts.
+fn unready(server: &Server, parts: &[&str]) {
+    let mut told = String::new();
+    let begun = Instant::now();
+    while told.is_empty() || !parts.iter().all(|part| told.contains(part)) {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{told}");
+        let ready = server.send("GET", "/ready", "", "");
+        assert_eq!(ready.status, 503, "{}", ready.body);
+        told = ready.body;
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 fn until(mut holds: impl FnMut() -> bool) {
@@ -349,11 +361,10 @@ fn a_damaged_group_is_named_by_whatever_needs_it() {
     let log = folder.join("log");
     flip(&group_in(&log, 5));
     let two = Server::start(folder, "two");
-    let ready = two.send("GET", "/ready", "", "");
-    assert_eq!(ready.status, 503, "{}", ready.body);
-    for part in ["0000000000000005.log is damaged: ", "cluster repair"] {
-        assert!(ready.body.contains(part), "{}", ready.body);
-    }
+    unready(
+        &two,
+        &["0000000000000005.log is damaged: ", "cluster repair"],
+    );
     let written = two.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
     assert_eq!(written.status, 503, "{}", written.body);
     let (status, _, told) = command(folder, &["restore", "--from", "log", "--store", "r"]);
@@ -381,24 +392,21 @@ fn a_base_that_lacks_a_part_is_passed_over() {
     let made = tempfile::tempdir().unwrap();
     let folder = made.path();
     six_groups(folder);
-    remove(&files(&folder.join("log/parts"))[1]);
+    let part = files(&folder.join("log/parts")).remove(1);
+    let restored = |into: &str, why: &str| {
+        let log = ["restore", "--from", "log", "--snapshot", "5", "--store"];
+        let (status, out, told) = command(folder, &[&log[..], &[into]].concat());
+        assert!(status == Some(0) && out.contains("5 quads"), "{out}{told}");
+        assert!(format!("{out}{told}").contains(why), "{out}{told}");
+    };
+    let whole = std::fs::read(&part).unwrap();
+    flip(&part);
+    restored("from-changed", part.file_name().unwrap().to_str().unwrap());
+    std::fs::write(&part, whole).unwrap();
+    remove(&part);
+    restored("from-missing", "is missing, so base/");
     let two = Server::start(folder, "two");
     assert_eq!(two.objects("strict").0, [0, 1, 2, 3, 4, 5]);
-    let to_5 = [
-        "restore",
-        "--from",
-        "log",
-        "--store",
-        "r",
-        "--snapshot",
-        "5",
-    ];
-    let (status, out, told) = command(folder, &to_5);
-    assert!(status == Some(0) && out.contains("5 quads"), "{out}{told}");
-    assert!(
-        format!("{out}{told}").contains("is missing, so base/"),
-        "{out}{told}"
-    );
     // A later base makes up for it.
     two.insert(6);
     let merged = two.send("POST", "/admin/merge", "", "");
@@ -432,9 +440,7 @@ fn a_log_without_the_store_that_it_began_with_says_so() {
         let name = object.file_name().unwrap().to_str().unwrap();
         // It listens, and says what is missing.
         let two = Server::start(folder, "two");
-        let ready = two.send("GET", "/ready", "", "");
-        assert_eq!(ready.status, 503, "{}", ready.body);
-        assert!(ready.body.contains(name), "{}", ready.body);
+        unready(&two, &[name]);
         let (status, out, _) = command(folder, &REPAIR);
         assert_eq!(status, Some(1), "{out}");
         assert!(
@@ -480,6 +486,14 @@ fn a_damaged_log_json_is_written_again() {
             status != Some(0) && told.contains("log.json") && told.contains("cluster repair"),
             "{told}"
         );
+        let read: [&[&str]; 2] = [
+            &["cluster", "status", "--log", "log"],
+            &["restore", "--from", "log", "--store", "r"],
+        ];
+        for read in read {
+            let (status, _, told) = command(folder, read);
+            assert!(status != Some(0) && told.contains("log.json"), "{told}");
+        }
         let (status, out, told) = command(folder, &REPAIR);
         assert!(
             status == Some(1) && out.contains("--write-log-json"),
@@ -525,13 +539,7 @@ fn the_loss_of_the_newest_group_after_a_clean_end_is_noticed() {
     remove(&group_in(&folder.join("log"), 20));
     for name in ["two", "one"] {
         let server = Server::start(folder, name);
-        let ready = server.send("GET", "/ready", "", "");
-        assert_eq!(ready.status, 503, "{name}: {}", ready.body);
-        assert!(
-            ready.body.contains("0000000000000014.log is missing"),
-            "{name}: {}",
-            ready.body
-        );
+        unready(&server, &["0000000000000014.log is missing"]);
         let written = server.update("INSERT DATA { <http://e/s> <http://e/p> 100 }", "");
         assert_eq!(written.status, 503, "{name}: {}", written.body);
     }

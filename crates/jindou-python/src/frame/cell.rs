@@ -164,6 +164,10 @@ impl Cells<'_> {
     /// Terms of a column of text, plain or in a dictionary. Each distinct text is read once.
     fn texts(&self, column: &dyn Array, out: &mut QuadBatch) -> Result<Vec<Span>> {
         let (keys, values) = match column.as_any_dictionary_opt() {
+            // Its keys are all null, and cannot be normalized.
+            Some(dictionary) if dictionary.values().is_empty() => {
+                return Ok(vec![Span::default(); column.len()]);
+            }
             Some(dictionary) => (
                 Some(dictionary.normalized_keys()),
                 dictionary.values().as_ref(),

@@ -156,7 +156,7 @@ impl Bucket {
             whole = whole.or(Some((0, 0)));
         }
         let remedy = match whole {
-            Some((0, _)) => "Servers start from the empty store and read all groups. A new base is uploaded after a merge".to_owned(),
+            Some((0, _)) if identity.beginning == Beginning::Empty => "Servers start from the empty store and read all groups. A new base is uploaded after a merge".to_owned(),
             Some((base, _)) => format!("Servers start from base {base} and the groups after it. A new base is uploaded after a merge"),
             None => "Without it servers with empty folders cannot start. Put it back from a copy, or start a server whose folder has the store".to_owned(),
         };

@@ -262,6 +262,22 @@ impl Bucket {
         }))
     }
 
+    /// Checks that a place without bases of this log does not have another one's objects.
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] if it has; if the bucket fails.
+    pub async fn check_log(&self, epoch: u64, bases: &[u64]) -> Result<(), Failure> {
+        if bases.is_empty()
+            && let Some(other) = self.of_other_log(epoch).await?
+        {
+            return Err(Failure::Lost(format!(
+                "{other}. One of the two is damaged, or two logs were put into one place: restore log.json from a copy. \
+                 Run \"jindou cluster repair --log PLACE\""
+            )));
+        }
+        Ok(())
+    }
+
     /// Puts the first object of a log in the place of a damaged one.
     ///
     /// # Errors
@@ -394,8 +410,19 @@ impl Bucket {
 
     /// The entry of this name; `None` without one, or where it cannot be read.
     pub async fn server(&self, name: &str) -> Option<ServerEntry> {
-        let bytes = self.get(&format!("{SERVERS}/{name}")).await.ok()?;
-        serde_json::from_slice(&bytes).ok()
+        self.entry_of(name).await.ok().flatten()
+    }
+
+    /// The entry of this name; `None` without one, or where it is damaged.
+    ///
+    /// # Errors
+    /// If the bucket fails.
+    pub async fn entry_of(&self, name: &str) -> Result<Option<ServerEntry>, Failure> {
+        match self.get(&format!("{SERVERS}/{name}")).await {
+            Ok(bytes) => Ok(serde_json::from_slice(&bytes).ok()),
+            Err(Failure::Missing) => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 }
 

@@ -221,12 +221,15 @@ impl Machine {
     /// Notes that the object of a group that was not applied is damaged. A span may have the group.
     pub(super) fn damaged(&mut self, number: u64, damage: Damage) {
         self.absent.insert(number);
-        self.set_gap(Some(Gap {
-            first: number,
-            newest: self.heard,
-            applied: false,
-            object: LostObject::Damaged(damage),
-        }));
+        // Of several gaps the first one counts.
+        if self.gap.is_none_or(|gap| gap.first >= number) {
+            self.set_gap(Some(Gap {
+                first: number,
+                newest: self.heard,
+                applied: false,
+                object: LostObject::Damaged(damage),
+            }));
+        }
         self.want_look();
     }
 

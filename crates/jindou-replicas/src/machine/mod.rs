@@ -69,8 +69,8 @@ pub struct Machine {
     began: Time,
     now: Time,
     out: Vec<Action>,
-    /// Running time of the process while reads wait. Events come every [`SCAN`] then, so of a longer pause between two events only
-    /// four times as much counts: a process that was suspended for a second has not waited for the bucket for a second.
+    /// Time for which this process has run. A pause between two events counts for at most four [`SCAN`]s, so that time for which the
+    /// process was suspended does not count as waiting for the bucket.
     running: Duration,
     next_beat: Time,
     next_scan: Time,

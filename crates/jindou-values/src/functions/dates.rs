@@ -2,7 +2,7 @@
 
 use super::{ArenaText, Cost, Definition, Row, Scalar, Type, Val};
 
-/// What most of them have.
+/// Fields that most of these functions share.
 const BASE: Definition = Definition {
     arguments: &[("time", Type::Time)],
     gives: Type::Number,

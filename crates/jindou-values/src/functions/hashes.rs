@@ -2,7 +2,7 @@
 
 use super::{Definition, Type};
 
-/// What most of them have.
+/// Fields that most of these functions share.
 const BASE: Definition = Definition {
     arguments: &[("text", Type::Simple)],
     gives: Type::Simple,

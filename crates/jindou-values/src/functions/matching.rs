@@ -2,7 +2,7 @@
 
 use super::{ArenaSpan, ArenaText, Definition, Row, Scalar, Type, Val, blocks};
 
-/// What most of them have.
+/// Fields that most of these functions share.
 const BASE: Definition = Definition {
     arguments: &[("text", Type::Text), ("part", Type::Text)],
     least: 2,

@@ -2,7 +2,7 @@
 
 use super::{Cost, Definition, Row, Scalar, Type, Val};
 
-/// What most of them have.
+/// Fields that most of these functions share.
 const BASE: Definition = Definition {
     arguments: &[("number", Type::Number)],
     gives: Type::Number,

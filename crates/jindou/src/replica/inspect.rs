@@ -161,7 +161,13 @@ pub(super) async fn existing(place: &str, limits: Limits) -> Result<(Bucket, Ide
     }
     let bucket = Bucket::open(place, limits)?;
     match bucket.identity().await? {
-        Some(identity) => Ok((bucket, identity)),
+        Some(identity) => {
+            let failed = |e: Failure| format!("{place}: {e}");
+            let bases = bucket.bases(identity.epoch).await.map_err(failed)?;
+            let checked = bucket.check_log(identity.epoch, &bases).await;
+            checked.map_err(failed)?;
+            Ok((bucket, identity))
+        }
         None => Err(match bucket.remains().await {
             Ok(Some(remains)) => format!(
                 "{place}: {remains}; `jindou cluster repair --log {place}` can write log.json again"

@@ -127,6 +127,15 @@ impl fmt::Debug for Replica {
     }
 }
 
+/// Notes the reason of the driver's end, also when it panics.
+struct Ends(Arc<Mutex<Option<String>>>, String);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        *sync::lock(&self.0) = Some(std::mem::take(&mut self.1));
+    }
+}
+
 impl Drop for Replica {
     fn drop(&mut self) {
         self.handle.stop();
@@ -448,11 +457,10 @@ pub(crate) fn open(
         |state, tokio| {
             let _ = store.0.database.set(Arc::downgrade(state));
             tokio.spawn(async move {
-                let why = match driver.run().await {
-                    Ok(()) => "the server has stopped following the log".to_owned(),
-                    Err(stopped) => stopped.to_string(),
-                };
-                *sync::lock(&ended) = Some(why);
+                let mut ends = Ends(ended, "the server has stopped following the log".to_owned());
+                if let Err(stopped) = driver.run().await {
+                    ends.1 = stopped.to_string();
+                }
             });
         },
     );

@@ -213,8 +213,8 @@ async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<Log
     } = bucket.examine(identity).await?;
     let first = unreadable.first().map(|(first, _)| *first);
     let mut given_up = Vec::new();
-    for (first, last) in first.map(|first| runs(&survey, first)).unwrap_or_default() {
-        describe(bucket, log, (first, last), &mut given_up).await?;
+    for run in first.map(|first| runs(&survey, first)).unwrap_or_default() {
+        describe(bucket, log, run, &mut given_up).await?;
     }
     let servers = survey.servers.iter();
     let servers = servers.filter(|(_, newest)| first.is_some_and(|first| *newest >= first));
@@ -231,12 +231,28 @@ async fn damage(bucket: &Bucket, identity: &Identity) -> std::result::Result<Log
     })
 }
 
-/// The runs of groups from this one on, missing ones and others, in order.
-fn runs(survey: &Survey, from: u64) -> Vec<(u64, u64)> {
-    let all = survey.groups.iter().chain(&survey.missing).copied();
-    let after = all.filter(|(_, last)| *last >= from);
-    let mut runs: Vec<(u64, u64)> = after.map(|(first, last)| (first.max(from), last)).collect();
-    runs.sort_unstable();
+/// Consecutive groups.
+struct Run {
+    first: u64,
+    last: u64,
+    /// True if neither objects nor spans have them.
+    is_missing: bool,
+}
+
+/// The runs of groups from this one on, in order.
+fn runs(survey: &Survey, from: u64) -> Vec<Run> {
+    let there = survey.groups.iter().map(|run| (run, false));
+    let missing = survey.missing.iter().map(|run| (run, true));
+    let mut runs: Vec<Run> = there
+        .chain(missing)
+        .filter(|((_, last), _)| *last >= from)
+        .map(|(&(first, last), is_missing)| Run {
+            first: first.max(from),
+            last,
+            is_missing,
+        })
+        .collect();
+    runs.sort_unstable_by_key(|run| (run.first, run.last));
     runs
 }
 
@@ -244,25 +260,25 @@ fn runs(survey: &Survey, from: u64) -> Vec<(u64, u64)> {
 async fn describe(
     bucket: &Bucket,
     log: u64,
-    (first, last): (u64, u64),
+    run: Run,
     said: &mut Vec<String>,
 ) -> std::result::Result<(), Failure> {
-    let missing = |number| format!("group {number}: missing, so its updates are not known");
+    let Run { first, last, .. } = run;
+    if run.is_missing {
+        said.push(match first < last {
+            true => {
+                format!("groups {first} to {last}: missing, so their updates are not known")
+            }
+            false => format!("group {first}: missing, so its updates are not known"),
+        });
+        return Ok(());
+    }
     for number in first..=last {
         if said.len() >= DESCRIBED {
             said.push(format!("groups {number} to {last}"));
             return Ok(());
         }
-        let Some(written) = bucket.written(log, Name::Group(number)).await? else {
-            if number < last && bucket.written(log, Name::Group(last)).await?.is_none() {
-                said.push(format!(
-                    "groups {number} to {last}: missing, so their updates are not known"
-                ));
-                return Ok(());
-            }
-            said.push(missing(number));
-            continue;
-        };
+        let written = bucket.written(log, Name::Group(number)).await?;
         let mut found = None;
         let each = |group: Group, _| {
             found = Some(group);
@@ -272,14 +288,22 @@ async fn describe(
             Ok(_) | Err(Failure::Lost(_)) => {}
             Err(failure) => return Err(failure),
         }
-        said.push(match found {
-            Some(group) => format!(
+        said.push(match (found, written) {
+            (Some(group), Some(written)) => format!(
                 "group {number}: {} updates that {} wrote at {}",
                 group.records.len(),
                 group.author.server,
                 crate::backup::time_text(written - written % 1_000_000)
             ),
-            None => format!("group {number}: damaged, so its updates are not known"),
+            (Some(group), None) => format!(
+                "group {number}: {} updates that {} wrote",
+                group.records.len(),
+                group.author.server
+            ),
+            (None, Some(_)) => {
+                format!("group {number}: damaged, so its updates are not known")
+            }
+            (None, None) => format!("group {number}: missing, so its updates are not known"),
         });
     }
     Ok(())

@@ -125,6 +125,20 @@ struct Written {
     warnings: Vec<String>,
 }
 
+/// Removes what a base that could not be used left in a folder.
+fn emptied(dir: &Path) -> Result<()> {
+    let io = |e| Error::io(dir, e);
+    for entry in std::fs::read_dir(dir).map_err(io)? {
+        let path = entry.map_err(io)?.path();
+        let removed = match path.is_dir() {
+            true => std::fs::remove_dir_all(&path),
+            false => std::fs::remove_file(&path),
+        };
+        removed.map_err(|e| Error::io(&path, e))?;
+    }
+    Ok(())
+}
+
 /// The groups that can be restored.
 struct Kept {
     /// Numbers of bases, in ascending order, with 0 for a log that begins with the empty store.
@@ -181,15 +195,8 @@ impl Past<'_> {
         held.map_err(|e| self.failed(e))?;
         let kept = self.kept().await?;
         let group = self.find(to, &kept).await?;
-        let (base, warnings) = self.base_before(group, &kept).await?;
-        self.check_whole(to, base, group)
-            .await
-            .map_err(|e| match warnings.first() {
-                Some(warning) => Error::Usage(format!("{e}. Also, {warning}")),
-                None => e,
-            })?;
+        let (base, hash, warnings) = self.base_before(to, group, &kept, dir).await?;
         let written = self.written(Name::Group(group)).await?;
-        let hash = self.base(base, dir).await?;
         self.progress.phase.store(1, Ordering::Relaxed);
         let manifest = Manifest::of_store(dir)?;
         let mut own = manifest.holds();
@@ -205,20 +212,41 @@ impl Past<'_> {
         })
     }
 
-    /// The newest base up to a group that is whole, and a sentence for each later one.
-    async fn base_before(&self, group: u64, kept: &Kept) -> Result<(u64, Vec<String>)> {
+    /// Writes the files of the newest base up to a group that is whole. Returns it, the hash of its last group, and a sentence for each
+    /// later base.
+    async fn base_before(
+        &self,
+        to: RestoreTo,
+        group: u64,
+        kept: &Kept,
+        dir: &Path,
+    ) -> Result<(u64, u64, Vec<String>)> {
         let epoch = self.identity.epoch;
         let mut warnings = Vec::new();
         for base in kept.bases.iter().rev().filter(|base| **base <= group) {
             match self.bucket.examine_base(epoch, *base).await {
-                Ok(Ok(_)) => return Ok((*base, warnings)),
-                Ok(Err(findings)) => warnings.extend(findings.first().map(ToString::to_string)),
-                Err(Failure::Missing)
-                    if *base == 0 && self.identity.beginning == Beginning::Empty =>
-                {
-                    return Ok((0, warnings));
+                Ok(Ok(_)) => {}
+                Ok(Err(findings)) => {
+                    warnings.extend(findings.first().map(ToString::to_string));
+                    continue;
                 }
+                Err(Failure::Missing)
+                    if *base == 0 && self.identity.beginning == Beginning::Empty => {}
                 Err(failure) => return Err(self.failed(failure)),
+            }
+            let whole = self.check_whole(to, *base, group).await;
+            whole.map_err(|e| match (e, warnings.first()) {
+                (Error::Usage(why), Some(warning)) => {
+                    Error::Usage(format!("{why}. Also, {warning}"))
+                }
+                (e, _) => e,
+            })?;
+            match self.base(*base, dir).await? {
+                Ok(hash) => return Ok((*base, hash, warnings)),
+                Err(why) => {
+                    warnings.push(why);
+                    emptied(dir)?;
+                }
             }
         }
         Err(match warnings.first() {
@@ -346,12 +374,12 @@ impl Past<'_> {
         )))
     }
 
-    /// Writes a base's files. Returns the hash of its last group; 0 where it is not known.
-    async fn base(&self, number: u64, dir: &Path) -> Result<u64> {
+    /// Writes a base's files. Returns the hash of its last group, 0 where it is not known; or what is damaged in it.
+    async fn base(&self, number: u64, dir: &Path) -> Result<std::result::Result<u64, String>> {
         let epoch = self.identity.epoch;
         let document = match self.bucket.base(epoch, number).await {
             Err(Failure::Missing) if number == 0 && self.identity.beginning == Beginning::Empty => {
-                return create::unless_there(dir, &LoadOptions::default()).map(|_| 0);
+                return create::unless_there(dir, &LoadOptions::default()).map(|_| Ok(0));
             }
             document => document.map_err(|e| self.failed(e))?,
         };
@@ -361,6 +389,7 @@ impl Past<'_> {
             Err(Failure::Lost(_)) if self.written(Name::Base(number)).await?.is_none() => {
                 return Err(self.removed());
             }
+            Err(Failure::Lost(why)) => return Ok(Err(why)),
             downloaded => downloaded.map_err(|e| self.failed(e))?,
         };
         for name in Manifest::of_store(dir)?.names() {
@@ -368,7 +397,7 @@ impl Past<'_> {
             let meta = std::fs::metadata(&path).map_err(|e| Error::io(path, e))?;
             self.progress.add(meta.len(), 0);
         }
-        Ok(known.hash)
+        Ok(Ok(known.hash))
     }
 
     /// Writes the records of the groups after a base as the store's own log. Gives the number of the last one.

@@ -39,6 +39,10 @@ impl AnswerSink for CheckedSink<'_> {
         self.sink.graph()
     }
 
+    fn bytes_held(&self) -> u64 {
+        self.sink.bytes_held()
+    }
+
     fn triple(&mut self, triple: &Triple) -> Result<()> {
         self.sink.triple(triple)
     }

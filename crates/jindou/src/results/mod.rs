@@ -30,6 +30,11 @@ use jindou_model::Result;
 use oxrdf::Triple;
 use std::sync::Arc;
 
+/// Bytes that libraries which write RDF may hold for each byte of a term: each may become an escape, in a vector that doubles.
+const HELD_BY_LIBRARY: u64 = 12;
+/// The same of formats that are written in pieces: copies of a term.
+const HELD_BY_PIECES: u64 = 3;
+
 /// Receives one answer: `solutions` then `rows` or `raw` any number of times, or `boolean`, or `graph` then `triple`
 /// any number of times; then `finish`.
 pub trait AnswerSink: Send {
@@ -50,6 +55,10 @@ pub trait AnswerSink: Send {
     fn graph(&mut self) -> Result<()>;
     /// Adds a triple to the graph.
     fn triple(&mut self, triple: &Triple) -> Result<()>;
+    /// Bytes that [`Self::triple`] may hold for each byte of a triple's terms.
+    fn bytes_held(&self) -> u64 {
+        HELD_BY_LIBRARY
+    }
     /// Ends the answer.
     fn finish(&mut self) -> Result<()>;
 }

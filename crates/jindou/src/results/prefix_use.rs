@@ -4,21 +4,22 @@ use super::Prefixes;
 use oxrdf::vocab::{rdf, xsd};
 use oxrdf::{GraphNameRef, LiteralRef, NamedOrBlankNodeRef, QuadRef, TermRef};
 use rustc_hash::FxHashSet;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Prefixes by what statements use of them.
 pub(super) struct PrefixUse {
     prefixes: Prefixes,
-    /// Prefixes that are declared, or that no further one may follow, and their number.
+    /// Names that are declared, or were dropped once [`MOST`] were.
     declared: BTreeSet<String>,
+    /// Number of declared ones that statements asked for.
     lines: usize,
-    /// Prefixes that the next statement comes after.
-    wanted: BTreeSet<String>,
+    /// Names to declare before the next statement, and true for those that are declared whether they are used or not.
+    wanted: BTreeMap<String, bool>,
     /// Namespaces of which no further prefix can be wanted.
     settled: FxHashSet<Box<str>>,
 }
 
-/// Most prefixes that a document declares: each IRI is compared with all of them.
+/// Most prefixes that a document declares since statements use them: each IRI is compared with all of them.
 const MOST: usize = 256;
 
 /// Most namespaces that are remembered, so that their IRIs need no search.
@@ -30,14 +31,14 @@ impl PrefixUse {
             prefixes,
             declared: BTreeSet::new(),
             lines: 0,
-            wanted: BTreeSet::new(),
+            wanted: BTreeMap::new(),
             settled: FxHashSet::default(),
         }
     }
 
     /// Adds a prefix by its name to those that are wanted.
     pub fn want(&mut self, name: String) {
-        self.wanted.insert(name);
+        self.wanted.insert(name, true);
     }
 
     /// Adds the prefixes that a statement uses to those that are wanted.
@@ -72,7 +73,7 @@ impl PrefixUse {
         if let Some((name, _)) = self.prefixes.split(iri)
             && !self.declared.contains(name)
         {
-            self.wanted.insert(name.to_owned());
+            self.wanted.entry(name.to_owned()).or_default();
             return;
         }
         let is_settled = |name: &str| self.declared.contains(name);
@@ -89,12 +90,12 @@ impl PrefixUse {
     /// The wanted prefixes with their IRIs, in the order of their names; they count as declared from now on.
     pub fn take_wanted(&mut self) -> Vec<(String, String)> {
         let mut taken = Vec::new();
-        for name in std::mem::take(&mut self.wanted) {
-            if self.lines < MOST
+        for (name, always) in std::mem::take(&mut self.wanted) {
+            if (always || self.lines < MOST)
                 && let Some(iri) = self.prefixes.iri(&name)
             {
                 taken.push((name.clone(), iri.to_owned()));
-                self.lines += 1;
+                self.lines += usize::from(!always);
             }
             self.declared.insert(name);
         }

@@ -1,7 +1,9 @@
 //! A single writer for all result formats.
 
 use super::table::TextTable;
-use super::{AnswerSink, GraphWriter, PIECE, Prefixes, RowText, Rows, expressible, rows};
+use super::{
+    AnswerSink, GraphWriter, HELD_BY_PIECES, PIECE, Prefixes, RowText, Rows, expressible, rows,
+};
 use jindou_model::{Error, Result, term};
 use oxrdf::{GraphNameRef, NamedOrBlankNode, Term, Triple};
 use oxrdfio::{JsonLdProfileSet, RdfFormat};
@@ -353,6 +355,13 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
         let graph = GraphWriter::new(out, format, prefixes);
         self.state = WriterState::Graph(Box::new(graph), format, held);
         Ok(())
+    }
+
+    fn bytes_held(&self) -> u64 {
+        match &self.state {
+            WriterState::Graph(graph, ..) => graph.bytes_held(),
+            _ => HELD_BY_PIECES,
+        }
     }
 
     fn triple(&mut self, triple: &Triple) -> Result<()> {

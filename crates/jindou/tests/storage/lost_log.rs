@@ -261,6 +261,15 @@ fn a_newest_file_that_was_cut_short_is_named() {
     std::fs::write(dir.join("log").join(name), &bytes[..bytes.len() - mark - 1]).unwrap();
     assert!(Database::check(&dir).unwrap().is_sound());
     assert_eq!(quads(&dir), 3);
+    // The note itself is changed.
+    let dir = folder.path().join("changed");
+    copy(&whole, &dir);
+    let note = dir.join("log/closed.jd");
+    let text = std::fs::read_to_string(&note).unwrap();
+    std::fs::write(&note, text.replace("length ", "length 1")).unwrap();
+    let error = opened(&dir, Access::Write).err().map(|e| e.to_string());
+    assert!(error.is_some_and(|e| e.contains("closed.jd")));
+    assert!(!Database::check(&dir).unwrap().is_sound());
     // A crash: files as they are while the store is open, and the newest is torn.
     let db = insert(&whole, 10..12);
     let dir = folder.path().join("crashed");

@@ -68,7 +68,7 @@ fn has_scheme(text: &str) -> bool {
             && scheme
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'-' | b'.'))
-            && !rest.contains(char::is_whitespace)
+            && !rest.contains(|c: char| c.is_ascii_whitespace())
     })
 }
 
