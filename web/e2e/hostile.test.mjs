@@ -35,6 +35,19 @@ test("20 tabs and a new one: the first one's query that nobody saved is still th
   await close();
 });
 
+test("a button that is pressed when the names of the tabs should change is clicked all the same", async () => {
+  const { page, faults, close } = await visit(address);
+  await write(page, "ASK { ?held ?down 1 }");
+  await page.getByRole("button", { name: "New query" }).hover();
+  await page.mouse.down();
+  await page.waitForTimeout(1000);
+  await page.mouse.up();
+  await tabs(page).nth(1).waitFor();
+  assert.equal(await tabs(page).count(), 2);
+  assert.deepEqual(faults, []);
+  await close();
+});
+
 test("a pasted text with thousands of blank lines is looked at like any other", async (t) => {
   const own = await serve({ empty: true });
   const { page, faults, close } = await visit(own);

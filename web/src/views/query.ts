@@ -172,10 +172,18 @@ export class QueryView implements View {
     const tab = this.tabs.find((t) => t.sheet === sheet);
     if (!tab) return;
     tab.text = sheet.text;
+    this.later();
+  }
+
+  /** Shows the names of the tabs and keeps their texts, unless a button that this would replace is being pressed. */
+  private later(): void {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => {
-      this.draw();
-      this.keepAll();
+      if (this.bar.parentElement?.querySelector("button:active")) this.later();
+      else {
+        this.draw();
+        this.keepAll();
+      }
     }, 300);
   }
 

@@ -464,7 +464,9 @@ fn a_damaged_log_json_is_written_again() {
     six_groups(made.path());
     let text = std::fs::read_to_string(made.path().join("log/log.json")).unwrap();
     let other = text.replace("\"epoch\":", "\"epoch\":1");
-    for damaged in ["", "{", "{\"format\":1}", &other] {
+    let zero = text.replace("\"format\":1", "\"format\":0");
+    assert_ne!(zero, text);
+    for damaged in ["", "{", "{\"format\":1}", &other, &zero] {
         let folder = copy_of(&made.path().join("log"));
         let folder = folder.path();
         let path = folder.join("log/log.json");

@@ -188,7 +188,7 @@ impl Bucket {
             .ok()
             .and_then(|value| value.get("format")?.as_u64());
         Ok(match format {
-            None => FirstObject::Damaged("it is not the beginning of a log".into()),
+            None | Some(0) => FirstObject::Damaged("it is not the beginning of a log".into()),
             Some(format) if format > u64::from(FORMAT) => FirstObject::Later(format),
             Some(_) => match serde_json::from_slice(&bytes) {
                 Ok(identity) => FirstObject::Right(identity),
