@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes docs/python-reference.md from the signatures and docstrings of the Python package.
+"""Writes docs/python-reference.md, which git ignores, from the signatures and docstrings of the Python package.
 
-Usage: scripts/python-reference.py [--check]   (--check changes nothing and fails if the page is not what would be written)
+Usage: scripts/python-reference.py [--check]   (--check writes nothing and fails if the page could not be written)
 
 Only the sources are read, with Python's own parser: the package need not be built. A public name without a section, or without a docstring,
 is an error.
@@ -17,7 +17,7 @@ PACKAGE = ROOT / "crates/jindou-python/python/jindou"
 PAGE = ROOT / "docs/python-reference.md"
 
 HEAD = """\
-<!-- Written by scripts/python-reference.py from the package's docstrings: change those, and run it. -->
+<!-- Written by scripts/python-reference.py from the package's docstrings: change those. -->
 
 # Python reference
 
@@ -251,13 +251,10 @@ def page():
 
 def main():
     text = page()
-    if sys.argv[1:] == ["--check"]:
-        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != text:
-            sys.exit("docs/python-reference.md is not what the docstrings say: run scripts/python-reference.py")
-    elif sys.argv[1:]:
-        sys.exit(__doc__)
-    else:
+    if not sys.argv[1:]:
         PAGE.write_text(text, encoding="utf-8")
+    elif sys.argv[1:] != ["--check"]:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds the documentation as a site: target/site/index.html. Checks that the comparison's picture is of the present tables, and that all links
-# within the site lead somewhere. Installs mdBook into target/tools if it is not there. Usage: scripts/site.sh
+# Builds the documentation as a site: target/site/index.html. Writes the Python reference. Checks that the comparison's picture is of the
+# present tables, and that all links within the site lead somewhere. Installs mdBook into target/tools if it is not there.
+# Usage: scripts/site.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 version=0.5.4
@@ -10,6 +11,7 @@ repository=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml)
 
 command -v python3 >/dev/null || { echo "site: 'python3' is missing: install it (Debian, Ubuntu: apt-get install python3)." >&2; exit 1; }
 scripts/comparison-plot.py --check >/dev/null
+scripts/python-reference.py
 
 mdbook=$tools/bin/mdbook
 if [ "$("$mdbook" --version 2>/dev/null)" != "mdbook v$version" ]; then

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Fails on words that do not belong in the sources: doc comments that begin with "What", "Who", "Whom" or "Whose", or with a
 # pronoun or conjunction that only makes sense after another sentence (begin with a noun phrase, or a verb that names the
-# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, a Python reference
-# that is not what the docstrings say, and paths of one person's or one machine's workplace. Reads what git tracks;
+# thing), "See the module" (say what is meant), phrases of another language, documents that are not wrapped, public names of the
+# Python package that its reference would lack, and paths of one person's or one machine's workplace. Reads what git tracks;
 # prints file, line and what to do.
 set -u
 cd "$(dirname "$0")/.."
@@ -65,7 +65,7 @@ phrases=$(git ls-files -z -- '*.rs' 'docs/*.md' CONTRIBUTING.md | xargs -0 perl 
   }
   close ARGV if eof;
 ')
-# Documents are wrapped, and the Python reference is what the docstrings say.
+# Documents are wrapped, and the Python reference can be written from the docstrings.
 long='' reference=''
 if command -v python3 >/dev/null; then
   long=$(scripts/wrap-docs.py --check 2>&1)
