@@ -76,7 +76,7 @@ impl Fabric {
     }
 
     /// Number of ranges in a read from which one gathering message is cheaper than single reads: measured on loopback
-    /// (`docs/layout.md`, Remote reads). Real one-sided reads need no help at the far end.
+    /// (`docs/internals/layout.md`, Remote reads). Real one-sided reads need no help at the far end.
     pub(crate) fn gather_from(self) -> usize {
         match self {
             Self::Tcp => 2,
