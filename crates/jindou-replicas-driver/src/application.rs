@@ -1,4 +1,4 @@
-//! The store, as the driver uses it.
+//! The interface to the store.
 
 use crate::bucket::{BaseFiles, Failure, Incoming};
 use crate::peers::PeerProblem;
@@ -7,32 +7,34 @@ use jindou_replicas::{Base, Blob, Group, Problem, RequestKey};
 use std::io;
 use std::sync::Arc;
 
-/// A store that follows a log. Snapshots are immutable, so that the driver keeps published ones, the head, and those
-/// between by itself, and drops them when the head falls back. All calls come from threads that may block.
+/// A store that follows a log. Snapshots are immutable. The driver keeps the published ones, the head, and those
+/// between, and drops them when the head is rolled back. All methods are called on threads that may block.
 pub trait Application: Send + Sync + 'static {
-    /// A state of the store; cheap to clone.
+    /// A snapshot of the store; cheap to clone.
     type Snapshot: Clone + Send + Sync + 'static;
 
     /// Opens the local store.
     ///
     /// # Errors
-    /// If it is there and cannot be opened.
+    /// If it exists and cannot be opened.
     fn open(&self) -> io::Result<Local<Self::Snapshot>>;
 
-    /// The empty store, for an empty folder. `log` is the log that begins with it, and which the folder follows from now
-    /// on; without one, the store will be received.
+    /// Creates the empty store in an empty folder. `log` is the log that begins with the empty store and that the
+    /// folder follows from now on; `None` if the store will be received.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If it cannot be created.
     fn empty(&self, log: Option<u64>) -> io::Result<Self::Snapshot>;
 
-    /// Notes in the folder that its store, which was opened as [`Local::Other`], is that of this log's number 0.
+    /// Records in the folder that its store, opened as [`Local::Other`], is the state before the first group of this
+    /// log.
     ///
     /// # Errors
     /// If that cannot be written.
     fn follow(&self, log: u64) -> io::Result<()>;
 
-    /// Evaluates an update on a snapshot. Looks at `cancel`: the head may fall meanwhile, and the result is dropped then.
+    /// Evaluates an update on a snapshot. Must check `cancel` regularly: if the head is rolled back meanwhile, the
+    /// result is dropped.
     fn evaluate(
         &self,
         head: &Self::Snapshot,
@@ -41,68 +43,66 @@ pub trait Application: Send + Sync + 'static {
         cancel: &CancelToken,
     ) -> Evaluated<Self::Snapshot>;
 
-    /// The snapshot after a group that another server made.
+    /// Applies another server's group to a snapshot.
     ///
     /// # Errors
-    /// If the group does not fit, or there is no room for it; the server must stop.
+    /// If the group does not match the snapshot, or memory or disk space is exhausted; the server must stop.
     fn lay(&self, head: &Self::Snapshot, group: &Group) -> io::Result<Self::Snapshot>;
 
-    /// Makes the snapshot the one that queries see. Must not take long.
+    /// Makes the snapshot visible to queries. Must not take long.
     fn publish(&self, number: u64, snapshot: &Self::Snapshot);
 
-    /// Writes a snapshot with the requests that it knows into the local folder, so that the store opens with both.
+    /// Writes a snapshot with the remembered requests into the local folder; both are opened together.
     ///
     /// # Errors
-    /// If it cannot be written; the local store is then as it was.
+    /// If it cannot be written; the local store is then unchanged.
     fn save(&self, base: &Base, snapshot: &Self::Snapshot) -> io::Result<()>;
 
-    /// The same state over the files that the last [`Self::save`] wrote, so that memory which it saved is released.
-    /// Cheap where that is so already.
+    /// Returns the same state based on the files that the last [`Self::save`] wrote, so that the memory of saved data
+    /// is released. Cheap if the snapshot already uses these files.
     ///
     /// # Errors
-    /// If the files do not fit; the server must stop.
+    /// If the files do not match; the server must stop.
     fn over_saved(&self, snapshot: &Self::Snapshot) -> io::Result<Self::Snapshot>;
 
-    /// The files of the local store, if it is of this number.
+    /// The files of the local store, if it has this number.
     ///
     /// # Errors
     /// If they cannot be opened.
     fn files(&self, number: u64) -> io::Result<Option<Arc<dyn BaseFiles>>>;
 
-    /// Begins to receive the store of a log.
+    /// Starts to receive the store of a log.
     ///
     /// # Errors
-    /// If there is no place for it.
+    /// If the files cannot be created.
     fn receive(&self, log: u64) -> io::Result<Box<dyn Incoming<Self::Snapshot>>>;
 
-    /// The report of an update whose evaluation ended with this error, which is a mistake in the program.
+    /// The answer to an update whose evaluation failed with this error because of a bug.
     fn failed(&self, error: &jindou_model::Error) -> Blob;
 
-    /// Tells the operator. Must not take long.
+    /// Reports something to the operator. Must not take long.
     fn report(&self, report: Report);
 }
 
-/// The local folder.
+/// State of the local folder.
 #[derive(Clone, Debug)]
 pub enum Local<S> {
-    /// Nothing is in it.
+    /// The folder is empty.
     Empty,
     /// A store that follows no log.
     Other {
-        /// The id epoch of its load; `None` if it has been changed since.
+        /// The id epoch of its load; `None` if the store was changed since.
         loaded: Option<u64>,
-        /// The log that it begins if there is none: the same at each start.
+        /// Id epoch of the log that is created from this store if there is none; the same at each start.
         begins: u64,
-        /// Its state.
         snapshot: S,
     },
     /// A store that follows a log.
     Following {
-        /// The log.
+        /// Id epoch of the log.
         log: u64,
-        /// The newest group in it, and the requests that it knows.
+        /// The last group that it contains, and the remembered requests.
         base: Base,
-        /// Its state.
         snapshot: S,
     },
 }
@@ -110,36 +110,36 @@ pub enum Local<S> {
 /// The result of an evaluation.
 #[derive(Clone, Debug)]
 pub enum Evaluated<S> {
-    /// Changes, possibly without any.
+    /// The changes, possibly none, and the answer.
     Record {
-        /// The snapshot with them.
+        /// The snapshot with the changes applied.
         snapshot: S,
-        /// The changes.
+        /// The encoded changes.
         bytes: Blob,
-        /// The answer.
+        /// The answer to the client.
         report: Blob,
     },
-    /// Refused for reasons that are not in the data.
+    /// Rejected for a reason that does not depend on the data.
     Refused(Blob),
 }
 
-/// Something that an operator must be told.
+/// A message for the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Report {
-    /// The machine's, about the log with this id epoch.
+    /// A problem that the machine reported, and the log's id epoch.
     Problem(Problem, u64),
-    /// A request to the bucket that failed, and what for.
+    /// A failed request to the bucket, and its purpose.
     Bucket(&'static str, Failure),
-    /// The requests that failed before succeed again.
+    /// Requests to the bucket succeed again.
     BucketBack,
     /// The local store cannot be written.
     Disk(String),
-    /// The start waits for the first upload of the store, which has this name.
+    /// The server waits for the first upload of the store with this name before it starts.
     Waiting(String),
-    /// A base cannot be used, for this reason.
+    /// A base cannot be used, with the reason.
     Base(String),
-    /// Something about other servers.
+    /// A problem with other servers.
     Peer(PeerProblem),
-    /// A group that the log had lost was written again, under this name.
+    /// A group that the log had lost was restored under this name.
     WrittenBack(String),
 }

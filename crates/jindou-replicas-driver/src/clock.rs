@@ -1,8 +1,8 @@
-//! The clock, which runs while the machine sleeps.
+//! The server's clock, which advances while the machine sleeps.
 
 use jindou_replicas::Time;
 
-/// The time since the system's start, by `CLOCK_BOOTTIME`.
+/// Time since the system's start, by `CLOCK_BOOTTIME`.
 pub fn now() -> Time {
     let mut time = libc::timespec {
         tv_sec: 0,

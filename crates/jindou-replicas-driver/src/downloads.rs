@@ -1,4 +1,4 @@
-//! The store from a base of the log: the newest one that is whole.
+//! Downloads: the local store is replaced by the newest complete base of the log.
 
 use crate::application::{Application, Report};
 use crate::bucket::{BaseInBucket, Bucket, Failure, Finding};
@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Time after a download that failed.
+/// Delay after a failed download.
 const DOWNLOAD_AGAIN: Duration = Duration::from_secs(1);
 
 /// A base that cannot be used.
 #[derive(Clone, Debug)]
 struct Useless {
-    /// The first object that is missing or damaged, and what is wrong with it.
+    /// The first object that is missing or damaged, with the reason.
     why: String,
-    /// The base's document, if that was right and a part was not what it says.
+    /// The base's document, if it was valid but one of its parts was not.
     tried: Option<BaseInBucket>,
 }
 
@@ -34,25 +34,25 @@ impl Useless {
     }
 }
 
-/// The bases that cannot be used, by their numbers. The machine does not hear of them.
+/// The bases that cannot be used, by number. They are hidden from the machine.
 #[derive(Clone, Default)]
 pub(crate) struct UselessBases(Arc<Mutex<BTreeMap<u64, Useless>>>);
 
 impl UselessBases {
-    /// Number of the newest one, and what is wrong with it.
+    /// Number of the newest one, and the reason.
     pub fn newest(&self) -> Option<(u64, String)> {
         let all = sync::lock(&self.0);
         all.last_key_value()
             .map(|(number, base)| (*number, base.why.clone()))
     }
 
-    /// Adds a base. True if it is new here.
+    /// Adds a base. Returns true if it was not known as useless.
     fn add(&self, number: u64, base: Useless) -> bool {
         sync::lock(&self.0).insert(number, base).is_none()
     }
 
-    /// Removes them from a listing. With `all` the newest base is examined as well, and those that were mended count again. Returns
-    /// what is wrong with the newest one, if that is new here.
+    /// Removes these bases from a listing. With `all`, also examines the newest base, and lists bases again that were
+    /// repaired. Returns the reason if the newest base was found useless just now.
     pub async fn leave_out(
         &self,
         bucket: &Bucket,
@@ -95,7 +95,7 @@ impl UselessBases {
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Replaces the local store by the newest base that is whole, unless that is older.
+    /// Replaces the local store by the newest complete base, unless that is older.
     pub(crate) fn download(&mut self) {
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
         let (store, committed): (Arc<A>, u64) = (self.store.clone(), self.machine.committed());
@@ -111,7 +111,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                     let base = match receive(&store, &bucket, epoch, number).await {
                         Ok(Ok(done)) => return Ok(Some(done)),
                         Ok(Err(base)) => base,
-                        // It was deleted meanwhile.
+                        // The base was deleted in the meantime.
                         Err(Failure::Missing) => continue,
                         Err(failure) => return Err(failure),
                     };
@@ -129,7 +129,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 Ok(Some((base, snapshot))) => Some(Done::Downloaded(base, snapshot)),
                 Ok(None) => Some(Done::Event(Event::NoBase)),
                 Err(failure) => {
-                    // The machine asks again at once.
+                    // The machine retries at once.
                     tokio::time::sleep(DOWNLOAD_AGAIN).await;
                     let event = Event::Downloaded(None);
                     Some(Done::Failed(event, "downloading a base", failure))
@@ -139,7 +139,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// Receives a base, unless it is of no use.
+/// Receives a base, unless it cannot be used.
 async fn receive<A: Application>(
     store: &Arc<A>,
     bucket: &Bucket,

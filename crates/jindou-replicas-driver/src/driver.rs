@@ -24,11 +24,11 @@ use tokio::task::JoinSet;
 /// Reason why a driver ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Stopped {
-    /// A mistake in machine or driver.
+    /// A bug in the machine or the driver.
     Impossible(Impossible),
-    /// The store cannot follow.
+    /// The store cannot apply the log any further.
     Store(String),
-    /// Another process has taken this server's name.
+    /// Another process uses this server's name.
     Replaced,
 }
 
@@ -50,15 +50,15 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Something that was begun and is over.
+/// The result of background work.
 pub(crate) enum Done<S> {
     Event(Event),
-    /// The same, after a request that failed.
+    /// An event for the machine after a failed request, with the request's purpose and the failure.
     Failed(Event, &'static str, Failure),
-    /// A failure that the machine does not wait for.
+    /// A failure that is only reported.
     Report(Report),
     Evaluated(u64, Evaluated<S>),
-    /// The group that is published then, if any.
+    /// Groups were applied; the number of the group to publish next, if any.
     Laid(Laid<S>, Option<u64>),
     Downloaded(Base, S),
     Uploaded(u64),
@@ -72,22 +72,22 @@ pub(crate) enum Done<S> {
     ),
     OverSaved(std::io::Result<Vec<S>>),
     Servers(Result<Vec<ServerEntry>, Failure>),
-    /// The entry in `servers/` was written, or could not be.
+    /// The write of the entry in `servers/` has ended, successfully or not.
     Noted,
 }
 
-/// A query that waits.
+/// A waiting query.
 pub(crate) struct Reading<S> {
     pub asked: Time,
-    /// True if it takes what is published whenever it is allowed to read at all.
+    /// True for [`jindou_replicas::Consistency::Any`].
     pub any: bool,
     pub reply: ReadReply<S>,
 }
 
-/// An update that clients wait for.
+/// A client that waits for an update's outcome, with the permit for the update's bytes.
 type Waiting = (oneshot::Sender<Outcome>, OwnedSemaphorePermit);
 
-/// One run of a server: the machine, and what it has begun.
+/// One run of a server: the machine and its background work.
 pub struct Driver<A: Application, P: Peers> {
     pub(crate) machine: Machine,
     pub(crate) store: Arc<A>,
@@ -98,23 +98,23 @@ pub struct Driver<A: Application, P: Peers> {
     pub(crate) reads: HashMap<u64, Reading<A::Snapshot>>,
     read_limit: Duration,
     max_staleness: Duration,
-    /// Groups that are fetched once less waits to be laid.
+    /// Fetches postponed until fewer groups wait to be applied.
     pub(crate) fetches: VecDeque<Fetch>,
-    /// Events that actions themselves cause.
+    /// Events caused by actions themselves.
     pub(crate) happened: VecDeque<Event>,
-    /// Bytes and number of groups that a span may be made of.
+    /// Largest number of bytes and groups in a span.
     pub(crate) span_room: (usize, u64),
     pub(crate) uploads: Uploads,
     pub(crate) useless: UselessBases,
     pub(crate) trimming: bool,
-    /// Number up to which the machine lets groups be trimmed.
+    /// Number up to which the machine allows groups to be trimmed.
     pub(crate) trim_to: u64,
-    /// Number up to which they were.
+    /// Number up to which groups were trimmed.
     pub(crate) trimmed: u64,
-    /// Time of which every moment can be restored.
+    /// Time range within which every snapshot can be restored.
     pub(crate) keep: Duration,
     pub(crate) saving: bool,
-    /// True if the next store that is saved is uploaded, whichever server does that otherwise.
+    /// True if this server must upload the next store that it saves, even if another server usually does.
     pub(crate) upload_saved: bool,
     /// Time at which the entry in `servers/` is written again if it names an older group.
     next_note: Time,
@@ -127,24 +127,24 @@ pub struct Driver<A: Application, P: Peers> {
     cancel: CancelToken,
     refresh: Duration,
     next_refresh: Time,
-    /// Time until which requests wait for connections to the servers in the list.
+    /// Time until which requests wait for connections to the listed servers.
     join_until: Time,
-    /// Requests that wait for them.
+    /// Requests that wait for those connections.
     early: VecDeque<Command<A::Snapshot>>,
-    /// The process of each server that was heard last.
+    /// The process of each server from which the last message came.
     processes: HashMap<ServerName, u64>,
     refreshed: Time,
     refreshing: bool,
-    /// Pause after a listing of the servers that failed.
+    /// Delay after a failed listing of the servers.
     refresh_pause: Duration,
-    /// Kinds of requests to the bucket whose last one failed.
+    /// Kinds of requests to the bucket whose latest one failed.
     failing: BTreeSet<&'static str>,
     pub(crate) sender: mpsc::UnboundedSender<Done<A::Snapshot>>,
     done: mpsc::UnboundedReceiver<Done<A::Snapshot>>,
     pub(crate) tasks: JoinSet<()>,
 }
 
-/// Parts that a driver is made of.
+/// The parts from which a driver is constructed.
 pub(crate) struct Parts<A: Application, P: Peers> {
     pub machine: Machine,
     pub store: Arc<A>,
@@ -160,21 +160,21 @@ pub(crate) struct Parts<A: Application, P: Peers> {
     pub refresh: Duration,
     /// The base to upload first.
     pub first: Option<Base>,
-    /// The first events.
+    /// Events for the machine at the start.
     pub events: Vec<Event>,
 }
 
-/// Shortest time between two listings of the servers, and the longest after one that failed.
+/// Shortest time between two listings of the servers, and the longest delay after a failed one.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_AGAIN: Duration = Duration::from_secs(15);
-/// Longest time after the start for which requests wait for connections. What is acknowledged before would not be known to
-/// the others, nor theirs here.
+/// Longest time after the start for which requests wait for connections. Updates acknowledged before would be unknown
+/// to the other servers, and theirs to this one.
 const JOIN: Duration = Duration::from_secs(2);
-/// Most queries that wait.
+/// Largest number of waiting queries.
 const READS: usize = 100_000;
-/// Time for which groups that wait to be laid do not count as a delay.
+/// Groups may wait this long to be applied before the server counts as behind.
 const BEHIND: Duration = Duration::from_secs(1);
-/// Time between looks at the cancel token.
+/// Interval at which the cancel token is checked.
 const CANCEL: Duration = Duration::from_millis(100);
 
 impl<A: Application, P: Peers> Driver<A, P> {
@@ -221,7 +221,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             next_refresh: clock::now().after(parts.refresh),
             join_until: clock::now().after(JOIN),
             early: VecDeque::new(),
-            // The list was read before others could see this server in it.
+            // The list was read before other servers could see this server in it.
             refreshed: clock::now().before(REFRESH),
             refreshing: false,
             refresh_pause: REFRESH,
@@ -233,7 +233,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Runs until it is stopped, its handles are gone, or it cannot go on. What waits then has an unknown outcome.
+    /// Runs until it is stopped, all handles are dropped, or an error occurs. Requests that are waiting then get an
+    /// unknown outcome.
     ///
     /// # Errors
     /// Reason why the server must stop.
@@ -282,7 +283,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                         self.happened.push_back(Event::Received(from, message));
                     }
                     Some(FromPeer::Gone(name)) => {
-                        // Perhaps the others have another process of this server's name in their lists.
+                        // The other servers' lists may have another process under this server's name.
                         self.refresh_soon();
                         self.happened.push_back(Event::Disconnected(name));
                     }
@@ -334,13 +335,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Gives the machine what happened, and does what it wants.
+    /// Passes events to the machine and executes the resulting actions.
     fn handle_all(&mut self) -> Result<(), Stopped> {
         let mut actions = Vec::new();
         while let Some(event) = self.happened.pop_front() {
             let handled = self.machine.handle(clock::now(), event, &mut actions);
             handled.map_err(Stopped::Impossible)?;
-            // Before another server hears that later queries see a group, none is let by without it.
+            // Must happen before other servers are told that later queries here see a group: from then on no query may
+            // bypass the machine with an older snapshot.
             self.say_until_when();
             for action in actions.drain(..) {
                 self.act(action)?;
@@ -350,14 +352,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Answers a query from what is published.
+    /// Answers a query from the published snapshot.
     pub(crate) fn serve(&mut self, read: u64) {
         if let Some(reading) = self.reads.remove(&read) {
             let _ = reading.reply.send(Ok(self.turns.published.clone()));
         }
     }
 
-    /// Refuses queries that the machine let by and that wait for groups to be laid.
+    /// Rejects queries that the machine has admitted and that have waited too long for groups to be applied.
     fn refuse_overdue(&mut self, now: Time) {
         let limit = self.read_limit;
         if self.turns.behind(now) < BEHIND {
@@ -369,13 +371,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Lists the servers again, unless that was done within the last second.
+    /// Lists the servers again, at most once per second.
     fn refresh_soon(&mut self) {
         let soon = self.refreshed.after(self.refresh_pause);
         self.next_refresh = self.next_refresh.min(soon);
     }
 
-    /// Reason why a query without further demands would not be answered at once.
+    /// Reason why a query with the default consistency would have to wait.
     fn unready(&self, now: Time) -> Option<Unready> {
         if self.is_early() {
             return Some(Unready::Joining);
@@ -394,7 +396,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             return Some(Unready::NoBase(useless.map_or_else(first, |(_, why)| why)));
         }
         if let Some(gap) = self.machine.gap_that_blocks() {
-            // What was trimmed after an older base is not lost.
+            // Groups trimmed after an older base are not lost.
             let of_base = useless.filter(|(number, _)| gap.first <= *number);
             return Some(match of_base {
                 Some((_, why)) => Unready::NoBase(why),
@@ -409,12 +411,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
         (!ready).then(|| Unready::Behind(self.machine.heard()))
     }
 
-    /// True while connections to the servers in the list are still to come.
+    /// True while connections to listed servers are still being established.
     fn is_early(&self) -> bool {
         self.peers.connects() && !self.machine.counts_all() && clock::now() < self.join_until
     }
 
-    /// Says until when queries need not ask.
+    /// Publishes the time until which queries may bypass the machine.
     fn say_until_when(&self) {
         let all = self.turns.published.0 == self.machine.committed();
         let until = self.machine.fresh_until();
@@ -431,7 +433,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         figures.set_writer(self.machine.writer());
     }
 
-    /// Begins something whose end the loop hears of.
+    /// Starts background work whose result is sent to the event loop.
     pub(crate) fn spawn(
         &mut self,
         work: impl Future<Output = Option<Done<A::Snapshot>>> + Send + 'static,
@@ -439,7 +441,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         let sender = self.sender.clone();
         self.tasks.spawn(async move {
             if let Some(done) = work.await {
-                // The loop has ended otherwise.
+                // Fails only after the event loop has ended.
                 let _ = sender.send(done);
             }
         });
@@ -568,7 +570,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
             Done::Noted => self.noting = false,
             Done::Servers(Err(failure)) => {
                 self.refreshing = false;
-                // The others take it for gone when its entry gets old.
+                // Other servers consider this one gone if its entry gets too old.
                 let again = clock::now().after(self.refresh_pause);
                 self.next_refresh = self.next_refresh.min(again);
                 self.refresh_pause = (self.refresh_pause * 2).min(REFRESH_AGAIN);
@@ -578,14 +580,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Says that the bucket is back once requests of each kind that failed succeed.
+    /// Reports that the bucket is back once each kind of request that failed has succeeded again.
     fn succeeded(&mut self, what: &'static str) {
         if self.failing.is_empty() {
             return;
         }
         self.failing.remove(what);
         if what == "listing" {
-            // Those need not come again.
+            // Such requests may never be needed again.
             self.failing.remove("reading a group");
             self.failing.remove("downloading a base");
         }
@@ -596,7 +598,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
 
     fn command(&mut self, command: Command<A::Snapshot>) {
         match command {
-            // The client has gone.
+            // The client has disconnected.
             Command::Update(_, _, reply, _) if reply.is_closed() => {}
             Command::Update(request, body, reply, permit) => {
                 let waiting = self.updates.entry(request.key).or_default();

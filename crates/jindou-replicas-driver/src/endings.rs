@@ -1,4 +1,4 @@
-//! The end of a run that was asked for: what only this server can still do for the log.
+//! Orderly shutdown: the last work that only this server can do for the log.
 
 use crate::application::{Application, Report};
 use crate::bucket::{Failure, Put};
@@ -10,18 +10,18 @@ use jindou_replicas::Name;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Longest time for writing groups back and for the last entry together.
+/// Time limit for restoring groups and writing the last entry together.
 const LAST_WORK: Duration = Duration::from_secs(3);
-/// Groups that are written back at once.
+/// Groups that are restored concurrently.
 const AT_ONCE: usize = 8;
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Writes groups back that the log has lost and notes the newest one, for servers that start later.
+    /// Restores groups that the log has lost, and records the newest group for servers that start later.
     pub(crate) async fn end_well(&mut self) {
-        // None of them may write an earlier entry over the last one.
+        // Otherwise a running write of an older entry could overwrite the last one.
         self.tasks.abort_all();
         let end = tokio::time::Instant::now() + LAST_WORK;
-        // Half of the time is for the entry.
+        // Half of the time is reserved for the entry.
         let written = tokio::time::timeout(LAST_WORK / 2, self.write_last_back()).await;
         let noted = tokio::time::timeout_at(end, self.note_last()).await;
         for (what, done) in [
@@ -39,7 +39,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// Creates the objects again of the groups after the newest base that this server has and the log has lost.
+    /// Restores the objects of groups after the newest base that the log has lost and this server still has.
     async fn write_last_back(&mut self) -> Result<(), Failure> {
         let last = self.machine.committed();
         if !self.machine.may_write_back() {
@@ -61,7 +61,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 _ => newest,
             });
         let mut lost: BTreeSet<u64> = match last.checked_sub(base) {
-            // Only what is at hand can be written.
+            // Only groups kept in memory can be written.
             Some(count) => (last - count.min(MOST)..=last)
                 .filter(|n| *n > base)
                 .collect(),
@@ -101,9 +101,9 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Writes the newest group into this server's entry, unless another process has its name.
+    /// Writes the newest group into this server's entry, unless another process uses its name.
     async fn note_last(&mut self) -> Result<(), Failure> {
-        // Also where nothing is new: an earlier write of the entry may not have been finished.
+        // Written even if nothing is new: an earlier write of the entry may not have completed.
         self.me.newest = self.me.newest.max(self.machine.heard());
         match self.bucket.entry_of(&self.me.name).await? {
             Some(there) if there.start != self.me.start => Ok(()),
@@ -112,5 +112,5 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// Groups before the last one that are looked for.
+/// Largest number of groups before the last one that are checked.
 const MOST: u64 = 100_000;

@@ -1,5 +1,5 @@
-//! Evaluations of updates, one after another on a thread of their own. Each is on the snapshot that the one before it made, so that
-//! none waits until the driver has heard of that.
+//! Evaluation of updates, one after another on a dedicated thread. Each is evaluated on the snapshot that the previous
+//! one produced, without waiting for the driver in between.
 
 use crate::application::{Application, Evaluated};
 use crate::driver::Done;
@@ -19,29 +19,30 @@ struct Job {
     cancel: CancelToken,
 }
 
-/// State that the thread and the driver share.
+/// State shared by the thread and the driver.
 struct Made<S> {
-    /// The snapshot after the last evaluation that is over, or before the first. `None` if nothing is begun, so that no snapshot is held.
+    /// The snapshot after the last finished evaluation, or before the first. `None` if no evaluation is queued, so that
+    /// no snapshot is kept alive.
     head: Option<S>,
-    /// Bytes of the records that are evaluated and in no group yet.
+    /// Bytes of evaluated records that are in no group yet.
     bytes: usize,
 }
 
 struct Shared<S> {
     made: Mutex<Made<S>>,
-    /// Told when there is room for records again, or jobs are dropped.
+    /// Notified when there is space for records again, or jobs were dropped.
     changed: Condvar,
-    /// Bytes of records beyond which none is evaluated.
+    /// No update is evaluated while the records exceed this number of bytes.
     most: usize,
 }
 
-/// Evaluations that are begun and of whose end the driver has not heard, and sizes of what came out of others.
+/// Evaluations that the driver does not know to have finished, and sizes of finished ones.
 pub(crate) struct Evaluations<S> {
     begun: VecDeque<(u64, CancelToken)>,
     /// Bytes of each record that is in no group yet.
     sizes: VecDeque<usize>,
     shared: Arc<Shared<S>>,
-    /// The thread's, once there is one.
+    /// The thread's job queue, once the thread was started.
     jobs: Option<Sender<Job>>,
 }
 
@@ -52,7 +53,7 @@ impl<S> Drop for Evaluations<S> {
 }
 
 impl<S> Evaluations<S> {
-    /// Drops all that are begun, and forgets what was evaluated.
+    /// Cancels all evaluations and forgets their records.
     pub fn cancel(&mut self) {
         for (_, cancel) in self.begun.drain(..) {
             cancel.cancel();
@@ -67,7 +68,7 @@ impl<S> Evaluations<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
-    /// `most` bytes of records, and one more record, wait for their groups.
+    /// Creates a queue in which `most` bytes of records, plus one record, may wait for their groups.
     pub fn new(most: usize) -> Self {
         let made = Mutex::new(Made {
             head: None,
@@ -89,7 +90,8 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         self.begun.is_empty()
     }
 
-    /// Begins an evaluation: on what the last one makes, or else on `head`. `done` hears of its end. Must be called in a runtime.
+    /// Queues an evaluation on the result of the previous one, or on `head` if there is none. Its result is sent to
+    /// `done`. Must be called within a runtime.
     pub fn begin<A: Application<Snapshot = S>>(
         &mut self,
         (ticket, key, body): (u64, RequestKey, Blob),
@@ -114,11 +116,11 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
             tokio::task::spawn_blocking(move || work(&*store, &shared, &waiting, &done));
             jobs
         });
-        // The thread ends with this sender, or with the driver that would hear of the end.
+        // The thread ends when this sender or the driver's receiver is dropped.
         let _ = jobs.send(job);
     }
 
-    /// The driver hears that an evaluation is over. False if it was dropped.
+    /// Handles a finished evaluation. Returns false if it was cancelled.
     pub fn end(&mut self, ticket: u64, evaluated: &Evaluated<S>) -> bool {
         if (self.begun.front()).is_none_or(|(of, _)| *of != ticket) {
             return false;
@@ -131,7 +133,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
         true
     }
 
-    /// The records evaluated longest ago, as many as this, are in a group.
+    /// Removes the oldest `count` records, which are in a group now.
     pub fn taken(&mut self, count: usize) {
         let bytes: usize = self.sizes.drain(..count.min(self.sizes.len())).sum();
         let mut made = sync::lock(&self.shared.made);
@@ -141,7 +143,7 @@ impl<S: Clone + Send + Sync + 'static> Evaluations<S> {
     }
 }
 
-/// Bytes of what an evaluation made, if it made something.
+/// Bytes of an evaluation's record, if it produced one.
 fn size<S>(evaluated: &Evaluated<S>) -> Option<usize> {
     match evaluated {
         Evaluated::Record { bytes, report, .. } => Some(bytes.len() + report.len()),
@@ -149,7 +151,7 @@ fn size<S>(evaluated: &Evaluated<S>) -> Option<usize> {
     }
 }
 
-/// Evaluates until there is no sender.
+/// Evaluates jobs until the sender is dropped.
 fn work<A: Application>(
     store: &A,
     shared: &Shared<A::Snapshot>,
@@ -165,7 +167,7 @@ fn work<A: Application>(
             guarded(evaluate).unwrap_or_else(|error| Evaluated::Refused(store.failed(&error)));
         if let Evaluated::Record { snapshot, .. } = &evaluated {
             let mut made = sync::lock(&shared.made);
-            // After a cancellation it is another one's.
+            // After a cancellation the head belongs to other jobs.
             if !job.cancel.is_cancelled() {
                 made.head = Some(snapshot.clone());
                 made.bytes += size(&evaluated).unwrap_or(0);
@@ -178,7 +180,8 @@ fn work<A: Application>(
 }
 
 impl<S: Clone> Shared<S> {
-    /// The snapshot on which a job is evaluated, once there is room for what it makes; `None` for one that is dropped.
+    /// Waits until there is space for the job's record. Returns the snapshot to evaluate it on, or `None` if the job
+    /// was cancelled.
     fn head_for(&self, job: &Job) -> Option<S> {
         let mut made = sync::lock(&self.made);
         while made.bytes >= self.most && !job.cancel.is_cancelled() {
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(told.recv_timeout(long), Ok(Some(7)));
         evaluations.taken(1);
         assert_eq!(sync::lock(&shared.made).bytes, 0);
-        // One that is dropped does not wait for ever.
+        // A cancelled job must not wait for ever.
         full(&mut evaluations);
         let dropped = job(2);
         evaluations.begun.push_back((2, dropped.cancel.clone()));

@@ -1,16 +1,16 @@
-//! Figures of a driver for its operator, which any thread may read.
+//! Metrics of a driver for its operator, readable by any thread.
 
 use jindou_replicas::{ServerName, Time};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Figures that the driver keeps up to date.
+/// Metrics that the driver updates.
 #[derive(Debug, Default)]
 pub(crate) struct Figures {
     pub committed: AtomicU64,
     pub heard: AtomicU64,
-    /// Microseconds of the last evidence; 0 before the first.
+    /// Time of the last freshness proof in microseconds; 0 before the first.
     pub settled: AtomicU64,
     pub writes: AtomicU64,
     /// The server that wrote the newest published group.
@@ -24,31 +24,31 @@ pub(crate) struct Figures {
     pub in_contact: AtomicU64,
 }
 
-/// A driver's figures at one moment.
+/// A snapshot of a driver's metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct FiguresNow {
     /// The newest published group.
     pub committed: u64,
-    /// The newest group that it has heard of.
+    /// The highest group number known to exist.
     pub heard: u64,
-    /// Age of the last evidence that no later group existed; `None` before the first.
+    /// Age of the last proof that no later group existed; `None` before the first.
     pub age: Option<Duration>,
-    /// True if it made the newest group.
+    /// True if this server wrote the newest group.
     pub writes: bool,
-    /// Puts of groups that ended.
+    /// Number of completed puts of groups.
     pub puts: u64,
-    /// Their time together.
+    /// Total time of these puts.
     pub put_time: Duration,
     /// Requests to the bucket that failed or whose outcome is unknown.
     pub failed: u64,
-    /// Numbers that another server's group took.
+    /// Lost puts: numbers that another server's group took.
     pub lost: u64,
-    /// Listings that ended.
+    /// Number of completed listings.
     pub listings: u64,
-    /// Servers whose entries in the bucket count, this one included.
+    /// Servers with a current entry in the bucket, including this one.
     pub listed: u64,
-    /// Other servers that acknowledgements wait for.
+    /// Number of other servers that acknowledgements wait for.
     pub in_contact: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The side of a driver that requests of clients come from.
+//! The handle through which clients send requests to a driver.
 
 use crate::figures::{Figures, FiguresNow};
 use jindou_replicas::{Blob, Consistency, Gap, Outcome, Refusal, Request, ServerName, Time};
@@ -7,12 +7,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
-/// A query's snapshot and its number.
+/// Channel for the snapshot that answers a query, and its number.
 pub(crate) type ReadReply<S> = oneshot::Sender<Result<(u64, S), Refusal>>;
 
-/// Something that a client or an operator wants.
+/// A request of a client or an operator.
 pub(crate) enum Command<S> {
-    /// The permit is for the body's bytes and goes with the answer.
+    /// An update. The permit covers the body's bytes and is released with the answer.
     Update(
         Request,
         Blob,
@@ -30,25 +30,25 @@ pub(crate) enum Command<S> {
 pub struct Status {
     /// The newest published group.
     pub committed: u64,
-    /// Reason why a query without further demands would not be answered at once; `None` if it would.
+    /// Reason why a query with the default consistency would have to wait; `None` if it would not.
     pub unready: Option<Unready>,
 }
 
-/// Reason why a server does not answer queries at once.
+/// Reason why a server does not answer queries immediately.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Unready {
-    /// Connections to the servers in the list are still to come.
+    /// Connections to the listed servers are still being established.
     Joining,
     /// The store is being replaced by the newest base.
     Downloading,
-    /// For this time neither the log has answered nor another server that knew more; `None`: not since the start.
+    /// Neither the bucket nor another server has confirmed freshness for this time; `None` if never since the start.
     CutOff(Option<Duration>),
-    /// Groups up to this one are known of and not here yet.
+    /// Groups up to this one exist and are not applied yet.
     Behind(u64),
-    /// The folder is empty, or too old, and no base of the log is whole, or was uploaded yet; with the object that is missing or
+    /// The folder is empty or too old, and the log has no complete base yet. Names the object that is missing or
     /// damaged.
     NoBase(String),
-    /// The log, with this id epoch, lacks groups that it must have.
+    /// The log, with this id epoch, has a gap.
     Gap(Gap, u64),
 }
 
@@ -87,13 +87,13 @@ impl std::fmt::Display for Unready {
     }
 }
 
-/// The time until which queries without further demands need not ask the driver. Reading it costs an atomic load and a
-/// look at the clock.
+/// The time until which queries with the default consistency may bypass the driver. A check costs an atomic load and a
+/// read of the clock.
 #[derive(Clone, Debug, Default)]
 pub struct Fresh(Arc<AtomicU64>);
 
 impl Fresh {
-    /// True if the published snapshot answers a query that is asked now.
+    /// True if the published snapshot may answer a query that arrives now.
     #[inline]
     pub fn is_now(&self) -> bool {
         crate::clock::now().0 < self.0.load(Ordering::SeqCst)
@@ -105,7 +105,7 @@ impl Fresh {
     }
 }
 
-/// Requests to a driver. When the last one is dropped, the driver ends.
+/// A handle for requests to a driver. The driver ends when the last handle is dropped.
 pub struct Handle<S> {
     commands: mpsc::Sender<Command<S>>,
     bytes: Arc<Semaphore>,
@@ -134,12 +134,12 @@ impl<S> std::fmt::Debug for Handle<S> {
     }
 }
 
-/// Bytes that an update counts for at least.
+/// Number of bytes that an update counts as at least.
 const LEAST: usize = 1024;
-/// Commands that wait.
+/// Capacity of the command queue.
 const WAITING: usize = 1024;
 
-/// Ends of what leads to a driver.
+/// The receiving ends of a handle's channels.
 pub(crate) struct Inbox<S> {
     pub commands: mpsc::Receiver<Command<S>>,
     pub stop: watch::Receiver<bool>,
@@ -148,7 +148,7 @@ pub(crate) struct Inbox<S> {
 }
 
 impl<S> Handle<S> {
-    /// A handle by which clients' updates take this number of bytes at most.
+    /// Creates a handle. The bodies of clients' updates may take this number of bytes together.
     pub(crate) fn new(bytes: usize) -> (Self, Inbox<S>) {
         let (sender, commands) = mpsc::channel(WAITING);
         let (stop, stopped) = watch::channel(false);
@@ -173,24 +173,24 @@ impl<S> Handle<S> {
         (handle, inbox)
     }
 
-    /// Figures for the operator.
+    /// The current metrics.
     pub fn figures(&self) -> FiguresNow {
         self.figures.now()
     }
 
-    /// The server that wrote the newest group here; `None` if it is not known.
+    /// The server that wrote the newest published group; `None` if it is unknown.
     pub fn writer(&self) -> Option<ServerName> {
         let writer = self.figures.writer.lock();
         writer.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Until when queries need not ask.
+    /// Time until which queries may bypass the driver.
     pub fn fresh(&self) -> &Fresh {
         &self.fresh
     }
 
-    /// Does an update. Waits while others' bodies fill the room. The caller may drop this: the update may be done all the
-    /// same, and its key asks again.
+    /// Executes an update. Waits while the bodies of other updates use all of the memory limit. If the caller drops the
+    /// future, the update may still be executed; a retry with the same key returns its outcome.
     pub async fn update(&self, request: impl Into<Request>, body: Blob) -> Outcome {
         let request = request.into();
         if body.len() > self.most {
@@ -210,14 +210,14 @@ impl<S> Handle<S> {
         if self.commands.send(command).await.is_err() {
             return Outcome::Unknown;
         }
-        // A driver that ends drops what waits.
+        // A driver that ends drops the waiting requests.
         answer.await.unwrap_or(Outcome::Unknown)
     }
 
     /// A snapshot for a query, and its number.
     ///
     /// # Errors
-    /// If none is fresh enough, or the driver has ended.
+    /// If no snapshot is fresh enough, or the driver has ended.
     pub async fn read(&self, consistency: Consistency) -> Result<(u64, S), Refusal> {
         let (reply, answer) = oneshot::channel();
         if (self.commands.send(Command::Read(consistency, reply)).await).is_err() {
@@ -226,12 +226,13 @@ impl<S> Handle<S> {
         answer.await.unwrap_or(Err(Refusal::Stale))
     }
 
-    /// Tells the others that this server wants to stop, so that they write themselves.
+    /// Announces to the other servers that this one is stopping, so that another one becomes the writer.
     pub async fn drain(&self) {
         let _ = self.commands.send(Command::Drain).await;
     }
 
-    /// Writes the published snapshot into the local folder. Gives its number; `None` if that failed or is under way.
+    /// Saves the published snapshot in the local folder and returns its number; `None` if that failed or a save is
+    /// running.
     pub async fn save(&self) -> Option<u64> {
         let (reply, answer) = oneshot::channel();
         self.commands.send(Command::Save(reply)).await.ok()?;
@@ -245,7 +246,7 @@ impl<S> Handle<S> {
         answer.await.ok()
     }
 
-    /// Ends the driver. Updates that wait have an unknown outcome.
+    /// Ends the driver. Waiting updates get an unknown outcome.
     pub fn stop(&self) {
         let _ = self.stop.send(true);
     }

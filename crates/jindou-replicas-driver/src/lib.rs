@@ -1,11 +1,11 @@
-//! The driver around [`jindou_replicas::Machine`]: what is between it, the bucket, the clock and the store.
+//! The driver of [`jindou_replicas::Machine`]: it connects the machine with the bucket, the clock and the store.
 //!
-//! [`Bucket`] is an object store or a directory, with time limits and the distinctions that the machine needs.
-//! [`Driver`] is one task that owns the machine: it turns what ends into events and actions into requests. The store is
-//! behind [`Application`], other servers behind [`Peers`]; the feature `net` has connections over TCP.
-//! docs/internals/replicas.md has the rules.
+//! [`Bucket`] is an object store or a directory, with time limits and the outcomes that the machine distinguishes.
+//! [`Driver`] is the task that owns the machine: it turns results into events and executes actions. [`Application`] is
+//! the interface to the store, and [`Peers`] that to other servers; the feature `net` implements it over TCP.
+//! docs/internals/replicas.md describes the protocol.
 //!
-//! Start reading at `driver.rs`; then `turns.rs` (the order of what touches the store) and `bucket/mod.rs`.
+//! Start reading at `driver.rs`; then `turns.rs` (the order of operations on the store) and `bucket/mod.rs`.
 
 mod application;
 mod bucket;

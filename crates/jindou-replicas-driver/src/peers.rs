@@ -1,4 +1,5 @@
-//! The way to other servers. Losing a message costs time only, so whatever cannot be sent at once is dropped.
+//! The interface to other servers. A lost message costs time, never correctness, so a message that cannot be sent at
+//! once is dropped.
 
 use crate::bucket::ServerEntry;
 use jindou_replicas::{Message, ServerName};
@@ -8,49 +9,49 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 /// Connections to other servers.
 pub trait Peers: Send + 'static {
-    /// Sends a message, if there is a connection that takes it at once.
+    /// Sends a message if the server is connected and its queue accepts the message at once.
     fn send(&mut self, to: &ServerName, message: Message);
-    /// Takes the servers in the bucket's list.
+    /// Adopts the servers of the bucket's list.
     fn know(&mut self, servers: &[ServerEntry]);
-    /// True if connections to them will come about.
+    /// True if connections to listed servers are established automatically.
     fn connects(&self) -> bool {
         true
     }
 }
 
-/// Something that came from other servers, or is to be known of them.
+/// A message or an event from other servers.
 #[derive(Debug)]
 pub enum FromPeer {
-    /// A message, and the room that it takes until the driver has it.
+    /// A message, with the memory reserved for it until the driver has handled it.
     Message(ServerName, Message, Held),
-    /// The end of the connection.
+    /// The connection was closed.
     Gone(ServerName),
-    /// A server that is not in the list as it was last read: it should be read again.
+    /// A server connected that is not in the list; the list should be read again.
     Unknown,
-    /// Something that an operator must be told.
+    /// A problem to report to the operator.
     Problem(PeerProblem),
 }
 
-/// Room for a message's bytes, given back when it is dropped.
+/// Memory reserved for a message, released on drop.
 #[derive(Clone, Debug, Default)]
 pub struct Held(#[allow(dead_code, reason = "only dropped")] Option<Arc<OwnedSemaphorePermit>>);
 
 impl Held {
-    /// The room that a permit stands for.
+    /// Wraps the permit for a message's memory.
     #[cfg(feature = "net")]
     pub(crate) fn new(permit: OwnedSemaphorePermit) -> Self {
         Self(Some(Arc::new(permit)))
     }
 }
 
-/// Something about other servers that an operator must be told.
+/// A problem with other servers, for the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PeerProblem {
-    /// A server that speaks another version, this one.
+    /// A server that speaks this other protocol version.
     Version(ServerName, u32),
-    /// A server that cannot be connected with, and why.
+    /// A server that cannot be reached, and the reason.
     Unreachable(ServerName, String),
-    /// A message of this size that is not sent, since the other takes less.
+    /// A message of this many bytes was not sent, since it exceeds the receiver's limit.
     TooLarge(ServerName, usize),
 }
 
@@ -75,10 +76,10 @@ impl std::fmt::Display for PeerProblem {
     }
 }
 
-/// Messages that wait for a server, at most.
+/// Capacity of the queue of messages for a server.
 const WAITING: usize = 4096;
 
-/// No connections: each server follows the bucket by itself.
+/// No connections: servers exchange groups through the bucket only.
 #[derive(Clone, Copy, Debug)]
 pub struct Nobody;
 
@@ -91,17 +92,17 @@ impl Peers for Nobody {
 }
 
 impl Nobody {
-    /// No connections, and what comes through them.
+    /// Creates this implementation, with a channel that never receives anything.
     pub fn connect() -> (Self, mpsc::Receiver<FromPeer>) {
         (Self, mpsc::channel(1).1)
     }
 }
 
-/// Servers of one process, for tests.
+/// Connects servers within one process, for tests.
 #[derive(Clone, Debug, Default)]
 pub struct Hub(Arc<Mutex<BTreeMap<ServerName, mpsc::Sender<FromPeer>>>>);
 
-/// The connections of one server of a [`Hub`]; they end when it is dropped.
+/// The connections of one server of a [`Hub`]; closed on drop.
 #[derive(Debug)]
 pub struct Member {
     hub: Hub,
@@ -110,7 +111,7 @@ pub struct Member {
 }
 
 impl Hub {
-    /// Connects a server to all others, in the place of an earlier run of the same name.
+    /// Connects a server to all others. It replaces an earlier run of the same name.
     pub fn connect(&self, name: &str) -> (Member, mpsc::Receiver<FromPeer>) {
         let (own, incoming) = mpsc::channel(WAITING);
         let name: ServerName = name.into();
@@ -127,7 +128,7 @@ impl Hub {
 impl Peers for Member {
     fn send(&mut self, to: &ServerName, message: Message) {
         let members = self.hub.lock();
-        // A run that was replaced is heard no longer.
+        // Messages of a run that was replaced are dropped.
         let mine = (members.get(&self.name)).is_some_and(|own| own.same_channel(&self.own));
         if let Some(to) = members.get(to).filter(|_| mine) {
             let _ = to.try_send(FromPeer::Message(

@@ -1,4 +1,4 @@
-//! Requests to the bucket that actions of the machine ask for.
+//! Requests to the bucket that the machine's actions cause.
 
 use crate::application::{Application, Report};
 use crate::bucket::{Failure, Put};
@@ -45,7 +45,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Reads a group or a span, once what was read before has been laid but for a little.
+    /// Reads a group or a span. Waits until most of the groups read before were applied.
     pub(crate) fn fetch(&mut self, fetch: Fetch) {
         match self.turns.is_full() {
             true => self.fetches.push_back(fetch),
@@ -66,8 +66,8 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Creates the object of a group again that the log has lost. If the group is no longer at hand, the store is saved
-    /// and uploaded, which has it.
+    /// Restores the object of a group that the log has lost. If the group is no longer in memory, saves and uploads the
+    /// store, which contains it.
     pub(crate) fn write_back(&mut self, number: u64) {
         let Some(group) = self
             .turns
@@ -115,11 +115,11 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Deletes old bases, and of the groups and spans up to this number what the bases left do not need.
+    /// Deletes old bases, and those groups and spans up to this number that the remaining bases do not need.
     pub(crate) fn trim(&mut self, number: u64) {
         self.trim_to = self.trim_to.max(number);
         if std::mem::replace(&mut self.trimming, true) {
-            // A later one goes further.
+            // A later trim includes this one.
             return;
         }
         let (bucket, epoch) = (self.bucket.clone(), self.epoch);
@@ -131,12 +131,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
         });
     }
 
-    /// Writes the newest group into this server's entry, as evidence for those that start later.
+    /// Writes the newest group into this server's entry, so that servers that start later know that it existed.
     pub(crate) fn note_newest(&mut self) {
         self.me.newest = self.machine.heard();
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
-            // A failure shows at the next refresh.
+            // A failure will show at the next refresh.
             if bucket
                 .server(&me.name)
                 .await
@@ -152,7 +152,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.me.newest = self.me.newest.max(self.machine.heard());
         let (bucket, me) = (self.bucket.clone(), self.me.clone());
         self.spawn(async move {
-            // Written over it would not be seen.
+            // Overwriting it would hide the other process.
             if let Some(there) = bucket.server(&me.name).await
                 && there.start != me.start
             {

@@ -1,4 +1,4 @@
-//! The start: what must hold before a server follows a log.
+//! The start of a server: checks before it follows a log.
 
 use crate::application::{Application, Local, Report};
 use crate::bucket::{Beginning, Bucket, Failure, Remains, ServerEntry};
@@ -16,28 +16,28 @@ use tokio::sync::mpsc;
 /// A server's settings.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name; no two servers have the same.
+    /// Its unique name.
     pub name: String,
-    /// Places where others reach it.
+    /// Addresses at which other servers reach it.
     pub addresses: Vec<String>,
-    /// Hash of the certificate that it shows there.
+    /// Hash of the certificate that it presents at these addresses.
     pub certificate: Option<String>,
-    /// The machine's.
+    /// Settings of the machine.
     pub settings: Settings,
-    /// Bytes of updates that wait.
+    /// Largest number of bytes of waiting updates.
     pub update_bytes: usize,
-    /// Time between two entries into the list of servers.
+    /// Interval at which its entry in the list of servers is written.
     pub refresh: Duration,
-    /// The newest version of groups that it reads and writes.
+    /// The newest group version that it reads and writes.
     pub groups: u32,
     /// Ends the driver within 100 ms.
     pub cancel: CancelToken,
-    /// The log that an empty folder begins if there is none.
+    /// Id epoch of the log that an empty folder creates if there is none.
     pub new_log: u64,
 }
 
 impl Options {
-    /// The usual settings of a server of this name.
+    /// Default options of a server with this name.
     pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -53,10 +53,10 @@ impl Options {
     }
 }
 
-/// Checks the bucket, opens the store, and gives a driver to run.
+/// Checks the bucket, opens the store, and returns a driver to run.
 ///
 /// # Errors
-/// One sentence: why this server cannot follow the log.
+/// One sentence: the reason why this server cannot follow the log.
 pub async fn start<A: Application, P: Peers>(
     store: A,
     bucket: Bucket,
@@ -158,7 +158,7 @@ pub async fn start<A: Application, P: Peers>(
         newest: base.as_ref().map_or(0, |base| base.number),
         log: Some(identity),
     };
-    // An entry that was written over would no longer say which groups there were.
+    // Read before this server overwrites its entry, which may name groups that are known from nowhere else.
     let known = bucket.all_servers().await;
     let known = known.map_err(|e| format!("the list of servers cannot be read: {e}"))?;
     let known = known
@@ -211,18 +211,18 @@ pub async fn start<A: Application, P: Peers>(
     Ok((handle, driver))
 }
 
-/// Objects of a log, where its first one is still missing once they were listed.
+/// Objects of a log whose first object was still missing after they were listed.
 async fn remains(bucket: &Bucket) -> Result<Option<Remains>, String> {
     let remains = bucket.remains().await;
     let remains = remains.map_err(|e| format!("the bucket cannot be listed: {e}"))?;
     match remains {
-        // Another server may have begun the log meanwhile.
+        // Another server may have created the log in the meantime.
         Some(remains) => Ok((bucket.identity().await?).is_none().then_some(remains)),
         None => Ok(None),
     }
 }
 
-/// Calls the store where it may block.
+/// Calls the store on a thread that may block.
 async fn blocking<A: Application, T: Send + 'static>(
     store: &Arc<A>,
     failed: &str,
@@ -236,7 +236,7 @@ async fn blocking<A: Application, T: Send + 'static>(
     }
 }
 
-/// Names are those of objects, and stand in every group.
+/// Checks a server's name, which is part of object names and of every group.
 fn check_name(name: &str) -> Result<(), String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let right =

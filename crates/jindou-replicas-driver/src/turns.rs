@@ -1,5 +1,6 @@
-//! The order of what touches the store. Evaluations may last and hold nothing up: groups are published meanwhile, and
-//! they are dropped when the head falls. A group is laid before anything after it happens.
+//! The order of operations on the store (the apply queue). Evaluations take long and do not block it: groups are
+//! published meanwhile, and evaluations are cancelled when the head is rolled back. A group is applied before any
+//! operation after it starts.
 
 use crate::application::{Application, Evaluated};
 use crate::driver::{Done, Driver, Stopped};
@@ -10,46 +11,47 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Something to do with the store, in order.
+/// An operation on the store, executed in order.
 pub(crate) enum Turn<S> {
     Evaluate(u64, RequestKey, Blob),
-    /// The records evaluated longest ago, as many as the group has, become it.
+    /// The oldest evaluated records form this group.
     Take(Arc<Group>),
     Lay(Arc<Group>),
     Publish(u64),
     Fall,
     Serve(u64),
-    /// A store that was downloaded.
+    /// Install a downloaded store.
     Install(Base, S),
-    /// Snapshots move over the files that were saved.
+    /// Rebase all snapshots onto the files that were saved.
     OverSaved,
 }
 
-/// Snapshots, and what waits for its turn.
+/// The snapshots, and the queue of operations.
 pub(crate) struct Turns<S> {
     pub published: (u64, S),
     head: S,
-    /// Evaluated and not in a group yet: the head after each.
+    /// The head after each evaluated record that is not in a group yet.
     layers: VecDeque<S>,
     /// The head after each group that is not published yet.
     groups: BTreeMap<u64, S>,
     evaluating: Evaluations<S>,
-    /// Each with the time at which it came.
+    /// Queued operations, each with the time at which it was added.
     waiting: VecDeque<(Time, Turn<S>)>,
-    /// Bytes of the groups in it.
+    /// Bytes of the queued groups.
     waiting_bytes: usize,
-    /// True while a group is being laid, or snapshots move.
+    /// True while groups are being applied or snapshots are being rebased.
     laying: bool,
-    /// True if snapshots move once the evaluations are over that are begun; others are held back until then.
+    /// True if snapshots are to be rebased once the running evaluations have finished; new ones are held back until
+    /// then.
     moves: bool,
     held: VecDeque<(u64, RequestKey, Blob)>,
-    /// The newest groups on the head, for spans.
+    /// The newest groups applied to the head, for spans.
     recent: VecDeque<Arc<Group>>,
     recent_bytes: usize,
 }
 
 impl<S: Clone + Send + Sync + 'static> Turns<S> {
-    /// `most` bytes of records wait for their groups.
+    /// Creates the queue. `most` bytes of records may wait for their groups.
     pub fn new(number: u64, snapshot: S, most: usize) -> Self {
         Self {
             head: snapshot.clone(),
@@ -79,7 +81,7 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         self.held.clear();
     }
 
-    /// All snapshots that are held, in the order in which [`Self::put_back`] takes them.
+    /// All snapshots that are held, in the order that [`Self::put_back`] expects.
     fn all(&self) -> Vec<S> {
         let [published, head] = [&self.published.1, &self.head];
         let held = [published, head].into_iter();
@@ -97,12 +99,12 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         }
     }
 
-    /// Time for which the store has been behind what is decided.
+    /// Time for which committed groups have been waiting to be applied.
     pub fn behind(&self, now: Time) -> Duration {
         (self.waiting.front()).map_or(Duration::ZERO, |(since, _)| now.since(*since))
     }
 
-    /// True if so much waits that no more should be fetched.
+    /// True if the queue is so long that no more groups should be fetched.
     pub fn is_full(&self) -> bool {
         self.waiting_bytes >= FULL
     }
@@ -122,7 +124,8 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         Some(turn)
     }
 
-    /// The groups that wait next and can be laid at once, after the first; and the last of them that is published then, if any.
+    /// The next queued groups that can be applied together with `first`, and the last of them that is published
+    /// afterwards, if any.
     fn together(&mut self, first: Arc<Group>) -> (Vec<Arc<Group>>, Option<u64>) {
         let (mut groups, mut publish, mut bytes) = (vec![first], None, 0);
         while groups.len() < TOGETHER && bytes < TOGETHER_BYTES {
@@ -139,8 +142,8 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         (groups, publish)
     }
 
-    /// The groups of a span, if all of them were laid here and are at hand: what the bucket has by now need not be the
-    /// first objects of these names.
+    /// The groups of a span, if all of them were applied here and are still in memory. The bucket is not read, since it
+    /// may no longer have the first objects of these names.
     pub fn span(&self, first: u64, last: u64) -> Option<Vec<Arc<Group>>> {
         let groups: Vec<_> = (self.recent.iter())
             .filter(|group| (first..=last).contains(&group.number))
@@ -150,9 +153,9 @@ impl<S: Clone + Send + Sync + 'static> Turns<S> {
         numbers.eq(first..=last).then_some(groups)
     }
 
-    /// Remembers a group for spans. `most` bytes and groups are enough for one.
+    /// Keeps a group for spans, and drops the oldest beyond `most` bytes and groups.
     fn remember(&mut self, group: Arc<Group>, most: (usize, u64)) {
-        // Of a group that fell, the later one of the same number is the one that may be in the log.
+        // A group that was rolled back is replaced by a later one with the same number, which may be in the log.
         while self.recent.back().is_some_and(|g| g.number >= group.number) {
             self.recent_bytes -= self.recent.pop_back().map_or(0, |g| size(&g));
         }
@@ -170,7 +173,7 @@ fn size(group: &Group) -> usize {
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Adds a turn and does all that can be done.
+    /// Queues an operation and executes everything that can be executed.
     pub(crate) fn turn(&mut self, turn: Turn<A::Snapshot>) -> Result<(), Stopped> {
         self.turns.push(turn);
         self.take_turns()
@@ -240,7 +243,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
                 self.move_now();
             }
             Turn::Serve(read) => self.serve(read),
-            // The result of an evaluation must lie over the same files as the head.
+            // Evaluated snapshots must be based on the same files as the head.
             Turn::OverSaved if !turns.evaluating.is_empty() => turns.moves = true,
             Turn::OverSaved => {
                 (turns.laying, turns.moves) = (true, false);
@@ -277,7 +280,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         Ok(())
     }
 
-    /// Groups are laid, and `publish` with those before it can be read.
+    /// Handles applied groups. Snapshots up to `publish` become visible to queries.
     pub(crate) fn laid(
         &mut self,
         laid: Laid<A::Snapshot>,
@@ -312,7 +315,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.take_turns()
     }
 
-    /// Lets snapshots move that waited for the end of evaluations.
+    /// Rebases snapshots once no evaluation is running.
     fn move_now(&mut self) {
         if self.turns.moves && self.turns.evaluating.is_empty() {
             self.turns.moves = false;
@@ -321,7 +324,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         }
     }
 
-    /// The machine's event for an evaluation that is over, unless the head fell meanwhile.
+    /// The machine's event for a finished evaluation; `None` if the head was rolled back meanwhile.
     pub(crate) fn evaluated(
         &mut self,
         ticket: u64,
@@ -347,12 +350,12 @@ impl<A: Application, P: Peers> Driver<A, P> {
     }
 }
 
-/// The heads after groups by their numbers, or the group that cannot be laid.
+/// The heads after groups, by number; or the group that cannot be applied.
 pub(crate) type Laid<S> = Result<Vec<(u64, S)>, (u64, std::io::Error)>;
 
-/// Number, and about the bytes, of groups that are laid at once. A server that catches up spends less on handing them over; one
-/// that has caught up finds one or two.
+/// Largest number of groups, and approximate bytes, that are applied in one batch. Batches reduce the overhead while a
+/// server catches up; later a batch has one or two groups.
 const TOGETHER: usize = 64;
 const TOGETHER_BYTES: usize = 1 << 20;
-/// Bytes of groups that wait.
+/// Bytes of queued groups at which no more are fetched.
 const FULL: usize = 64 << 20;

@@ -1,4 +1,4 @@
-//! Uploads of bases: one at a time, and each that was asked for, or a later one.
+//! Uploads of bases, one at a time. Each requested base is uploaded, or a later one in its place.
 
 use crate::application::{Application, Report};
 use crate::bucket::BaseFiles;
@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Shortest and longest pause after an upload that failed.
+/// Shortest and longest delay before a failed upload is retried.
 const AGAIN: (Duration, Duration) = (Duration::from_secs(5), Duration::from_secs(60));
 
-/// A base that is to be uploaded, with its files once they were opened. A second attempt has the same requests and files: parts of the
-/// first are there already, under names of their own.
+/// A base to upload, with its files once they were opened. A retry uses the same requests and files, so parts uploaded
+/// by the first attempt are found under their names.
 pub(crate) struct Upload {
     base: Base,
     files: Option<Arc<dyn BaseFiles>>,
@@ -26,7 +26,7 @@ impl From<Base> for Upload {
 }
 
 impl Upload {
-    /// Closes the files. That takes long where they are large and were removed.
+    /// Closes the files on a blocking thread, since closing large removed files takes long.
     fn close(self) {
         if self.files.is_some() {
             tokio::task::spawn_blocking(move || drop(self));
@@ -34,18 +34,18 @@ impl Upload {
     }
 }
 
-/// The upload under way, and the one that follows.
+/// The running upload, and the next one.
 pub(crate) struct Uploads {
-    /// Number of the base that is on its way.
+    /// Number of the base that is being uploaded.
     running: Option<u64>,
-    /// The next upload: of the base that the log begins with, of one that was saved while another was on its way, or of one whose upload
-    /// failed.
+    /// The next upload: the base that the log begins with, one that was saved during another upload, or one whose
+    /// upload failed.
     next: Option<Upload>,
-    /// Number of the local store, once it was saved.
+    /// Number of the newest base that was saved locally.
     saved: u64,
-    /// Pause after the next failure.
+    /// Delay after the next failure.
     pause: Duration,
-    /// True during a pause.
+    /// True while it waits before a retry.
     pauses: bool,
 }
 
@@ -63,13 +63,13 @@ impl Uploads {
 
 /// Reason why an upload ended without a base.
 pub(crate) enum Failed {
-    /// The local store is of a later number.
+    /// The local store was saved with a later number in the meantime.
     Gone,
     Report(Report),
 }
 
 impl<A: Application, P: Peers> Driver<A, P> {
-    /// Uploads the local store, if it is of this number still. If another upload is under way, this one follows.
+    /// Uploads the local store if it still has the base's number. If another upload is running, this one follows.
     pub(crate) fn upload(&mut self, base: Base) {
         let uploads = &mut self.uploads;
         let number = base.number;
@@ -84,7 +84,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.upload_next();
     }
 
-    /// Uploads what waits for that, unless another upload is under way or the bucket has a base that is as new.
+    /// Starts the next upload, unless one is running or the bucket has a base that is at least as new.
     pub(crate) fn upload_next(&mut self) {
         if self.uploads.running.is_some() {
             return;
@@ -131,12 +131,13 @@ impl<A: Application, P: Peers> Driver<A, P> {
     pub(crate) fn uploaded(&mut self, number: u64) {
         (self.uploads.running, self.uploads.pause) = (None, AGAIN.0);
         self.happened.push_back(Event::Uploaded(number));
-        // One base less may be needed; of groups no more than the machine said.
+        // The new base may make an older one unnecessary. Groups are trimmed no further than the machine has allowed.
         self.trim(self.trim_to);
         self.upload_next();
     }
 
-    /// An attempt failed after this time. Where that was long, all of it may be sent again, so that the pause is as long.
+    /// Schedules a retry of an upload that failed after `took`. The retry may have to send everything again, so the
+    /// delay is at least that long.
     pub(crate) fn upload_failed(&mut self, upload: Upload, failed: Failed, took: Duration) {
         let number = upload.base.number;
         let uploads = &mut self.uploads;
@@ -148,7 +149,7 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.renew_next();
         let uploads = &mut self.uploads;
         match failed {
-            // Otherwise the end of the save that it met is still to be told of.
+            // Otherwise the save that replaced the files has not been reported yet.
             Failed::Gone if uploads.saved > number => return self.upload_next(),
             Failed::Gone => {}
             Failed::Report(report) => self.store.report(report),
@@ -169,14 +170,14 @@ impl<A: Application, P: Peers> Driver<A, P> {
         self.upload_next();
     }
 
-    /// The local store is of this number now, and what waits to be uploaded with it.
+    /// Records that the local store was saved with this number, and updates the next upload.
     pub(crate) fn saved(&mut self, number: u64) {
         self.uploads.saved = number;
         self.renew_next();
         self.happened.push_back(Event::Merged(number));
     }
 
-    /// Uploads the local store in place of one before it, which may be gone.
+    /// Replaces the next upload by one of the current local store, since an earlier one's files may be gone.
     fn renew_next(&mut self) {
         let saved = self.uploads.saved;
         if let Some(next) = &mut self.uploads.next

@@ -6,113 +6,112 @@ use crate::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A store at a number, as it is on disk or in the bucket.
+/// A store after a certain group, as it is on disk or in the bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Base {
-    /// The last group in it.
+    /// The last group that it contains.
     pub number: u64,
-    /// [`Group::hash`] of that group; 0: unknown, or there is none.
+    /// [`Group::hash`] of that group; 0 if it is unknown or there is no group.
     pub hash: u64,
-    /// The requests that it knows.
+    /// The remembered requests, for deduplication.
     pub keys: Vec<KnownKey>,
 }
 
-/// A request that was done.
+/// A request that was executed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KnownKey {
-    /// The request.
     pub key: RequestKey,
-    /// Its fingerprint; 0: unknown.
+    /// The request's fingerprint; 0 if unknown.
     pub fingerprint: u64,
-    /// The group that has it.
+    /// The group that contains its transaction.
     pub number: u64,
-    /// Its answer.
+    /// The answer to the request.
     pub report: Blob,
 }
 
-/// Something that happened outside.
+/// An input of the machine.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// The local store was opened; `None`: the folder is empty. Comes once and first.
+    /// The local store was opened; `None` if the folder is empty. Always the first event, and only once.
     Opened(Option<Base>),
-    /// The newest base of the bucket that is whole replaced the local store, or could not be fetched.
+    /// The newest complete base of the bucket has replaced the local store; `None` if it could not be fetched.
     Downloaded(Option<Base>),
-    /// None of the bases that could replace the local store is whole. Listings leave them out from now on.
+    /// None of the bases that could replace the local store is complete. Listings omit them from now on.
     NoBase,
-    /// The servers in the bucket's list, this one possibly among them.
+    /// The servers in the bucket's list, which may include this one.
     Peers(Vec<ServerName>),
-    /// The newest version of groups that every server in the bucket's list reads: newer ones are not written.
+    /// The newest group version that every server in the bucket's list can read. Newer versions are not written.
     Format(u32),
     /// The newest group that an entry in `servers/` names.
     Known(u64),
-    /// A client's update. The same key again joins the first one.
+    /// A client's update. A second update with the same key gets the outcome of the first.
     Update(Request, Blob),
-    /// The evaluation with this ticket is over.
+    /// The evaluation with this ticket has finished.
     Evaluated(u64, Evaluation),
-    /// A client's query, of a number that the driver gave.
+    /// A client's query, with the number that the driver gave it.
     Read(u64, Consistency),
-    /// The outcome of a group's put: number and attempt.
+    /// The outcome of a group's put: the group's number, the attempt, and the result.
     Put(u64, u32, PutResult),
-    /// The outcome of a listing; `None`: it failed.
+    /// The outcome of a listing; `None` if it failed.
     Listed(u64, Option<Listing>),
     /// The outcome of a fetch.
     Fetched(Fetch, Fetched),
-    /// A message of another server.
+    /// A message from another server.
     Received(ServerName, Message),
-    /// The connection to another server is gone.
+    /// The connection to another server was closed.
     Disconnected(ServerName),
-    /// The local store was merged into a base of this number.
+    /// The local store was merged into a base that ends with this group.
     Merged(u64),
-    /// A base of this number is in the bucket.
+    /// A base that ends with this group is in the bucket.
     Uploaded(u64),
-    /// The operator wants to stop this server.
+    /// The operator stops this server.
     Drain,
-    /// The time is that of [`crate::Machine::wake`].
+    /// The time returned by [`crate::Machine::wake`] has come.
     Wake,
 }
 
-/// The result of evaluating an update on the head.
+/// The result of evaluating an update on the speculative state (the head).
 #[derive(Clone, Debug)]
 pub enum Evaluation {
-    /// Changes, possibly without any, and the answer. The driver's head has them now.
+    /// The changes, possibly none, and the answer. The driver has applied the changes to its head.
     Record {
-        /// The changes.
+        /// The changes, encoded.
         bytes: Blob,
-        /// The answer.
+        /// The answer to the client.
         report: Blob,
     },
-    /// Refused for reasons that are not in the data, such as its syntax; changes nothing.
+    /// Rejected for a reason that does not depend on the data, such as its syntax. Changes nothing.
     Refused(Blob),
 }
 
-/// Freshness that a query demands.
+/// Freshness that a query requires.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Consistency {
-    /// Everything acknowledged by a writer that reaches this server; bounded age otherwise.
+    /// Sees all updates acknowledged by a writer that is connected to this server; otherwise data of bounded staleness.
     Default,
-    /// The default, and at least the snapshot of this number.
+    /// As `Default`, and at least the snapshot with this number.
     AtLeast(u64),
     /// Linearizable.
     Strict,
-    /// The published snapshot, however old.
+    /// The published snapshot, of any age.
     Any,
 }
 
-/// Outcome of a put that may only create.
+/// Outcome of a put with create-only semantics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PutResult {
     /// This request created the object.
     Created,
-    /// The name was taken, possibly by an earlier attempt.
+    /// The object exists, possibly because of an earlier attempt.
     Exists,
-    /// A lost answer, a time-out, an error of the server, or 409.
+    /// The response was lost or timed out, or the server failed or answered 409.
     Unknown,
 }
 
-/// Names in the bucket: first the log was listed, then the bases.
+/// Names in the bucket. The log was listed first, then the bases.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Listing {
-    /// Names of groups and spans, of all that end after the number that was asked for.
+    /// Names of the groups and spans that end after the requested number.
     pub log: Vec<String>,
     /// Names of bases.
     pub bases: Vec<String>,
@@ -121,14 +120,14 @@ pub struct Listing {
 /// An object to read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Fetch {
-    /// A group.
+    /// A group, by its number.
     Group(u64),
-    /// A span, both ends included.
+    /// A span, by its first and last group.
     Span(u64, u64),
 }
 
 impl Fetch {
-    /// The object's name.
+    /// The name of the object.
     pub fn name(self) -> Name {
         match self {
             Self::Group(number) => Name::Group(number),
@@ -142,74 +141,75 @@ impl Fetch {
 pub enum Fetched {
     /// The object's bytes.
     Bytes(Blob),
-    /// Absence of the object.
+    /// The object does not exist.
     Missing,
-    /// A failure.
+    /// The request failed.
     Unknown,
 }
 
 /// The outcome of an update.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Durable.
+    /// The update is durable.
     Done {
-        /// The group that has it.
+        /// The group that contains its transaction.
         number: u64,
-        /// The fingerprint of the request that was done, which may be another one with the same key; 0: unknown.
+        /// Fingerprint of the request that was executed, which may be a different one with the same key; 0 if unknown.
         fingerprint: u64,
-        /// Its answer.
+        /// The answer to the request.
         report: Blob,
     },
-    /// Not done, for reasons that are not in the data.
+    /// Not executed, for a reason that does not depend on the data.
     Refused(Blob),
-    /// Not evaluated, since the log lacks this group, which it must have. A request that was sent before may be done.
+    /// Not evaluated, since this group is missing from the log. If the request was sent before, that attempt may have
+    /// been executed.
     Missing(u64),
-    /// Done or not; the same key asks again.
+    /// Unknown whether the update was executed. The client can retry with the same key.
     Unknown,
 }
 
 /// Reason why a query is not answered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// Knowledge of the bucket is older than allowed.
+    /// The last validation against the bucket is older than allowed.
     Stale,
-    /// Groups that must be visible have not come.
+    /// Groups that the query must see have not arrived.
     Behind,
-    /// The log lacks this group, which it must have, or its object is damaged.
+    /// This group is missing from the log, or its object is damaged.
     Missing(u64),
 }
 
-/// Groups that must be in the log and cannot be read there.
+/// A gap in the log: groups that must be there and cannot be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gap {
-    /// The first of them.
+    /// The first missing group.
     pub first: u64,
     /// The newest group that is known to have been in the log.
     pub newest: u64,
-    /// True if this server has applied the first one.
+    /// True if this server has applied the first missing group.
     pub applied: bool,
-    /// The state of the first one's object.
+    /// The state of the first missing group's object.
     pub object: LostObject,
 }
 
-/// The state of an object that a log must have.
+/// The state of an object that is missing from the log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LostObject {
-    /// Absence of the object.
+    /// The object does not exist.
     Missing,
-    /// A group that the next one does not continue.
+    /// The object is a different group: its hash is not the `previous` of the next one.
     Replaced,
-    /// Bytes that are not a group of this log.
+    /// The object's bytes are not a group of this log.
     Damaged(crate::group::Damage),
 }
 
 impl Gap {
-    /// True if the object is there, so that a listing does not show the gap.
+    /// True if the object exists, so that a listing alone does not show the gap.
     pub fn is_of_content(&self) -> bool {
         self.object != LostObject::Missing
     }
 
-    /// One sentence for the operator of a log with this id epoch.
+    /// One sentence for the operator. `epoch` is the log's id epoch.
     pub fn text(&self, epoch: u64) -> String {
         let name = Name::Group(self.first).text(epoch);
         let has = match self.newest > self.first {
@@ -235,7 +235,7 @@ impl Gap {
 }
 
 impl Problem {
-    /// One sentence for the operator of a log with this id epoch.
+    /// One sentence for the operator. `epoch` is the log's id epoch.
     pub fn text(&self, epoch: u64) -> String {
         match self {
             Self::Damaged(fetch, damage) => format!("{}: {damage}", fetch.name().text(epoch)),
@@ -247,62 +247,63 @@ impl Problem {
     }
 }
 
-/// Something that an operator must be told.
+/// A problem to report to the operator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
-    /// An object that is not what its name says.
+    /// The content of an object does not match its name.
     Damaged(Fetch, crate::group::Damage),
-    /// A group is missing which no trim can have removed.
+    /// A group is missing although it cannot have been trimmed.
     Gap(Gap),
-    /// A group that was made here cannot be written.
+    /// A group of this server cannot be encoded.
     Unwritable,
 }
 
-/// Something to do outside. The order matters among those that touch the store.
+/// An output of the machine, executed by the driver. Actions on the store must be executed in order.
 #[derive(Clone, Debug)]
 pub enum Action {
-    /// Evaluate the update on the head and answer with the ticket. There is one at a time.
+    /// Evaluate the update on the head, then send [`Event::Evaluated`] with the ticket. One update is evaluated at a
+    /// time.
     Evaluate(u64, RequestKey, Blob),
-    /// Put a group, creating only. Attempts of a number have the same bytes. The records evaluated longest ago, as many
-    /// as the group has, are the group.
+    /// Put a group, create-only. All attempts of a number have the same bytes. The group consists of the oldest records
+    /// evaluated on the head.
     Put {
         /// The group.
         group: Arc<Group>,
         /// Its bytes.
         bytes: Blob,
-        /// Number of the attempt; the outcome names it.
+        /// Number of the attempt, repeated in the outcome.
         attempt: u32,
     },
-    /// Lay another's group on the head, unseen.
+    /// Apply another server's group to the head, without publishing it.
     Lay(Arc<Group>),
-    /// Publish the snapshot after the group of this number, which is on the head.
+    /// Publish the snapshot after the group of this number, which was applied to the head.
     Publish(u64),
-    /// Let the head fall back to the published snapshot.
+    /// Roll the head back to the published snapshot.
     Fall,
-    /// List the log behind this number, then the bases.
+    /// List the log after this number, then the bases.
     List {
-        /// Number of the listing.
+        /// Number of the listing, repeated in the outcome.
         look: u64,
-        /// Groups up to this one are known.
+        /// The last known group.
         after: u64,
-        /// True if all names are needed. Otherwise those up to the first missing group are enough.
+        /// True if all names are needed; otherwise the names up to the first missing group are enough.
         all: bool,
     },
     /// Read an object.
     Fetch(Fetch),
-    /// Create the object of this group again, which was applied here; or upload a base that has it.
+    /// Restore the object of this group, which this server has applied, or upload a base that contains the group.
     WriteBack(u64),
-    /// Copy these groups, both ends included, into a span; failing is allowed.
+    /// Copy the groups from the first to the last number into a span. May fail.
     Span(u64, u64),
-    /// Upload the store at this number with the known requests.
+    /// Upload the store after the base's last group, with the remembered requests.
     Upload(Base),
     /// Replace the local store by the newest base in the bucket.
     Download,
-    /// Delete groups and spans that end at this number or before, in ascending order; failing is allowed.
+    /// Delete the groups and spans that end at or before this number, in ascending order. May fail.
     Trim(u64),
-    /// Send a message, if there is a connection.
+    /// Send a message if the server is connected.
     Send(ServerName, Message),
-    /// Tell the clients that wait for this update.
+    /// Send the outcome to all clients that wait for this update.
     Answer(RequestKey, Outcome),
     /// Answer a query from the published snapshot.
     Serve(u64),
@@ -312,49 +313,50 @@ pub enum Action {
     Report(Problem),
 }
 
-/// A moment of the receiver's clock which the sender has seen: proof that a message is later than it.
+/// A time of the receiver's clock that the sender has seen. It proves that the message was sent after that time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Echo {
-    /// The receiver's start.
+    /// Random number of the receiver's process.
     pub start: u64,
-    /// Its time.
+    /// The receiver's clock at that time.
     pub clock: Time,
 }
 
-/// A regular message.
+/// A heartbeat.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Beat {
-    /// The sender's start.
+    /// Random number of the sender's process.
     pub start: u64,
-    /// The sender's time.
+    /// The sender's clock.
     pub clock: Time,
-    /// The receiver's newest time that the sender has seen.
+    /// The receiver's latest clock value that the sender has received.
     pub echo: Option<Echo>,
     /// The sender's newest committed group.
     pub committed: u64,
-    /// The newest group that the sender has heard of.
+    /// The highest group number that the sender knows to exist.
     pub heard: u64,
-    /// Age of the moment when no group after `committed` existed.
+    /// Time since the sender last verified that no group after `committed` existed.
     pub age: Option<Duration>,
-    /// True if the sender wants to stop.
+    /// True if the sender is stopping.
     pub draining: bool,
 }
 
-/// A message between servers. Losing one costs time only.
+/// A message between servers. Losing one costs time, never correctness.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
-    /// The sender lives.
+    /// A heartbeat.
     Beat(Beat),
-    /// A group whose put was begun.
+    /// A group whose put has started.
     Proposed(Arc<Group>),
-    /// The group of this number is in the log; its author, if the sender knows it.
+    /// The group with this number is committed; its writer, if the sender knows it.
     Committed(u64, Option<Author>),
-    /// The sender's later reads see the group of this number.
+    /// Acknowledges that the sender's future reads will see the group with this number.
     Heard(u64),
-    /// An update for the writer.
+    /// An update, forwarded to the writer.
     Forward(Request, Blob, Option<Echo>),
-    /// A forwarded update is over.
+    /// The outcome of a forwarded update.
     Outcome(RequestKey, Outcome),
-    /// A forwarded update is not taken; the sender's newest committed group, and true if it wants to stop.
+    /// A forwarded update was rejected by a server that is not the writer. Has the sender's newest committed group, and
+    /// true if the sender is stopping.
     NotHere(RequestKey, u64, bool),
 }

@@ -5,19 +5,18 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Immutable bytes.
 pub type Blob = Arc<[u8]>;
-/// Name of a server, as its operator gave it.
+/// Name of a server, chosen by its operator.
 pub type ServerName = Arc<str>;
 
-/// A request's identity: what a client's key and its principal hash to, or a random number without a key.
+/// A request's identity: a hash of the client's key and principal, or a random number if the client sent no key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct RequestKey(pub u128);
 
-/// A client's request: its identity, and what it asks for.
+/// A client's request: its identity and a hash of its content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Request {
-    /// Its identity.
     pub key: RequestKey,
-    /// Hash of everything that it asks for, so that another request with the same key is recognised; 0: unknown.
+    /// Hash of the request's content, which detects a different request with the same key; 0 if unknown.
     pub fingerprint: u64,
 }
 
@@ -30,65 +29,64 @@ impl From<RequestKey> for Request {
     }
 }
 
-/// One run of a server's process. It proposes at most one group of a number.
+/// One run of a server's process. It proposes at most one group for each number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Author {
-    /// The server.
     pub server: ServerName,
-    /// A random number of the process.
+    /// Random number of the process.
     pub start: u64,
 }
 
 /// A transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The request that it answers.
+    /// The request that this transaction executes.
     pub key: RequestKey,
-    /// The request's fingerprint; 0: unknown, as in all groups of version 1.
+    /// The request's fingerprint; 0 if unknown, as in all groups of version 1.
     pub fingerprint: u64,
-    /// Its answer, which repeated requests get as well.
+    /// The answer to the request, also sent to retries.
     pub report: Blob,
-    /// The changes; opaque here.
+    /// The encoded changes, which this crate does not interpret.
     pub bytes: Blob,
 }
 
 impl Record {
-    /// Number of bytes in a group.
+    /// Number of bytes that it takes in a group.
     pub(crate) fn size(&self) -> usize {
         32 + self.report.len() + self.bytes.len()
     }
 }
 
-/// Transactions that become durable and visible together.
+/// Transactions that become durable and visible together (group commit).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// Its number, from 1 on; also that of the snapshot after it.
+    /// Number of the group, from 1, and of the snapshot after it.
     pub number: u64,
-    /// The run that made it.
+    /// The server process that wrote it.
     pub author: Author,
-    /// [`Group::hash`] of the group before it; 0 for the first group, and where the writer did not know it. `None` in a
-    /// group of version 1, which does not have it.
+    /// [`Group::hash`] of the preceding group; 0 for the first group, and if the writer did not know it. `None` in
+    /// groups of version 1, which lack it.
     pub previous: Option<u64>,
     /// The transactions in order.
     pub records: Vec<Record>,
 }
 
-/// Reason why bytes are not a group of this log.
+/// Reason why bytes are not a valid group of this log.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
-    /// Another kind of file.
+    /// The magic bytes are wrong: a different kind of file.
     Magic,
-    /// Bytes of a later version.
+    /// The group has a newer version than this program reads.
     Version(u32),
-    /// Another store's or another load's.
+    /// The id epoch is wrong: a group of another store, or of another load of this store.
     Epoch,
-    /// Changed bytes.
+    /// The checksum does not match.
     Checksum,
-    /// Lengths that do not fit the bytes.
+    /// A length does not fit the number of bytes.
     Length,
-    /// A server's name that is not text.
+    /// A server's name is not UTF-8.
     Name,
-    /// A group under another one's name.
+    /// The group's number does not match the object's name.
     Number,
 }
 
@@ -110,16 +108,16 @@ impl std::error::Error for Damage {}
 
 const MAGIC: &[u8; 8] = b"JDGROUP\n";
 const SPAN: &[u8; 8] = b"JDSPAN1\n";
-/// The newest version of groups that this program reads and writes.
+/// The newest group version that this program reads and writes.
 pub const GROUP_VERSION: u32 = 2;
 
 impl Group {
-    /// Number of bytes of its transactions.
+    /// Number of bytes of the group's transactions.
     pub(crate) fn size(&self) -> usize {
         self.records.iter().map(Record::size).sum()
     }
 
-    /// The version of its bytes.
+    /// The version in which the group is encoded.
     pub fn version(&self) -> u32 {
         match self.previous {
             None => 1,
@@ -127,10 +125,10 @@ impl Group {
         }
     }
 
-    /// The bytes of the object, for a store of this id epoch.
+    /// Encodes the group as an object of the log with this id epoch.
     ///
     /// # Errors
-    /// [`Damage::Length`] for what 32 bits cannot count.
+    /// [`Damage::Length`] if a length exceeds 32 bits.
     pub fn write(&self, epoch: u64) -> Result<Blob, Damage> {
         let mut out = Vec::with_capacity(72 + self.author.server.len() + self.size());
         self.encode(epoch, |bytes| out.extend_from_slice(bytes))?;
@@ -139,8 +137,8 @@ impl Group {
         Ok(out.into())
     }
 
-    /// The hash by which the next group names this one: the checksum at the end of its bytes. Since it covers
-    /// `previous`, two logs with the same hash are equal up to this group. Never 0.
+    /// The hash that the next group stores as `previous`: the checksum at the end of this group's bytes. Since the
+    /// checksum covers `previous`, two logs with the same hash are equal up to this group. Never 0.
     pub fn hash(&self, epoch: u64) -> u64 {
         let mut hash = Xxh3::new();
         match self.encode(epoch, |bytes| hash.update(bytes)) {
@@ -178,10 +176,10 @@ impl Group {
         Ok(())
     }
 
-    /// The group in an object's bytes.
+    /// Decodes an object of the log.
     ///
     /// # Errors
-    /// The first reason why they are not one of this epoch's log.
+    /// The first reason why the bytes are not a group of this epoch's log.
     pub fn read(epoch: u64, bytes: &[u8]) -> Result<Self, Damage> {
         let mut rest = Bytes(bytes);
         if rest.take(8)? != MAGIC {
@@ -208,7 +206,7 @@ impl Group {
         };
         let name = rest.part()?;
         let server = std::str::from_utf8(name).map_err(|_| Damage::Name)?.into();
-        // The count is checked by the bytes that follow, before it makes room.
+        // The count is limited by the bytes that follow before anything is allocated for it.
         let mut records = Vec::with_capacity((count as usize).min(rest.0.len() / 24));
         for _ in 0..count {
             let key = RequestKey(u128::from_le_bytes(rest.array()?));
@@ -235,7 +233,7 @@ impl Group {
     }
 }
 
-/// The bytes of a span: the objects of consecutive groups, as they are.
+/// Encodes a span: the concatenated objects of consecutive groups.
 pub fn write_span(groups: &[Blob]) -> Blob {
     let mut out = SPAN.to_vec();
     for group in groups {
@@ -245,10 +243,10 @@ pub fn write_span(groups: &[Blob]) -> Blob {
     out.into()
 }
 
-/// The groups in a span's bytes.
+/// Decodes a span.
 ///
 /// # Errors
-/// The first reason why they are not groups of this epoch's log.
+/// The first reason why the bytes are not groups of this epoch's log.
 pub fn read_span(epoch: u64, bytes: &[u8]) -> Result<Vec<Group>, Damage> {
     let mut rest = Bytes(bytes);
     if rest.take(8)? != SPAN {
@@ -262,7 +260,7 @@ pub fn read_span(epoch: u64, bytes: &[u8]) -> Result<Vec<Group>, Damage> {
     Ok(groups)
 }
 
-/// The bytes that were not read yet.
+/// Bytes that were not decoded yet.
 struct Bytes<'a>(&'a [u8]);
 
 impl<'a> Bytes<'a> {

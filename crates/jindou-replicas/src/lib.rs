@@ -1,12 +1,12 @@
-//! Replicas over one log in a bucket: the decisions, without threads, clocks, files and network.
+//! Replication by one log in a bucket: the protocol's state machine, without threads, clocks, files and network.
 //!
-//! [`Machine`] takes events and the time, and gives actions; a driver around it performs them. The bucket is the only
-//! authority: groups of transactions are objects with consecutive names that can only be created, so a server that creates
-//! `n + 1` has laid `n`, and one creation of a name succeeds. Messages between servers are hints that save time.
-//! docs/internals/replicas.md has the rules and what the driver owes the machine.
+//! [`Machine`] takes events and the time, and returns actions that a driver executes. The bucket is the only authority:
+//! groups of transactions are objects with consecutive names that can only be created. One put of a name succeeds, and
+//! a server that creates group `n + 1` has applied group `n`. Messages between servers are hints that save time.
+//! docs/internals/replicas.md has the protocol and the driver's obligations.
 //!
-//! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups count), `machine/writing.rs` (updates),
-//! `machine/peers.rs` (acknowledgements) and `machine/reads.rs`.
+//! Start reading at `machine/mod.rs`; then `machine/log.rs` (which groups are committed), `machine/writing.rs`
+//! (updates), `machine/peers.rs` (acknowledgements) and `machine/reads.rs`.
 
 mod event;
 mod group;

@@ -5,32 +5,32 @@
 pub enum Name {
     /// A group.
     Group(u64),
-    /// Copies of consecutive groups, both ends included.
+    /// Copies of consecutive groups, from the first to the last number.
     Span(u64, u64),
-    /// A base: the store after the group of this number.
+    /// A base: the store after the group with this number.
     Base(u64),
 }
 
 impl Name {
-    /// The object's name in the bucket, of the store's id epoch.
+    /// The object's name in the bucket. `epoch` is the store's id epoch.
     pub fn text(self, epoch: u64) -> String {
         match self {
             Self::Group(n) => format!("log/{epoch:016x}-{n:016x}.log"),
-            // In the order of their ends, and apart from groups: those behind a number are one range, and a server that
-            // is far behind lists them first.
+            // Spans sort by their last group and have a prefix of their own. So the spans after a number are one range
+            // of names, and a server that is far behind lists them first.
             Self::Span(first, last) => format!("span/{epoch:016x}-{last:016x}-{first:016x}.span"),
             Self::Base(n) => format!("base/{epoch:016x}-{n:016x}.json"),
         }
     }
 
-    /// The id epoch in a name of any log's object; `None` for other names.
+    /// The id epoch in the name of any log's object; `None` for other names.
     pub fn epoch(text: &str) -> Option<u64> {
         let (_, name) = text.split_once('/')?;
         let epoch = u64::from_str_radix(name.get(..16)?, 16).ok()?;
         Self::parse(epoch, text).map(|_| epoch)
     }
 
-    /// The name that `text` is. `None` for all others, which may be later versions', another epoch's or strangers'.
+    /// Parses a name. `None` for names of another epoch, of later versions, and of other programs.
     pub fn parse(epoch: u64, text: &str) -> Option<Self> {
         let number = |text: &str| match text.len() == 16 && !text.starts_with('+') {
             true => u64::from_str_radix(text, 16).ok(),
@@ -50,7 +50,7 @@ impl Name {
             let text = text.strip_prefix("log/")?;
             Self::Group(of_epoch(text.strip_suffix(".log")?)?.0)
         };
-        // One spelling a name: upper case digits and forms with a part too many are not ours.
+        // Each name has exactly one valid spelling: upper-case digits and additional parts are rejected.
         let whole = !matches!(name, Self::Span(first, last) if first > last);
         (whole && name.text(epoch) == text).then_some(name)
     }

@@ -2,23 +2,21 @@
 
 use std::time::Duration;
 
-/// A moment of one server's clock, in microseconds. The clock must run while the machine sleeps (`CLOCK_BOOTTIME`);
-/// clocks of different servers are never compared.
+/// A time of one server's clock, in microseconds. The clock must advance while the machine sleeps (`CLOCK_BOOTTIME`).
+/// Clocks of different servers are never compared.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Time(pub u64);
 
 impl Time {
-    /// The moment `time` later.
     pub fn after(self, time: Duration) -> Self {
         Self(self.0.saturating_add(micros(time)))
     }
 
-    /// The moment `time` earlier.
     pub fn before(self, time: Duration) -> Self {
         Self(self.0.saturating_sub(micros(time)))
     }
 
-    /// The time since an earlier moment; zero if that is later.
+    /// The time since `earlier`; zero if that is in the future.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
@@ -28,46 +26,48 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Times and sizes of a server. All servers of a store should have the same.
+/// Times and sizes of a server. All servers of a store should have the same values.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Time between beats.
+    /// Time between heartbeats.
     pub beat: Duration,
-    /// Silence after which an acknowledgement does not wait for a server.
+    /// A server that sent nothing for this time is not waited for before an acknowledgement.
     pub counted: Duration,
-    /// Age of the newest round trip after which it does not wait either, although the server talks: it does not hear.
+    /// A server whose latest round trip is older than this is not waited for either: its messages arrive, but ours may
+    /// not reach it.
     pub round: Duration,
-    /// Silence after which the others do not forward to the writer.
+    /// Updates are not forwarded to a writer that sent nothing for this time.
     pub silence: Duration,
-    /// Age of what a writer knows about the bucket at which it lists.
+    /// Age of the freshness proof at which a writer lists the bucket.
     pub prove_every: Duration,
-    /// The same for the others, whom the writer's beats tell what it knows.
+    /// Age of the freshness proof at which the other servers list; longer, since the writer's heartbeats carry its
+    /// proof.
     pub list_after: Duration,
-    /// Shortest time between two listings that no read asked for.
+    /// Shortest time between two listings that no query asked for.
     pub list_every: Duration,
-    /// Largest age of what a read is answered from, where the bucket can be reached.
+    /// Largest staleness of an answer while the bucket can be reached.
     pub find_out: Duration,
-    /// Largest time for which a read waits for the bucket before the age may be `max_staleness`.
+    /// Time that a query waits for the bucket before staleness up to `max_staleness` is allowed.
     pub list_wait: Duration,
-    /// Largest age of what a read is answered from.
+    /// Largest staleness of an answer.
     pub max_staleness: Duration,
-    /// Time after which a read that waits is refused.
+    /// Time after which a waiting query is rejected.
     pub read_limit: Duration,
-    /// Time after which the outcome of an update is unknown.
+    /// Time after which the outcome of an update is reported as unknown.
     pub update_limit: Duration,
-    /// Largest time that a forwarded update may have been on its way.
+    /// Largest age of a forwarded update that is accepted.
     pub forward_limit: Duration,
-    /// Time for which a repeated request gets the first answer.
+    /// Time for which a request is deduplicated: a retry gets the first answer.
     pub keys_for: Duration,
     /// Time between two listings of all groups after the newest base.
     pub audit_every: Duration,
-    /// Age below which nothing is trimmed.
+    /// Groups younger than this are not trimmed.
     pub keep: Duration,
-    /// Most bytes of a group, unless one transaction is larger.
+    /// Largest number of bytes of a group; a single larger transaction is allowed.
     pub group_bytes: usize,
     /// Number of groups that are copied into one span.
     pub span_groups: u64,
-    /// Number of bytes at which fewer groups are.
+    /// A span ends earlier when it reaches this number of bytes.
     pub span_bytes: usize,
 }
 
@@ -98,13 +98,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Age of the last proof after which a name that was free may have been taken and trimmed.
+    /// Age of the last freshness proof after which a free name may have been used and trimmed in the meantime.
     pub(crate) fn proof(&self) -> Duration {
         self.keep / 8
     }
 
-    /// Age of the last proof after which a name that was free may be one that the log lost: what came after it is heard
-    /// of earlier, by messages or listings.
+    /// Age of the last freshness proof after which a free name may belong to a group that the log lost. Before that,
+    /// messages or listings would have shown a later group.
     pub(crate) fn recent(&self) -> Duration {
         self.proof().min(self.find_out)
     }

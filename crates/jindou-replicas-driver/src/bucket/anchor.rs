@@ -1,6 +1,6 @@
-//! The directory of a log, as it was when a server began to follow it. A path may lead elsewhere later: to an empty mount
-//! point, or to a folder that was made in the place of one that was renamed. Writing there would lose what is acknowledged, and
-//! an empty listing would prove what is not so.
+//! Protection against a log directory that is moved or unmounted while a server follows it. Its path may then lead to
+//! an empty mount point, or to a new folder in place of a renamed one. Writes there would lose acknowledged updates,
+//! and an empty listing would be a wrong proof of freshness.
 
 use super::{Bucket, Failure, IDENTITY, Limits, generic};
 use std::io;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tokio::time::{Instant, timeout_at};
 
-/// Device and inode of the folder and of the file that a log begins with.
+/// Device and inode of the folder and of the log's first file.
 type Identity = [(u64, u64); 2];
 
-/// A folder, once it is known what must be there.
+/// A folder, with its identity once that is known.
 #[derive(Debug)]
 pub(super) struct Anchor {
     folder: PathBuf,
@@ -45,7 +45,7 @@ impl Anchor {
     }
 
     /// # Errors
-    /// If the path leads elsewhere now.
+    /// If the path now leads elsewhere.
     fn check(&self) -> io::Result<()> {
         let Some(was) = self.was.get() else {
             return Ok(());
@@ -61,7 +61,7 @@ impl Anchor {
         }
     }
 
-    /// [`Self::check`] where it may block.
+    /// [`Self::check`] on a thread that may block.
     pub async fn is_there(self: Arc<Self>) -> object_store::Result<()> {
         if self.was.get().is_none() {
             return Ok(());
@@ -75,10 +75,11 @@ impl Anchor {
 }
 
 impl Bucket {
-    /// From now on a directory must be the one that it is now, or requests fail. Does nothing for an object store.
+    /// Remembers the directory's identity; from now on requests fail if the path leads elsewhere. Does nothing for an
+    /// object store.
     ///
     /// # Errors
-    /// If the log is not there.
+    /// If the log does not exist.
     pub async fn hold(&self) -> Result<(), Failure> {
         let Some(anchor) = self.0.anchor.clone() else {
             return Ok(());

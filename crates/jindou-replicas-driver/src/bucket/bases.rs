@@ -1,8 +1,9 @@
-//! Bases: a store after a group, in parts, and a document that names them.
+//! Bases: a store after a group, uploaded in parts, and a document that names the parts.
 //!
-//! The document is created last and has the base's name, so what is listed is complete. No two uploads share a part: parts
-//! carry the number and the start of the process that uploads. So those of an upload that was not finished are known without
-//! a clock: their number is below that of the second newest base, and no base has it. Which bases stay is in [`stay`].
+//! The document has the base's name and is created last, so a listed base is complete. Two uploads never share a part,
+//! since the names of parts contain the base's number and the uploading process's random number. So parts of unfinished
+//! uploads can be recognised without a clock: their number is below that of the second newest base, and no base names
+//! them. [`stay`] decides which bases are kept.
 
 use super::known::{read_known, write_known};
 use super::past::micros;
@@ -18,42 +19,43 @@ use std::sync::Arc;
 use std::time::Duration;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-/// The files of a local base, as they are on disk.
+/// The files of a local base.
 pub trait BaseFiles: Send + Sync + 'static {
     /// Names and lengths.
     fn files(&self) -> Vec<(String, u64)>;
-    /// Reads bytes of a file from a place on.
+    /// Reads bytes of a file from offset `at`.
     ///
     /// # Errors
     /// If they cannot be read.
     fn read(&self, file: &str, at: u64, bytes: &mut [u8]) -> io::Result<()>;
 }
 
-/// A store that is being received. Dropping it leaves the local store as it was.
+/// A store being received. Dropping it leaves the local store unchanged.
 pub trait Incoming<S>: Send + 'static {
-    /// Appends to a file. Files come one after the other, each from its beginning; an empty one with no bytes.
+    /// Appends to a file. Files are received one after the other, each from its beginning. An empty file is written
+    /// with no bytes.
     ///
     /// # Errors
     /// If it cannot be written.
     fn write(&mut self, file: &str, bytes: &[u8]) -> io::Result<()>;
-    /// Puts it in the place of the local store, for good, and opens it.
+    /// Replaces the local store durably by the received one, and opens it.
     ///
     /// # Errors
-    /// If that fails; the local store is then as it was.
+    /// If that fails; the local store is then unchanged.
     fn finish(self: Box<Self>, base: &Base) -> io::Result<S>;
 }
 
 /// The document of a base.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct BaseInBucket {
-    /// Hash of this document with 0 in this place.
+    /// Hash of this document, computed with 0 in this field.
     sum: u64,
     epoch: u64,
-    /// The last group in it.
+    /// The last group that it contains.
     pub number: u64,
-    /// Start of the process that uploaded it.
+    /// Random number of the process that uploaded it.
     start: u64,
-    /// The requests that it knows.
+    /// The remembered requests.
     keys: FileInBase,
     /// The store's files.
     pub files: Vec<FileInBase>,
@@ -64,19 +66,19 @@ pub struct BaseInBucket {
 pub struct FileInBase {
     /// Its name.
     pub name: String,
-    /// Lengths and hashes of its parts in order.
+    /// Lengths and hashes of its parts, in order.
     parts: Vec<(u64, String)>,
 }
 
-/// Bytes of a part.
+/// Largest number of bytes of a part.
 const PART: u64 = 8 << 20;
-/// Parts that are sent or read at once.
+/// Parts that are uploaded or downloaded concurrently.
 const AT_ONCE: usize = 4;
-/// Attempts of each part.
+/// Number of attempts for each part.
 const ATTEMPTS: u32 = 6;
 
 impl BaseInBucket {
-    /// Bytes of its files and of the requests that it knows.
+    /// Total bytes of its files, including the remembered requests.
     pub fn bytes(&self) -> u64 {
         let files = self.files.iter().chain([&self.keys]);
         files
@@ -89,7 +91,7 @@ impl BaseInBucket {
         part_name(self.epoch, self.number, self.start, file, part)
     }
 
-    /// The folder of its parts.
+    /// The folder that contains its parts.
     pub(super) fn folder(&self) -> String {
         let name = self.part(0, 0);
         name.rsplit_once('/')
@@ -132,10 +134,10 @@ impl Bucket {
         Ok(numbers)
     }
 
-    /// Uploads a base. One of this number that is there already counts, if it is whole; otherwise it is replaced.
+    /// Uploads a base. An existing base of this number is kept if it is complete; otherwise it is replaced.
     ///
     /// # Errors
-    /// If a file cannot be read or a part not put; what was put is deleted after later bases.
+    /// If a file cannot be read or a part cannot be put. Parts that were put are deleted after later bases.
     pub async fn upload(
         &self,
         epoch: u64,
@@ -216,7 +218,7 @@ impl Bucket {
         })
     }
 
-    /// Creates an object, again and again until it is there.
+    /// Creates an object, with retries.
     async fn repeat(&self, name: &str, bytes: Bytes) -> Result<Put, Failure> {
         let mut attempt = 0;
         loop {
@@ -231,12 +233,12 @@ impl Bucket {
         }
     }
 
-    /// Reads an object, again and again where the outcome is unknown.
+    /// Reads an object, with retries while the outcome is unknown.
     pub(super) async fn reread(&self, name: &str) -> Result<(Bytes, ObjectMeta), Failure> {
         Self::again(|| self.get_in(Lane::Bulk, name)).await
     }
 
-    /// Asks again and again while the outcome is unknown.
+    /// Retries a request while its outcome is unknown.
     pub(super) async fn again<T, F: Future<Output = Result<T, Failure>>>(
         mut ask: impl FnMut() -> F,
     ) -> Result<T, Failure> {
@@ -266,7 +268,7 @@ impl Bucket {
         document.filter(right).ok_or_else(damaged)
     }
 
-    /// The facts about a base besides its store.
+    /// Reads a base's number, hash and remembered requests.
     ///
     /// # Errors
     /// If a part is missing or damaged.
@@ -328,15 +330,16 @@ impl Bucket {
         Box::pin(futures_util::stream::iter(reads).buffered(AT_ONCE))
     }
 
-    /// Deletes what no moment of the last `keep` needs, by the bucket's clock: old bases first, then groups and spans up to
-    /// the first of `numbers` that the oldest base left has. So while a base is there, nothing after it was ever trimmed.
-    /// `newest` is the newest group that is known: its time, or that of a later base, is the one that counts as now.
+    /// Deletes old bases, and then old groups and spans. A base is old if no snapshot of the last `keep` needs it.
+    /// Times are those of the bucket's clock; the time of `newest` (the newest known group), or of a later base, counts
+    /// as now. Groups and spans are deleted up to the first of `numbers`, and only if the oldest remaining base
+    /// contains them. So no group after an existing base was ever trimmed.
     ///
-    /// Gives the number up to which was trimmed. The second of `numbers` is that of the time before: a log is not listed
-    /// for no more.
+    /// Returns the number up to which groups were trimmed. The second of `numbers` is that of the previous call; if
+    /// there is nothing more to trim, the log is not listed.
     ///
     /// # Errors
-    /// If the bucket fails; what is left is deleted the next time.
+    /// If the bucket fails. The next call deletes the rest.
     pub async fn forget(
         &self,
         epoch: u64,
@@ -353,8 +356,8 @@ impl Bucket {
         }
     }
 
-    /// Deletes bases that need not stay, and parts of uploads that are not needed or were not finished. Gives the number up
-    /// to which groups are not needed.
+    /// Deletes bases that are not kept, and parts of deleted bases and unfinished uploads. Returns the number up to
+    /// which groups are not needed.
     async fn delete_old_bases(&self, epoch: u64, now: u64, keep: Duration) -> Result<u64, Failure> {
         let (found, _) = self.names("base", None, usize::MAX).await?;
         let mut bases: Vec<(u64, u64)> = (found.iter())
@@ -397,22 +400,22 @@ impl Bucket {
     }
 }
 
-/// Numbers of the bases that stay, in ascending order, and the number up to which groups are not needed. The bases are given
-/// as number and time of their documents, in the order of numbers.
+/// Numbers of the bases to keep, in ascending order, and the number up to which groups are not needed. `bases` has the
+/// number and time of each base's document, in the order of numbers.
 ///
-/// The newest two stay; and the newest that is older than `keep`, from which all later moments can be restored, or else the
-/// oldest. Behind that one, groups are enough, but it must have a successor by and by: at most one of those in between
-/// stays, so that no two follow one another at more than `keep` unless nothing was uploaded meanwhile. `now` is a
-/// time that the bucket's clock has shown, as are those of the documents.
+/// The two newest bases are kept, and the newest base older than `keep`, from which all later snapshots can be restored
+/// (or the oldest base if none is that old). After that one, groups are enough for restoring, but a successor is needed
+/// before it can be deleted. So at most one base in between is kept, such that consecutive bases are at most `keep`
+/// apart unless nothing was uploaded meanwhile. `now` and the documents' times are those of the bucket's clock.
 ///
-/// A document that is not older than a later base's came so late that its parts may have been deleted already.
+/// A document that is not older than that of a later base was written so late that its parts may have been deleted.
 fn stay(bases: &[(u64, u64)], now: u64, keep: u64) -> (Vec<u64>, u64) {
     let Some(second) = bases.len().checked_sub(2) else {
         return (bases.iter().map(|base| base.0).collect(), 0);
     };
     let now = bases.iter().fold(now, |now, base| now.max(base.1));
     let is_old = |time: u64| now.checked_sub(keep).is_some_and(|end| time <= end);
-    // From the second newest back, those whose documents came in order.
+    // From the second newest backwards, the bases whose documents were written in order.
     let mut whole = vec![bases[second]];
     let mut earliest = bases[second].1.min(bases[second + 1].1);
     for base in bases[..second].iter().rev() {
@@ -470,24 +473,24 @@ mod tests {
 
     #[test]
     fn bases_that_stay() {
-        // Before there is one to go back to, the oldest.
+        // Without a base older than `keep`, the oldest is kept.
         assert_eq!(stay(&[], 0, 10), (vec![], 0));
         assert_eq!(stay(&[(5, 100)], 0, 10), (vec![5], 0));
         assert_eq!(stay(&[(5, 100), (6, 101)], 0, 10), (vec![5, 6], 0));
         let many = [(5, 100), (6, 101), (7, 102), (8, 109)];
         assert_eq!(stay(&many, 0, 10), (vec![5, 7, 8], 0));
-        // The newest of those that are old.
+        // The newest of the old bases is kept.
         assert_eq!(stay(&many, 0, 8), (vec![6, 7, 8], 6));
         assert_eq!(stay(&many, 0, 7), (vec![7, 8], 7));
         assert_eq!(stay(&many, 0, 0), (vec![7, 8], 7));
         assert_eq!(stay(&many, 110, 10), (vec![5, 7, 8], 5));
         assert_eq!(stay(&many, 112, 10), (vec![7, 8], 7));
         assert_eq!(stay(&many, 500, 10), (vec![7, 8], 7));
-        // One in between that takes its place by and by.
+        // One in between is kept, which will replace the oldest later.
         let many = [(5, 100), (6, 105), (7, 109), (8, 111), (9, 114), (10, 115)];
         assert_eq!(stay(&many, 0, 12), (vec![5, 8, 9, 10], 5));
         assert_eq!(stay(&many, 0, 15), (vec![5, 9, 10], 5));
-        // Documents that came after later ones may be without their parts.
+        // The parts of bases whose documents were written after later ones may be missing.
         let many = [(5, 100), (6, 130), (7, 115), (8, 120), (9, 130)];
         assert_eq!(stay(&many, 0, 10), (vec![8, 9], 8));
         assert_eq!(stay(&many, 0, 12), (vec![7, 8, 9], 7));
@@ -519,7 +522,7 @@ mod tests {
                 number: 0,
                 time: now,
             }];
-            // Number of the newest group from each time on.
+            // The newest group from each time on.
             let mut groups: Vec<(u64, u64)> = vec![(now, 0)];
             for _ in 0..400 {
                 now += below(pause);
@@ -527,7 +530,7 @@ mod tests {
                 groups.push((now, number));
                 let base = number;
                 if below(2) == 0 {
-                    // Others write while it is uploaded.
+                    // Other servers write during the upload.
                     now += below(5);
                     number += below(5);
                     groups.push((now, number));
@@ -552,7 +555,7 @@ mod tests {
                     trimmed = trimmed.max(needless);
                 }
                 assert!(there[0].number >= trimmed, "a base without its groups");
-                // Moments are those of the bucket, which goes on after a trim.
+                // Times are those of the bucket, whose clock advances after a trim.
                 for age in [0, keep / 2, keep] {
                     let moment = (now - age.min(now)).max(1000);
                     let at = groups.partition_point(|group| group.0 <= moment);
@@ -561,7 +564,7 @@ mod tests {
                     assert!(base.is_some_and(|base| base.number >= trimmed), "{run}");
                 }
             }
-            // It is not kept for ever, where bases come often.
+            // Old bases are deleted eventually if new ones come often.
             if pause < keep / 4 {
                 assert!(
                     there[0].time + 2 * keep + pause + 10 >= now - 4 * (pause + 5),

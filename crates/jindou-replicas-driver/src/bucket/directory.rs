@@ -1,6 +1,6 @@
-//! Puts in a directory. Those of `object_store` make every folder that is missing on their path, so one that is under way while
-//! the log's directory is moved away would make another in its place. Here all steps of a put are relative to the directory that it
-//! opened first, and only folders in it are made.
+//! Puts in a directory. `object_store` creates all missing folders of a path. A put that is running while the log's
+//! directory is moved away would therefore create a new directory in its place. Here, all steps of a put are relative
+//! to the directory opened at the start, and only folders inside it are created.
 
 use super::generic;
 use async_trait::async_trait;
@@ -20,17 +20,17 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Attempts to stage a file in a folder which another process removes, since it is empty.
+/// Attempts to create a file in a folder that another process removes because it is empty.
 const ATTEMPTS: usize = 16;
 
-/// A directory as an object store. Everything but puts is `object_store`'s.
+/// A directory as an object store. All operations except puts are those of `object_store`.
 #[derive(Debug)]
 pub(super) struct Directory {
     local: LocalFileSystem,
     root: Root,
 }
 
-/// The directory itself.
+/// The opened directory.
 #[derive(Clone, Debug)]
 struct Root {
     path: PathBuf,
@@ -89,14 +89,14 @@ impl Root {
         }
     }
 
-    /// Opens the folder of a file, and makes it if it is missing.
+    /// Opens the folder of a file, and creates it if it is missing.
     fn open_parent(&self, name: &Path) -> io::Result<File> {
         let mut at = self.open()?;
         for folder in name.parent().into_iter().flatten() {
             let opened = match open_in(&at, folder, FOLDER) {
                 Err(Errno::NOENT) => {
                     match rustix::fs::mkdirat(&at, folder, Mode::from_raw_mode(0o777)) {
-                        // The process that made it may not have synced it yet.
+                        // Another process may have created it and not synced it yet.
                         Ok(()) | Err(Errno::EXIST) => at.sync_all()?,
                         Err(e) => return Err(e.into()),
                     }
@@ -109,7 +109,7 @@ impl Root {
         Ok(at)
     }
 
-    /// A new file in the folder of this one. Its name ends as `staged.rs` expects it.
+    /// Creates a temporary file in the folder of this file. Its name has the suffix that `staged.rs` expects.
     fn stage(&self, name: &Path, file_name: &OsStr) -> io::Result<Staged> {
         let folder = self.open_parent(name)?;
         for number in 1_u64.. {
@@ -130,10 +130,10 @@ impl Root {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Writes a file and puts it in its place, durably.
+    /// Writes a file and renames it to its name, durably.
     ///
     /// # Errors
-    /// `AlreadyExists` if there is one and it may not be replaced. After other errors the file may be there.
+    /// `AlreadyExists` if the file exists and may not be replaced. After other errors the file may exist.
     fn put(&self, name: &Path, payload: &PutPayload, replaces: bool) -> io::Result<()> {
         let file_name = name.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         let failed = |what: &str, e: io::Error| {
@@ -143,7 +143,8 @@ impl Root {
         let mut attempts = 1..ATTEMPTS;
         let staged = loop {
             match self.stage(name, file_name) {
-                // The folder was empty and was removed meanwhile; or the directory is away, and the next attempt fails, too.
+                // The folder was empty and was removed meanwhile, or the directory was moved away; then the next
+                // attempt fails, too.
                 Err(e) if is_gone(&e) && attempts.next().is_some() => {}
                 staged => break staged.map_err(|e| failed("stage", e))?,
             }
@@ -158,7 +159,7 @@ impl Root {
             placed.map_err(|e| failed("put in its place", e.into()))
         });
         if placed.is_err() || !replaces {
-            // One that cannot be removed now is removed a day later.
+            // A temporary file that cannot be removed now is removed a day later.
             let _ = rustix::fs::unlinkat(&folder, &name, AtFlags::empty());
         }
         placed?;
@@ -168,7 +169,7 @@ impl Root {
     }
 }
 
-/// A file that will be put in its place.
+/// A temporary file that will be renamed.
 struct Staged {
     folder: File,
     file: File,
@@ -182,7 +183,7 @@ fn write(mut file: File, payload: &PutPayload) -> io::Result<()> {
     file.sync_all()
 }
 
-/// True if a folder was removed while it was used.
+/// True if a folder was removed while in use.
 fn is_gone(e: &io::Error) -> bool {
     matches!(
         e.kind(),

@@ -1,26 +1,27 @@
-//! Objects of a log that are missing or damaged, by their names.
+//! Verification of a log: finds objects that are missing or damaged.
 //!
-//! A base is whole if its document and its requests can be read and each part that the document names is there, with its
-//! length. What is in the other parts is compared when a base is downloaded. Groups and spans are read.
+//! A base is complete if its document and its requests can be read and each part that the document names exists with
+//! its length. The content of the other parts is verified when a base is downloaded. Groups and spans are read
+//! completely.
 
 use super::{BaseInBucket, Beginning, Bucket, Failure, Identity, Survey};
 use futures_util::StreamExt;
 use jindou_replicas::{Base, Damage, Group, Name, read_span};
 use std::collections::{BTreeMap, HashMap};
 
-/// Objects that are read at once.
+/// Objects that are read concurrently.
 const AT_ONCE: usize = 8;
-/// Attempts to examine a log in which bases come and go.
+/// Attempts to verify a log while bases are added and deleted.
 const ATTEMPTS: usize = 3;
 
-/// Something that is wrong with one object of a log, or with several.
+/// A problem with one object of a log, or with several.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
-    /// The object's name in the bucket; of a run of them the first and the last.
+    /// The object's name in the bucket; for consecutive ones the first and the last.
     pub object: String,
-    /// The rest of a sentence that begins with the object.
+    /// The rest of the sentence that begins with the object.
     pub what: String,
-    /// A sentence: which other objects make up for it, or what can be done.
+    /// One sentence: which other objects replace it, or what can be done.
     pub remedy: String,
 }
 
@@ -30,20 +31,20 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// The state of a log's objects.
+/// The result of verifying a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Examined {
-    /// Names after the newest base that is whole.
+    /// The names after the newest complete base.
     pub survey: Survey,
-    /// That base; `None` without one. A log that begins with the empty store has it as base 0.
+    /// The newest complete base; `None` if there is none. For a log that begins with the empty store, that is base 0.
     pub base: Option<u64>,
     /// Everything that is missing or damaged.
     pub findings: Vec<Finding>,
-    /// The groups after the base that cannot be read, as first and last of each run. Ascending.
+    /// The groups after the base that cannot be read, as ascending ranges of first and last number.
     pub unreadable: Vec<(u64, u64)>,
 }
 
-/// A group's place in the chain.
+/// A group's hash and that of its predecessor.
 #[derive(Clone, Copy)]
 struct Link {
     hash: u64,
@@ -58,24 +59,24 @@ impl Link {
         }
     }
 
-    /// True if it may follow a group with this hash; 0: unknown.
+    /// True if the group may follow one with this hash; 0 if the hash is unknown.
     fn follows(self, hash: u64) -> bool {
         self.previous
             .is_none_or(|previous| previous == 0 || hash == 0 || previous == hash)
     }
 }
 
-/// A group's own object.
+/// State of a group's own object, as opposed to its copy in a span.
 enum Own {
     Right(Link),
     Wrong(String),
 }
 
 impl Bucket {
-    /// A base with its document, or what is wrong with it.
+    /// Verifies a base. Returns its document and what is wrong with it.
     ///
     /// # Errors
-    /// [`Failure::Missing`] without a document; other failures of the bucket.
+    /// [`Failure::Missing`] if it has no document; other failures of the bucket.
     pub async fn examine_base(
         &self,
         epoch: u64,
@@ -123,7 +124,7 @@ impl Bucket {
         Ok(Err(findings))
     }
 
-    /// Reads every group after the newest base that is whole, and all spans of them, and compares bases with their parts.
+    /// Reads every group and span after the newest complete base, and verifies bases against their parts.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -134,7 +135,7 @@ impl Bucket {
             let before = self.bases(epoch).await?;
             let examined = self.examine_now(identity, &before).await;
             attempt += 1;
-            // What a base made needless may have been deleted meanwhile.
+            // A new base may have allowed the deletion of missing objects meanwhile.
             if attempt == ATTEMPTS || self.bases(epoch).await? == before {
                 return examined;
             }
@@ -195,7 +196,7 @@ impl Bucket {
         Ok(examined)
     }
 
-    /// Compares all groups after a base, whose last group has this hash, and the spans of them.
+    /// Verifies all groups and spans after a base whose last group has this hash.
     async fn examine_groups(
         &self,
         epoch: u64,
@@ -284,7 +285,7 @@ impl Bucket {
     }
 }
 
-/// Goes from group to group, and notes those that cannot be read.
+/// Follows the chain of groups, and records those that cannot be read.
 fn follow(
     epoch: u64,
     (after, mut hash): (u64, u64),
@@ -345,7 +346,7 @@ fn follow(
 }
 
 impl Examined {
-    /// Notes a run of groups that cannot be read, of which `what` is true.
+    /// Records a range of groups that cannot be read, for the reason `what`.
     fn lost(&mut self, (first, last): (u64, u64), epoch: u64, what: &str) {
         let name = |number| Name::Group(number).text(epoch);
         let (object, what) = match (first == last, what) {
@@ -376,7 +377,7 @@ impl Examined {
         }
     }
 
-    /// The last snapshot that can be read, if it is not the newest one that is known.
+    /// The last snapshot that can be restored, if that is not the newest known one.
     pub fn whole_up_to(&self) -> Option<u64> {
         self.unreadable.first().map(|(first, _)| first - 1)
     }

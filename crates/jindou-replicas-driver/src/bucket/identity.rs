@@ -1,4 +1,4 @@
-//! The store that a log is of, and the servers that follow it.
+//! The identity of a log, and the servers that follow it.
 
 use super::past::micros;
 use super::{Bucket, Failure, Lane, PAGE, Put};
@@ -9,19 +9,19 @@ use object_store::ObjectMeta;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The object that a log begins with.
+/// Content of a log's first object, `log.json`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// Version of groups, spans, bases and names.
+    /// Format version of groups, spans, bases and names.
     pub format: u32,
-    /// A random number, which every group, base and span of the log has.
+    /// The log's id epoch: a random number in every group, base and span.
     pub epoch: u64,
-    /// The store that the log begins with.
+    /// The state before the first group.
     pub beginning: Beginning,
 }
 
 impl Identity {
-    /// That of a log which began with some store, as a base of it is in the bucket.
+    /// The identity of a log that began with a store whose base is in the bucket.
     pub fn of_store(epoch: u64) -> Self {
         Self {
             format: FORMAT,
@@ -31,49 +31,48 @@ impl Identity {
     }
 }
 
-/// A state without groups.
+/// The state of a store before the log's first group.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Beginning {
     /// The empty store.
     Empty,
-    /// A store of this id epoch as it was loaded. Its first base is in the bucket.
+    /// A loaded store with this id epoch. Its first base is in the bucket.
     Loaded(u64),
-    /// A store that was changed before it had the log. Its first base is in the bucket.
+    /// A store that was changed before the log was created. Its first base is in the bucket.
     Changed,
 }
 
-/// The version that this program reads and writes.
+/// The format version that this program reads and writes.
 const FORMAT: u32 = 1;
 pub(super) const IDENTITY: &str = "log.json";
 const SERVERS: &str = "servers";
 
-/// A server of the list in the bucket.
+/// A server's entry in the bucket's list.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ServerEntry {
-    /// Its name.
     pub name: String,
-    /// The random number of its process.
+    /// Random number of its process.
     pub start: u64,
-    /// Places where others reach it; empty for one that only follows the bucket.
+    /// Addresses at which other servers reach it; empty for a server without connections.
     #[serde(default)]
     pub addresses: Vec<String>,
-    /// Hash of the certificate that it shows there.
+    /// Hash of the certificate that it presents there.
     #[serde(default)]
     pub certificate: Option<String>,
-    /// The newest version of groups that it reads; 0 in entries of servers that read version 1 only.
+    /// The newest group version that it reads; 0 in entries of servers that read version 1 only.
     #[serde(default)]
     pub groups: u32,
-    /// The newest group that it knew of when it wrote the entry, whatever is in the log now.
+    /// The newest group that it knew when it wrote the entry, whether or not the log still has it.
     #[serde(default)]
     pub newest: u64,
-    /// The store that the log began with: as much as `log.json` says.
+    /// The log's identity, a copy of `log.json`.
     #[serde(default)]
     pub log: Option<Identity>,
 }
 
 impl ServerEntry {
-    /// The newest group that it knew of; 0 where that is a number which no log gets to, since the entry is damaged.
+    /// The newest group that it knew; 0 if the number is impossibly large, which means that the entry is damaged.
     pub fn noted(&self) -> u64 {
         match self.newest <= MOST_GROUPS {
             true => self.newest,
@@ -81,41 +80,40 @@ impl ServerEntry {
         }
     }
 
-    /// The newest version of groups that all these servers read.
+    /// The newest group version that all these servers read.
     pub fn common_groups(servers: &[Self]) -> u32 {
         let versions = servers.iter().map(|server| server.groups.max(1));
         versions.min().unwrap_or(1)
     }
 }
 
-/// A server's entry, and what its age says.
+/// A server's entry and its age.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FoundServer {
-    /// The entry.
     pub entry: ServerEntry,
     /// The time at which it was written, by the bucket's clock: microseconds since 1970 (UTC).
     pub written: u64,
-    /// False for an entry that is so much older than the youngest one that the server counts as gone.
+    /// False if the entry is so much older than the newest one that the server is considered gone.
     pub counts: bool,
 }
 
-/// The object that a log begins with, as it is found.
+/// State of a log's first object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FirstObject {
-    /// Absence of it.
+    /// The object does not exist.
     Missing,
-    /// Its content.
+    /// The object is valid.
     Right(Identity),
-    /// Reason why it cannot be read.
+    /// The object cannot be read, for this reason.
     Damaged(String),
-    /// The format of a later version that wrote it.
+    /// The object has this format, of a later version.
     Later(u64),
 }
 
-/// Folders of objects that have an id epoch in their names.
+/// Folders of objects whose names contain an id epoch.
 const FOLDERS: [&str; 4] = ["log", "span", "base", "parts"];
 
-/// The id epoch in the name of a log's object, parts of bases included.
+/// The id epoch in the name of an object or of a part of a base.
 fn epoch_of(name: &str) -> Option<u64> {
     match name.strip_prefix("parts/") {
         Some(part) => u64::from_str_radix(part.split_once('-')?.0, 16).ok(),
@@ -123,10 +121,10 @@ fn epoch_of(name: &str) -> Option<u64> {
     }
 }
 
-/// The most groups that an entry is believed to have seen: more than are written in a thousand years.
+/// Largest plausible group number in an entry: more than are written in a thousand years.
 const MOST_GROUPS: u64 = 1 << 50;
 
-/// Age beyond the own entry's at which a server counts as gone.
+/// A server is considered gone if its entry is older than this server's own entry by this time.
 const GONE: Duration = Duration::from_secs(20 * 60);
 
 /// Objects of a log whose first object, `log.json`, is missing.
@@ -155,7 +153,7 @@ impl std::fmt::Display for Remains {
 }
 
 impl Bucket {
-    /// The store that the log is of; `None` where there is none yet.
+    /// The log's identity; `None` if there is no log yet.
     ///
     /// # Errors
     /// One sentence.
@@ -173,7 +171,7 @@ impl Bucket {
         }
     }
 
-    /// The object that the log begins with.
+    /// Reads the log's first object.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -183,7 +181,7 @@ impl Bucket {
             Err(Failure::Missing) => return Ok(FirstObject::Missing),
             Err(failure) => return Err(failure),
         };
-        // A later version's may have anything else in it.
+        // An object of a later version may have any other content.
         let format = serde_json::from_slice::<serde_json::Value>(&bytes)
             .ok()
             .and_then(|value| value.get("format")?.as_u64());
@@ -197,8 +195,8 @@ impl Bucket {
         })
     }
 
-    /// Objects of a log that can only be there if it was begun, with the id epoch of that log: groups, spans, bases, their
-    /// parts, and entries of servers that know of groups. `None` where there are none, so that a log may begin here.
+    /// Objects that exist only if a log was created, with its id epoch: groups, spans, bases, their parts, and entries
+    /// of servers that know of groups. `None` if there are none, so that a log may be created here.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -222,7 +220,7 @@ impl Bucket {
         }))
     }
 
-    /// Names of objects in a folder, of any log, with its id epoch; of very many the first ones, in any order.
+    /// Names of objects in a folder and their id epochs, for all logs. Returns at most `most` of them, in any order.
     async fn of_any_log(&self, folder: &str, most: usize) -> Result<Vec<(String, u64)>, Failure> {
         let (found, _) = self.names(folder, None, most).await?;
         let names = found.iter().filter_map(|meta| self.name(&meta.location));
@@ -231,8 +229,8 @@ impl Bucket {
             .collect())
     }
 
-    /// A sentence where objects or servers' entries of another log are here, and none of this one: `log.json` may have been
-    /// changed.
+    /// A sentence if the bucket has objects or servers' entries of another log and none of this one, since `log.json`
+    /// may have been changed then.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -262,10 +260,10 @@ impl Bucket {
         }))
     }
 
-    /// Checks that a place without bases of this log does not have another one's objects.
+    /// Checks that a bucket without bases of this log does not contain another log's objects.
     ///
     /// # Errors
-    /// [`Failure::Lost`] if it has; if the bucket fails.
+    /// [`Failure::Lost`] if it does; if the bucket fails.
     pub async fn check_log(&self, epoch: u64, bases: &[u64]) -> Result<(), Failure> {
         if bases.is_empty()
             && let Some(other) = self.of_other_log(epoch).await?
@@ -278,7 +276,7 @@ impl Bucket {
         Ok(())
     }
 
-    /// Puts the first object of a log in the place of a damaged one.
+    /// Replaces a damaged first object of a log.
     ///
     /// # Errors
     /// One sentence.
@@ -288,7 +286,7 @@ impl Bucket {
         put.map_err(|e| format!("{IDENTITY} cannot be put into the bucket: {e}"))
     }
 
-    /// Puts the first object of a log again, which was lost. Returns the one that is there in the end.
+    /// Restores the lost first object of a log. Returns the one that exists afterwards.
     ///
     /// # Errors
     /// One sentence.
@@ -296,7 +294,7 @@ impl Bucket {
         self.begin(identity.epoch, identity.beginning).await
     }
 
-    /// Begins a log, unless there is one. Gives that which is there in the end.
+    /// Creates a log, unless one exists. Returns the identity of the log that exists afterwards.
     ///
     /// # Errors
     /// One sentence.
@@ -321,7 +319,7 @@ impl Bucket {
         Err(format!("{IDENTITY} cannot be put into the bucket{why}"))
     }
 
-    /// Writes this server's entry and gives those that are not much older, by the bucket's clock.
+    /// Writes this server's entry. Returns the entries that are not much older, by the bucket's clock.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -341,7 +339,7 @@ impl Bucket {
             .await
     }
 
-    /// The entries that are not much older than the one at this key, or than the youngest.
+    /// The entries that are not much older than the one with this key, or than the newest.
     pub async fn list_servers(&self, than: Option<&str>) -> Result<Vec<ServerEntry>, Failure> {
         let found = self.newest_entries().await?;
         let own = than.map(|own| self.key(own));
@@ -354,7 +352,7 @@ impl Bucket {
         Ok(servers.into_iter().map(|(_, entry)| entry).collect())
     }
 
-    /// All entries, also those of servers that count as gone; of very many the newest.
+    /// All entries, including those of servers considered gone; the newest ones if there are very many.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -370,8 +368,8 @@ impl Bucket {
         Ok(servers.collect())
     }
 
-    /// The objects of the entries that were written last. Each has the newest group that its server knew of, which
-    /// includes the entries that it found. So older ones say nothing more.
+    /// The most recently written entries. Each names the newest group that its server knew, including those named by
+    /// the entries it had read. So older entries add nothing.
     async fn newest_entries(&self) -> Result<Vec<ObjectMeta>, Failure> {
         let (mut found, _) = self.names(SERVERS, None, usize::MAX).await?;
         found.sort_unstable_by_key(|meta| std::cmp::Reverse(micros(meta)));
@@ -379,7 +377,7 @@ impl Bucket {
         Ok(found)
     }
 
-    /// The entries in these objects, several read at once.
+    /// Reads these entries, several concurrently.
     async fn entries(
         &self,
         found: Vec<ObjectMeta>,
@@ -393,7 +391,7 @@ impl Bucket {
         Ok(entries.into_iter().flatten().collect())
     }
 
-    /// The entry in an object; `None` if it is missing now, or a later version wrote it.
+    /// Reads an entry; `None` if it does not exist any more, or a later version wrote it.
     async fn entry(&self, meta: &ObjectMeta) -> Result<Option<ServerEntry>, Failure> {
         let Some(name) = self.name(&meta.location) else {
             return Ok(None);
@@ -401,19 +399,19 @@ impl Bucket {
         let bytes = match self.get_in(Lane::Get, &name).await {
             Ok((bytes, _)) => bytes,
             Err(Failure::Missing) => return Ok(None),
-            // A list without it would say that it is gone.
+            // A list without this entry would mean that the server is gone.
             Err(failure) => return Err(failure),
         };
         let entry = serde_json::from_slice::<ServerEntry>(&bytes).ok();
         Ok(entry.filter(|entry| self.key(&format!("{SERVERS}/{}", entry.name)) == meta.location))
     }
 
-    /// The entry of this name; `None` without one, or where it cannot be read.
+    /// The entry with this name; `None` if it does not exist or cannot be read.
     pub async fn server(&self, name: &str) -> Option<ServerEntry> {
         self.entry_of(name).await.ok().flatten()
     }
 
-    /// The entry of this name; `None` without one, or where it is damaged.
+    /// The entry with this name; `None` if it does not exist or is damaged.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -426,15 +424,15 @@ impl Bucket {
     }
 }
 
-/// True for an entry that is much older than this time, in microseconds.
+/// True if an entry is much older than this time, in microseconds.
 fn is_gone(meta: &ObjectMeta, newest: Option<u64>) -> bool {
     let age = newest.map(|newest| newest.saturating_sub(micros(meta)));
     age.is_some_and(|age| Duration::from_micros(age) > GONE)
 }
 
-/// Most entries that are read, the newest first. No log has this number of servers.
+/// Largest number of entries that are read, newest first. No log has as many servers.
 const MOST_ENTRIES: usize = 64;
-/// Entries that are read at once.
+/// Entries that are read concurrently.
 const AT_ONCE: usize = 16;
-/// Attempts to begin a log.
+/// Attempts to create a log.
 const ATTEMPTS: usize = 8;

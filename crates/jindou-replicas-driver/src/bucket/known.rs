@@ -1,22 +1,24 @@
-//! Facts about a base besides its store: remembered requests, and the hash of its last group.
+//! Encoding of a base's remembered requests and of the hash of its last group.
 //!
-//! A list of requests: key (16 bytes), group number (8), length of the answer (8), answer. Releases before group version
-//! 2 read no more than this, so the newer facts are in the answer of one more request, whose key no client has:
+//! The list has for each request its key (16 bytes), group number (8), length of the answer (8), and answer. Releases
+//! before group version 2 read no more than this. The newer fields are therefore stored as the answer of one more
+//! request, with a key that no client has:
 //!
 //! ```text
-//! number   u64   of the base that the facts are about
+//! number   u64   of the base that the fields are about
 //! hash     u64   of its last group; 0: unknown
 //! then     each { key u128, fingerprint u64 }, of the requests whose fingerprint is known
 //! ```
 //!
-//! An older release copies that request into its own bases. The number tells that the hash is another base's then.
+//! An older release copies that request into its own bases. The number then shows that the hash is that of another
+//! base.
 
 use jindou_replicas::{Base, KnownKey, RequestKey};
 
-/// The key of the request that has the newer facts.
+/// The key of the request that contains the newer fields.
 const FACTS: RequestKey = RequestKey(u128::MAX);
 
-/// The requests and the hash of a base as bytes.
+/// Encodes the requests and the hash of a base.
 pub fn write_known(base: &Base) -> Vec<u8> {
     let mut out = Vec::new();
     let mut facts = Vec::new();
@@ -47,7 +49,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
     Some(*first)
 }
 
-/// The base of this number with what these bytes say; `None` if they are damaged.
+/// Decodes the requests and the hash of the base with this number; `None` if the bytes are damaged.
 pub fn read_known(number: u64, mut bytes: &[u8]) -> Option<Base> {
     let mut base = Base {
         number,
@@ -119,7 +121,7 @@ mod tests {
         }
     }
 
-    /// A release before group version 2 writes the same list without the facts, or with another base's.
+    /// A release before group version 2 writes the same list without the newer fields, or with those of another base.
     #[test]
     fn lists_of_earlier_releases_are_read() {
         let mut of_old = Vec::new();

@@ -1,4 +1,4 @@
-//! Listings.
+//! Listings of the bucket.
 
 use super::{Bucket, Failure, Lane, PAGE, failure, generic};
 use futures_util::StreamExt;
@@ -7,14 +7,15 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-/// Groups behind the own end that are looked for by their names: one takes less time than a listing.
+/// Number of next groups that are requested by name before the bucket is listed. One such request is faster than a
+/// listing.
 const NEAR: usize = 2;
-/// The same in a directory.
+/// The number of such requests in a directory.
 const NEAR_IN_DIRECTORY: usize = 64;
 
 impl Bucket {
-    /// Names of objects of a folder of the bucket, of those after `after` in the order of names. Ends early, with true,
-    /// if there are more than `most`.
+    /// Names of the objects in a folder of the bucket that sort after `after`. Stops early and returns true if there
+    /// are more than `most`.
     pub(super) async fn names(
         &self,
         folder: &str,
@@ -29,7 +30,7 @@ impl Bucket {
         let (pages, mut page) = mpsc::channel(2);
         tokio::spawn(async move {
             let _permit = permit;
-            // A missing folder would be listed as an empty one.
+            // A missing folder would otherwise be listed as empty.
             let is_there = async || match anchor.clone() {
                 Some(anchor) => anchor.is_there().await,
                 None => Ok(()),
@@ -87,13 +88,13 @@ impl Bucket {
         Ok((names.collect(), more))
     }
 
-    /// Names in the log after a number, then those of bases. Where there are very many groups, those that spans have are
-    /// left out; without `all`, those after the first missing group may be.
+    /// Names in the log after a number, then those of bases. If there are very many groups, those contained in spans
+    /// are omitted. Without `all`, names after the first missing group may be omitted.
     pub async fn list(&self, epoch: u64, after: u64, all: bool) -> Result<Listing, Failure> {
         let mut found = None;
         if !all && let Some(log) = self.near(epoch, after).await? {
             let bases = self.bases(epoch).await?;
-            // Trimming goes up to the second newest base. So where none is after `after`, no later group was ever
+            // Trimming goes up to the second newest base. So if no base is after `after`, no later group was ever
             // trimmed.
             if bases.iter().all(|base| *base <= after) {
                 found = Some((log, bases));
@@ -118,8 +119,8 @@ impl Bucket {
         })
     }
 
-    /// The listing, with groups after `after` that it lacks and that are there all the same: a directory to which others
-    /// add is not read at one moment.
+    /// The listing, plus existing groups after `after` that it lacks. Such groups can occur since a directory is not
+    /// read atomically while others add files.
     async fn without_gaps(
         &self,
         epoch: u64,
@@ -139,11 +140,12 @@ impl Bucket {
         Ok(log)
     }
 
-    /// Groups after a number, looked for one by one: `None` where there are many. A directory is read as a whole, which
-    /// takes 150 ms where it has a day of one update a second; a bucket's listing costs what twelve looks do.
+    /// Requests the groups after a number by name, one by one. Returns `None` if there are many. Reading a whole
+    /// directory takes 150 ms if it has a day of one update per second; a listing of a bucket costs as much as twelve
+    /// such requests.
     ///
-    /// A group is created when the one before it is there, so after a missing one there is none, unless it was trimmed or
-    /// lost. Lost ones show in listings of all names.
+    /// A group is created only after its predecessor, so after a missing group there is none, unless the missing one
+    /// was trimmed or lost. Lost groups show in listings of all names.
     async fn near(&self, epoch: u64, after: u64) -> Result<Option<Vec<Name>>, Failure> {
         let end = Instant::now() + self.0.limits.request;
         let permit = self.permit(Lane::List, end).await?;
@@ -154,8 +156,8 @@ impl Bucket {
             None => NEAR,
         };
         let request = async move {
-            // A client of a network's file system remembers for a while that a name is missing. Opening a folder makes it
-            // ask the server whether the folder has changed.
+            // A network file system's client caches for a while that a name is missing. Opening the folder makes it ask
+            // the server whether the folder has changed.
             let open = move || match folder.map(std::fs::File::open) {
                 Some(Err(e)) if e.kind() != std::io::ErrorKind::NotFound => Err(e),
                 Some(opened) => Ok(opened.ok()),
@@ -180,7 +182,8 @@ impl Bucket {
         Ok(self.within(end, permit, request).await?.0)
     }
 
-    /// Groups after a number; and spans, if there are many or `all` are wanted: a span may have a group that is lost.
+    /// Groups after a number. Includes spans if there are many groups or `all` is set, since a span may contain a lost
+    /// group.
     async fn log(&self, epoch: u64, after: u64, all: bool) -> Result<Vec<Name>, Failure> {
         let (mut log, more) = (self.parsed(epoch, "log", Some(Name::Group(after)), PAGE)).await?;
         let mut spans = Vec::new();
@@ -206,7 +209,8 @@ impl Bucket {
     }
 }
 
-/// Runs of groups after `after` that these names lack, up to the last one that they have, as first and last. Ascending.
+/// Ranges of groups after `after` that these names lack, up to the last group that they have, as ascending first and
+/// last numbers.
 pub(super) fn missing(after: u64, log: &[Name]) -> impl Iterator<Item = (u64, u64)> {
     let mut runs: Vec<(u64, u64)> = (log.iter())
         .filter_map(|name| match name {

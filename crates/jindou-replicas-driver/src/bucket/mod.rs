@@ -1,9 +1,9 @@
 //! The bucket: an object store, or a directory, with a time limit for each request.
 //!
-//! Every request runs as a task of its own, with a permit of its lane that it keeps until it has really ended. After its
-//! time limit its caller hears that the outcome is unknown, and it goes on: it may land late, which the machine allows for.
-//! So a bucket that hangs holds a bounded number of requests, however often they are repeated. The object store must end
-//! each request some day; the client for S3 does after about twice that time (`s3/client.rs`).
+//! Every request runs as a task with a permit of its lane, which it keeps until it has really ended. After the time
+//! limit its caller gets an unknown outcome while the task continues. The request may take effect late, which the
+//! machine allows for. So a bucket that hangs holds a bounded number of requests, however often they are retried. The
+//! object store must end each request eventually; the S3 client does so after about twice that time (`s3/client.rs`).
 
 mod anchor;
 mod bases;
@@ -46,13 +46,13 @@ use tokio::time::{Instant, timeout_at};
 /// Limits of requests.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Time after which a request without a body has an unknown outcome. A listing has it for each thousand names.
+    /// Time limit of a request without a body; of a listing, for each thousand names.
     pub request: Duration,
-    /// Bytes in a second that bodies are given time for besides.
+    /// Bytes per second for which a body extends the time limit.
     pub rate: u64,
-    /// Bytes of bodies that are being read at once.
+    /// Largest number of bytes of bodies that are read concurrently.
     pub bytes: usize,
-    /// Bytes of an object that is read.
+    /// Size of the largest object that is read.
     pub largest: u64,
 }
 
@@ -67,16 +67,16 @@ impl Default for Limits {
     }
 }
 
-/// Reason why a request gave nothing.
+/// Reason why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Failure {
-    /// Absence of the object.
+    /// The object does not exist.
     Missing,
-    /// Absence or damage of an object that must be there, in this text's words, which name it. No retry mends it.
+    /// An object that must exist is missing or damaged; the text names it. Retries do not help.
     Lost(String),
-    /// The bucket does not allow it, or cannot do it.
+    /// The bucket denies the request or does not support it.
     Refused(String),
-    /// Done or not, in this text's words.
+    /// Unknown outcome: the request may or may not have been executed. The text has the reason.
     Unknown(String),
 }
 
@@ -92,19 +92,19 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// Outcome of a put that may only create.
+/// Outcome of a put with create-only semantics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Put {
     /// This request created the object.
     Created,
-    /// The name is taken, possibly by an earlier attempt: it was looked for and is there.
+    /// The object exists, which was verified; possibly because of an earlier attempt.
     Exists,
-    /// Everything else.
+    /// Any other outcome.
     Failed(Failure),
 }
 
 impl Put {
-    /// The outcome as the machine takes it: a bucket that refuses now may have let an earlier attempt pass.
+    /// The outcome for the machine. A denied put counts as unknown, since an earlier attempt may have been executed.
     pub fn result(&self) -> PutResult {
         match self {
             Self::Created => PutResult::Created,
@@ -128,7 +128,7 @@ struct Inner {
     bytes: Arc<Semaphore>,
 }
 
-/// Requests that do not wait for those of other lanes.
+/// Classes of requests that do not wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Lane {
     Put,
@@ -145,16 +145,16 @@ impl std::fmt::Debug for Bucket {
 }
 
 impl Bucket {
-    /// The objects whose names begin with `prefix` and a slash.
+    /// A bucket of the objects whose names begin with `prefix` and a slash.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: &str, limits: Limits) -> Self {
         Self::of(store, prefix, None, limits)
     }
 
-    /// A directory, which is made if it is missing. Files and their folders are synced before a put counts. Folders in
-    /// it that become empty are removed, and made again; the directory itself is not made again.
+    /// A bucket in a directory, which is created if it is missing. Files and their folders are synced before a put
+    /// succeeds. Empty folders in it are removed and created again; the directory itself is never created again.
     ///
     /// # Errors
-    /// If it cannot be made or opened.
+    /// If it cannot be created or opened.
     pub fn directory(path: &Path, limits: Limits) -> std::io::Result<Self> {
         if !path.is_dir() {
             jindou_model::private::create_folder(path)?;
@@ -163,12 +163,13 @@ impl Bucket {
         Ok(Self::over_folder(store, path, limits))
     }
 
-    /// A directory behind an object store of the caller's, such as one that counts or fails.
+    /// A directory accessed through the caller's object store, such as one that counts requests or injects failures.
     pub fn over_folder(store: Arc<dyn ObjectStore>, folder: &Path, limits: Limits) -> Self {
         Self::of(store, "", Some(folder.to_owned()), limits)
     }
 
-    /// The same place behind an object store of the caller's, such as one that counts or fails.
+    /// The same bucket accessed through the caller's object store, such as one that counts requests or injects
+    /// failures.
     #[must_use]
     pub fn behind(&self, wrap: impl FnOnce(Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore>) -> Self {
         let store = wrap(self.0.store.clone());
@@ -194,7 +195,7 @@ impl Bucket {
             anchor: folder.as_deref().map(Anchor::new),
             bytes: lane(limits.bytes.div_ceil(KIB).clamp(1, u32::MAX as usize)),
             limits,
-            // What the machine has at once, and what hangs from before.
+            // Concurrent requests of the machine, plus earlier ones that hang.
             lanes: [lane(8), lane(4), lane(16), lane(8)],
         }))
     }
@@ -204,7 +205,8 @@ impl Bucket {
         self.0.anchor.as_ref().map(|anchor| anchor.folder())
     }
 
-    /// Time between two entries in `servers/` that only name a newer group. In a directory they cost nothing.
+    /// Time between two writes of an entry in `servers/` that only name a newer group. Shorter in a directory, where
+    /// they cost nothing.
     pub(crate) fn note_every(&self) -> Duration {
         match self.folder() {
             Some(_) => Duration::from_secs(5),
@@ -225,7 +227,7 @@ impl Bucket {
         (name.split('/')).fold(self.0.prefix.clone(), |key, part| key.join(part))
     }
 
-    /// The name of a key.
+    /// The object name for a key of the object store.
     fn name(&self, key: &Key) -> Option<String> {
         let parts: Vec<_> = key.prefix_match(&self.0.prefix)?.collect();
         let parts: Vec<&str> = parts.iter().map(AsRef::as_ref).collect();
@@ -247,7 +249,7 @@ impl Bucket {
         }
     }
 
-    /// Runs a request with its permit, and gives the permit back where the request ended in time.
+    /// Runs a request with its permit, and returns the permit if the request ended in time.
     async fn within<T: Send + 'static, P: Send + 'static>(
         &self,
         end: Instant,
@@ -259,7 +261,7 @@ impl Bucket {
             let Some(anchor) = anchor else {
                 return request.await;
             };
-            // Afterwards as well: what was done elsewhere is not known to be done.
+            // Checked afterwards as well: a request executed in another directory does not count.
             anchor.clone().is_there().await?;
             let done = request.await;
             anchor.is_there().await?;
@@ -291,7 +293,7 @@ impl Bucket {
             let options = PutOptions::from(PutMode::Create);
             match store.put_opts(&key, PutPayload::from(bytes), options).await {
                 Ok(_) => Ok(true),
-                // `object_store` says so for 409 as well, after which nothing need be there.
+                // `object_store` returns this for 409 as well, after which the object need not exist.
                 Err(
                     object_store::Error::AlreadyExists { .. }
                     | object_store::Error::Precondition { .. },
@@ -301,7 +303,7 @@ impl Bucket {
         };
         match self.within(end, permit, request).await {
             Ok((true, _)) => Put::Created,
-            // An earlier attempt may have failed after the name was there and before it was synced.
+            // An earlier attempt may have created the name and failed before syncing it.
             Ok((false, permit)) => match self.sync(name, end, permit).await {
                 Ok(()) => Put::Exists,
                 Err(failure) => Put::Failed(failure),
@@ -311,7 +313,7 @@ impl Bucket {
         }
     }
 
-    /// In a directory a name can be read before it is durable. Makes it so.
+    /// Syncs a file in a directory, where a name can be read before it is durable.
     async fn sync(
         &self,
         name: &str,
@@ -336,7 +338,7 @@ impl Bucket {
         self.within(end, permit, sync).await.map(|_| ())
     }
 
-    /// Puts an object, whether or not there is one.
+    /// Puts an object, replacing an existing one.
     pub async fn replace(&self, name: &str, bytes: Bytes) -> Result<(), Failure> {
         let end = Instant::now() + self.time_for(bytes.len() as u64);
         let permit = self.permit(Lane::Put, end).await?;
@@ -394,7 +396,7 @@ impl Bucket {
         }
     }
 
-    /// Deletes groups and spans that end at this number or before, in ascending order, a thousand at a time.
+    /// Deletes groups and spans that end at or before this number, in ascending order, in batches of a thousand.
     pub async fn trim(&self, epoch: u64, number: u64) -> Result<(), Failure> {
         for folder in ["log", "span"] {
             let (mut names, _) = self.parsed(epoch, folder, None, usize::MAX).await?;
@@ -409,7 +411,7 @@ impl Bucket {
         self.remove_staged().await
     }
 
-    /// Deletes objects in this order, a thousand at a time. Missing ones do not fail.
+    /// Deletes objects in this order, in batches of a thousand. Missing ones are ignored.
     async fn delete(&self, names: &[String]) -> Result<(), Failure> {
         for names in names.chunks(PAGE) {
             let end = Instant::now() + self.0.limits.request * 10;
@@ -421,7 +423,7 @@ impl Bucket {
                 while let Some(result) = deleted.next().await {
                     match result {
                         Ok(_) | Err(object_store::Error::NotFound { .. }) => {}
-                        // Of several that are deleted at once, S3 servers say so in a text.
+                        // For batch deletions, S3 servers report missing objects only in the text.
                         Err(e) if e.to_string().contains("NoSuchKey") => {}
                         Err(e) => return Err(e),
                     }
@@ -440,7 +442,7 @@ impl Bucket {
     }
 }
 
-/// Names in a page of a listing, and in a request to delete.
+/// Names per page of a listing, and per batch of a deletion.
 const PAGE: usize = 1000;
 const KIB: usize = 1024;
 
@@ -464,7 +466,7 @@ fn failure(e: &object_store::Error) -> Failure {
         | E::NotSupported { .. }
         | E::NotImplemented { .. } => Failure::Refused(e.to_string()),
         _ => {
-            // Directories have no errors of their own for what the system refuses.
+            // For directories, `object_store` has no errors of its own for what the operating system denies.
             let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(e);
             while let Some(e) = cause {
                 if let Some(io) = e.downcast_ref::<std::io::Error>()

@@ -1,14 +1,14 @@
-//! The place of a log, as people write it.
+//! Parsing of a log's location.
 
 use super::{Bucket, Limits};
 use std::path::Path;
 
 impl Bucket {
-    /// The log at `s3://BUCKET/PREFIX`, with the settings that the variables `AWS_*` of this process give, or in a
-    /// directory. Asks nothing of an S3 server yet.
+    /// Opens the log at `s3://BUCKET/PREFIX`, with the settings in this process's `AWS_*` variables, or in a directory.
+    /// Sends no request to an S3 server.
     ///
     /// # Errors
-    /// One sentence: why there can be no log at this place.
+    /// One sentence: the reason why there can be no log at this place.
     pub fn open(place: &str, limits: Limits) -> Result<Self, String> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -16,10 +16,10 @@ impl Bucket {
         Self::open_with(place, variables, limits)
     }
 
-    /// The same with these variables in place of the process'.
+    /// As [`Self::open`], with these variables in place of the process's.
     ///
     /// # Errors
-    /// One sentence: why there can be no log at this place.
+    /// One sentence: the reason why there can be no log at this place.
     pub fn open_with(
         place: &str,
         variables: impl IntoIterator<Item = (String, String)>,

@@ -7,16 +7,16 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 use std::ops::RangeInclusive;
 use tokio::time::Instant;
 
-/// Objects of the log that are read at once.
+/// Objects that are read concurrently.
 const AT_ONCE: usize = 8;
 
-/// Consecutive groups, and a span that has them.
+/// Consecutive groups, and a span that contains them.
 struct Piece {
     numbers: RangeInclusive<u64>,
     span: Option<(u64, u64)>,
 }
 
-/// The groups of these numbers in pieces, in order. The spans ascend.
+/// Divides a range of groups into pieces, in order. `spans` must ascend.
 fn pieces(numbers: RangeInclusive<u64>, spans: Vec<(u64, u64)>) -> impl Iterator<Item = Piece> {
     let (mut next, end) = (Some(*numbers.start()), *numbers.end());
     let mut spans = spans.into_iter().peekable();
@@ -28,7 +28,7 @@ fn pieces(numbers: RangeInclusive<u64>, spans: Vec<(u64, u64)>) -> impl Iterator
                 furthest = Some(span);
             }
         }
-        // One group is less to read than a span's end.
+        // For a single group, its own object is smaller than the span.
         let span = furthest.filter(|span| first < span.1);
         let last = span.map_or(first, |span| span.1.min(end));
         next = last.checked_add(1);
@@ -45,12 +45,12 @@ pub(super) fn micros(meta: &ObjectMeta) -> u64 {
 }
 
 impl Bucket {
-    /// True for a place that can only be a log's: one in S3, or a directory that has a log.
+    /// True for a place that can only be a log: one in S3, or a directory that contains a log.
     pub fn is_place(place: &str) -> bool {
         place.starts_with("s3://") || std::path::Path::new(place).join(IDENTITY).is_file()
     }
 
-    /// The time at which the log was begun, as of [`Self::written`].
+    /// The time at which the log was created, as returned by [`Self::written`].
     ///
     /// # Errors
     /// If the bucket fails.
@@ -58,8 +58,8 @@ impl Bucket {
         self.modified(IDENTITY).await
     }
 
-    /// The time at which an object was written, by the bucket's clock: microseconds since 1970 (UTC). `None` where it is
-    /// missing.
+    /// The time at which an object was written, by the bucket's clock: microseconds since 1970 (UTC). `None` if the
+    /// object is missing.
     ///
     /// # Errors
     /// If the bucket fails.
@@ -82,8 +82,8 @@ impl Bucket {
         }
     }
 
-    /// Reads groups in order, and gives each to `each` with the time at which its object was written; without one if it
-    /// comes from a span. Ends where that fails. `hash` is that of the group before the first one; 0: unknown.
+    /// Reads groups in order and passes each to `each`, with the time at which its object was written, or `None` if the
+    /// group comes from a span. Stops if `each` fails. `hash` is that of the group before the first one; 0 if unknown.
     ///
     /// # Errors
     /// If the bucket fails, or a group is missing or damaged.
@@ -142,7 +142,7 @@ impl Bucket {
             let wanted = wanted.filter(|group| piece.numbers.contains(&group.number));
             return Ok(wanted.map(|group| (group, None)).collect());
         }
-        // The groups that a span copies are there as well, unless they were trimmed or lost.
+        // The objects of a span's groups exist as well, unless they were trimmed or lost.
         let mut groups = Vec::new();
         for number in piece.numbers {
             let name = Name::Group(number).text(epoch);
@@ -206,7 +206,7 @@ mod tests {
             of(3, 12, &[(1, 5), (2, 7), (8, 8), (9, 40)]),
             [(3, 7, true), (8, 8, false), (9, 12, true)]
         );
-        // A span's last group alone is read as a group, and what lies between spans as groups.
+        // The last group of a span is read by itself if it is the only one needed, and so are groups between spans.
         assert_eq!(
             of(5, 9, &[(1, 5), (7, 8)]),
             [(5, 5, false), (6, 6, false), (7, 8, true), (9, 9, false)]

@@ -1,20 +1,19 @@
-//! The check that a name can be created once only.
+//! The check that the bucket creates a name only once.
 
 use super::{Bucket, Failure, Put};
 use bytes::Bytes;
 use std::time::Duration;
 use tokio::task::JoinSet;
 
-/// Puts of one name at once.
+/// Concurrent puts of one name.
 const AT_ONCE: u8 = 16;
-/// Attempts of each, until its outcome is known.
+/// Attempts of each put until its outcome is known.
 const ATTEMPTS: usize = 8;
-/// Time between two attempts to reach the bucket.
+/// Delay between two attempts to reach the bucket.
 const BETWEEN: Duration = Duration::from_millis(50);
 
 impl Bucket {
-    /// Looks for an object that is not there: one request says what many would say later, such as that there are no
-    /// credentials.
+    /// Reads an object that does not exist, so that a problem such as missing credentials is reported once and early.
     async fn reachable(&self, name: &str) -> Result<(), String> {
         for attempt in 1.. {
             match self.get(name).await {
@@ -28,11 +27,11 @@ impl Bucket {
         Ok(())
     }
 
-    /// Creates one name from 16 sides at once. Exactly one may win; a bucket that checks before it creates passes when
-    /// asked by one after the other.
+    /// Creates one name with 16 concurrent puts, of which exactly one may succeed. Sequential puts would not detect a
+    /// bucket that checks for the name before it creates the object.
     ///
     /// # Errors
-    /// One sentence: why the bucket is not one for a log.
+    /// One sentence: the reason why the bucket cannot hold a log.
     pub async fn probe(&self) -> Result<(), String> {
         let name = format!("probe/{:032x}", rand::random::<u128>());
         if self.folder().is_none() {
@@ -57,7 +56,7 @@ impl Bucket {
                 Err(last.unwrap_or(Failure::Missing))
             });
         }
-        // Those of which it is known that they created the name, and those that may have.
+        // Puts that certainly created the name, and puts that may have.
         let (mut winners, mut may_have) = (Vec::new(), Vec::new());
         let mut failed = None;
         while let Some(put) = puts.join_next().await {
@@ -70,7 +69,7 @@ impl Bucket {
             }
         }
         let content = self.get(&name).await;
-        // What is left of it is in nothing's way.
+        // A leftover object does no harm.
         let _ = self.delete(std::slice::from_ref(&name)).await;
         if winners.len() > 1 {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! Leftovers of processes that died in a directory.
+//! Temporary files left in a directory by processes that crashed.
 
 use super::{Bucket, Failure, Lane};
 use std::io;
@@ -6,9 +6,9 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// Age at which a file that was not put in its place is left by a process that died.
+/// Age from which a temporary file counts as left by a crashed process.
 const LEFT: Duration = Duration::from_secs(24 * 3600);
-/// Folders of the log, and levels of folders in them.
+/// Folders of the log, and the levels of folders in them.
 const FOLDERS: [(&str, usize); 7] = [
     ("", 0),
     ("log", 0),
@@ -20,7 +20,7 @@ const FOLDERS: [(&str, usize); 7] = [
 ];
 
 impl Bucket {
-    /// Removes files that were staged in a directory a day ago or earlier, and not put in their places.
+    /// Removes temporary files that are older than a day.
     pub(super) async fn remove_staged(&self) -> Result<(), Failure> {
         let Some(root) = self.folder().map(Path::to_owned) else {
             return Ok(());
@@ -31,7 +31,7 @@ impl Bucket {
             let remove = move || {
                 let before = SystemTime::now().checked_sub(LEFT);
                 for (folder, levels) in FOLDERS {
-                    // One that is missing, or goes away, has none. One that cannot be read is left for others to report.
+                    // A missing folder has none. A folder that cannot be read is reported by other operations.
                     let _ = remove_in(
                         &root.join(folder),
                         levels,
@@ -62,7 +62,7 @@ fn remove_in(folder: &Path, levels: usize, before: SystemTime) -> io::Result<()>
     Ok(())
 }
 
-/// True if a file's name ends with `#` and a number, which no object's does.
+/// True if a file's name ends with `#` and a number, which no object's name does.
 fn staged(name: &str) -> bool {
     let number = name.rsplit_once('#').map_or("", |(_, number)| number);
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())

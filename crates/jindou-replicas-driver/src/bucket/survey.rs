@@ -1,38 +1,39 @@
-//! Objects of a log, and those that must be there and are not.
+//! The objects of a log that exist, and those that should exist.
 
 use super::list::missing;
 use super::{Bucket, Failure};
 use jindou_replicas::Name;
 
-/// The objects of a log after a number, against everything that names one.
+/// The objects of a log after a number, compared with everything that names one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Survey {
     /// Numbers of bases, in ascending order.
     pub bases: Vec<u64>,
-    /// The groups that can be read, by themselves or in a span, as first and last of each unbroken run. Ascending.
+    /// The groups that exist, by themselves or in a span, as ascending ranges of first and last number.
     pub groups: Vec<(u64, u64)>,
     /// The newest group that a group, a span, a base or an entry in `servers/` names.
     pub newest: u64,
-    /// Names of servers, with the newest group that each knew of when it wrote its entry.
+    /// Servers, with the newest group that each knew when it wrote its entry.
     pub servers: Vec<(String, u64)>,
-    /// The same of those whose number is far beyond everything that is there.
+    /// Servers whose entries name an implausibly large number.
     pub incredible: Vec<(String, u64)>,
-    /// The missing groups as first and last of each run, up to the newest one. Ascending; of very many the first ones.
+    /// The missing groups up to the newest one, as ascending ranges of first and last number; only the first ranges if
+    /// there are very many.
     pub missing: Vec<(u64, u64)>,
 }
 
-/// Groups beyond the newest one that is there which an entry is believed to have seen: those of two months at 1000 a second.
+/// Largest plausible number of lost groups after the newest existing one: two months of 1000 groups per second.
 const MOST_LOST: u64 = 1 << 32;
-/// Most runs of missing groups.
+/// Largest number of ranges of missing groups.
 const MOST: usize = 1000;
 
 impl Bucket {
-    /// Lists a log. Groups up to `after` may be missing: a base has them.
+    /// Lists a log. Groups up to `after` may be missing, since a base contains them.
     ///
     /// # Errors
     /// If the bucket fails.
     pub async fn survey(&self, epoch: u64, after: u64) -> Result<Survey, Failure> {
-        // Evidence first: what is written later may name groups that come after the listing.
+        // Names are collected before the listing: objects written later may name groups created after the listing.
         let known_bases = self.bases(epoch).await?;
         let entries = self
             .all_servers()
@@ -72,7 +73,7 @@ impl Bucket {
         let known = servers.iter().map(|(_, newest)| *newest).max();
         let newest = there.max(known.unwrap_or(0));
         let mut log_and_end = log;
-        // A name after the newest group shows what is missing before it.
+        // An artificial name after the newest group makes groups missing before it show.
         log_and_end.push(Name::Group(newest.saturating_add(1)));
         let missing: Vec<(u64, u64)> = missing(after, &log_and_end).take(MOST).collect();
         let mut groups = Vec::new();

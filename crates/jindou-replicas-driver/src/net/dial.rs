@@ -1,4 +1,4 @@
-//! Both ways to a connection: dialling, and being dialled.
+//! Establishing connections: dialling other servers, and accepting their connections.
 
 use super::link::{self, Greeting, answer};
 use super::table::{Entry, Table, Unfit, Wanted};
@@ -15,22 +15,23 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Connections of one address, and of all, that have not shown who they are.
+/// Largest number of unauthenticated connections, per address and in total.
 const NEW: (usize, usize) = (32, 512);
 /// Shortest and longest mean time between two attempts to dial.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
-/// Time for which the higher name leaves the first attempt to the lower one.
+/// Time for which the server with the higher name waits, so that the other one dials first.
 const HIGHER: Duration = Duration::from_millis(200);
-/// Time for which attempts fail before the operator is told. A server that was started just now is not known yet.
+/// Time for which attempts fail before the operator is told. A server that has just started is not known to the others
+/// yet.
 const TELL: Duration = Duration::from_secs(5);
-/// Time for which another server refuses this one before the list is read again: another process may have its name. One that was
-/// started just now is taken earlier.
+/// Time for which another server rejects this one before the list is read again, since another process may use this
+/// name. A server that has just started is usually accepted earlier.
 const REFUSED: Duration = Duration::from_secs(1);
 
-/// Reason why there is no connection.
+/// Reason why a connection could not be established.
 struct Failed {
     why: String,
-    /// The other side does not take this process for the one in the list.
+    /// True if the peer rejected this process's certificate.
     refused: bool,
 }
 
@@ -42,10 +43,10 @@ impl From<String> for Failed {
         }
     }
 }
-/// Bytes that wait unsent in the system, so that what is more urgent does not wait for long.
+/// Limit of unsent bytes in the kernel, so that urgent messages are not delayed for long.
 const UNSENT: u32 = 128 << 10;
 
-/// Sets what all of these connections have. The system may refuse; then they are slower, or end later.
+/// Sets socket options of a connection. Errors are ignored; the connection is then slower, or its end is noticed later.
 fn set_up(table: &Table, stream: &TcpStream) {
     let socket = socket2::SockRef::from(stream);
     let _ = socket.set_tcp_nodelay(true);
@@ -56,7 +57,7 @@ fn set_up(table: &Table, stream: &TcpStream) {
     }
 }
 
-/// Keeps a connection to a server, for as long as it is in the list.
+/// Keeps a connection to a server while it is in the list.
 pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notify>) {
     let lower = *table.me < *name;
     let (mut seen, mut mean, mut well) = (0, AGAIN.0, Instant::now());
@@ -66,7 +67,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
             Wanted::Nothing => {
                 changed.notified().await;
                 (mean, well) = (AGAIN.0, Instant::now());
-                // Both sides need not begin at once.
+                // Random, so that both sides rarely dial at the same time.
                 sleep(mean.mul_f64(rand::random())).await;
                 continue;
             }
@@ -103,7 +104,7 @@ pub(super) async fn keep(table: Arc<Table>, name: ServerName, changed: Arc<Notif
 /// Dials a server and runs the connection until it ends.
 ///
 /// # Errors
-/// Reason why there was none.
+/// Reason why it could not be established.
 async fn dial(
     table: &Arc<Table>,
     name: &ServerName,
@@ -175,7 +176,7 @@ async fn dial_place(
             .peer_certificates()
             .and_then(<[_]>::first);
         let shown = shown.map(|certificate| tls::fingerprint(certificate));
-        // The list may have changed meanwhile: what counts is the entry that was dialled.
+        // The list may have changed meanwhile; the entry that was dialled counts.
         let Some(shown) = shown.filter(|shown| Some(*shown) == entry.certificate) else {
             return Err(Failed::from("it is another server".to_owned()));
         };
@@ -214,20 +215,20 @@ async fn dial_place(
     Ok(())
 }
 
-/// True if the other side says that it does not trust the certificate.
+/// True if the peer reported that it does not trust the certificate.
 fn alert(e: &std::io::Error) -> bool {
     let inner = e.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
     let unknown = rustls::AlertDescription::UnknownCA;
     matches!(inner, Some(rustls::Error::AlertReceived(alert)) if *alert == unknown)
 }
 
-/// Takes connections until this server ends.
+/// Accepts connections until this server ends.
 pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc<ServerConfig>) {
     let gate = Arc::new(Gate::default());
     let acceptor = TlsAcceptor::from(config);
     loop {
         let Ok((stream, from)) = listener.accept().await else {
-            // Too many open files, which others may close.
+            // Out of file descriptors; others may be closed soon.
             sleep(AGAIN.0).await;
             continue;
         };
@@ -241,7 +242,7 @@ pub(super) async fn accept(table: Arc<Table>, listener: TcpListener, config: Arc
     }
 }
 
-/// Finds out who dialled, and runs the connection until it ends.
+/// Authenticates the dialling server and runs the connection until it ends.
 async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pass: Pass) {
     set_up(table, &stream);
     let times = table.limits.times;
@@ -279,7 +280,7 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
         }
         Err(version) => {
             table.foreign(&shown, *version);
-            // Its reader finds the version, and looks no further.
+            // The dialler's reader sees the version and reads no further.
             (Some((answer::STRANGER, "".into())), None)
         }
     };
@@ -302,7 +303,7 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
             link::run(table, &theirs.name, joined, stream).await;
         }
         (Ok(theirs), Some(joined)) => table.leave(&theirs.name, joined.number).await,
-        // What the dialler still sends is read, so that the answer is not lost with a reset.
+        // Drain the dialler's data, so that the answer is not lost in a connection reset.
         _ => {
             let end = async {
                 let _ = stream.shutdown().await;
@@ -313,11 +314,11 @@ async fn taken(table: &Arc<Table>, acceptor: &TlsAcceptor, stream: TcpStream, pa
     }
 }
 
-/// Counts connections that have not shown who they are.
+/// Counts unauthenticated connections per address.
 #[derive(Default)]
 struct Gate(Mutex<HashMap<IpAddr, usize>>);
 
-/// Place of a new connection.
+/// Slot of an unauthenticated connection, released on drop.
 struct Pass(Arc<Gate>, IpAddr);
 
 impl Gate {

@@ -1,4 +1,4 @@
-//! One connection: its greeting, and what comes and goes through it.
+//! One connection: its greeting, and sending and receiving of messages.
 
 use super::queue::{BATCH, Queue};
 use super::room::Room;
@@ -13,37 +13,38 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{Instant, sleep_until, timeout};
 
 const MAGIC: &[u8; 8] = b"JDPEERS\n";
-/// The version of the connections between servers.
+/// Protocol version of connections between servers.
 pub(super) const VERSION: u32 = 2;
-/// Bytes that stay where they are in all versions: the magic number, the version, and the length of the rest.
+/// Bytes of the greeting's head, whose layout is the same in all versions: magic number, version, and length of the
+/// rest.
 const HEAD: usize = 14;
-/// Most bytes of the rest.
+/// Largest length of the rest.
 const REST: usize = 1024;
-/// Large messages that are put together at once, at most.
+/// Largest number of large messages that are assembled concurrently.
 const AT_ONCE: usize = 32;
-/// Bytes from which a message is read on a thread of its own.
+/// Messages of at least this many bytes are decoded on a separate thread.
 const LONG: usize = 1 << 20;
 
-/// First words of a server.
+/// The first message of each side.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Greeting {
-    /// One of those in [`answer`].
+    /// One of the constants in [`answer`].
     pub answer: u8,
-    /// Its name.
+    /// The sender's name.
     pub name: ServerName,
-    /// The name of the server that it means.
+    /// The name of the server that the sender wants to reach.
     pub to: ServerName,
-    /// Bytes of the largest message that it takes.
+    /// Size of the largest message that the sender accepts, in bytes.
     pub most: usize,
 }
 
 /// Answers to a greeting.
 pub(super) mod answer {
-    /// The connection stands.
+    /// The connection is accepted.
     pub const WELCOME: u8 = 0;
-    /// Another connection stands.
+    /// The two processes have another connection, which is kept.
     pub const SECOND: u8 = 1;
-    /// The server is not the one that is meant, or the caller's entry is another.
+    /// This is not the server that the caller wants to reach, or the caller's certificate is not that of its entry.
     pub const STRANGER: u8 = 2;
 }
 
@@ -55,7 +56,7 @@ impl Greeting {
     pub fn write_as(&self, version: u32) -> Vec<u8> {
         let mut rest = vec![self.answer];
         for name in [&self.name, &self.to] {
-            // Longer ones are not in the list: they are known to this server alone, and refused by others.
+            // Longer names are not in the list. Only this server knows such a name, and others reject it.
             let name = &name.as_bytes()[..name.len().min(NAME)];
             rest.push(name.len() as u8);
             rest.extend_from_slice(name);
@@ -68,7 +69,7 @@ impl Greeting {
         out
     }
 
-    /// Reads a greeting; gives the version instead if it is another.
+    /// Reads a greeting. Returns the peer's protocol version if it differs from ours.
     pub async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Result<Self, u32>> {
         let mut head = [0; HEAD];
         from.read_exact(&mut head).await?;
@@ -96,7 +97,7 @@ impl Greeting {
     }
 }
 
-/// Runs a connection that was taken in, until it ends.
+/// Runs an accepted connection until it ends.
 pub(super) async fn run<S>(table: &Arc<Table>, name: &ServerName, joined: Joined, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send,
@@ -112,7 +113,7 @@ where
         room: joined.room,
         large: HashMap::new(),
     };
-    // Whatever ends first ends the rest: the cause is of no use to those who wait.
+    // The first of these to end closes the connection; the reason is not needed.
     tokio::select! {
         _ = incoming.read(read) => {}
         _ = send(table, &queue, write) => {}
@@ -125,7 +126,7 @@ fn silent() -> io::Error {
     ErrorKind::TimedOut.into()
 }
 
-/// Sends what waits, and a sign of life where nothing does.
+/// Sends queued messages, and pings while the queue is empty.
 async fn send(table: &Table, queue: &Queue, mut to: impl AsyncWrite + Unpin) -> io::Result<()> {
     let times = table.limits.times;
     let mut out = Vec::with_capacity(2 * BATCH);
@@ -164,14 +165,14 @@ struct Incoming<'a> {
     number: u64,
     queue: Arc<Queue>,
     room: Arc<Room>,
-    /// Large messages of which some bytes have come.
+    /// Large messages that are partly received.
     large: HashMap<u32, Large>,
 }
 
 struct Large {
     bytes: Vec<u8>,
     size: usize,
-    /// Room for the bytes.
+    /// Memory reserved for the bytes.
     held: Held,
 }
 
@@ -195,7 +196,7 @@ impl Incoming<'_> {
         }
     }
 
-    /// Takes a frame that has come as a whole.
+    /// Handles a complete frame.
     async fn frame(&mut self, frame: &[u8]) -> io::Result<()> {
         match frame.first().copied().unwrap_or_default() {
             kind::PING => Ok(()),
@@ -225,7 +226,7 @@ impl Incoming<'_> {
         table.deliver(self.name, self.number, message, held).await;
     }
 
-    /// Says that an update was not taken, since there is no room; it comes again. Other messages are just not there.
+    /// Drops a message for lack of memory. The sender of a dropped update is told, so that it retries.
     fn refuse(&self, beginning: &[u8]) {
         if let Some(key) = wire::forwarded(beginning) {
             let _ = self.queue.push(Message::NotHere(key, 0, false));
@@ -258,7 +259,7 @@ impl Incoming<'_> {
     fn more(&mut self, frame: &[u8]) -> io::Result<()> {
         let mut rest = Reader(&frame[1..]);
         let number = rest.u32()?;
-        // Of one that was refused some bytes were on their way.
+        // Pieces of a rejected message may still arrive.
         if let Some(large) = self.large.get_mut(&number) {
             if rest.0.len() > large.size - large.bytes.len() {
                 return Err(Broken("a message that is longer than it said").into());
@@ -268,7 +269,7 @@ impl Incoming<'_> {
         self.complete(number)
     }
 
-    /// Hands a large message on if all of it is there.
+    /// Delivers a large message once it is complete.
     fn complete(&mut self, number: u32) -> io::Result<()> {
         let there = self.large.get(&number);
         if there.is_none_or(|large| large.bytes.len() < large.size) {
@@ -286,7 +287,7 @@ impl Incoming<'_> {
         };
         let (table, name, number) = (self.table.clone(), self.name.clone(), self.number);
         let queue = self.queue.clone();
-        // Later messages pass it meanwhile.
+        // Later messages may overtake it meanwhile.
         self.table.spawn(async move {
             let read = move || {
                 let message = wire::read(&large.bytes);
@@ -306,7 +307,7 @@ impl Incoming<'_> {
     }
 }
 
-/// The length of the frame at the beginning, if all of it is there.
+/// Length of the frame at the beginning of `bytes`, if it is complete.
 fn frame(bytes: &[u8]) -> Result<Option<usize>, Broken> {
     let Some((length, rest)) = bytes.split_first_chunk::<4>() else {
         return Ok(None);

@@ -1,11 +1,11 @@
-//! Connections between servers: TCP with mutual TLS 1.3, apart from those that queries use.
+//! Connections between servers: TCP with mutual TLS 1.3, separate from the connections for queries.
 //!
-//! Each process makes a certificate at its start, whose hash stands in its entry in the bucket. Both sides of a connection
-//! show theirs, and trust what stands in the list: who can write to the bucket, and nothing else. A server that is not in
-//! the list as it was last read is refused, and has the list read again. Both sides dial; of two connections between the
-//! same processes one stays.
+//! Each process creates a certificate at its start and writes its hash to its entry in the bucket. Both sides of a
+//! connection present certificates, and trust exactly those in the list, which only processes with write access to the
+//! bucket can change. A server that is not in the list as last read is rejected, and the list is read again. Both sides
+//! dial; of two connections between the same processes one is kept.
 //!
-//! Start reading at `table.rs` (who is known, which connection counts); then `dial.rs`, `link.rs` and `queue.rs`.
+//! Start reading at `table.rs` (known servers, and which connection is kept); then `dial.rs`, `link.rs` and `queue.rs`.
 
 mod dial;
 mod link;
@@ -29,36 +29,36 @@ use tls::{Certificate, Pinned};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
-/// Times of connections.
+/// Time limits of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// Time after which a sign of life is sent where nothing else was.
+    /// A ping is sent after this time without other messages.
     pub ping: Duration,
-    /// Time without a byte, or without one that can be sent, after which a connection ends.
+    /// A connection is closed after this time without receiving a byte, or without being able to send one.
     pub silence: Duration,
-    /// Time for a connection to begin.
+    /// Time limit for establishing a connection.
     pub greeting: Duration,
 }
 
 /// Limits of connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Bytes of the largest message that is taken. Larger groups come by the bucket alone.
+    /// Size of the largest message that is accepted, in bytes. Larger groups are exchanged through the bucket only.
     pub message: usize,
-    /// Bytes that messages of one server take here: what has not come as a whole, what the driver has not taken, and
-    /// updates and groups until the machine is done with them.
+    /// Memory for messages of one server, in bytes: incomplete messages, those that the driver has not received, and
+    /// updates and groups until the machine has finished with them.
     pub room: usize,
-    /// Times.
+    /// Time limits.
     pub times: Times,
 }
 
 impl Limits {
-    /// Limits by which a server takes any update that another may hold for its clients ([`crate::Options::update_bytes`]).
+    /// Limits that accept any update which another server may hold for its clients ([`crate::Options::update_bytes`]).
     pub fn for_updates(bytes: usize) -> Self {
         let message = bytes.saturating_add(1 << 20).min(u32::MAX as usize);
         Self {
             message,
-            // A large one is there twice while it is read.
+            // A large message is in memory twice while it is decoded.
             room: message.saturating_mul(3),
             times: Times {
                 ping: Duration::from_secs(1),
@@ -69,14 +69,14 @@ impl Limits {
     }
 }
 
-/// Messages that wait for the driver.
+/// Capacity of the queue of messages for the driver.
 const WAITING: usize = 4096;
-/// Questions for the list of servers that strangers may cause in a row, and the time after which another may follow.
+/// Rate limit on re-reading the list because of unknown servers: this many reads at once, then one per this time.
 const ASK: (u32, Duration) = (10, Duration::from_secs(10));
-/// Shortest time between two of them.
+/// Shortest time between two such reads.
 const ASK_APART: Duration = Duration::from_secs(1);
 
-/// A process's certificate and the socket that it listens at, before it is known which servers there are.
+/// A process's certificate and listening socket, before the other servers are known.
 pub struct Listener {
     listener: TcpListener,
     certificate: Certificate,
@@ -90,8 +90,8 @@ impl std::fmt::Debug for Listener {
     }
 }
 
-/// Listens at `at`, or if there is none at `address`, and makes a certificate. Others dial `address`. Both are `HOST:PORT`; a port
-/// 0 in `address` is that of the socket.
+/// Creates a certificate and listens at `at`, or at `address` if `at` is `None`. Other servers dial `address`. Both
+/// have the form `HOST:PORT`; port 0 in `address` is replaced by the socket's port.
 ///
 /// # Errors
 /// One sentence.
@@ -122,7 +122,7 @@ pub async fn listen(address: &str, at: Option<&str>, limits: Limits) -> Result<L
     })
 }
 
-/// The parts of `HOST:PORT`. An IPv6 address is in brackets, which stay.
+/// Splits `HOST:PORT`. The brackets of an IPv6 address are kept.
 fn host_and_port(text: &str) -> Result<(&str, u16), String> {
     let is_host = |host: &str| match host.strip_prefix('[') {
         Some(rest) => rest
@@ -136,8 +136,8 @@ fn host_and_port(text: &str) -> Result<(&str, u16), String> {
         .ok_or_else(|| format!("\"{text}\" is not HOST:PORT"))
 }
 
-/// Listens at `HOST:PORT` and writes where that is, and the certificate, into a server's settings. Gives what
-/// [`crate::start`] takes; both belong into one runtime.
+/// Listens at `HOST:PORT` and writes the address and the certificate's hash into a server's options. Returns the
+/// arguments for [`crate::start`]; both must run in one runtime.
 ///
 /// # Errors
 /// One sentence.
@@ -152,15 +152,16 @@ pub async fn connect(
 }
 
 impl Listener {
-    /// Where others dial, for [`crate::Options::addresses`]. A port 0 was replaced by that of the socket.
+    /// The address that other servers dial, for [`crate::Options::addresses`]. Port 0 was replaced by the socket's
+    /// port.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Where the socket is.
+    /// The socket's address.
     ///
     /// # Errors
-    /// If the system does not say.
+    /// If the system call fails.
     pub fn local_address(&self) -> std::io::Result<SocketAddr> {
         self.listener.local_addr()
     }
@@ -170,8 +171,8 @@ impl Listener {
         tls::text(&self.certificate.fingerprint)
     }
 
-    /// Begins to take connections and to dial, as the server of this name, in the runtime of the caller. No server is known
-    /// before [`Peers::know`].
+    /// Starts to accept connections and to dial, as the server with this name, in the caller's runtime. No other server
+    /// is known before [`Peers::know`] is called.
     ///
     /// # Errors
     /// One sentence.
@@ -187,7 +188,7 @@ impl Listener {
     }
 }
 
-/// Asks for the list of servers when a stranger was refused.
+/// Requests the list of servers after an unknown server was rejected.
 async fn ask(table: Arc<Table>) {
     let (mut left, mut filled) = (ASK.0, tokio::time::Instant::now());
     loop {
@@ -212,7 +213,7 @@ async fn ask(table: Arc<Table>) {
     }
 }
 
-/// The connections of one server. They end when it is dropped.
+/// The connections of one server; closed on drop.
 pub struct Connections(Arc<Table>);
 
 impl std::fmt::Debug for Connections {

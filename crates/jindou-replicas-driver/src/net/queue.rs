@@ -1,5 +1,5 @@
-//! Messages that wait for a connection. Beats, what is committed, heard and done go first; then bodies that fit into a
-//! frame; then pieces of larger ones in turn.
+//! The send queue of a connection. Messages without bodies (heartbeats, commits, acknowledgements, outcomes) go first;
+//! then bodies that fit into a frame; then pieces of larger bodies, round robin.
 
 use super::wire::{FRAME, Outgoing, PIECE, begin_frame, end_frame, kind};
 use jindou_replicas::{Group, Message, RequestKey};
@@ -8,40 +8,41 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Bytes of messages without bodies, and of outcomes, that wait at most.
+/// Capacity for messages without bodies and for outcomes, in bytes.
 const CONTROL: usize = 64 << 20;
-/// Bytes of proposed groups that wait at most, unless one is larger.
+/// Capacity for proposed groups, in bytes; a single larger group is accepted.
 const PROPOSED: usize = 64 << 20;
-/// Bytes of forwarded updates that wait at most, unless one is larger. They are shared with those who asked.
+/// Capacity for forwarded updates, in bytes; a single larger update is accepted. The bodies are shared with the
+/// requests that wait for them.
 const FORWARDED: usize = 512 << 20;
-/// Large messages of which one may be an outcome that is added, at most.
+/// Number of large messages in the queue at which no further outcome is added.
 const LARGE: usize = 1024;
-/// Time for which a large update that was sent is not sent again, unless it was answered: the machine repeats updates every
-/// few seconds, also while the writer evaluates them.
+/// Time for which a large update that was sent is not sent again unless it was answered. The machine retries updates
+/// every few seconds, even while the writer evaluates them.
 const SENT: Duration = Duration::from_secs(30);
-/// Bytes that a message counts for at least.
+/// Number of bytes that a message counts as at least.
 const LEAST: usize = 128;
-/// Large messages of each kind that are on their way at once.
+/// Large messages of each kind that are sent concurrently.
 const AT_ONCE: usize = 8;
-/// Bytes of bodies after which a piece of a larger one goes first.
+/// After this many bytes of small bodies, a piece of a large one is sent.
 const FAIR: usize = 256 << 10;
-/// Bytes that are written at once, about.
+/// Approximate size of a write.
 pub(super) const BATCH: usize = 64 << 10;
 
-/// Reason why a message is not sent.
+/// Reason why a message was dropped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Lost {
-    /// Too much waits already.
+    /// The queue is full.
     Full,
-    /// The receiver takes less. The message has this number of bytes.
+    /// The message, of this many bytes, exceeds the receiver's limit.
     TooLarge(usize),
 }
 
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
-    /// Told when there is something to send.
+    /// Notified when there is something to send.
     pub filled: Notify,
-    /// Most bytes of a message that the receiver takes.
+    /// Size of the largest message that the receiver accepts.
     most: usize,
 }
 
@@ -49,20 +50,20 @@ pub(super) struct Queue {
 struct Waiting {
     control: VecDeque<Outgoing>,
     control_bytes: usize,
-    /// Bodies that fit into a frame.
+    /// Messages whose bodies fit into a frame.
     small: VecDeque<Outgoing>,
-    /// Larger ones, before their first piece.
+    /// Larger messages of which nothing was sent yet.
     large: VecDeque<Outgoing>,
     proposed_bytes: usize,
     forwarded_bytes: usize,
-    /// Larger ones on their way, with their numbers; the next piece is of the first.
+    /// Larger messages that are partly sent, with their numbers. The next piece is taken from the first one.
     going: VecDeque<(u32, Outgoing)>,
     next: u32,
-    /// Large updates that were sent over this connection and not answered, and when.
+    /// Large updates sent over this connection that were not answered yet, with the time of sending.
     sent: HashMap<RequestKey, Instant>,
-    /// Numbers of the other side's that there is no room for.
+    /// Numbers of the peer's large messages that were rejected for lack of memory.
     refused: Vec<u32>,
-    /// Bytes of small bodies since the last piece.
+    /// Bytes of small bodies sent since the last piece.
     since: usize,
 }
 
@@ -85,7 +86,7 @@ fn proposed(message: &Outgoing) -> Option<&Group> {
 }
 
 impl Queue {
-    /// An empty queue to a server that takes messages of this size at most.
+    /// An empty queue to a server that accepts messages of up to `most` bytes.
     pub fn new(most: usize) -> Self {
         Self {
             waiting: Mutex::default(),
@@ -98,7 +99,7 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a message, if there is room.
+    /// Adds a message if the queue has capacity.
     pub fn push(&self, message: Message) -> Result<(), Lost> {
         let Some(message) = Outgoing::new(message) else {
             return Ok(());
@@ -123,7 +124,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Adds frames of what is next, some tens of KiB.
+    /// Appends the next frames to `out`, some tens of KiB.
     pub fn take(&self, out: &mut Vec<u8>) {
         let mut waiting = self.lock();
         for number in waiting.refused.drain(..) {
@@ -153,10 +154,10 @@ impl Queue {
         }
     }
 
-    /// Tells the other side that there is no room for its large message of this number.
+    /// Tells the peer that its large message with this number was rejected for lack of memory.
     pub fn refuse(&self, number: u32) {
         let mut waiting = self.lock();
-        // Its connection has an end of its own if this is not enough.
+        // If this is not enough, the peer's own limits close the connection.
         if waiting.refused.len() < LARGE {
             waiting.refused.push(number);
         }
@@ -164,12 +165,12 @@ impl Queue {
         self.filled.notify_one();
     }
 
-    /// Drops the large message of this number, for which the receiver has no room.
+    /// Stops sending the large message with this number, which the receiver has rejected.
     pub fn stop(&self, number: u32) {
         self.lock().going.retain(|(of, _)| *of != number);
     }
 
-    /// Notes an answer to an update.
+    /// Records that an update was answered.
     pub fn answered(&self, message: &Message) {
         if let Message::Outcome(key, _) | Message::NotHere(key, ..) = message {
             self.lock().sent.remove(key);
@@ -179,7 +180,7 @@ impl Queue {
 
 impl Waiting {
     fn add_control(&mut self, message: Outgoing) -> Result<(), Lost> {
-        // Of beats and of numbers heard, the newest says all.
+        // A newer heartbeat or acknowledgement replaces a queued one.
         match message.message() {
             Message::Beat(_) => {
                 let there = |m: &&mut Outgoing| matches!(m.message(), Message::Beat(_));
@@ -208,7 +209,7 @@ impl Waiting {
         Ok(())
     }
 
-    /// Adds a group. Earlier ones go to make room: the log has them.
+    /// Adds a group. If there is no capacity, older groups are dropped, since the log has them.
     fn propose(&mut self, message: Outgoing) {
         let size = size(&message);
         while self.proposed_bytes > 0 && self.proposed_bytes + size > PROPOSED {
@@ -227,7 +228,7 @@ impl Waiting {
         self.add(message);
     }
 
-    /// Adds an update, once: one that waits is replaced by the same with a later time, and one that is on its way goes on.
+    /// Adds an update unless it is being sent. A queued copy is replaced by the newer one.
     fn forward(&mut self, message: Outgoing) -> Result<(), Lost> {
         let key = forward(&message);
         let sent = key.and_then(|key| self.sent.get(&key));
@@ -238,7 +239,7 @@ impl Waiting {
         }
         let mut there = self.small.iter_mut().chain(&mut self.large);
         if let Some(earlier) = there.find(|there| forward(there) == key) {
-            // A client that gives two bodies one key gets the answer to either.
+            // If a client sends two bodies with one key, it gets the answer to one of them.
             if earlier.left() == message.left() {
                 *earlier = message;
             }
@@ -259,7 +260,7 @@ impl Waiting {
         }
     }
 
-    /// Adds a large message; forwarded updates are behind all others.
+    /// Adds a large message. Forwarded updates come after all others.
     fn add_large(&mut self, message: Outgoing) {
         let at = match forward(&message) {
             Some(_) => None,
@@ -268,7 +269,7 @@ impl Waiting {
         self.large.insert(at.unwrap_or(self.large.len()), message);
     }
 
-    /// Counts a body that waits no longer.
+    /// Updates the byte counts for a message that leaves the queue.
     fn taken(&mut self, message: &Outgoing) {
         if forward(message).is_some() {
             self.forwarded_bytes -= size(message);
@@ -277,7 +278,7 @@ impl Waiting {
         }
     }
 
-    /// Adds a piece of a large message.
+    /// Appends a piece of a large message to `out`.
     fn piece(&mut self, out: &mut Vec<u8>) {
         for forwards in [false, true] {
             let kind = |m: &Outgoing| forward(m).is_some() == forwards;
@@ -312,10 +313,10 @@ impl Waiting {
     }
 }
 
-/// Adds the frame of a message that fits into one.
+/// Appends a message as a single frame.
 fn whole(mut message: Outgoing, out: &mut Vec<u8>) {
     let at = out.len();
-    // The message's kind is its first byte, and the frame's.
+    // The first byte is the message's kind, which becomes that of the frame.
     out.extend_from_slice(&[0; 4]);
     message.take(FRAME, out);
     end_frame(out, at);

@@ -1,5 +1,5 @@
-//! Memory that one server's messages take here: while they are put together, until the driver has them, and, of updates
-//! and groups, until the machine is done with them.
+//! Memory for the messages of one server: while they are assembled, until the driver receives them, and for updates and
+//! groups until the machine has finished with them.
 
 use crate::peers::Held;
 use jindou_replicas::{Message, RequestKey};
@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
-/// Time after which the machine has given up an update that was forwarded to it, if it never says so.
+/// Time after which a forwarded update no longer counts, if the machine never answers it.
 const FORWARDED: Duration = Duration::from_secs(2 * 3600);
-/// Bytes of a permit.
+/// Bytes per permit.
 const UNIT: usize = 1024;
 
 pub(super) struct Room {
@@ -25,7 +25,7 @@ struct Kept {
 }
 
 impl Room {
-    /// Room for this number of bytes.
+    /// Creates a limit of this many bytes.
     pub fn new(bytes: usize) -> Self {
         let units = (bytes / UNIT).clamp(1, Semaphore::MAX_PERMITS);
         Self {
@@ -38,7 +38,7 @@ impl Room {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes room for this number of bytes, if there is any.
+    /// Reserves this many bytes, if they are available.
     pub fn take(&self, bytes: usize) -> Option<Held> {
         let units = u32::try_from(bytes.div_ceil(UNIT)).ok()?;
         let take = || self.units.clone().try_acquire_many_owned(units).ok();
@@ -51,7 +51,7 @@ impl Room {
         permit.map(Held::new)
     }
 
-    /// Keeps the room of a message that the machine is about to get.
+    /// Keeps the memory of a message reserved that the machine is about to receive.
     pub fn received(&self, message: &Message, held: &Held) {
         let mut kept = self.lock();
         match message {
@@ -63,7 +63,7 @@ impl Room {
         }
     }
 
-    /// Gives back the room of what the machine is done with, by what it says.
+    /// Releases the memory of requests that the machine has finished, which its outgoing messages show.
     pub fn sent(&self, message: &Message) {
         let mut kept = self.lock();
         match message {
@@ -77,7 +77,7 @@ impl Room {
         }
     }
 
-    /// Bytes that are free.
+    /// Number of available bytes.
     #[cfg(test)]
     pub fn free(&self) -> usize {
         self.units.available_permits() * UNIT

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-/// Everything that connections of one server share.
+/// State shared by the connections of one server.
 pub(super) struct Table {
     pub me: ServerName,
     pub limits: Limits,
@@ -32,21 +32,21 @@ struct Peers {
 }
 
 struct Peer {
-    /// Its entry; `None` once the list lacks it.
+    /// Its entry; `None` after it was removed from the list.
     entry: Option<Entry>,
-    /// Number of entries that it has had.
+    /// Number of entries seen so far.
     version: u64,
-    /// Told when the entry has changed or the connection is gone.
+    /// Notified when the entry has changed or the connection was closed.
     changed: Arc<Notify>,
     link: Option<Link>,
     room: Arc<Room>,
-    /// True if this entry's process speaks another version.
+    /// True if this entry's process speaks another protocol version.
     foreign: bool,
     told_unreachable: bool,
     told_too_large: bool,
 }
 
-/// Where a server is, and its certificate.
+/// A server's addresses and certificate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Entry {
     pub start: u64,
@@ -64,33 +64,33 @@ struct Link {
     close: Arc<Notify>,
 }
 
-/// One's own side of a connection that was taken in.
+/// Handle of a registered connection.
 pub(super) struct Joined {
     pub number: u64,
     pub queue: Arc<Queue>,
     pub room: Arc<Room>,
-    /// Told when the connection must end.
+    /// Notified when the connection must be closed.
     pub close: Arc<Notify>,
 }
 
-/// Reason why a connection is not taken in.
+/// Reason why a connection is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unfit {
-    /// The name's entry has another certificate, or there is none.
+    /// The entry with this name has another certificate, or there is no entry.
     Stranger,
-    /// Another connection, which both sides keep.
+    /// Another connection between the two processes exists, which both sides keep.
     Second,
-    /// This server ends.
+    /// This server is stopping.
     Ending,
 }
 
-/// Something for the task that dials a server.
+/// Next step of the task that dials a server.
 pub(super) enum Wanted {
     /// Nothing to dial for now.
     Nothing,
-    /// A connection to where this entry says. Its number changes with the entry.
+    /// Dial the server of this entry. The number changes with the entry.
     Dial(u64, Entry),
-    /// The server is gone.
+    /// The server was removed from the list.
     Gone,
 }
 
@@ -117,7 +117,7 @@ impl Table {
         self.peers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs something until this server ends.
+    /// Spawns a task that is aborted when this server stops.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(tasks) = tasks.as_mut() {
@@ -126,7 +126,7 @@ impl Table {
         }
     }
 
-    /// Ends all connections.
+    /// Closes all connections.
     pub fn end(&self) {
         let tasks = self
             .tasks
@@ -136,7 +136,7 @@ impl Table {
         drop(tasks);
     }
 
-    /// Takes the bucket's list. Gives the servers that are new.
+    /// Adopts the bucket's list. Returns the servers that are new.
     pub fn know(&self, servers: &[ServerEntry]) -> Vec<(ServerName, Arc<Notify>)> {
         let mut new = Vec::new();
         let mut peers = self.lock();
@@ -178,7 +178,7 @@ impl Table {
         new
     }
 
-    /// Sends a message, if there is a connection that takes it.
+    /// Sends a message if the server is connected and its queue accepts it.
     pub fn send(&self, to: &ServerName, message: Message) {
         let mut peers = self.lock();
         let Some(peer) = peers.of.get_mut(to) else {
@@ -195,7 +195,7 @@ impl Table {
         }
     }
 
-    /// Tells the operator, if there is room.
+    /// Reports a problem to the operator, unless the queue is full.
     fn tell(&self, problem: PeerProblem) {
         let _ = self.out.try_send(FromPeer::Problem(problem));
     }
@@ -211,7 +211,7 @@ impl Table {
         of.map(|(name, _)| name.clone())
     }
 
-    /// Work of the task that dials this server.
+    /// Next step of the task that dials this server.
     pub fn wanted(&self, name: &ServerName) -> Wanted {
         let mut peers = self.lock();
         let Some(peer) = peers.of.get(name) else {
@@ -234,7 +234,7 @@ impl Table {
         }
     }
 
-    /// Waits until a server's entry is not the one of this number.
+    /// Waits until a server's entry has another number than `version`.
     pub async fn another(&self, name: &ServerName, version: u64, changed: &Notify) {
         let same = || {
             let peers = self.lock();
@@ -248,7 +248,7 @@ impl Table {
         }
     }
 
-    /// Notes that a server cannot be reached, and tells the operator once.
+    /// Records that a server cannot be reached, and reports it once.
     pub fn unreachable(&self, name: &ServerName, version: u64, why: String) {
         let mut peers = self.lock();
         if let Some(peer) = peers.of.get_mut(name)
@@ -260,7 +260,7 @@ impl Table {
         }
     }
 
-    /// Notes that a server speaks another version, and tells the operator once.
+    /// Records that a server speaks another protocol version, and reports it once.
     pub fn foreign(&self, certificate: &Fingerprint, version: u32) {
         let Some(name) = self.name_of(certificate) else {
             return;
@@ -273,8 +273,9 @@ impl Table {
         }
     }
 
-    /// Takes in a connection, in the place of an earlier one that is another process's, or worse. Of two between the same
-    /// processes both sides keep the one that the lower name dialled, and of equal ones the later.
+    /// Registers a connection. It replaces an earlier one that belongs to another process or has lower priority. Of two
+    /// connections between the same processes, both sides keep the one that the server with the lower name dialled; if
+    /// both were dialled by the same side, the later one.
     pub async fn join(
         &self,
         name: &ServerName,
@@ -282,7 +283,7 @@ impl Table {
         lower: bool,
         most: usize,
     ) -> Result<Joined, Unfit> {
-        // For the end of the earlier one.
+        // Reserved for reporting the end of the earlier connection.
         let slot = self.out.reserve().await.map_err(|_| Unfit::Ending)?;
         let mut peers = self.lock();
         peers.links += 1;
@@ -320,7 +321,7 @@ impl Table {
         Ok(joined)
     }
 
-    /// Takes out a connection that has ended, unless another has its place.
+    /// Removes a connection that has ended, unless it was replaced.
     pub async fn leave(&self, name: &ServerName, number: u64) {
         let Ok(slot) = self.out.reserve().await else {
             return;
@@ -334,7 +335,7 @@ impl Table {
         }
     }
 
-    /// Gives the driver a message, unless its connection has lost its place.
+    /// Passes a message to the driver, unless its connection was replaced.
     pub async fn deliver(&self, name: &ServerName, number: u64, message: Message, held: Held) {
         let Ok(slot) = self.out.reserve().await else {
             return;
@@ -350,7 +351,7 @@ impl Table {
 }
 
 impl Peer {
-    /// Takes another entry. The connection ends if it is another process's.
+    /// Sets another entry. Closes the connection if it belongs to another process.
     fn change(&mut self, entry: Option<Entry>) {
         if let (Some(link), Some(entry)) = (&self.link, &entry)
             && entry.certificate != Some(link.certificate)

@@ -1,4 +1,4 @@
-//! Certificates that are made at the start of a process, and trusted because their hash stands in the bucket.
+//! Certificates created at the start of a process, and trusted because their hashes are in the bucket.
 
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -22,7 +22,7 @@ pub(super) fn fingerprint(certificate: &[u8]) -> Fingerprint {
     Sha256::digest(certificate).into()
 }
 
-/// The fingerprint as it stands in the bucket.
+/// The fingerprint as text, as in the bucket.
 pub(super) fn text(fingerprint: &Fingerprint) -> String {
     fingerprint
         .iter()
@@ -30,7 +30,7 @@ pub(super) fn text(fingerprint: &Fingerprint) -> String {
         .collect()
 }
 
-/// The fingerprint that this text is of, if it is one.
+/// Parses a fingerprint.
 pub(super) fn parse(text: &str) -> Option<Fingerprint> {
     let digits: Option<Vec<u8>> = (text.chars())
         .map(|c| c.to_digit(16).map(|digit| digit as u8))
@@ -44,7 +44,7 @@ pub(super) fn parse(text: &str) -> Option<Fingerprint> {
     }
 }
 
-/// A certificate of this process, and its key.
+/// This process's certificate and key.
 pub(super) struct Certificate {
     der: CertificateDer<'static>,
     key: PrivateKeyDer<'static>,
@@ -66,18 +66,18 @@ impl Certificate {
     }
 }
 
-/// Name that stands in all certificates, and means nothing.
+/// Name in all certificates; it has no meaning.
 const NAME: &str = "jindou";
 
 pub(super) fn server_name() -> ServerName<'static> {
     ServerName::try_from(NAME).expect("a name of a host")
 }
 
-/// Certificates of the servers in the bucket's list.
+/// Fingerprints of the servers in the bucket's list.
 #[derive(Debug, Default)]
 pub(super) struct Pinned {
     of: Mutex<HashSet<Fingerprint>>,
-    /// Told when another one is shown.
+    /// Notified when an unknown certificate is presented.
     pub stranger: Notify,
 }
 
@@ -98,7 +98,7 @@ impl Pinned {
     }
 }
 
-/// Trusts pinned certificates, whatever stands in them.
+/// Trusts certificates with a pinned fingerprint, whatever their content.
 #[derive(Debug)]
 struct Verifier {
     pinned: Arc<Pinned>,
@@ -122,7 +122,7 @@ impl Verifier {
     }
 }
 
-/// Error of a version that is not negotiated.
+/// Error for TLS versions that are never negotiated.
 fn old() -> Error {
     Error::General("TLS 1.2 is not spoken".to_owned())
 }
@@ -201,7 +201,7 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// Configurations for dialling others and for being dialled. Nothing is resumed: each handshake shows certificates.
+/// TLS configurations for dialling and accepting. Sessions are not resumed, so each handshake presents certificates.
 pub(super) fn configurations(
     certificate: &Certificate,
     pinned: &Arc<Pinned>,

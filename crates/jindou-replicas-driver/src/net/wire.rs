@@ -1,7 +1,8 @@
-//! The bytes of messages.
+//! Encoding of messages.
 //!
-//! A frame is a length of 32 bits, a kind, and what the kind says. A message that fits into a frame is one, of its own
-//! kind. A larger one comes in pieces, in frames of their own, between which other frames pass.
+//! A frame is a 32-bit length, a kind, and content that depends on the kind. A message that fits into a frame is sent
+//! as one, with a kind of its own. A larger one is sent in pieces, each in its own frame, and other frames may come in
+//! between.
 
 use jindou_replicas::{
     Author, Beat, Blob, Echo, Group, Message, Outcome, Record, Request, RequestKey, ServerName,
@@ -10,14 +11,14 @@ use jindou_replicas::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a large message in one frame.
+/// Bytes of a large message per frame.
 pub(super) const PIECE: usize = 64 << 10;
-/// Most bytes in a frame, after its length.
+/// Largest number of bytes in a frame, without its length.
 pub(super) const FRAME: usize = PIECE + 16;
-/// Most bytes of a server's name.
+/// Largest number of bytes of a server's name.
 pub(super) const NAME: usize = 255;
 
-/// Kinds of frames. The first seven are those of messages as well.
+/// Kinds of frames. The first seven are also kinds of messages.
 pub(super) mod kind {
     pub const BEAT: u8 = 1;
     pub const COMMITTED: u8 = 2;
@@ -26,17 +27,17 @@ pub(super) mod kind {
     pub const OUTCOME: u8 = 5;
     pub const PROPOSED: u8 = 6;
     pub const FORWARD: u8 = 7;
-    /// Nothing but a sign of life.
+    /// A ping, without content.
     pub const PING: u8 = 16;
     /// Number and size of a large message, and its first bytes.
     pub const FIRST: u8 = 17;
-    /// Number of a large message, and more of it.
+    /// Number of a large message, and its next bytes.
     pub const MORE: u8 = 18;
-    /// Number of a large message that the receiver has no room for.
+    /// Number of a large message that the receiver rejects for lack of memory.
     pub const STOP: u8 = 19;
 }
 
-/// Bytes that are not what a server of this version sends.
+/// Protocol error: bytes that a server of this version does not send.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Broken(pub &'static str);
 
@@ -52,19 +53,19 @@ impl From<Broken> for std::io::Error {
     }
 }
 
-/// A message on its way out, whose bodies are not copied before they are sent.
+/// A message being sent; its bodies are not copied before.
 pub(super) struct Outgoing {
     message: Message,
-    /// Everything but the bodies, or the part before them.
+    /// The encoded message without its bodies, or the part before them.
     head: Vec<u8>,
-    /// The part that is next, and how much of it was taken.
+    /// The next part, and the number of its bytes that were sent.
     part: usize,
     offset: usize,
     left: usize,
 }
 
 impl Outgoing {
-    /// Gives `None` for a message that cannot be written.
+    /// Encodes a message; `None` if a length exceeds the format's limits.
     pub fn new(message: Message) -> Option<Self> {
         let head = head(&message)?;
         let bodies = match &message {
@@ -95,17 +96,17 @@ impl Outgoing {
         &self.message
     }
 
-    /// Bytes that were not taken yet.
+    /// Number of bytes that were not sent yet.
     pub fn left(&self) -> usize {
         self.left
     }
 
-    /// True if nothing was taken yet.
+    /// True if no byte was sent yet.
     pub fn is_new(&self) -> bool {
         (self.part, self.offset) == (0, 0)
     }
 
-    /// Moves up to this number of bytes to the end of `out`.
+    /// Appends up to `most` bytes to `out`.
     pub fn take(&mut self, most: usize, out: &mut Vec<u8>) {
         let mut most = most.min(self.left);
         self.left -= most;
@@ -149,7 +150,7 @@ impl Outgoing {
     }
 }
 
-/// The part of a record that is before its bodies. Their lengths fit, since a group that was put has them in 32 bits.
+/// Encodes the part of a record before its bodies. The lengths fit into 32 bits, as in a group that was put.
 fn fixed_part(record: &Record) -> [u8; FIXED] {
     let mut fixed = [0; FIXED];
     fixed[..16].copy_from_slice(&record.key.0.to_le_bytes());
@@ -173,7 +174,7 @@ fn head(message: &Message) -> Option<Vec<u8>> {
             out.u64(beat.committed);
             out.u64(beat.heard);
             out.u8(beat.age.is_some().into());
-            // Never younger than it is.
+            // Rounded up, so that the proof never appears younger than it is.
             let age = beat.age.unwrap_or_default().as_nanos().div_ceil(1000);
             out.u64(u64::try_from(age).unwrap_or(u64::MAX));
             out.u8(beat.draining.into());
@@ -266,7 +267,7 @@ impl Writer {
     }
 }
 
-/// Memory that a message's bytes take once they are read, at most.
+/// Upper bound on the memory that the decoded message takes.
 pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
     let mut rest = Reader(bytes);
     if rest.u8()? != kind::PROPOSED {
@@ -278,16 +279,16 @@ pub(super) fn weight(bytes: &[u8]) -> Result<usize, Broken> {
     Ok(bytes.len() + RECORD * rest.count()?)
 }
 
-/// Memory that a record takes in addition to its bytes, at most: itself, and what comes with two allocations.
+/// Upper bound on a record's memory besides its bytes: the struct and the overhead of two allocations.
 const RECORD: usize = size_of::<Record>() + 64;
 
-/// The request that the beginning of a message's bytes is of, if they are those of a forwarded update.
+/// The request's key, if these are the first bytes of a forwarded update.
 pub(super) fn forwarded(bytes: &[u8]) -> Option<RequestKey> {
     let mut rest = Reader(bytes);
     (rest.u8() == Ok(kind::FORWARD)).then(|| rest.key().ok())?
 }
 
-/// The message in these bytes.
+/// Decodes a message.
 pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
     let mut rest = Reader(bytes);
     let message = match rest.u8()? {
@@ -370,7 +371,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Message, Broken> {
     }
 }
 
-/// The bytes of something that were not read yet.
+/// Bytes that were not decoded yet.
 pub(super) struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -435,7 +436,7 @@ impl<'a> Reader<'a> {
         Ok(there.then_some(hash))
     }
 
-    /// The number of records, each of which has bytes in what follows.
+    /// Decodes a number of records, and checks it against the number of bytes that follow.
     fn count(&mut self) -> Result<usize, Broken> {
         let count = self.u32()? as usize;
         match count <= self.0.len() / FIXED {
@@ -449,7 +450,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Begins a frame; gives the place for [`end_frame`].
+/// Begins a frame. Returns its position for [`end_frame`].
 pub(super) fn begin_frame(out: &mut Vec<u8>, kind: u8) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -457,7 +458,7 @@ pub(super) fn begin_frame(out: &mut Vec<u8>, kind: u8) -> usize {
     at
 }
 
-/// Writes the length of the frame that was begun there.
+/// Writes the length of the frame that begins at `at`.
 pub(super) fn end_frame(out: &mut [u8], at: usize) {
     let length = (out.len() - at - 4) as u32;
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());

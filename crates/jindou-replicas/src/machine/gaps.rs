@@ -1,12 +1,14 @@
-//! Groups that must be in the log and are not.
+//! Gaps: groups that must be in the log and are missing.
 //!
-//! Nothing after the newest base was ever trimmed. So the log must have every group after it, up to the newest one that
-//! anything names: a listing, a base, a span, another server, or an entry in `servers/`. A listing that lacks one of
-//! them shows a gap. While there is one, no update is evaluated or put here, since its group would take the place of
-//! the lost one; and a server that has not applied the missing group answers no query that demands freshness.
+//! Trimming never removes a group after the newest base. So the log must have every group from there up to the newest
+//! one that any source names: a listing, a base, a span, another server, or an entry in `servers/`. A listing without
+//! one of these groups shows a gap. While there is a gap, this server neither evaluates nor puts updates, since its
+//! group would take the name of the lost one. If it has not applied the missing group, it also rejects queries that
+//! require freshness.
 //!
-//! A server that follows this log and has applied the missing group writes it back. One that was started with data
-//! which the log does not have does not: the place may have another copy of the log. Its operator decides.
+//! A server that follows this log and has applied the missing group writes it back. A server that was started with data
+//! which the log does not have does not write back, since the bucket may hold another copy of the log; its operator
+//! decides.
 
 use super::log::FETCH_AGAIN;
 use super::{Machine, Phase, PutState, Writing, planted};
@@ -14,26 +16,26 @@ use crate::event::{Action, Fetch, Gap, LostObject, Outcome, Problem};
 use crate::group::{Damage, Group};
 use crate::names::Name;
 
-/// A listing that was begun.
+/// A listing in progress.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
     pub begun: crate::settings::Time,
-    /// Names after this number were asked for.
+    /// The listing has the names after this number.
     pub after: u64,
-    /// True if all of them were asked for.
+    /// True if all of these names were requested.
     pub all: bool,
-    /// The newest group that was known to exist then.
+    /// The newest group known to exist when the listing started.
     pub known: u64,
 }
 
-/// Number of missing groups that are written back at once.
+/// Largest number of missing groups that are written back after one listing.
 const AT_ONCE: usize = 64;
 
-/// Consecutive groups in the log or a base.
+/// Ranges of groups that the log or a base contains, as first and last number.
 struct Coverage(Vec<(u64, u64)>);
 
 impl Coverage {
-    /// The last group of the unbroken run that follows `after`.
+    /// The last group of the contiguous range that follows `after`.
     fn end(&self, after: u64) -> u64 {
         let mut end = after;
         for (first, last) in &self.0 {
@@ -58,18 +60,18 @@ impl Machine {
         self.gap
     }
 
-    /// The gap, if queries that demand freshness are refused because of it.
+    /// The gap, if queries that require freshness are rejected because of it.
     pub fn gap_that_blocks(&self) -> Option<Gap> {
         self.gap.filter(|_| self.gap_blocks_reads())
     }
 
-    /// True if queries that demand freshness are refused because of a gap.
+    /// True if queries that require freshness are rejected because of a gap.
     pub(super) fn gap_blocks_reads(&self) -> bool {
         (self.gap).is_some_and(|gap| !gap.applied || gap.is_of_content() || !self.rooted)
     }
 
-    /// The number after which the next listing asks for names, and true if all of them must be listed. The newest group
-    /// that was applied is among them, if it cannot have been trimmed: the log may have lost it.
+    /// The number after which the next listing starts, and true if it must return all names. The listing includes the
+    /// newest applied group if that cannot have been trimmed, so that its loss is noticed.
     pub(super) fn listing_range(&self) -> (u64, bool) {
         let base = self.bases.newest.unwrap_or(0);
         let near = match base < self.committed {
@@ -85,8 +87,9 @@ impl Machine {
         }
     }
 
-    /// Compares a listing with what must be in the log. Returns the newest group that the log has or had; `None` if the
-    /// store is being replaced by a base, which has groups that are no longer in the log.
+    /// Compares a listing with the groups that the log must have. Returns the newest group that the log has or had.
+    /// Returns `None` if the store is being replaced by a base because the base has groups that are no longer in the
+    /// log.
     pub(super) fn check_listing(&mut self, asked: Asked, names: &[Name]) -> Option<u64> {
         let mut groups = Coverage(Vec::with_capacity(names.len()));
         for name in names {
@@ -149,7 +152,7 @@ impl Machine {
         Some(known)
     }
 
-    /// True if this server knows that the groups which it has applied are this log's.
+    /// True if the groups that this server has applied are known to be those of this log.
     pub fn may_write_back(&self) -> bool {
         let other = self
             .gap
@@ -157,7 +160,7 @@ impl Machine {
         self.phase == Phase::Following && self.rooted && !other
     }
 
-    /// Notes a gap, or that there is none.
+    /// Records the current gap, and reports a new one.
     pub(super) fn set_gap(&mut self, gap: Option<Gap>) {
         if self.gap == gap {
             return;
@@ -173,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// True if a group names the newest applied group as its predecessor, as far as both are known.
+    /// True if the group's `previous` hash is that of the newest applied group, or one of the two is unknown.
     pub(super) fn continues(&self, group: &Group) -> bool {
         let hash = self.hashes.get(self.committed);
         group
@@ -181,8 +184,8 @@ impl Machine {
             .is_none_or(|previous| previous == 0 || hash == 0 || previous == hash)
     }
 
-    /// True if the candidate for the next group, with this hash, is the one that the group after it continues, or the
-    /// log has none after it. `None` as long as that is not known.
+    /// True if the following group names `hash`, the hash of the candidate for the next group, as its predecessor, or
+    /// if the log has no following group. `None` while that is unknown.
     pub(super) fn is_continued(&self, hash: u64) -> Option<bool> {
         let next = self.next();
         if planted!(self, WriterTrustsGap) {
@@ -196,7 +199,7 @@ impl Machine {
         Some(previous.is_none_or(|previous| previous == 0 || previous == hash))
     }
 
-    /// Notes that the group of this number in the log is not the one that its successor continues.
+    /// Records that the log's group of this number is not the predecessor that the following group names.
     pub(super) fn replaced(&mut self, number: u64) {
         self.set_gap(Some(Gap {
             first: number,
@@ -204,12 +207,12 @@ impl Machine {
             applied: number <= self.committed,
             object: LostObject::Replaced,
         }));
-        // Which of the two objects is the wrong one is not known. A span has what their authors laid.
+        // It is unknown which of the two objects is wrong. A span still has the groups as their writers applied them.
         for number in [number, number.saturating_add(1)] {
             self.fetched.remove(&number);
             self.absent.insert(number);
         }
-        // It may be this server's own, whose name was free again. Another one may be the right one.
+        // The object may be this server's own, put under a name that was free again; then the other one may be right.
         if let Writing::Put(put) = &self.writing
             && matches!(put.state, PutState::Unproven(_))
         {
@@ -218,10 +221,10 @@ impl Machine {
         self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
     }
 
-    /// Notes that the object of a group that was not applied is damaged. A span may have the group.
+    /// Records that the object of a group that was not applied yet is damaged. A span may have a copy of the group.
     pub(super) fn damaged(&mut self, number: u64, damage: Damage) {
         self.absent.insert(number);
-        // Of several gaps the first one counts.
+        // Only the first of several gaps is kept.
         if self.gap.is_none_or(|gap| gap.first >= number) {
             self.set_gap(Some(Gap {
                 first: number,
@@ -233,7 +236,7 @@ impl Machine {
         self.want_look();
     }
 
-    /// Compares the group with which this run began with the one in the log.
+    /// Compares the last group that this process started with to the log's group of the same number.
     pub(super) fn compare_start(&mut self, groups: &[Group]) {
         let own = self.hashes.get(self.started_at);
         let there = groups.iter().find(|group| group.number == self.started_at);
@@ -244,7 +247,7 @@ impl Machine {
         }
     }
 
-    /// Refuses the updates that would be evaluated here, while the log has a gap.
+    /// Rejects the updates queued for evaluation here while the log has a gap.
     pub(super) fn refuse_updates(&mut self) {
         let Some(gap) = self.gap else {
             return;
@@ -258,7 +261,7 @@ impl Machine {
         }
     }
 
-    /// The time of the next audit, as far as it makes a listing necessary.
+    /// True if the next audit is due and needs a listing.
     pub(super) fn audit_is_due(&self) -> bool {
         self.phase == Phase::Following && (self.gap.is_some() || self.now >= self.next_audit)
     }

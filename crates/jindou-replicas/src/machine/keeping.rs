@@ -1,4 +1,4 @@
-//! Requests that are remembered, spans, uploads and trims.
+//! Deduplication of requests, spans, uploads and trims.
 
 use super::{Machine, Phase, planted};
 use crate::event::{Action, Base, KnownKey};
@@ -7,7 +7,7 @@ use crate::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-/// A request that was done.
+/// An executed request.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     pub number: u64,
@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub report: Blob,
 }
 
-/// The requests of the last minutes.
+/// The requests executed in the last minutes, for deduplication.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     known: BTreeMap<RequestKey, Known>,
@@ -27,8 +27,8 @@ impl Keys {
         self.known.get(&key)
     }
 
-    /// Remembers a request from now on, whenever it was done: a server that catches up, or starts from a base, forgets
-    /// later than the others.
+    /// Remembers a request. The time counts from now, not from its execution, so a server that catches up or starts
+    /// from a base forgets it later than the others.
     pub fn learn(&mut self, known: KnownKey, now: Time) {
         let KnownKey {
             key,
@@ -46,7 +46,7 @@ impl Keys {
         }
     }
 
-    /// Forgets what was learned before. A quarter more than promised: clocks differ.
+    /// Forgets requests older than `keys_for` plus a quarter, which allows for clocks of different speed.
     pub fn forget(&mut self, now: Time, keys_for: Duration) {
         let limit = keys_for + keys_for / 4;
         while let Some((at, key)) = self.learned.front()
@@ -76,13 +76,13 @@ impl Keys {
 /// Hashes of the newest consecutive groups.
 #[derive(Debug, Default)]
 pub(super) struct Hashes {
-    /// Number of the last one.
+    /// Number of the newest group.
     last: u64,
     hashes: VecDeque<u64>,
 }
 
 impl Hashes {
-    /// Forgets all, and continues after this group.
+    /// Drops all hashes and continues after this group.
     pub fn restart(&mut self, number: u64, hash: u64) {
         self.last = number;
         self.hashes.clear();
@@ -98,7 +98,7 @@ impl Hashes {
         self.hashes.push_back(hash);
     }
 
-    /// The hash of a group; 0 where it is not known.
+    /// The hash of a group; 0 if it is unknown.
     pub fn get(&self, number: u64) -> u64 {
         let back = self.last.checked_sub(number).map(usize::try_from);
         let at = match back {
@@ -110,7 +110,7 @@ impl Hashes {
 }
 
 impl Machine {
-    /// The requests that a base of this number must have with it, on disk as in the bucket.
+    /// The base after this group, with the requests that must be stored with it on disk and in the bucket.
     pub fn base(&self, number: u64) -> Base {
         Base {
             number,
@@ -119,8 +119,8 @@ impl Machine {
         }
     }
 
-    /// True if this server uploads and trims: the first in the order of names that lives and does not write, or the only
-    /// one. Two that think so do no harm.
+    /// True if this server uploads and trims: among the live servers that are not the writer, the first by name; or the
+    /// only server. It does no harm if two servers believe this.
     fn is_keeper(&self) -> bool {
         let writer = self.author.as_ref().map(|a| &a.server);
         let mut living = (self.peers.iter())
@@ -142,7 +142,7 @@ impl Machine {
         }
     }
 
-    /// Remembers when `committed` was reached.
+    /// Remembers the current time with `committed`, for trimming.
     pub(super) fn mark(&mut self) {
         let pause = self.settings.keep / MARKS;
         if (self.marks.back()).is_none_or(|(at, _)| self.now.since(*at) >= pause) {
@@ -150,8 +150,9 @@ impl Machine {
         }
     }
 
-    /// Removes from the log what the second newest base has and what has been known here for `keep`. The time is this
-    /// run's own: no clock is compared with the bucket's. Never the newest group, since a later base exists.
+    /// Trims groups that the second newest base contains and that this process has known for `keep`. The age is
+    /// measured by this process's clock only and never compared with the bucket's. The newest group is never trimmed,
+    /// since a later base exists.
     pub(super) fn trim(&mut self) {
         let mut old = None;
         while let Some((at, number)) = self.marks.front().copied()
@@ -174,8 +175,8 @@ impl Machine {
         }
     }
 
-    /// Has a span made where one is full, by the author of its last group. Servers may count from different groups;
-    /// spans then overlap.
+    /// Counts groups for the next span. When it is full, the writer of its last group writes it. Servers may start
+    /// counting at different groups, so spans can overlap.
     pub(super) fn count_span(&mut self, group: &Group, own: bool) {
         self.span.1 += group.size();
         let first = self.span.0;
@@ -190,7 +191,7 @@ impl Machine {
     }
 }
 
-/// Number of moments remembered within `keep`.
+/// Number of `committed` values remembered within `keep`.
 const MARKS: u32 = 32;
-/// Number of groups whose hashes are remembered: more than are committed and not applied yet.
+/// Number of groups whose hashes are remembered; more than can be committed and not applied yet.
 const HASHES: usize = 1 << 16;

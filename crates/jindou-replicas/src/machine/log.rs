@@ -1,4 +1,4 @@
-//! The log: what is in it, what counts, and how a server catches up.
+//! The log: which groups are committed, and how a server catches up.
 
 use super::gaps::Asked;
 use super::planted;
@@ -12,35 +12,35 @@ use crate::settings::Time;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Number of objects that are read at once.
+/// Number of concurrent reads of objects.
 const FETCHES: usize = 8;
-/// Time after the first read that failed, and after the first listing.
+/// First retry delay after a failed read, and after a failed listing.
 pub(super) const FETCH_AGAIN: Duration = Duration::from_millis(200);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// The last number that is believed: no log gets there, and what is added to it does not overflow.
+/// Largest group number that is accepted. No log reaches it, and arithmetic on it cannot overflow.
 pub(super) const LAST: u64 = 1 << 62;
-/// Bytes and number of groups that are held before they are committed.
+/// Largest bytes and number of fetched groups that are not committed yet.
 const HELD: usize = 64 << 20;
 const HELD_GROUPS: usize = 4096;
-/// Number of pieces of evidence that wait for their groups.
+/// Largest number of freshness proofs that wait for groups to be applied.
 const EVIDENCE: usize = 64;
 
-/// The next group.
+/// The group that may be committed next.
 enum Candidate {
     None,
-    /// One that may not be the first of its name.
+    /// An object exists, but it may not be the first that was created under this name.
     Unsure,
     Certain(Arc<Group>),
 }
 
 impl Machine {
-    /// True if what the bucket said is about the first creation of a name behind `committed`.
+    /// True if the bucket's response certainly concerns the first object created under a name after `committed`.
     fn counts(&self, answer: Answer) -> bool {
         let limit = self.settings.recent();
         self.settled.is_some_and(|at| answer.at.since(at) <= limit) || answer.looks < self.vouched
     }
 
-    /// Commits what can be, in order.
+    /// Commits the groups that can be committed, in order.
     pub(super) fn advance(&mut self) -> Result<(), Impossible> {
         loop {
             let next = self.next();
@@ -62,7 +62,7 @@ impl Machine {
                 self.replaced(self.committed);
                 return Ok(());
             }
-            // A peer that has checked the group names its writer.
+            // A peer that names the group's writer has verified the group.
             let confirmed = self.confirmed.get(&next);
             let checked = confirmed.map(|author| *author == group.author);
             match checked.or_else(|| self.is_continued(hash)) {
@@ -76,13 +76,13 @@ impl Machine {
         }
     }
 
-    /// The group of the next number, as far as it is known to be in the log.
+    /// The next group, and whether it is known to be in the log.
     fn candidate(&mut self, next: u64) -> Candidate {
         let put = match &self.writing {
             Writing::Put(put) => Some((put.group.clone(), put.state)),
             Writing::Idle => None,
         };
-        // A server that says so has checked it.
+        // A peer that confirms this server's own group has verified it.
         let own =
             (put.as_ref()).filter(|(group, _)| self.confirmed.get(&next) == Some(&group.author));
         let found = own
@@ -96,7 +96,7 @@ impl Machine {
         if let Some(from) = self.fetched.get(&next) {
             let answer = from.answer;
             match &put {
-                // Read back: the put was done.
+                // The object read is this server's own group, so its put has succeeded.
                 Some((group, _)) if from.group.author == group.author => {
                     self.fetched.remove(&next);
                     if !matches!(state, Some(PutState::Unproven(_))) {
@@ -120,7 +120,7 @@ impl Machine {
         }
     }
 
-    /// The group of this number of which another server says that it is in the log, if its author has sent it.
+    /// The group of this number, if another server has confirmed it and its writer has sent it.
     pub(super) fn confirmed_group(&self, number: u64) -> Option<&Arc<Group>> {
         let author = self.confirmed.get(&number)?;
         self.proposed
@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    /// Begins a listing unless one that was begun after the answers is on its way.
+    /// Starts a listing that is newer than the bucket's responses on the next group, unless one is running.
     fn look_after_answers(&mut self) {
         let of_put = match &self.writing {
             Writing::Put(put) => match put.state {
@@ -150,18 +150,18 @@ impl Machine {
             return;
         };
         let wanted = match self.look {
-            // After one that failed there is a pause.
+            // A failed listing is retried after a pause.
             Look::Idle => self.looks <= answers || self.now.since(self.last_look) >= FETCH_AGAIN,
             Look::Sent(_) => self.looks <= answers,
             Look::Wanted | Look::SentAndWanted(_) => false,
         };
-        // While more groups are on their way, one listing after them serves all.
+        // While groups are being fetched, wait: one listing afterwards covers all of them.
         if wanted && self.fetching.is_empty() {
             self.want_look();
         }
     }
 
-    /// The next group of the log.
+    /// Commits the next group of the log.
     fn commit(&mut self, group: Arc<Group>, hash: u64) -> Result<(), Impossible> {
         let number = group.number;
         if number != self.next() {
@@ -184,11 +184,11 @@ impl Machine {
             }
             self.head = match self.pending.is_empty() {
                 true => Head::Published,
-                // Only with a planted fault.
+                // Only with an injected fault.
                 false => Head::Own,
             };
         }
-        // A group that continues what this run began with shows that it is this log's.
+        // A group that continues the state this process started with proves that the state belongs to this log.
         let before = self.hashes.get(self.committed);
         self.rooted |= before != 0 && group.previous == Some(before);
         self.committed = number;
@@ -228,14 +228,14 @@ impl Machine {
         Ok(())
     }
 
-    /// Lets the head fall back to the published snapshot. Returns the updates that were on it, and are no longer
-    /// anywhere.
+    /// Rolls the head back to the published snapshot. Returns the updates that were evaluated on it and must be
+    /// evaluated again.
     pub(super) fn fall_back(&mut self) -> Vec<RequestKey> {
         if self.head == Head::Published {
             return Vec::new();
         }
         if planted!(self, NotEvaluatedAgain) && !matches!(self.writing, Writing::Idle) {
-            // What was evaluated stays as it is, under the next number.
+            // With this fault, evaluated records are kept and put under the next number.
             if let Writing::Put(put) = std::mem::replace(&mut self.writing, Writing::Idle) {
                 for record in put.group.records.iter().rev() {
                     self.pending.push_front((record.key, record.clone()));
@@ -257,7 +257,7 @@ impl Machine {
         keys
     }
 
-    /// Lays a proposal for the next number, if nothing of this server's is in its place.
+    /// Applies another server's proposal for the next number to the head, unless this server's updates are on it.
     pub(super) fn lay_proposed(&mut self) {
         if self.head == Head::Published
             && let Some(group) = self.proposed.get(&self.next())
@@ -270,24 +270,25 @@ impl Machine {
         }
     }
 
-    /// Hears of a group that is in the log.
+    /// Records that a group of this number exists.
     pub(super) fn hear(&mut self, number: u64) {
         if number <= LAST {
             self.heard = self.heard.max(number);
         }
     }
 
-    /// Takes evidence: at `at`, no group behind `number` existed.
+    /// Records a freshness proof: no group after `number` existed at time `at`.
     pub(super) fn witness(&mut self, at: Time, number: u64) {
         if number > LAST {
             return;
         }
         self.hear(number);
-        // An earlier process of this server may have been told of later groups, and updates acknowledged with that.
+        // An earlier process of this server may have learned of later groups, and updates may have been acknowledged
+        // because of that.
         if at < self.began {
             return;
         }
-        // In ascending order of time; an older one about a later group says less.
+        // Proofs are kept in ascending order of time. An older proof for a later group adds nothing.
         if self.evidence.back().is_some_and(|(last, _)| *last >= at) {
             if number <= self.committed {
                 self.settled = self.settled.max(Some(at));
@@ -311,12 +312,12 @@ impl Machine {
         });
     }
 
-    /// The latest time of which anything is known.
+    /// Time of the latest freshness proof, for any group number.
     pub(super) fn newest_evidence(&self) -> Option<Time> {
         self.settled.max(self.evidence.back().map(|(at, _)| *at))
     }
 
-    /// Begins a listing: now, after the one on its way, or after the pause that follows one that failed.
+    /// Requests a listing: it starts now, or after the running one, or after the pause that follows a failure.
     pub(super) fn want_look(&mut self) {
         self.look = match self.look {
             Look::Idle | Look::Wanted if !self.look_pause.is_over(self.now) => Look::Wanted,
@@ -340,7 +341,7 @@ impl Machine {
         };
     }
 
-    /// Lists if what is known of the bucket has become old.
+    /// Requests a listing if the freshness proof is too old.
     pub(super) fn look_if_due(&mut self) {
         let writer = self
             .author
@@ -423,19 +424,19 @@ impl Machine {
         }
     }
 
-    /// Reads what is missing from the bucket.
+    /// Fetches the missing groups from the bucket.
     pub(super) fn fetch(&mut self) {
         if !self.fetch_pause.is_over(self.now) {
             return;
         }
-        // After one that failed, one tries whether the others would.
+        // After a failure, a single request tests whether the bucket is reachable.
         let most = match self.fetch_pause.length.is_zero() {
             true => FETCHES,
             false => 1,
         };
         let held: usize = self.fetched.values().map(|from| from.group.size()).sum();
         let mut number = self.next();
-        // A group is committed once its successor is here, whatever its size.
+        // A group can only be committed once its successor was fetched, so at least two are needed, however large.
         let last = match held > HELD || self.fetched.len() > HELD_GROUPS {
             true => number.saturating_add(1),
             false => u64::MAX - 1,
@@ -452,7 +453,7 @@ impl Machine {
                 continue;
             }
             let mut span = self.spans.range(..=(number, u64::MAX)).next_back().copied();
-            // One group is less to read than a span's end.
+            // For a single group, its own object is smaller than the span.
             span = span.filter(|(_, last)| number < *last);
             if span.is_none() && self.absent.contains(&number) {
                 let has = |span: &&(u64, u64)| (span.0..=span.1).contains(&number);
@@ -486,7 +487,7 @@ impl Machine {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN);
                 if number > self.committed {
                     self.absent.insert(number);
-                    // It was there: trimmed since, or lost.
+                    // The group existed, so it was trimmed or lost.
                     self.settled = None;
                     self.want_look();
                 }
@@ -524,7 +525,7 @@ impl Machine {
             Err(damage) => {
                 self.fetch_pause.begin(self.now, FETCH_AGAIN * 10);
                 match (fetch, damage) {
-                    // A newer program reads it.
+                    // A newer version of the program can read such a group.
                     (Fetch::Group(number), damage)
                         if number > self.committed && !matches!(damage, Damage::Version(_)) =>
                     {
@@ -539,8 +540,8 @@ impl Machine {
         }
     }
 
-    /// Replaces the store by the newest base. Updates whose outcome the log may have had, before it was trimmed, are
-    /// answered as unknown: the base knows only the newest requests.
+    /// Replaces the store by the newest base. All waiting updates get an unknown outcome: the trimmed part of the log
+    /// may have contained them, and the base remembers only the newest requests.
     pub(super) fn download(&mut self) {
         if self.phase == Phase::Downloading {
             return;
@@ -572,7 +573,8 @@ impl Machine {
                 } else {
                     self.start_from(base);
                 }
-                // It is the log's own: a group of its number may be another one, put late into the place of a lost one.
+                // The base certainly belongs to this log. The object of its last group may not: it may have been put
+                // late under the name of a lost group.
                 self.rooted = true;
                 self.want_look();
             }
@@ -580,7 +582,7 @@ impl Machine {
         }
     }
 
-    /// No base is whole that could replace the store, which goes on as it was.
+    /// Handles [`crate::Event::NoBase`]: the store continues as it was.
     pub(super) fn no_base(&mut self) {
         if self.phase != Phase::Downloading {
             return;

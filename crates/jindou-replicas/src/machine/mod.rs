@@ -1,18 +1,20 @@
-//! The machine: `(event, now) → actions`.
+//! The protocol's state machine: `(event, now) → actions`.
 //!
-//! `committed` is the newest group of the unbroken prefix that is known to be in the log; the published snapshot is
-//! always that one. `heard` is the newest number that any server or listing spoke of. Three moments say how much is
-//! known about the bucket, all of this server's clock:
+//! `committed` is the newest group of the contiguous prefix that is known to be in the log; the published snapshot is
+//! always the one after it. `heard` is the highest group number that any server or listing has named. Three values, all
+//! by this server's clock, describe how much is known about the bucket:
 //!
-//! - *evidence* `(at, number)`: no group after `number` existed at `at`. A listing gives it with the time at which it was
-//!   begun, a successful put likewise, and a beat with the time of ours that it echoes, less the age of the sender's own
-//!   knowledge. So no two clocks are compared, and what waited in a paused server's buffers is as old as it is.
-//! - `settled` is the latest evidence about `committed` or an earlier number. Freshness of reads is its age; names behind
-//!   `committed` were created after it. Nothing younger than `keep` is trimmed, hence what the bucket says about those
-//!   names within an eighth of `keep` is about their first creation.
-//! - `vouched`: beyond that age, a listing of the bases that was begun after the bucket's answer decides. Trimming goes
-//!   up to the second newest base. If that is not behind `committed`, nothing behind `committed` was ever trimmed, and
-//!   the answer counts; otherwise the store is replaced by the newest base.
+//! - `evidence` is a list of freshness proofs `(at, number)`: no group after `number` existed at time `at`. A listing
+//!   proves this for the time at which it was begun, and so does a successful put. A heartbeat proves it for the time
+//!   of our clock that it echoes, minus the age of the sender's own proof. So clocks of different servers are never
+//!   compared, and a message that was buffered while a server was paused proves nothing about later times.
+//! - `settled` ("fresh as of") is the time of the latest proof for `committed` or an earlier number. The staleness of
+//!   reads is measured from it. Groups after `committed` were created later than it. No group younger than `keep` is
+//!   trimmed, so within an eighth of `keep` after `settled` the bucket's responses on these names concern the first
+//!   object created under each.
+//! - `vouched` covers later responses: a listing of the bases that was begun after the response decides. Trimming goes
+//!   up to the second newest base. If that base is not after `committed`, no group after `committed` was ever trimmed,
+//!   and the response is valid. Otherwise the store is replaced by the newest base.
 
 mod gaps;
 mod keeping;
@@ -30,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A state that must not be: a mistake in the machine or its driver. The server must stop.
+/// A violated invariant: a bug in the machine or its driver. The server must stop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Impossible(pub &'static str);
 
@@ -42,7 +44,7 @@ impl std::fmt::Display for Impossible {
 
 impl std::error::Error for Impossible {}
 
-/// True if a test planted this fault; shipped builds have no such thing.
+/// True if a test injected this fault; always false in release builds.
 #[cfg(any(test, feature = "testing"))]
 macro_rules! planted {
     ($machine:expr, $fault:ident) => {
@@ -57,20 +59,20 @@ macro_rules! planted {
 }
 pub(crate) use planted;
 
-/// Decisions of one run of a server.
+/// The protocol state of one run of a server.
 #[derive(Debug)]
 pub struct Machine {
     settings: Settings,
-    /// Id epoch of the store, in names and groups.
+    /// The store's id epoch, part of object names and groups.
     epoch: u64,
     me: Author,
     random: u64,
-    /// Start of this process.
+    /// Start time of this process.
     began: Time,
     now: Time,
     out: Vec<Action>,
-    /// Time for which this process has run. A pause between two events counts for at most four [`SCAN`]s, so that time for which the
-    /// process was suspended does not count as waiting for the bucket.
+    /// Time for which this process has been running. A pause between two events counts for at most four [`SCAN`]s, so
+    /// that time in which the process was suspended does not count as waiting for the bucket.
     running: Duration,
     next_beat: Time,
     next_scan: Time,
@@ -79,64 +81,64 @@ pub struct Machine {
     draining: bool,
 
     phase: Phase,
-    /// True if a store is in the bucket that this log began with, so that an empty folder must be filled by a base.
+    /// True if the log started from a store in the bucket, so that an empty folder must be filled from a base.
     needs_base: bool,
-    /// True as long as nothing is in the folder.
+    /// True while the folder is empty.
     empty: bool,
     committed: u64,
-    /// Author of the group `committed`, if it was seen: the writer.
+    /// Writer of the group `committed`, if it is known; updates are forwarded to it.
     author: Option<Author>,
-    /// Version of that group.
+    /// Format version of that group.
     newest_version: u32,
-    /// The newest version of groups that every listed server reads.
+    /// The newest group version that every listed server can read.
     format: u32,
     hashes: keeping::Hashes,
     heard: u64,
     head: Head,
-    /// Groups after `committed` that their authors proposed.
+    /// Groups after `committed` that their writers have proposed by message.
     proposed: BTreeMap<u64, Arc<Group>>,
-    /// Authors of groups after `committed` of which other servers say that they are in the log.
+    /// Groups after `committed` that other servers have confirmed to be in the log, with their writers.
     confirmed: BTreeMap<u64, Author>,
-    /// Groups after `committed` from the bucket.
+    /// Groups after `committed` that were fetched from the bucket.
     fetched: BTreeMap<u64, FromBucket>,
     fetching: BTreeSet<Fetch>,
     fetch_pause: Pause,
     spans: BTreeSet<(u64, u64)>,
-    /// Groups after `committed` whose own objects are missing, or may be others. A span may have the groups.
+    /// Groups after `committed` whose objects are missing or may be wrong. A span may have a copy.
     absent: BTreeSet<u64>,
 
     gap: Option<Gap>,
-    /// The newest group in the store when this run began, or was given a base.
+    /// The last group in the store that this process started with, or in the base that replaced it.
     started_at: u64,
-    /// True once that group was seen in the log, or in a base.
+    /// True once that group was found in the log or in a base.
     rooted: bool,
     next_audit: Time,
     evidence: VecDeque<(Time, u64)>,
     settled: Option<Time>,
     look: Look,
     look_pause: Pause,
-    /// Number of listings that were begun.
+    /// Number of listings begun so far.
     looks: u64,
     last_look: Time,
-    /// Answers of the bucket that came when fewer listings had been begun are about first creations.
+    /// Responses received when fewer listings than this had been begun concern the first object created under a name.
     vouched: u64,
     bases: Bases,
 
     writing: Writing,
-    /// Evaluated after all that `writing` has.
+    /// Evaluated records for the group after the one being written.
     pending: VecDeque<(RequestKey, Record)>,
-    /// One after another, in this order.
+    /// Updates that the driver evaluates, in this order.
     evaluating: VecDeque<(u64, Request)>,
-    /// The requests in `writing`, `pending` and `evaluating`, whether or not their clients wait still.
+    /// The requests in `writing`, `pending` and `evaluating`, including those whose clients no longer wait.
     ahead: BTreeSet<RequestKey>,
     tickets: u64,
     queue: VecDeque<RequestKey>,
     waiting: BTreeMap<RequestKey, Waiting>,
-    /// Requests that are answered once this number has been heard everywhere, in ascending order.
+    /// Requests that are answered once every counted server knows this group number, in ascending order.
     unheard: BTreeSet<(u64, RequestKey)>,
     keys: keeping::Keys,
     marks: VecDeque<(Time, u64)>,
-    /// The newest group that has been known for `keep`.
+    /// The newest group that has been known for `keep`; trimming goes up to it.
     old: u64,
     trimmed: u64,
     span: (u64, usize),
@@ -147,60 +149,59 @@ pub struct Machine {
     fault: Option<Fault>,
 }
 
-/// The local store.
+/// State of the local store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// Not opened yet.
     Closed,
-    /// An empty folder: filled by a base, if the bucket has one, and the empty store otherwise.
+    /// The folder is empty. It is filled from a base if the bucket has one, otherwise the store starts empty.
     Empty,
-    /// Being replaced by the newest base.
+    /// The store is being replaced by the newest base.
     Downloading,
-    /// To be asked for again, since a download failed.
+    /// A download failed and will be retried.
     Again,
     /// The store follows the log.
     Following,
 }
 
-/// The driver's head, on which updates are evaluated.
+/// The driver's speculative state (the head), on which updates are evaluated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Head {
-    /// The published snapshot.
+    /// Equal to the published snapshot.
     Published,
-    /// One group of this author's is laid on it.
+    /// One proposed group of this writer is applied to it.
     Proposed(Author),
-    /// Updates of this server are evaluated, or being evaluated.
+    /// Updates of this server were evaluated or are being evaluated on it.
     Own,
 }
 
-/// A group that the bucket gave.
+/// A group fetched from the bucket.
 #[derive(Clone, Debug)]
 struct FromBucket {
     group: Arc<Group>,
-    /// [`Group::hash`].
     hash: u64,
     answer: Answer,
 }
 
-/// The moment of an answer of the bucket.
+/// The time of a response of the bucket, and the number of listings begun by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Answer {
     at: Time,
     looks: u64,
 }
 
-/// The listing.
+/// State of the listing of the bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Look {
     Idle,
-    /// To be begun when the pause after one that failed is over.
+    /// To be begun after the pause that follows a failed listing.
     Wanted,
     Sent(gaps::Asked),
-    /// Another one is begun when it returns.
+    /// Running; another listing is begun when it returns.
     SentAndWanted(gaps::Asked),
 }
 
-/// A pause after requests that failed, longer with each of them in a row.
+/// Retry delay after failed requests, longer with each failure in a row.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pause {
     length: Duration,
@@ -208,7 +209,7 @@ struct Pause {
 }
 
 impl Pause {
-    /// Begins after a failure, unless it lasts still: what was begun together fails together.
+    /// Begins a pause after a failure. Does nothing during a pause, since requests begun together fail together.
     fn begin(&mut self, now: Time, least: Duration) {
         if self.is_over(now) {
             self.length = (self.length * 2).min(LONGEST_PAUSE).max(least);
@@ -221,15 +222,14 @@ impl Pause {
     }
 }
 
-/// The newest bases in the bucket, as the last listing had them.
+/// The two newest bases in the bucket, according to the last listing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 struct Bases {
     newest: Option<u64>,
     second: Option<u64>,
 }
 
-/// The group that is on its way into the log. There is one at a time, and no other number is tried until its outcome is
-/// known.
+/// The group being written to the log. There is one at a time, and no other number is put until its outcome is known.
 #[derive(Debug)]
 enum Writing {
     Idle,
@@ -241,20 +241,20 @@ struct Put {
     group: Arc<Group>,
     bytes: Blob,
     attempt: u32,
-    /// The time of this attempt.
+    /// Start time of this attempt.
     begun: Time,
     state: PutState,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum PutState {
-    /// The bucket has not answered.
+    /// Waiting for the bucket's response.
     Sent,
-    /// Unknown: repeated then.
+    /// The outcome is unknown; the put is repeated at this time.
     Again(Time),
-    /// The name is taken; the object is being read.
+    /// The name exists; its object is being read.
     Taken,
-    /// The object is ours, but the name may have been trimmed before.
+    /// The object is ours, but an earlier object of this name may have been trimmed before.
     Unproven(Answer),
 }
 
@@ -264,24 +264,24 @@ struct Waiting {
     fingerprint: u64,
     body: Blob,
     asked: Time,
-    /// True if a client of this server waits.
+    /// True if a client of this server waits for it.
     client: bool,
-    /// Servers that forwarded it.
+    /// Servers that forwarded the update.
     peers: BTreeSet<ServerName>,
-    /// Times that it was forwarded and not sent back.
+    /// Number of times it was forwarded and not rejected.
     forwarded: u32,
     stage: Stage,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Stage {
-    /// To be evaluated here, or being evaluated, or evaluated and not in the log yet.
+    /// Queued here, being evaluated, or evaluated and not committed yet.
     Here,
-    /// Sent to the writer at this time.
+    /// Forwarded to this server at this time.
     Forwarded(ServerName, Time),
-    /// Looks for the writer again then.
+    /// To be routed again at this time.
     Pausing(Time),
-    /// In the log; the answer waits until it has been heard.
+    /// Committed; the acknowledgement waits until the counted servers know the group.
     Committed,
 }
 
@@ -289,19 +289,19 @@ enum Stage {
 #[derive(Debug, Default)]
 struct Peer {
     start: u64,
-    /// The last message.
+    /// Time of its last message.
     last: Option<Time>,
-    /// Our newest time that it has seen.
+    /// Latest value of our clock that it has echoed.
     round: Option<Time>,
-    /// Its newest time that we have seen.
+    /// Latest value of its clock that we have received.
     clock: Option<Echo>,
     heard: u64,
     draining: bool,
 }
 
 impl Machine {
-    /// A machine of the store with this id epoch. `seed` should be random; `me.start` must be, and as long as this run
-    /// lasts.
+    /// Creates a machine for the store with this id epoch. `seed` should be random. `me.start` must be random and
+    /// constant for this run.
     pub fn new(settings: Settings, epoch: u64, me: Author, seed: u64, now: Time) -> Self {
         Self {
             settings,
@@ -366,14 +366,14 @@ impl Machine {
         }
     }
 
-    /// The same for a log that began with a store, which is in the bucket, and not with the empty one.
+    /// Sets whether the log started from a store in the bucket rather than from the empty one.
     #[must_use]
     pub fn with_first_base(mut self, needed: bool) -> Self {
         self.needs_base = needed;
         self
     }
 
-    /// A machine with a fault, which tests must find.
+    /// Injects a fault, which tests must detect.
     #[cfg(any(test, feature = "testing"))]
     pub fn with_fault(mut self, fault: Option<Fault>) -> Self {
         self.fault = fault;
@@ -385,37 +385,37 @@ impl Machine {
         self.committed
     }
 
-    /// True if acknowledgements wait for every server that it knows of.
+    /// True if acknowledgements currently wait for every known server.
     pub fn counts_all(&self) -> bool {
         self.peers.values().all(|peer| self.counted(peer))
     }
 
-    /// Number of other servers that acknowledgements wait for: they speak, and hear.
+    /// Number of other servers that acknowledgements wait for.
     pub fn in_contact(&self) -> usize {
         self.peers.values().filter(|p| self.counted(p)).count()
     }
 
-    /// The newest group that was heard of.
+    /// The highest group number known to exist.
     pub fn heard(&self) -> u64 {
         self.heard
     }
 
-    /// The last moment at which no group after the newest one existed; zero before the first.
+    /// Time as of which the published snapshot is known to have been the newest; zero if it never was.
     pub fn settled(&self) -> Time {
         self.settled.unwrap_or_default()
     }
 
-    /// The newest base in the bucket, as the last listing had it.
+    /// The newest base in the bucket, according to the last listing.
     pub fn newest_base(&self) -> Option<u64> {
         self.bases.newest
     }
 
-    /// The author of the newest group, who writes by habit.
+    /// The server that wrote the newest group; updates are forwarded to it.
     pub fn writer(&self) -> Option<&ServerName> {
         self.author.as_ref().map(|author| &author.server)
     }
 
-    /// True if a query without further demands would be answered at once.
+    /// True if a query with the default consistency would be answered without waiting.
     pub fn is_ready(&self, now: Time) -> bool {
         self.phase == Phase::Following
             && self.committed >= self.heard
@@ -423,7 +423,7 @@ impl Machine {
             && (self.settled).is_some_and(|at| now.since(at) <= self.settings.max_staleness)
     }
 
-    /// True while the folder is empty and there is no base to fill it.
+    /// True while the folder is empty and the bucket has no base to fill it from.
     pub fn awaits_base(&self) -> bool {
         self.phase == Phase::Empty && self.needs_base
     }
@@ -433,20 +433,19 @@ impl Machine {
         matches!(self.phase, Phase::Downloading | Phase::Again)
     }
 
-    /// The latest moment of which it is known which group was the last, whether or not that group is here; `None` before the
-    /// first.
+    /// Time of the latest freshness proof, whether or not its group was applied here; `None` before the first.
     pub fn informed(&self) -> Option<Time> {
         self.newest_evidence()
     }
 
-    /// Sends the next beats with the next event. For drivers, when a process is heard for the first time: it waits for a beat that
-    /// echoes its own.
+    /// Sends heartbeats with the next event. Drivers call it when the first message of a new process arrives, which
+    /// waits for a heartbeat that echoes its own.
     pub fn beat_soon(&mut self) {
         self.next_beat = self.now;
     }
 
-    /// The time until which a query without further demands would be answered at once, if nothing happens meanwhile;
-    /// `None` where it would have to wait now.
+    /// Time until which a query with the default consistency would be answered without waiting if no event arrives;
+    /// `None` if it would have to wait now.
     pub fn fresh_until(&self) -> Option<Time> {
         let there = self.phase == Phase::Following
             && self.committed >= self.heard
@@ -455,7 +454,7 @@ impl Machine {
         Some(settled.after(self.settings.find_out))
     }
 
-    /// The latest time at which [`Event::Wake`] must be handled, if no event comes before.
+    /// Time by which [`Event::Wake`] must be handled if no other event arrives.
     pub fn wake(&self) -> Time {
         let writes = !matches!(self.writing, Writing::Idle);
         let busy = !self.waiting.is_empty()
@@ -475,7 +474,7 @@ impl Machine {
         }
     }
 
-    /// Takes an event and appends the actions that it causes.
+    /// Handles an event and appends the resulting actions.
     ///
     /// # Errors
     /// [`Impossible`]: the server must stop.
@@ -519,7 +518,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Everything that is due by the clock.
+    /// Performs everything that is due by the clock.
     fn regularly(&mut self) -> Result<(), Impossible> {
         if self.look == Look::Wanted {
             self.want_look();
@@ -544,7 +543,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Everything that has become possible.
+    /// Performs everything that the last event has made possible.
     fn proceed(&mut self) -> Result<(), Impossible> {
         if self.phase == Phase::Following {
             self.advance()?;
@@ -583,7 +582,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Continues after a base.
+    /// Continues from a base.
     fn start_from(&mut self, base: Base) {
         self.committed = base.number;
         self.started_at = base.number;
@@ -649,7 +648,7 @@ impl Machine {
     }
 }
 
-/// Longest pause after requests that failed.
+/// Longest retry delay after failed requests.
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// Time between looks at what waits.
+/// Interval of the scans over waiting requests.
 const SCAN: Duration = Duration::from_millis(50);

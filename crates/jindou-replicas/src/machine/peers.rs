@@ -1,22 +1,22 @@
-//! Other servers: who lives, who has heard, and when an update may be acknowledged.
+//! Other servers: which are alive, which groups they know of, and when an update may be acknowledged.
 
 use super::{Machine, Peer, Phase, Stage, planted};
 use crate::event::{Beat, Echo, Message, Outcome};
 use crate::group::{RequestKey, ServerName};
 
 impl Machine {
-    /// True if the server spoke recently.
+    /// True if a message from the server arrived recently.
     pub(super) fn lives(&self, peer: &Peer) -> bool {
         (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.silence)
     }
 
-    /// True if acknowledgements wait for the server: it speaks, and hears.
+    /// True if acknowledgements wait for the server: messages pass in both directions.
     pub(super) fn counted(&self, peer: &Peer) -> bool {
         (peer.last).is_some_and(|at| self.now.since(at) <= self.settings.counted)
             && (peer.round).is_some_and(|at| self.now.since(at) <= self.settings.round)
     }
 
-    /// Takes the list of servers. Those that it lacks and that are silent are dropped.
+    /// Adopts a list of servers. Silent servers that are not on it are dropped.
     pub(super) fn know(&mut self, names: Vec<ServerName>) {
         let (now, silence) = (self.now, self.settings.silence);
         self.peers.retain(|name, peer| {
@@ -29,7 +29,7 @@ impl Machine {
         }
     }
 
-    /// The connection is gone: updates that wait for the server go on at once.
+    /// Handles a closed connection: updates that wait for the server no longer do.
     pub(super) fn disconnected(&mut self, name: &ServerName) {
         if let Some(peer) = self.peers.get_mut(name) {
             peer.last = None;
@@ -113,7 +113,7 @@ impl Machine {
                 ..Peer::default()
             };
         } else if peer.clock.is_some_and(|clock| clock.clock > beat.clock) {
-            // Overtaken by a later one.
+            // A later heartbeat has overtaken this one.
             return;
         }
         peer.clock = Some(Echo {
@@ -129,12 +129,12 @@ impl Machine {
             false => echo.map(|echo| echo.clock),
         };
         if let (Some(sent), Some(age)) = (sent, beat.age) {
-            // The sender's clock may be slower.
+            // The sender's clock may be slower than this one.
             self.witness(sent.before(age.saturating_add(age / 8)), beat.committed);
         }
     }
 
-    /// The group of this number, which has the request, is in the log.
+    /// Handles the commit of the group that contains the request.
     pub(super) fn is_committed(&mut self, key: RequestKey, number: u64) {
         self.ahead.remove(&key);
         let Some(waiting) = self.waiting.get_mut(&key) else {
@@ -144,7 +144,8 @@ impl Machine {
         self.unheard.insert((number, key));
     }
 
-    /// Tells the servers which have not heard of the newest group. Its author may have died before it told all of them.
+    /// Tells the servers that do not know of the newest group about it. Its writer may have crashed before it told all
+    /// of them.
     pub(super) fn tell_committed(&mut self) {
         let (number, author) = (self.committed, self.author.clone());
         let names: Vec<_> = (self.peers.iter())
@@ -156,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// Answers the updates of which every server that lives has heard.
+    /// Acknowledges the updates whose group every live server knows of.
     pub(super) fn answer_heard(&mut self) {
         while let Some((number, key)) = self.unheard.first().copied() {
             let counted = self.peers.values().filter(|peer| self.counted(peer));

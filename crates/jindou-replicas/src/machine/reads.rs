@@ -1,43 +1,42 @@
-//! Queries: from when on the published snapshot is new enough.
+//! Queries: they wait until the published snapshot is fresh enough for their consistency.
 
 use super::{Look, Machine, Phase, planted};
 use crate::event::{Action, Consistency, Refusal};
 use crate::settings::Time;
 use std::time::Duration;
 
-/// A query that waits.
+/// A waiting query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waiting {
     read: u64,
     asked: Time,
     /// [`Machine::running`] when it was asked.
     began: Duration,
-    /// The published snapshot must be this one or a later one.
+    /// Lowest snapshot number that it may be answered from.
     number: u64,
     need: Need,
-    /// True if any snapshot will do.
+    /// True for [`Consistency::Any`].
     any: bool,
 }
 
-/// Knowledge of the bucket that a query waits for.
+/// The freshness proof that a query waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Need {
-    /// Nothing.
     Nothing,
-    /// Some that is recent enough.
+    /// A proof that is recent enough.
     Recent(Listed),
-    /// A listing of this number or a later one.
+    /// The result of the listing with this number, or of a later one.
     Look(u64),
 }
 
-/// The last listing since a query was asked. One that was begun before and failed says nothing: the process may have been stopped
-/// meanwhile, and the bucket be there.
+/// Result of the listings since a query arrived. The failure of a listing that was begun before the query arrived is
+/// ignored: the process may have been suspended in between, and the bucket may be reachable again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Listed {
     NotYet,
-    /// The bucket cannot be reached: what is known may be older.
+    /// The bucket cannot be reached, so an older proof is accepted.
     Failed,
-    /// The bucket can be reached, so that the groups will come.
+    /// The bucket can be reached, so the missing groups will arrive.
     Done,
 }
 
@@ -73,7 +72,7 @@ impl Machine {
         });
     }
 
-    /// A listing succeeded: no group after `tail` existed when it was begun.
+    /// Handles a successful listing: no group after `tail` existed when it was begun.
     pub(super) fn looked(&mut self, look: u64, tail: u64) {
         for waiting in &mut self.reads {
             match waiting.need {
@@ -87,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// A listing that was begun at this time failed.
+    /// Handles the failure of a listing that was begun at this time.
     pub(super) fn look_failed(&mut self, look: u64, begun: Time) {
         let mut again = false;
         let all = planted!(self, OldListingFails);
@@ -104,7 +103,7 @@ impl Machine {
         }
     }
 
-    /// Answers the queries that can be answered, and refuses those that have waited for too long.
+    /// Answers the queries that are ready, and rejects those that have waited too long.
     pub(super) fn serve(&mut self) {
         if self.reads.is_empty() {
             return;
@@ -132,7 +131,7 @@ impl Machine {
                         Listed::Done => false,
                     };
                     look |= !recent && self.last_look < waiting.asked;
-                    // What is known now must not be too old now.
+                    // The staleness limit applies to the time of the answer, not to that of the request.
                     let allowed = self.settled.is_some_and(|at| self.now.since(at) <= limit);
                     recent || (given_up && allowed)
                 }

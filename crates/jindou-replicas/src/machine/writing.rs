@@ -1,4 +1,4 @@
-//! Updates: who evaluates them, and how they get into the log.
+//! Updates: where they are evaluated, and how they get into the log.
 
 use super::{Head, Impossible, Machine, Phase, Put, PutState, Stage, Waiting, Writing, planted};
 use crate::event::{Action, Evaluation, Message, Outcome, Problem, PutResult};
@@ -8,34 +8,35 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time between puts that is left to others.
+/// Pauses between puts that let other servers write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Pauses {
     put_ended: Time,
     /// Length of the next pause.
     length: Duration,
-    /// End of the last one, whatever was its reason.
+    /// End of the last pause, for whatever reason it was made.
     last: Time,
 }
 
-/// Waits of puts for the next updates of clients that were just answered. Where all clients wait for answers, a put that began before
-/// would have the updates of those only that were not answered, and each client would wait for two puts.
+/// Batching of updates (group commit): a put waits shortly for the next updates of the clients that were just answered.
+/// If all clients wait for their answers, a put without this wait would contain only the updates of clients that were
+/// not answered, and each client would wait for two puts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Gathering {
     /// Time until which the next put waits.
     pub until: Time,
-    /// Number of updates for which it does not wait any longer: those that wait, and as many as were answered.
+    /// Number of updates that ends the wait: those queued when it began plus one for each answered client.
     pub expected: usize,
-    /// Number of updates with which the wait was worth it; 0 if there is none.
+    /// Number of updates from which the wait counts as useful; 0 if there is no wait.
     worth: usize,
-    /// Waits in a row that were not.
+    /// Number of useless waits in a row.
     vain: u32,
-    /// Puts that do not wait.
+    /// Number of puts that skip the wait.
     skip: u32,
 }
 
 impl Gathering {
-    /// Begins a wait, unless the last ones were in vain: the clients do not wait for their answers then.
+    /// Begins a wait. Skipped after useless waits, which show that clients do not wait for their answers.
     fn begin(&mut self, now: Time, took: Duration, waiting: usize, answered: usize) {
         if answered < MANY || took < LONG {
             return;
@@ -49,7 +50,7 @@ impl Gathering {
         self.worth = waiting + answered - answered / 4;
     }
 
-    /// Learns from the number of updates there are when the put begins.
+    /// Judges the wait by the number of updates that the put contains.
     fn ended(&mut self, updates: usize) {
         match std::mem::take(&mut self.worth) {
             0 => {}
@@ -63,7 +64,7 @@ impl Gathering {
 }
 
 impl Machine {
-    /// An update of a client, or of one of another server's.
+    /// Handles an update of a client, or one that another server has forwarded.
     pub(super) fn asked(&mut self, request: Request, body: Blob, peer: Option<ServerName>) {
         let Request { key, fingerprint } = request;
         let new = !self.waiting.contains_key(&key);
@@ -85,8 +86,8 @@ impl Machine {
         }
     }
 
-    /// An update that another server forwards. One that was on its way for too long is refused: its client may have had
-    /// another answer that is forgotten here.
+    /// Handles a forwarded update. One that was in transit for too long is rejected: its client may have got another
+    /// answer that this server no longer remembers.
     pub(super) fn forwarded(
         &mut self,
         from: ServerName,
@@ -106,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// The server to forward to; `None` if this one writes.
+    /// The server to forward updates to; `None` if this server evaluates them.
     pub(super) fn target(&self) -> Option<ServerName> {
         let usable = |name: &ServerName| {
             let peer = self.peers.get(name);
@@ -121,7 +122,7 @@ impl Machine {
         }
     }
 
-    /// Sends an update where it can be done.
+    /// Queues an update here, forwards it, or answers it if it was executed before.
     pub(super) fn route(&mut self, key: RequestKey) {
         if let Some(known) = self.keys.get(key) {
             let number = known.number;
@@ -149,7 +150,7 @@ impl Machine {
             self.queue.push_back(key);
             return;
         };
-        // Those who forwarded it look for the writer themselves.
+        // Servers that forwarded it find the writer themselves.
         for peer in &peers {
             self.send(peer, Message::NotHere(key, self.committed, self.draining));
         }
@@ -166,7 +167,7 @@ impl Machine {
         }
     }
 
-    /// The server that it was forwarded to does not take it.
+    /// Handles the rejection of a forwarded update by a server that is not the writer.
     pub(super) fn not_here(&mut self, from: &ServerName, key: RequestKey, committed: u64) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
         let Some(waiting) = self.waiting.get_mut(&key).filter(|w| forwarded(w)) else {
@@ -174,7 +175,7 @@ impl Machine {
         };
         waiting.forwarded -= 1;
         let draining = self.peers.get(from).is_some_and(|p| p.draining);
-        // It knows a group that is not here yet, and with it who writes; or this server writes.
+        // That server knows a newer group, and thus the writer; or this server is the writer.
         match committed <= self.committed && draining {
             true => self.route(key),
             false => self.pause(key),
@@ -188,7 +189,7 @@ impl Machine {
         }
     }
 
-    /// The server that it was forwarded to has an outcome.
+    /// Handles the outcome of a forwarded update.
     pub(super) fn outcome(&mut self, from: &ServerName, key: RequestKey, outcome: Outcome) {
         let forwarded = |w: &Waiting| matches!(&w.stage, Stage::Forwarded(to, _) if to == from);
         if let Outcome::Done { number, .. } = outcome {
@@ -196,7 +197,7 @@ impl Machine {
         }
         if self.waiting.get(&key).is_some_and(forwarded) {
             match outcome {
-                // It gave up, which need not be the end.
+                // That server gave up; another one may still execute the update.
                 Outcome::Unknown => self.pause(key),
                 Outcome::Refused(_) | Outcome::Missing(_) => self.refused(key, outcome, 1),
                 outcome => self.finish(key, outcome),
@@ -204,8 +205,9 @@ impl Machine {
         }
     }
 
-    /// One server has refused an update, for want of memory or time, say. Another one to which it was forwarded before may make it all
-    /// the same: its outcome is unknown then. `here` is how often it was forwarded to the one that refused it.
+    /// Handles an update that one server rejected, for example for lack of memory or time. If it was also forwarded to
+    /// another server, that one may still execute it, so the outcome is unknown. `here` is the number of times it was
+    /// forwarded to the rejecting server.
     pub(super) fn refused(&mut self, key: RequestKey, outcome: Outcome, here: u32) {
         let elsewhere = (self.waiting.get(&key)).is_some_and(|w| w.forwarded > here);
         match elsewhere {
@@ -214,7 +216,7 @@ impl Machine {
         }
     }
 
-    /// Looks after updates that wait.
+    /// Retries or gives up updates that have waited too long.
     pub(super) fn scan_updates(&mut self) {
         let limit = self.settings.update_limit;
         let (mut over, mut due) = (Vec::new(), Vec::new());
@@ -242,8 +244,8 @@ impl Machine {
         }
     }
 
-    /// Evaluates the next updates, each on what the one before it makes. A few are begun ahead, so that none waits until this machine
-    /// has heard of the one before.
+    /// Evaluates the next updates, each on the state after the one before. A few are submitted ahead, so that the
+    /// evaluator does not idle until this machine has handled the previous result.
     pub(super) fn evaluate_next(&mut self) {
         let full = self.pending.iter().map(|(_, r)| r.size()).sum::<usize>();
         let trusts = planted!(self, WriterTrustsGap) && self.gap.is_some();
@@ -256,7 +258,7 @@ impl Machine {
         while self.evaluating.len() < EVALUATIONS
             && let Some(key) = self.queue.pop_front()
         {
-            // Given up, or done meanwhile.
+            // Given up, or executed in the meantime.
             let Some(waiting) = self.waiting.get(&key) else {
                 continue;
             };
@@ -296,7 +298,7 @@ impl Machine {
     ) -> Result<(), Impossible> {
         let next = self.evaluating.front().filter(|(t, _)| *t == ticket);
         let Some(&(_, Request { key, fingerprint })) = next else {
-            // Evaluated on a head that fell.
+            // Evaluated on a head that was rolled back since.
             return Ok(());
         };
         self.evaluating.pop_front();
@@ -325,7 +327,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Puts all that waits, if nothing is on its way.
+    /// Puts a group of all evaluated records, unless a put is running.
     pub(super) fn put_pending(&mut self) -> Result<(), Impossible> {
         if !matches!(self.writing, Writing::Idle)
             || self.pending.is_empty()
@@ -350,7 +352,7 @@ impl Machine {
             _ => Some(self.hashes.get(self.committed)),
         };
         if previous.is_none() {
-            // As others read it.
+            // As servers that read version 1 see them.
             records.iter_mut().for_each(|record| record.fingerprint = 0);
         }
         let group = Arc::new(Group {
@@ -413,7 +415,7 @@ impl Machine {
         }
     }
 
-    /// The bucket's answer to a put, or its absence.
+    /// Handles the bucket's response to a put, or its absence.
     pub(super) fn put_returned(&mut self, number: u64, attempt: u32, result: PutResult) {
         let answer = self.answer();
         let Writing::Put(put) = &mut self.writing else {
@@ -464,8 +466,9 @@ impl Machine {
         }
     }
 
-    /// Pauses once a second while a known server does not speak. It may live and have updates of its own, and would lose each
-    /// number to this one, since it must read a group before it can evaluate for the next.
+    /// Pauses once a second while a known server is silent. That server may be alive and have updates of its own.
+    /// Without the pause it would lose every number to this one, since it must read a group before it can evaluate for
+    /// the next number.
     fn let_others_write(&mut self, took: Duration) {
         self.pauses.put_ended = self.now;
         self.pauses.length = (took * 4).clamp(PAUSE.0, PAUSE.1);
@@ -477,7 +480,7 @@ impl Machine {
         }
     }
 
-    /// A put that created its object: no later number existed when it was begun.
+    /// A put that created its object proves that no later number existed when it was begun.
     fn prove(&mut self, begun: Time, number: u64, answer: super::Answer) {
         let limit = self.settings.recent();
         if self.settled.is_some_and(|at| answer.at.since(at) <= limit) {
@@ -485,7 +488,7 @@ impl Machine {
         }
     }
 
-    /// Repeats a put of unknown outcome.
+    /// Repeats a put with unknown outcome when it is due.
     pub(super) fn scan_put(&mut self) {
         if let Writing::Put(put) = &self.writing
             && matches!(put.state, PutState::Again(at) if at <= self.now)
@@ -495,13 +498,14 @@ impl Machine {
     }
 }
 
-/// Updates that are evaluated or wait for that. The driver bounds the bytes of what they make.
+/// Largest number of updates submitted for evaluation. The driver limits the bytes of their results.
 const EVALUATIONS: usize = 16;
-/// Records of a group, and time of its put, after which the next put waits for a moment, half that time; and that moment at most.
+/// A put waits for further updates if the last group had this many records and its put took this long; it waits half
+/// that time, and at most `GATHER`.
 const MANY: usize = 8;
 const LONG: Duration = Duration::from_millis(4);
 const GATHER: Duration = Duration::from_millis(16);
-/// Time between pauses for servers that do not speak; and the shortest and longest one.
+/// Time between pauses for silent servers; shortest and longest pause.
 const PAUSE_EVERY: Duration = Duration::from_secs(1);
 const PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 /// Report of an update that no group can hold.

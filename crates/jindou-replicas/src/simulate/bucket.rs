@@ -1,4 +1,4 @@
-//! The bucket, and requests to it.
+//! The simulated bucket, and requests to it.
 
 use super::Counted;
 use super::state::{Random, State};
@@ -8,10 +8,10 @@ use crate::group::{Blob, Group};
 use crate::names::Name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Time after which a driver gives a request up.
+/// Time after which a driver treats a request as timed out.
 const TIME_OUT: u64 = 2 * S;
 
-/// A request.
+/// A request to the bucket.
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Put(u64, u32, Blob),
@@ -24,7 +24,7 @@ pub(super) enum Op {
 }
 
 impl Op {
-    /// The event without an answer.
+    /// The event for an unknown outcome, if the machine waits for one.
     pub(super) fn unknown(&self) -> Option<Event> {
         match self {
             Self::Put(number, attempt, _) => {
@@ -38,13 +38,13 @@ impl Op {
     }
 }
 
-/// Objects.
+/// The bucket's objects.
 #[derive(Debug, Default)]
 pub(super) struct Bucket {
     groups: BTreeMap<u64, Blob>,
     spans: BTreeMap<(u64, u64), Blob>,
     bases: BTreeMap<u64, (Base, State)>,
-    /// The first object of each name, with the time of its creation.
+    /// The first object created under each name, with its creation time.
     first: BTreeMap<u64, (Blob, u64)>,
     pub trimmed: u64,
     /// The newest group that an entry in `servers/` names.
@@ -62,7 +62,7 @@ impl Bucket {
         self.groups.insert(number, bytes.clone());
         let first = self.first.entry(number);
         let (first, _) = first.or_insert_with(|| (bytes.clone(), now));
-        // A late put of another group does not bring back what was lost.
+        // A late put of a different group does not restore the lost one.
         if *first == *bytes {
             self.lost.remove(&number);
         }
@@ -77,7 +77,7 @@ impl Bucket {
         std::mem::take(&mut self.first)
     }
 
-    /// True if the bucket lost a group at some time.
+    /// True if the bucket has ever lost a group.
     pub fn has_lost(&self) -> bool {
         self.losses > 0
     }
@@ -86,15 +86,15 @@ impl Bucket {
         self.bases.keys().rev().nth(1).copied().unwrap_or(0)
     }
 
-    /// Groups that cannot be read by any server that lacks them.
+    /// True if a lost group is in no base and no span, so that servers without it cannot read it.
     pub fn is_broken(&self) -> bool {
         let base = self.bases.last_key_value().map_or(0, |(number, _)| *number);
         let in_span = |lost: u64| self.spans.keys().any(|(a, b)| (*a..=*b).contains(&lost));
         (self.lost.iter()).any(|lost| *lost > base && !in_span(*lost))
     }
 
-    /// Loses a group that is older than `before`, and of which something tells that it was there. Returns its number.
-    /// The newest group is lost only if all servers that run know of it (`heard`): they read the entries seldom.
+    /// Loses a group older than `before` whose loss can be detected. Returns its number. The newest group is lost only
+    /// if all running servers know that it existed (`heard`), since they rarely read the entries.
     pub fn lose(&mut self, random: &mut Random, before: u64, heard: u64) -> Option<u64> {
         let newest = *self.groups.last_key_value()?.0;
         let version = |number: u64| {
@@ -110,7 +110,7 @@ impl Bucket {
         };
         let candidates: Vec<u64> = self.groups.keys().copied().filter(may).collect();
         let at = random.below(candidates.len() as u64) as usize;
-        // The newest ones mostly: those that no base has yet.
+        // Prefers new groups, which no base contains yet.
         let at = at.max(random.below(candidates.len() as u64) as usize);
         let number = *candidates.get(at)?;
         self.groups.remove(&number);
@@ -119,7 +119,7 @@ impl Bucket {
         Some(number)
     }
 
-    /// Without `all`, names are looked for one by one, as far as that is allowed.
+    /// A listing. Without `all`, groups are looked up by name one after another where the driver would do so.
     fn list(&self, after: u64, all: bool) -> Listing {
         let near = !all && self.bases.keys().all(|base| *base <= after);
         let mut end = after;
@@ -152,7 +152,7 @@ impl Bucket {
         bytes.map_or(Fetched::Missing, |bytes| Fetched::Bytes(bytes.clone()))
     }
 
-    /// Deletes in ascending order, `most` groups.
+    /// Deletes up to `most` groups in ascending order.
     fn trim(&mut self, number: u64, most: usize) {
         let old: Vec<u64> = self
             .groups
@@ -174,7 +174,7 @@ impl Bucket {
 }
 
 impl World<'_> {
-    /// A driver sends a request.
+    /// Sends a request from a driver, with random faults.
     pub fn request(&mut self, server: usize, op: Op) {
         let start = self.servers[server].start;
         let bad = self.weather.bucket_bad[server] > self.now;
@@ -204,7 +204,7 @@ impl World<'_> {
             _ => {}
         }
         match fate {
-            // The answer is lost.
+            // The response is lost.
             1 | 2 => {
                 give_up(self, TIME_OUT);
                 self.after(
@@ -217,7 +217,7 @@ impl World<'_> {
                     },
                 );
             }
-            // It lands late; seldom very late.
+            // The request arrives late, rarely very late.
             3 | 4 => {
                 give_up(self, TIME_OUT);
                 let late = match self.random.below(8) {
@@ -234,7 +234,7 @@ impl World<'_> {
                     },
                 );
             }
-            // 409, without effect or with one.
+            // 409, with or without the request being executed.
             5 => give_up(self, time),
             6 => {
                 give_up(self, time);
@@ -249,7 +249,7 @@ impl World<'_> {
                     },
                 );
             }
-            // The client library's own repetition: two requests, and the second one's answer.
+            // A retry by the HTTP client: two requests, and the second one's response.
             7 if matches!(op, Op::Put(..)) => {
                 let again = op.clone();
                 self.after(
@@ -283,11 +283,11 @@ impl World<'_> {
         }
     }
 
-    /// A request reaches the bucket.
+    /// Executes a request that arrives at the bucket.
     pub fn arrive(&mut self, server: usize, start: u64, op: Op, answered: bool) {
         let sender = &self.servers[server];
         let lives = sender.machine.is_some() && sender.start == start;
-        // What a process that stopped had not sent is sent later, or never.
+        // A process that crashed may have sent its buffered requests, or not.
         if answered && !lives && self.random.chance(50) {
             return;
         }
@@ -343,8 +343,8 @@ impl World<'_> {
                 self.note([10, number, most as u64], || {
                     format!("bucket: trimmed to {number} by {server}, at most {most}")
                 });
-                // Servers that are behind rely on that. Wrong answers without it are seen in one of thousands of seeds:
-                // a put must create just the last name that was trimmed, of a group of version 1.
+                // Servers that are behind rely on this. Without it, only one in thousands of seeds shows a wrong
+                // answer: a put must create exactly the last trimmed name, for a group of version 1.
                 if number > self.bucket.second_base() {
                     self.fail(format!(
                         "{server} trims to {number}, after the second newest base"

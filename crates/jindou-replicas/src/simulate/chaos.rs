@@ -1,4 +1,4 @@
-//! Trouble, and the network.
+//! Faults, and the simulated network.
 
 use super::Counted;
 use super::server::Server;
@@ -7,33 +7,33 @@ use super::world::{Happening, MS, S, SERVERS, World};
 use crate::event::Message;
 use crate::group::ServerName;
 
-/// Times until which parts of the world are in trouble, and how much there will be.
+/// End times of current faults, and the parameters of future ones.
 #[derive(Debug)]
 pub(super) struct Weather {
-    /// The bucket is slow for a server, and loses requests and answers.
+    /// For each server: the bucket is slow, and loses requests and responses.
     pub bucket_bad: [u64; SERVERS],
-    /// A server does not reach the bucket.
+    /// For each server: the bucket cannot be reached.
     pub bucket_cut: [u64; SERVERS],
-    /// Messages from one server to another are slow, and get lost.
+    /// For each sender and receiver: messages are slow, and get lost.
     bad: [[u64; SERVERS]; SERVERS],
-    /// Messages from one server to another do not arrive.
+    /// For each sender and receiver: messages do not arrive.
     cut: [[u64; SERVERS]; SERVERS],
-    /// Servers that will be paused for this time while they put.
+    /// For each server: it will be paused for this time during its next put.
     pub ambush: [Option<u64>; SERVERS],
     /// Longest time between two merges.
     pub merges: u64,
     /// Length of the run.
     pub length: u64,
-    /// Longest pauses, longer than `keep`.
+    /// True if pauses may be longer than `keep`.
     pub long_pauses: bool,
-    /// Time between two troubles.
+    /// Time between two faults.
     every: u64,
     /// Time between two updates, and between two queries.
     pub updates: u64,
     pub queries: u64,
-    /// The bucket loses groups.
+    /// True if the bucket loses groups.
     loses: bool,
-    /// Time until which some server reads groups of version 1 only.
+    /// Time until which some server reads group version 1 only.
     pub upgraded: u64,
 }
 
@@ -90,7 +90,7 @@ impl World<'_> {
         server.disturbed = server.disturbed.max(until);
     }
 
-    /// One more trouble.
+    /// Starts a random fault.
     pub fn chaos(&mut self) {
         if self.now >= self.until || self.weather.every > self.until {
             return;
@@ -127,7 +127,7 @@ impl World<'_> {
                 }
             }
             7..9 => {
-                // One way.
+                // In one direction only.
                 self.count(Counted::CutOneWay);
                 self.weather.cut[index][other] = until;
                 self.disturb(index, until);
@@ -183,7 +183,8 @@ impl World<'_> {
         });
     }
 
-    /// The bucket loses a group. One that is younger may be unknown to a server that puts the same number.
+    /// Makes the bucket lose a group. Very recent groups are excluded, since a server that puts the same number may not
+    /// know of them.
     fn lose(&mut self) {
         let before = self.now.saturating_sub(6 * S);
         let machines = self
@@ -204,7 +205,7 @@ impl World<'_> {
         server.cut_off = server.cut_off.max(until);
     }
 
-    /// Ends all trouble.
+    /// Ends all faults.
     pub fn heal(&mut self) {
         let now = self.now;
         self.note([12, 0, 0], || "all trouble ends".to_owned());

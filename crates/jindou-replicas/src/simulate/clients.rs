@@ -1,4 +1,4 @@
-//! Clients: updates, repeated under the same key until an outcome is known, and queries.
+//! Clients: they send queries and updates, and retry an update with the same key until its outcome is known.
 
 use super::oracle::{Ack, ReadAnswer};
 use super::server::Server;
@@ -6,7 +6,7 @@ use super::world::{Happening, MS, S, World};
 use crate::event::{Consistency, Outcome, Refusal};
 use crate::group::{Blob, RequestKey};
 
-/// An update, from its client's view.
+/// The state of an update at its client.
 #[derive(Clone, Debug)]
 pub(super) struct Update {
     pub key: RequestKey,
@@ -18,7 +18,7 @@ pub(super) struct Update {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Attached {
-    /// Between two attempts.
+    /// Waiting before the next attempt.
     Waiting,
     To(usize),
     Done,
@@ -34,11 +34,11 @@ pub(super) struct Reading {
     pub consistency: Consistency,
     pub refused: Option<Refusal>,
     answered: bool,
-    /// Asked after all trouble, so that it must be answered.
+    /// True if it was sent after all faults had stopped, so that it must be answered.
     last: bool,
 }
 
-/// Time for which a client repeats an update.
+/// Time after which a client stops retrying an update.
 const PATIENCE: u64 = 30 * S;
 
 impl World<'_> {
@@ -61,7 +61,7 @@ impl World<'_> {
 
     fn new_update(&mut self) {
         let number = self.updates.len() as u128 + 1;
-        // Register 4 does not exist: such an update is refused.
+        // Register 4 does not exist; such an update is rejected.
         let register = self.random.below(41) as u8 / 10;
         let size = self.random.delay(1, 120) as usize;
         let mut body = vec![register; 1];
@@ -109,7 +109,7 @@ impl World<'_> {
         }
     }
 
-    /// Connections to a server that died.
+    /// Closes the connections of clients to a server that crashed.
     pub fn lose_clients(&mut self, server: usize) {
         for index in 0..self.updates.len() {
             if self.updates[index].attached == Attached::To(server) {
@@ -120,7 +120,7 @@ impl World<'_> {
         }
     }
 
-    /// A server answers an update.
+    /// Handles a server's answer to an update.
     pub fn answered(&mut self, server: usize, key: RequestKey, outcome: Outcome) {
         let Some(index) = (key.0 as usize)
             .checked_sub(1)
@@ -202,7 +202,7 @@ impl World<'_> {
         self.reach(Happening::Query(self.queries.len() - 1));
     }
 
-    /// A server answers a query.
+    /// Handles a server's answer to a query.
     pub fn served(&mut self, index: usize, query: u64) {
         let server = &self.servers[index];
         let (number, digest) = (server.published.0, server.published.1.digest());
@@ -230,7 +230,7 @@ impl World<'_> {
         });
     }
 
-    /// After all trouble: an update and a strict query at every server.
+    /// Sends an update and a strict query to every server after all faults have stopped.
     pub fn last_requests(&mut self) {
         self.queries.iter_mut().for_each(|query| query.last = false);
         self.new_update();
@@ -242,7 +242,7 @@ impl World<'_> {
         }
     }
 
-    /// Fails unless they were answered.
+    /// Fails if one of those was not answered.
     pub fn check_last_requests(&mut self) {
         if let Some(query) = self
             .queries

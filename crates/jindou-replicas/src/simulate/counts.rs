@@ -1,12 +1,12 @@
-//! Numbers of what was simulated.
+//! Statistics of a simulation.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
 
-/// A thing that is counted.
+/// An event that is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// Servers, those that joined later included.
+    /// Servers, including those that joined later.
     Servers,
     /// Events of all kinds.
     Events,
@@ -18,21 +18,21 @@ pub enum Counted {
     Answered,
     /// Queries refused.
     Refused,
-    /// Servers that died and came back.
+    /// Servers that crashed and restarted.
     Crashes,
-    /// Disks that a crash emptied.
+    /// Crashes that also lost the disk.
     Emptied,
-    /// Servers that stood still for a while.
+    /// Servers that were paused.
     Pauses,
     /// Links that broke in one direction.
     CutOneWay,
     /// Servers cut off from all others.
     CutOff,
-    /// Servers whose links became slow and lost messages.
+    /// Servers whose links became slow and lossy.
     SlowLinks,
-    /// Servers that did not reach the bucket for a while.
+    /// Servers that were cut off from the bucket for some time.
     BucketCut,
-    /// Servers for which the bucket became slow and lost requests.
+    /// Servers whose connection to the bucket became slow and lossy.
     BucketBad,
     /// Servers that joined later.
     Joined,
@@ -42,9 +42,9 @@ pub enum Counted {
     LostMessages,
     /// Requests to the bucket that did not arrive.
     LostRequests,
-    /// Requests that arrived, and whose answers did not.
+    /// Requests to the bucket that were executed but whose responses were lost.
     LostAnswers,
-    /// Requests that arrived after they had been given up.
+    /// Requests to the bucket that arrived after they had timed out.
     Late,
     /// Requests answered with 409.
     Conflicts,
@@ -92,12 +92,12 @@ const ALL: [(Counted, &str); 27] = [
     (Counted::WrittenBack, "groups to write back"),
 ];
 
-/// How often each of them was there, in one seed or in many.
+/// Number of occurrences of each event, in one or several seeds.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts([u64; ALL.len()]);
 
 impl Counts {
-    /// Adds those of other seeds.
+    /// Adds the counts of other seeds.
     pub fn add(&mut self, others: &Self) {
         for (mine, other) in self.0.iter_mut().zip(others.0) {
             *mine += other;

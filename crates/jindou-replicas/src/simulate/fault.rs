@@ -1,50 +1,50 @@
-//! Faults that are planted, to see that the simulator finds them.
+//! Injected protocol bugs, which the simulator must detect.
 
-/// A mistake that tests plant.
+/// A protocol bug that a test injects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Fault {
-    /// After a put of unknown outcome, the group is put under the next number.
+    /// After a put of unknown outcome, the group is put again under the next number.
     NextNumberAfterUnknown,
-    /// An update evaluated before another's group got the number is put after that as it is.
+    /// An update is put without a new evaluation after another server's group took the number it was evaluated for.
     NotEvaluatedAgain,
-    /// A put counts although its proof is old.
+    /// A successful put counts although the freshness proof is too old.
     NoProof,
-    /// Trimming goes up to the newest base.
+    /// Trimming goes up to the newest base instead of the second newest.
     TrimsBelowNewest,
-    /// Trimming does not wait for `keep`.
+    /// Trimming ignores `keep`.
     TrimsTheYoung,
-    /// Requests that others did are not remembered.
+    /// Requests executed by other servers are not remembered.
     KeysForgotten,
-    /// A follower publishes what is proposed.
+    /// A follower publishes proposed groups.
     ProposedIsRead,
-    /// Reads do not wait for what was heard of.
+    /// Reads do not wait for the highest group number known to exist.
     HeardIsApplied,
-    /// A strict read takes a listing that was begun before it.
+    /// A strict read accepts a listing that was begun before the read.
     StrictLooksBefore,
-    /// Clients are answered before others have heard.
+    /// Updates are acknowledged before the other servers know the group.
     AnsweredUnheard,
-    /// A put of unknown outcome is told as not done.
+    /// A put of unknown outcome is reported as not executed.
     UnknownIsNotDone,
-    /// A name that is taken is taken for this server's own put.
+    /// An existing object is assumed to be this server's own.
     ExistsIsOurs,
-    /// A beat counts as of its arrival.
+    /// A heartbeat proves freshness as of its arrival.
     BeatsAreFresh,
-    /// A listing that fails counts as tried for queries that were asked after it was begun.
+    /// A failed listing counts for queries that arrived after it was begun.
     OldListingFails,
-    /// A gap in a listing counts as the end of the log.
+    /// The end of a listing's contiguous prefix counts as the end of the log.
     GapIsTheEnd,
     /// Updates are put into a gap.
     WriterTrustsGap,
 }
 
 impl Fault {
-    /// The fault of this name, as its `Debug` has it.
+    /// The fault with this name (as printed by `Debug`).
     pub fn named(name: &str) -> Option<Self> {
         let named = |fault: &Self| format!("{fault:?}") == name;
         Self::ALL.into_iter().find(named)
     }
 
-    /// All of them.
+    /// All faults.
     pub const ALL: [Self; 16] = [
         Self::NextNumberAfterUnknown,
         Self::NotEvaluatedAgain,

@@ -1,8 +1,8 @@
 //! A deterministic simulator: servers, bucket, network and clients in one thread, driven by a seed.
 //!
-//! [`run`] plays one seed and judges its [`History`] by the four guarantees. The judge (`oracle.rs`) sees requests,
-//! answers and the bucket's objects, never a machine. Time is global here; each server has a clock of its own, up to 5 %
-//! too fast or too slow.
+//! [`run`] simulates one seed and checks its [`History`] for the four guarantees. The oracle (`oracle.rs`) sees
+//! requests, answers and the bucket's objects, never the machines' state. The simulation has one global time; each
+//! server has its own clock, up to 5 % too fast or too slow.
 
 mod bucket;
 mod chaos;
@@ -22,23 +22,23 @@ pub use seeds::{Seeds, seeds};
 pub use state::{State, fingerprint};
 pub use world::EPOCH;
 
-/// The outcome of a seed.
+/// The outcome of one seed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Run {
-    /// Hash of everything that happened, in order.
+    /// Hash of the trace of all events.
     pub trace: u64,
-    /// Numbers of what happened.
+    /// Counts of events.
     pub counts: Counts,
-    /// The first guarantee that does not hold.
+    /// The first violated guarantee.
     pub violation: Option<String>,
 }
 
-/// Plays a seed.
+/// Simulates a seed.
 pub fn run(seed: u64, fault: Option<Fault>) -> Run {
     world::World::new(seed, fault, None).play()
 }
 
-/// Plays a seed and gives what happened, a line an event and action.
+/// Simulates a seed and returns its trace, one line per event and action.
 pub fn trace(seed: u64, fault: Option<Fault>) -> (Run, Vec<String>) {
     let mut lines = Vec::new();
     let run = world::World::new(seed, fault, Some(&mut lines)).play();

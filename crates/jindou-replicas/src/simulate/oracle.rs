@@ -1,4 +1,4 @@
-//! The judge: the four guarantees, from requests, answers and the first object of each name in the bucket.
+//! The oracle: checks the four guarantees from requests, answers and the first object of each name in the bucket.
 
 use super::state::{State, fingerprint};
 use super::world::{EPOCH, MS};
@@ -13,9 +13,9 @@ pub struct Ack {
     pub time: u64,
     /// The request.
     pub key: RequestKey,
-    /// Group, fingerprint and report; `None` for one that was refused.
+    /// Group, fingerprint and answer; `None` if the update was rejected.
     pub done: Option<(u64, u64, Blob)>,
-    /// True if all servers and their connections had been well for 3 s, so that the one that decided reached all.
+    /// True if all servers and connections had been undisturbed for 3 s, so that every server knew the group.
     pub calm: bool,
 }
 
@@ -24,58 +24,58 @@ pub struct Ack {
 pub struct ReadAnswer {
     /// The server.
     pub server: usize,
-    /// Its start.
+    /// Random number of the server's process.
     pub start: u64,
-    /// The time when the query reached it.
+    /// The time when the query arrived.
     pub asked: u64,
     /// The time of the answer.
     pub time: u64,
-    /// Freshness that was demanded.
+    /// The required consistency.
     pub consistency: Consistency,
-    /// Number of the snapshot.
+    /// Number of the snapshot that it was answered from.
     pub number: u64,
-    /// Hash of its content.
+    /// Hash of the snapshot's content.
     pub digest: u64,
-    /// True if server and bucket had reached each other for 5 s.
+    /// True if the server had been connected to the bucket for 5 s.
     pub bucket: bool,
 }
 
-/// A run as clients and bucket saw it.
+/// A run as seen by the clients and the bucket.
 #[derive(Debug, Default)]
 pub struct History {
     /// Answers to updates, in order.
     pub acks: Vec<Ack>,
     /// Answers to queries, in order.
     pub reads: Vec<ReadAnswer>,
-    /// The first object of each name, with the time of its creation.
+    /// The first object created under each name, with its creation time.
     pub log: BTreeMap<u64, (Blob, u64)>,
-    /// Server, number and content in the end.
+    /// Final state of each server: its index, snapshot number and content hash.
     pub ends: Vec<(usize, u64, u64)>,
 }
 
 impl History {
-    /// The newest group of which a client knows.
+    /// The newest group that was acknowledged to a client.
     pub(super) fn newest_done(&self) -> u64 {
         let done = self.acks.iter().rev().find_map(|ack| ack.done.as_ref());
         done.map_or(0, |(number, ..)| *number)
     }
 }
 
-/// Oldest that an answer may be where the bucket is reached: 3.5 s of a clock that is 5 % slow.
+/// Staleness limit while the bucket is reachable: 3.5 s of a clock that is 5 % slow.
 const FIND_OUT: u64 = 3_750 * MS;
-/// Oldest that an answer may be: 10 s likewise.
+/// Staleness limit otherwise: 10 s of a clock that is 5 % slow.
 const STALE: u64 = 10_700 * MS;
 
-/// The snapshots of the log: content, and time of creation.
+/// The snapshots of the log: content hash and creation time of each.
 struct Snapshots {
     digests: Vec<(u64, u64)>,
     done: BTreeMap<RequestKey, (u64, u64, Blob)>,
 }
 
-/// Judges a run of tiny stores.
+/// Checks the history of a run.
 ///
 /// # Errors
-/// The first guarantee that does not hold.
+/// The first violated guarantee.
 pub fn judge(history: &History) -> Result<(), String> {
     let snapshots = replay(history)?;
     for ack in &history.acks {
@@ -126,7 +126,8 @@ pub fn judge(history: &History) -> Result<(), String> {
     fresh(history)
 }
 
-/// Evaluates the log again: no gaps, each request once, each record what its request gives there.
+/// Replays the log and checks that it has no gaps, that each request occurs once, and that each record equals the
+/// result of evaluating its request at that point.
 fn replay(history: &History) -> Result<Snapshots, String> {
     let mut state = State::default();
     let mut digests = vec![(state.digest(), 0)];
@@ -140,7 +141,7 @@ fn replay(history: &History) -> Result<Snapshots, String> {
         }
         let group = Group::read(EPOCH, bytes).map_err(|e| format!("group {number}: {e}"))?;
         for record in group.records {
-            // The body's register and length stand in the record.
+            // A record contains the register and the length of the request's body.
             let mut body = vec![0; record.bytes.len().saturating_sub(9)];
             if let (Some(place), Some(register)) = (body.first_mut(), record.bytes.first()) {
                 *place = *register;
@@ -172,9 +173,10 @@ fn replay(history: &History) -> Result<Snapshots, String> {
     Ok(Snapshots { digests, done })
 }
 
-/// Guarantees 3 and 4.
+/// Checks guarantees 3 and 4.
 fn fresh(history: &History) -> Result<(), String> {
-    // The newest acknowledged group up to each acknowledgement: of all, and of those that reached every server.
+    // For each acknowledgement, the newest group acknowledged until then: among all, and among those that every server
+    // knew.
     let mut all: Vec<(u64, u64)> = vec![(0, 0)];
     let mut calm: Vec<(u64, u64)> = vec![(0, 0)];
     let add = |list: &mut Vec<(u64, u64)>, time: u64, number: u64| {
@@ -189,7 +191,7 @@ fn fresh(history: &History) -> Result<(), String> {
             }
         }
     }
-    // The newest one strictly before a time.
+    // The newest entry strictly before a time.
     let before = |list: &[(u64, u64)], time: u64| {
         let end = list.partition_point(|(at, _)| *at < time);
         end.checked_sub(1).map_or(0, |at| list[at].1)

@@ -1,4 +1,4 @@
-//! Many seeds on several threads.
+//! Simulation of many seeds on several threads.
 
 use super::{Counts, Fault, Run, run};
 use std::ops::Range;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Outcome of a range of seeds.
 #[derive(Debug, Default)]
 pub struct Seeds {
-    /// Seeds in which the guarantees held.
+    /// Number of seeds without a violation.
     pub held: u64,
-    /// The sum over them.
+    /// Sum of the counts of these seeds.
     pub counts: Counts,
-    /// The least seed in which one does not hold. Those after it were not all played.
+    /// The smallest seed with a violation. Larger seeds may not have been simulated.
     pub failed: Option<(u64, Run)>,
 }
 
@@ -25,7 +25,7 @@ impl Seeds {
         };
     }
 
-    /// The seed that failed, and why.
+    /// A description of the failed seed and its violation.
     pub fn failure(&self) -> Option<String> {
         let (seed, run) = self.failed.as_ref()?;
         Some(format!(
@@ -35,7 +35,7 @@ impl Seeds {
     }
 }
 
-/// Plays seeds in ascending order until one fails. `played` hears how many were, after each.
+/// Simulates seeds in ascending order until one fails. `played` is called after each with the number simulated so far.
 pub fn seeds(
     range: Range<u64>,
     fault: Option<Fault>,

@@ -1,4 +1,4 @@
-//! Servers: the machine, and a driver over a tiny store.
+//! Simulated servers: the machine, and a driver over a toy store.
 
 use super::Counted;
 use super::bucket::Op;
@@ -11,37 +11,37 @@ use crate::machine::Machine;
 use crate::settings::Time;
 use std::collections::{BTreeMap, VecDeque};
 
-/// A server, alive or not.
+/// A server, running or crashed.
 pub(super) struct Server {
     pub machine: Option<Machine>,
     pub start: u64,
-    /// Paused until then.
+    /// End of the current pause.
     pub paused: Option<u64>,
-    /// Events that wait for the end of the pause.
+    /// Events that arrived during the pause.
     inbox: VecDeque<Happening>,
-    /// Requests that it had not sent yet when the pause began.
+    /// Requests that were not sent yet when the pause began.
     pub outbox: Vec<Happening>,
-    /// Parts in a million by which the clock is too fast, and what it shows at 0.
+    /// Drift of the clock in parts per million, and its value at time 0.
     drift: i64,
     offset: u64,
     wake_at: u64,
-    /// The base in its folder, which survives crashes.
+    /// The base in its folder; survives crashes.
     pub disk: Option<(Base, State)>,
     pub published: (u64, State),
     head: State,
-    /// Evaluated and not in a group yet: the head after each.
+    /// State of the head after each evaluated record that is not in a group yet.
     layers: VecDeque<State>,
-    /// The head after each group that is not published yet.
+    /// State of the head after each group that is not published yet.
     groups: BTreeMap<u64, State>,
-    /// Updates that are evaluated one after another.
+    /// Updates being evaluated, one after another.
     evaluating: VecDeque<(u64, RequestKey, Blob)>,
-    /// The newest groups on the head, as objects.
+    /// Encoded objects of the newest groups on the head.
     objects: BTreeMap<u64, Blob>,
-    /// False for one that has left for good.
+    /// False once the server has left for good.
     pub member: bool,
-    /// The last time at which it or one of its connections was not well.
+    /// Last time at which the server or one of its connections was faulty.
     pub disturbed: u64,
-    /// The same for its way to the bucket.
+    /// Last time at which its connection to the bucket was faulty.
     pub cut_off: u64,
 }
 
@@ -66,7 +66,7 @@ impl Server {
 }
 
 impl World<'_> {
-    /// A new server; of the first ones each has the empty store in its folder.
+    /// Adds a server. Each of the initial servers has the empty store in its folder.
     pub fn add_server(&mut self, first: bool) {
         if self.servers.len() == SERVERS {
             return;
@@ -132,7 +132,7 @@ impl World<'_> {
             .filter(|(server, _)| server.member)
             .map(|(_, name)| name.clone());
         self.deliver(index, Event::Peers(names.collect()));
-        // Servers of an earlier version leave one after the other.
+        // Servers of the old version are replaced one by one.
         let format = match self.now < self.weather.upgraded {
             true => 1,
             false => 2,
@@ -154,7 +154,7 @@ impl World<'_> {
         self.after(5 * S, Happening::Peers);
     }
 
-    /// The process dies; `forever`: the operator has removed the server.
+    /// Crashes a server. With `forever`, its operator removes it.
     pub fn crash(&mut self, index: usize, forever: bool) {
         let now = self.now;
         let server = &mut self.servers[index];
@@ -213,7 +213,7 @@ impl World<'_> {
                 Happening::Arrive { op, .. } if self.random.chance(50) => op.unknown(),
                 _ => None,
             };
-            // Its time was over meanwhile, so that the driver gives it up; it may still be sent.
+            // Its time limit passed during the pause, so the driver treats it as timed out. It may still be sent.
             if let (Some(event), Happening::Arrive { server, op, .. }) = (late, &request) {
                 self.after(time, Happening::Deliver(*server, start, event, None));
                 if self.random.chance(50) {
@@ -233,8 +233,8 @@ impl World<'_> {
             }
             self.after(time, request);
         }
-        // A machine that wakes up may have lost its connections, with all that they held, and have a bad network at first. Its clients
-        // look at what it says then. Once all trouble has ended no new one begins.
+        // A machine that wakes up may have lost its connections with everything buffered in them, and its network may
+        // be bad at first. Clients query it in this state. Once faults have stopped, no new ones begin.
         let lost = self.random.chance(40) && now < self.until;
         if lost {
             let until = now + self.random.between(S, 5 * S);
@@ -251,7 +251,7 @@ impl World<'_> {
             if lost && matches!(happening, Happening::Message { .. }) {
                 continue;
             }
-            // In order, with what the process does in between.
+            // Buffered events are handled in order, interleaved with the process's own actions.
             self.reach(happening);
         }
         self.deliver(index, Event::Wake);
@@ -267,7 +267,7 @@ impl World<'_> {
         }
     }
 
-    /// Something reaches a server, if it lives, or its buffers.
+    /// Delivers an event to a server if it is running, or buffers it if it is paused.
     pub fn reach(&mut self, happening: Happening) {
         let (index, start) = match &happening {
             Happening::Deliver(index, start, ..) => (*index, Some(*start)),
@@ -299,7 +299,7 @@ impl World<'_> {
             }
             Happening::Ask(_, update, attempt) => {
                 let update = &self.updates[update];
-                // A client that is gone has closed its connection.
+                // Skip clients that have closed their connection.
                 if update.attempt == attempt && update.attached == Attached::To(index) {
                     let request = Request {
                         key: update.key,
@@ -320,7 +320,7 @@ impl World<'_> {
         }
     }
 
-    /// An evaluation is over, unless the head has fallen. The next one begins.
+    /// Completes an evaluation, unless the head was rolled back, and begins the next one.
     fn evaluated(&mut self, index: usize, ticket: u64) {
         let server = &mut self.servers[index];
         if (server.evaluating.front()).is_none_or(|(of, ..)| *of != ticket) {
@@ -348,7 +348,7 @@ impl World<'_> {
             return;
         };
         let start = server.start;
-        // Quicker on average than updates come.
+        // Evaluations take less time on average than passes between updates.
         let time = match self.random.below(500) {
             0 => self.random.between(S, 5 * S),
             1..10 => self.random.between(20 * MS, 100 * MS),
@@ -370,7 +370,7 @@ impl World<'_> {
         }
     }
 
-    /// Gives the machine an event, and does what it wants.
+    /// Passes an event to the machine and executes the resulting actions.
     pub fn deliver(&mut self, index: usize, event: Event) {
         let kind = match &event {
             Event::Received(_, Message::Beat(beat)) => beat.committed,
@@ -404,7 +404,7 @@ impl World<'_> {
         }
     }
 
-    /// The records evaluated longest ago become a group.
+    /// Forms a group from the oldest evaluated records.
     fn take_layers(&mut self, index: usize, group: &Group) {
         let server = &mut self.servers[index];
         if server.groups.contains_key(&group.number) {
@@ -413,7 +413,7 @@ impl World<'_> {
         let count = group.records.len();
         let state = match server.layers.len() >= count {
             true => server.layers.drain(..count).next_back(),
-            // Only with planted faults.
+            // Only with injected faults.
             false => {
                 for record in &group.records {
                     server.head.apply(record);
@@ -504,7 +504,7 @@ impl World<'_> {
             Action::WriteBack(number) => self.write_back(index, number),
             Action::Fetch(fetch) => self.request(index, Op::Fetch(fetch)),
             Action::Span(first, last) => {
-                // From memory: what the bucket has by now need not be the first objects of these names.
+                // Read from memory, since the bucket may no longer have the first objects of these names.
                 let objects = &self.servers[index].objects;
                 let objects: Option<Vec<Blob>> =
                     (first..=last).map(|n| objects.get(&n).cloned()).collect();
@@ -543,12 +543,12 @@ impl World<'_> {
         }
     }
 
-    /// Puts a group that the bucket lost again, or uploads a base with it.
+    /// Restores the object of a group that the bucket lost, or uploads a base that contains it.
     fn write_back(&mut self, index: usize, number: u64) {
         self.count(Counted::WrittenBack);
         let server = &mut self.servers[index];
         if let Some(bytes) = server.objects.get(&number).cloned() {
-            // Its outcome is that of no attempt of the machine's.
+            // This put is not an attempt of the machine, so its outcome is not reported as one.
             return self.request(index, Op::Put(number, u32::MAX, bytes));
         }
         if let Some(machine) = &server.machine {

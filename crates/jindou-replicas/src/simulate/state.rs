@@ -1,8 +1,8 @@
-//! A tiny store, random numbers and hashes.
+//! A toy store, random numbers and hashes.
 
 use crate::group::{Blob, Record, RequestKey};
 
-/// A store: registers, each update replaces one by a function of its old value.
+/// A store of registers. Each update replaces a register by a function of its old value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct State {
     registers: [u64; 4],
@@ -11,7 +11,7 @@ pub struct State {
 }
 
 impl State {
-    /// The record and the answer of an update; `None` for one that is refused.
+    /// The record and the answer of an update; `None` if it is rejected.
     pub fn evaluate(&self, key: RequestKey, body: &[u8]) -> Option<Record> {
         let register = usize::from(*body.first()?);
         let old = *self.registers.get(register)?;
@@ -28,7 +28,7 @@ impl State {
         })
     }
 
-    /// Applies a record blindly, as a replica does.
+    /// Applies a record without checks, as a replica does.
     pub fn apply(&mut self, record: &Record) {
         let register = record.bytes.first().map_or(0, |r| usize::from(*r));
         let new = record.bytes.get(1..9).and_then(|b| b.try_into().ok());
@@ -40,7 +40,7 @@ impl State {
         self.order = mix(self.order ^ new ^ record.key.0 as u64);
     }
 
-    /// The store as a file.
+    /// Encodes the store as a file.
     pub fn bytes(&self) -> [u8; 48] {
         let mut bytes = [0; 48];
         let numbers = self.registers.iter().chain([&self.count, &self.order]);
@@ -50,7 +50,7 @@ impl State {
         bytes
     }
 
-    /// The store in a file.
+    /// Decodes the store from a file.
     pub fn of_bytes(bytes: &[u8; 48]) -> Self {
         let mut state = Self::default();
         let places = state
@@ -66,7 +66,7 @@ impl State {
         state
     }
 
-    /// Hash of all that was done.
+    /// Hash of all updates applied so far.
     pub fn digest(&self) -> u64 {
         let mut sum = mix(self.count ^ self.order);
         for register in self.registers {
@@ -88,7 +88,7 @@ pub(super) fn mix(x: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Random numbers of a seed.
+/// Random number generator of a seed.
 #[derive(Debug)]
 pub(super) struct Random(pub u64);
 
@@ -98,7 +98,7 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end.max(1)
     }
@@ -107,12 +107,12 @@ impl Random {
         least + self.below(most.saturating_sub(least) + 1)
     }
 
-    /// True in `percent` of 100 cases.
+    /// True with a probability of `percent` %.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// A time that is short mostly and seldom near `most`.
+    /// A random delay, usually short and rarely close to `most`.
     pub fn delay(&mut self, least: u64, most: u64) -> u64 {
         let range = most.saturating_sub(least) + 1;
         let a = self.below(range);

@@ -1,4 +1,4 @@
-//! Time, events, and all that lives.
+//! The simulated world: time, events, servers, bucket and clients.
 
 use super::bucket::{Bucket, Op};
 use super::chaos::Weather;
@@ -16,17 +16,17 @@ use std::time::Duration;
 
 pub(super) const MS: u64 = 1000;
 pub(super) const S: u64 = 1_000_000;
-/// Id epoch of the tiny stores.
+/// Id epoch of the toy stores.
 pub const EPOCH: u64 = 0xe0;
-/// Most servers, those that have left included.
+/// Largest number of servers, including those that have left.
 pub(super) const SERVERS: usize = 6;
 
-/// Something that happens at a time.
+/// An event that is scheduled for a time.
 #[derive(Clone, Debug)]
 pub(super) enum Happening {
-    /// An event for one run of a server. A base comes with its store.
+    /// An event for one process of a server. A base is accompanied by its store.
     Deliver(usize, u64, Event, Option<State>),
-    /// An evaluation is over.
+    /// An evaluation has finished.
     Evaluated(usize, u64, u64),
     Message {
         from: usize,
@@ -35,23 +35,23 @@ pub(super) enum Happening {
         message: Message,
     },
     Wake(usize, u64),
-    /// A request reaches the bucket.
+    /// A request arrives at the bucket.
     Arrive {
         server: usize,
         start: u64,
         op: Op,
         answered: bool,
     },
-    /// An update reaches a server.
+    /// An update arrives at a server.
     Ask(usize, usize, u32),
     /// A client sends an update.
     Send(usize),
     TimeOut(usize, u32),
-    /// A query reaches a server.
+    /// A query arrives at a server.
     Query(usize),
-    /// A client of a server looks at what it has, however old.
+    /// A client queries a server with [`crate::Consistency::Any`].
     Look(usize),
-    /// The next update and the next query are made.
+    /// Creates the next update and the next query.
     MakeUpdate,
     MakeQuery,
     Chaos,
@@ -104,7 +104,7 @@ pub(super) struct World<'a> {
     pub queries: Vec<Reading>,
     pub history: History,
     pub violation: Option<String>,
-    /// Time until which anything may go wrong.
+    /// Time at which faults stop.
     pub until: u64,
 }
 
@@ -112,8 +112,8 @@ impl<'a> World<'a> {
     pub fn new(seed: u64, fault: Option<Fault>, lines: Option<&'a mut Vec<String>>) -> Self {
         let mut random = Random(mix(seed ^ 0x6a69_6e64_6f75));
         let settings = Settings {
-            // Shorter than in life, so that runs of minutes see trims, and pauses that outlast them. Requests are known for
-            // longer than clients repeat them and servers hold them.
+            // Shorter than the defaults, so that runs of minutes include trims and pauses longer than `keep`. Requests
+            // are remembered for longer than clients retry them and servers hold them.
             keys_for: Duration::from_secs(60),
             keep: Duration::from_secs(40),
             audit_every: Duration::from_secs(10),
@@ -168,7 +168,7 @@ impl<'a> World<'a> {
         self.at(self.now + time, happening);
     }
 
-    /// Adds something to the trace.
+    /// Adds an entry to the trace.
     pub fn note(&mut self, numbers: [u64; 3], line: impl FnOnce() -> String) {
         self.hash = mix(self.hash ^ self.now);
         for number in numbers {
@@ -189,7 +189,7 @@ impl<'a> World<'a> {
         self.violation.get_or_insert(why);
     }
 
-    /// Plays until the end and judges.
+    /// Simulates until the end and checks the history.
     pub fn play(mut self) -> Run {
         self.run_until(self.until);
         if self.violation.is_none() {
@@ -201,7 +201,7 @@ impl<'a> World<'a> {
                 self.last_requests();
                 let end = self.now + 15 * S;
                 self.run_until(end);
-                // They may be refused if a late put brings back what was lost only after them.
+                // They may be rejected if a late put restores a lost group only after they were sent.
                 if !broken || self.bucket.is_broken() {
                     break;
                 }
@@ -272,7 +272,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// After the end of all trouble every server is there, at the end of the log, and right.
+    /// Once faults have stopped, checks that every server is up, has applied the whole log, and agrees with the oracle.
     fn check_last(&mut self) {
         let head = self.bucket.newest();
         for index in 0..self.servers.len() {

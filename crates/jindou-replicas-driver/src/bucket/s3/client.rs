@@ -1,7 +1,7 @@
-//! The HTTP client: connections that are kept, and a time limit for everything.
+//! The HTTP client: connections that are kept alive, and time limits.
 //!
-//! `Bucket` tells its caller "unknown" after `Limits::request`; these limits end the request itself, so that the permit
-//! which it holds is given back. They are about twice as long: what is only late has its outcome by then.
+//! `Bucket` reports an unknown outcome after `Limits::request`. The limits here end the request itself, so that its
+//! permit is released. They are about twice as long, so that a request that is only late still completes.
 
 use super::Fault;
 use crate::bucket::{Failure, Limits};
@@ -33,15 +33,15 @@ use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// Longest time until there is a connection, encryption included.
+/// Time limit for connecting, including the TLS handshake.
 const CONNECT: Duration = Duration::from_secs(2);
-/// Time after which the next of a host's addresses is tried as well.
+/// Delay before the next of a host's addresses is tried in parallel.
 const NEXT_ADDRESS: Duration = Duration::from_millis(250);
-/// Age of an unused connection at which it is not used again: servers and routers drop them silently.
+/// Idle time after which a connection is not used again, since servers and routers drop idle connections silently.
 const IDLE: Duration = Duration::from_secs(15);
-/// Connections that are kept for later.
+/// Largest number of idle connections.
 const KEPT: usize = 40;
-/// Bytes of an answer that is not an object.
+/// Largest response that is not an object, in bytes.
 const ANSWER: u64 = 16 << 20;
 
 /// Makes clients with these limits.
@@ -49,16 +49,16 @@ const ANSWER: u64 = 16 << 20;
 pub(super) struct Connector {
     limits: Limits,
     metadata: Metadata,
-    /// File of the certificates that servers are checked against, in place of this machine's.
+    /// File of trusted certificates, in place of the machine's.
     roots: Option<String>,
 }
 
-/// The service that machines of a cloud ask for their credentials.
+/// The metadata service that provides credentials on cloud machines.
 #[derive(Clone, Debug)]
 pub(super) struct Metadata {
-    /// Its address, where it is not the usual one.
+    /// Its address, if it is not the default.
     pub place: Option<String>,
-    /// True if it is asked in another way after 403.
+    /// True if it is asked by an older protocol after a 403.
     pub fallback: bool,
 }
 
@@ -95,7 +95,7 @@ struct Client {
     /// True if requests may be sent unencrypted.
     plain: bool,
     tls: OnceLock<Result<TlsConnector, String>>,
-    /// Connections to be used again, with their place and when they were last used.
+    /// Idle connections, with their place and the time of last use.
     kept: Mutex<Vec<(Place, Sender, Instant)>>,
 }
 
@@ -105,7 +105,7 @@ struct Place {
     secure: bool,
     host: String,
     port: u16,
-    /// True if it is the service for credentials.
+    /// True for the metadata service.
     metadata: bool,
 }
 
@@ -158,7 +158,7 @@ impl Place {
         })
     }
 
-    /// The error where nothing answers there.
+    /// The error for a place that does not respond.
     fn unreachable(&self, why: &str) -> HttpError {
         match self.metadata {
             true => refused(format!(
@@ -237,7 +237,7 @@ impl Client {
         {
             headers.insert(HOST, host);
         }
-        // A server wants a path, not an address.
+        // Servers expect a path here, not an absolute URL.
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         *request.uri_mut() = path
             .parse()
@@ -252,7 +252,7 @@ impl Client {
                     self.keep(place, sender);
                     return Ok(answer);
                 }
-                // Nothing of it was sent.
+                // Nothing of the request was sent.
                 Err(mut e) => match e.take_message() {
                     Some(message) if !fresh => request = message,
                     _ => return Err(broken(place, e.error())),
@@ -261,11 +261,11 @@ impl Client {
         }
     }
 
-    /// A kept connection that is ready for a request.
+    /// An idle connection that is ready for a request.
     fn take(&self, place: &Place) -> Option<Sender> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(_, sender, used)| !sender.is_closed() && used.elapsed() < IDLE);
-        // One whose last answer is still being read is not ready.
+        // A connection whose last response is still being read is not ready.
         let at = (kept.iter()).rposition(|(to, sender, _)| to == place && sender.is_ready())?;
         Some(kept.remove(at).1)
     }
@@ -281,7 +281,7 @@ impl Client {
         let end = end.min(Instant::now() + CONNECT);
         let late = |_| place.unreachable("no connection in time");
         let stream = timeout_at(end, dial(place)).await.map_err(late)??;
-        // Small requests, each of which waits for its answer.
+        // Requests are small, and each waits for its response.
         let _ = stream.set_nodelay(true);
         if !place.secure {
             return timeout_at(end, begin(place, stream)).await.map_err(late)?;
@@ -303,7 +303,7 @@ impl Client {
 
 const AGENT: &str = concat!("jindou/", env!("CARGO_PKG_VERSION"));
 
-/// Connects to the first of a host's addresses that answers.
+/// Connects to the first of a host's addresses that responds.
 async fn dial(place: &Place) -> Result<TcpStream, HttpError> {
     let failed = |e: std::io::Error| place.unreachable(&e.to_string());
     let found = tokio::net::lookup_host((place.host.as_str(), place.port)).await;
@@ -363,7 +363,7 @@ fn tls(file: Option<&str>) -> Result<TlsConnector, String> {
     Ok(TlsConnector::from(Arc::new(settings)))
 }
 
-/// The body of an answer, which ends in time and is not longer than it may be.
+/// A response body with a time limit and a size limit.
 struct Answer {
     body: Incoming,
     place: Place,

@@ -1,9 +1,10 @@
-//! S3: `object_store`'s requests and signatures, over a client of this crate's.
+//! S3: requests and signatures of `object_store`, over this crate's HTTP client.
 //!
-//! The client does not repeat requests: the machine repeats puts under the same name, and has to know which of its attempts
-//! created it. (A put that a client repeats by itself after a lost answer finds its own object and says "exists". The
-//! machine would read it back and go on, so that is slower, not wrong.) One exception: where a kept connection turns out
-//! to be closed before anything of a request was sent, it is sent over another one.
+//! The client does not retry requests: the machine retries puts under the same name and must know which of its attempts
+//! created the object. (If a client retried a put by itself after a lost response, it would find its own object and
+//! report that the name exists. The machine would then read the object back, which is slower, but not wrong.) One
+//! exception: if a kept-alive connection turns out to be closed before any byte of a request was sent, the request is
+//! sent over another one.
 
 mod client;
 
@@ -15,10 +16,10 @@ use object_store::client::ClientConfigKey;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Names that `object_store` has other names for, or none. The first that is set counts.
+/// Variables that `object_store` does not read, or reads under other names. The first that is set counts.
 const ENDPOINT: [&str; 3] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"];
 
-/// The bucket of this name, by the settings in these variables.
+/// Opens the bucket with this name, with the settings in these variables.
 pub(super) fn open(
     bucket: &str,
     prefix: &str,
@@ -92,7 +93,7 @@ fn is_set(builder: &AmazonS3Builder, key: AmazonS3ConfigKey) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// A finding of the client, in a sentence. It is among the causes of `object_store`'s error.
+/// An error of the HTTP client, as a sentence; one of the causes of `object_store`'s error.
 #[derive(Debug)]
 pub(super) struct Fault(Failure);
 
@@ -107,7 +108,7 @@ impl std::fmt::Display for Fault {
 
 impl std::error::Error for Fault {}
 
-/// The meaning of an error of `object_store`'s, if it is of S3.
+/// The failure that an error of `object_store` stands for, if it came from S3.
 pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(e) = cause {
@@ -116,7 +117,7 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         }
         cause = e.source();
     }
-    // The type that has status and answer is private to `object_store`.
+    // The type that contains status and response is private to `object_store`.
     let text = error.to_string();
     let status = (text.split_once("non-2xx status code: "))
         .and_then(|(_, rest)| rest.get(..3)?.parse::<u16>().ok());
@@ -125,7 +126,7 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         (Some(404), Some("NoSuchBucket")) => {
             return Some(Failure::Refused("there is no such bucket".into()));
         }
-        // Those of an object that is not there; versitygw has 404 for keys that it does not know, too.
+        // Codes for a missing object. versitygw also returns 404 for unknown access keys.
         (Some(404), None | Some("NoSuchKey" | "NotFound")) => return Some(Failure::Missing),
         (None, None) if text.contains("redirect without LOCATION") => {
             return Some(Failure::Refused(
@@ -143,7 +144,8 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
         (Some(code), None) => code.to_owned(),
         (None, _) => format!("status {}", status.unwrap_or_default()),
     };
-    // What another attempt would not change. 409 and 412 are not errors here, and 400 may be a body that came too slowly.
+    // Errors that a retry would not change. 409 and 412 are handled elsewhere, and 400 may mean that a body arrived too
+    // slowly.
     let final_one = matches!(
         status,
         Some(301 | 307 | 308 | 400 | 401 | 403 | 404 | 405 | 501)
@@ -154,14 +156,14 @@ pub(super) fn failure(error: &object_store::Error) -> Option<Failure> {
     })
 }
 
-/// The text of the first element of this name.
+/// Text of the first element with this name.
 fn element<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(&format!("<{name}>"))?;
     let (content, _) = rest.split_once("</")?;
     Some(content.trim()).filter(|content| !content.is_empty())
 }
 
-/// The text with XML's references to characters replaced.
+/// Replaces XML character references in a text.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
