@@ -91,7 +91,7 @@ impl Kernel {
     }
 }
 
-/// A moment on the device's time line. Released by [`Backend::unmark`].
+/// A marker (event) in the device's queue. Released by [`Backend::unmark`].
 #[derive(Debug)]
 pub struct Mark(pub(crate) u64);
 
@@ -176,15 +176,15 @@ pub unsafe trait Backend: Send + Sync {
     /// `to ..` of that length is live device memory; `from ..` came from [`Self::alloc_host`] and is
     /// not written to until the copy is done.
     unsafe fn upload(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// Queues a copy to the device that runs alongside all other work, after earlier such copies. Work that reads the
-    /// copied data must be queued [`Self::after`] it.
+    /// Queues a copy to the device on a second queue, after earlier such copies and concurrently with all other work.
+    /// Work that reads the copied data must be ordered after it by [`Self::after`].
     ///
     /// # Safety
     /// As [`Self::upload`]; and no work that is queued and not known to be done touches `to ..`.
     unsafe fn upload_aside(&self, to: u64, from: NonNull<u8>, bytes: usize) -> Result<()>;
-    /// The moment when all copies that were queued aside so far are done.
+    /// A marker after all copies in the second queue so far.
     fn mark_aside(&self) -> Result<Mark>;
-    /// Makes all work that is queued from here on, except copies aside, begin after this moment.
+    /// Makes all work that is queued from here on wait for a marker, except copies in the second queue.
     fn after(&self, mark: &Mark) -> Result<()>;
     /// Queues a copy from the device.
     ///
@@ -207,21 +207,21 @@ pub unsafe trait Backend: Send + Sync {
     /// # Safety
     /// `params` is the kernel's parameter struct, and every range it names is live until the work is done.
     unsafe fn launch(&self, kernel: Kernel, grid: u32, params: &[u8]) -> Result<()>;
-    /// The moment when all work queued so far is done.
+    /// A marker after all work queued so far.
     fn mark(&self) -> Result<Mark>;
-    /// True once a moment has come. Failures of the work before it are errors here.
+    /// True once the device has reached a marker. Failures of the work before it are errors here.
     fn reached(&self, mark: &Mark) -> Result<bool>;
     /// Releases a mark.
     fn unmark(&self, mark: Mark);
-    /// Seconds from one moment to a later one, both of which have come.
+    /// Seconds between two markers that the device has reached.
     fn between(&self, from: &Mark, to: &Mark) -> Result<f64>;
     /// Returns unused memory to the system.
     fn trim(&self);
-    /// Longest time that queued work may take before the device counts as lost.
+    /// Longest time that queued work may take before the device is considered lost.
     fn patience(&self) -> Duration {
         Duration::from_secs(30)
     }
-    /// Gives the device up; the first reason is kept.
+    /// Marks the device as lost. The first reason is kept.
     fn lose(&self, why: &str);
     /// The reason why the device is lost, if it is.
     fn failure(&self) -> Option<String>;

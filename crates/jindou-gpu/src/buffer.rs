@@ -180,7 +180,7 @@ impl ArrayOffset {
     }
 }
 
-/// A share of device memory for tables: allocations beyond the limit are refused before the device is asked.
+/// A limit on device memory for tables: allocations beyond it fail before the device is asked.
 #[derive(Clone)]
 pub struct DeviceMemory {
     device: Arc<Device>,
@@ -233,16 +233,16 @@ impl DeviceMemory {
     }
 }
 
-/// Says if the device may still write to a buffer.
+/// True if the device may still write to a buffer.
 enum Busy {
     No,
-    /// Until this moment.
+    /// Until this marker.
     Until(Mark),
     /// For an unknown time.
     Unknown,
 }
 
-/// Pinned host memory from the device's pool, to which it returns.
+/// Pinned host memory from the device's pool, returned to it on drop.
 pub struct HostBuffer {
     device: Arc<Device>,
     block: Option<PinnedBlock>,

@@ -43,7 +43,7 @@ pub struct SegmentCache {
     index: Mutex<PredicateIndex>,
 }
 
-/// The structures that steps with a predicate variable read: see [`crate::index`].
+/// The structures that steps with a predicate variable read ([`crate::index`]).
 #[derive(Default)]
 pub(crate) struct PredicateIndex {
     pub sets: FxHashMap<IndexKey, Arc<ResidentSegment>>,
@@ -58,7 +58,7 @@ impl SegmentCache {
         locked(&self.index)
     }
 
-    /// Uploads something; when the device is full, structures that no plan holds are dropped first.
+    /// Uploads a structure. If the device is full, structures that no plan uses are evicted first.
     pub(crate) fn with_room<T>(&self, bring: impl Fn() -> Result<T>) -> Result<T> {
         match bring() {
             Err(Error::Limit(_)) => {
@@ -69,7 +69,7 @@ impl SegmentCache {
         }
     }
 
-    /// The segment, uploaded if it is not present. When the device is full, segments that no plan holds are dropped
+    /// The segment, uploaded if it is not on the device. If the device is full, segments that no plan uses are evicted
     /// first.
     pub fn get(
         &self,
@@ -116,7 +116,7 @@ impl SegmentCache {
         let over = || ResidentSegment::over(device, &arrays, &view, scope);
         let brought = Arc::new(self.with_room(over)?);
         if key.patched.is_some() {
-            // It may hold the neighbours from before they were copied to a place with more room.
+            // The cached version may hold the old neighbours, from before they were copied to a larger buffer.
             locked(&self.held).remove(&SegmentKey {
                 patched: None,
                 ..key
@@ -156,7 +156,7 @@ impl SegmentCache {
         segments + ranks + more.map(|s| s.bytes()).sum::<u64>()
     }
 
-    /// Drops everything that no running plan holds.
+    /// Evicts everything that no running plan uses.
     pub fn clear(&self) {
         let mut index = self.index();
         // Catalogs hold segments, so they are dropped first.
@@ -171,7 +171,7 @@ impl SegmentCache {
     }
 }
 
-/// Keeps `new` in the map unless a version at least as new is there; returns the entry of this version.
+/// Stores `new` in the map unless a version at least as new is there. Returns the entry of this version.
 fn newest<K: std::hash::Hash + Eq, V: Copy + Ord, T>(
     map: &mut FxHashMap<K, (V, Arc<T>)>,
     key: K,

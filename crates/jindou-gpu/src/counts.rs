@@ -1,17 +1,17 @@
-//! Numbers of rows that stay on the device: a kernel reads how many rows the step before made, and the host learns it
-//! later, for all steps at once.
+//! Row counts that stay on the device: a kernel reads how many rows the previous step produced, and the host reads the
+//! counts of all steps together later.
 //!
 //! ```text
-//! words: checksum | counters, one for each kernel that counts, cleared 256 at a time | states of scans
+//! words: checksum | counters, one per counting kernel, cleared 256 at a time | states of prefix sums
 //!        └── copied back whenever the host waits ──┘
 //! ```
 //!
-//! A table whose rows the device alone knows has a bound instead, by which the next step's memory and grids are sized.
-//! Where that is too large, the host asks for the number, and learns all others with it.
+//! For a table whose row count only the device knows, the host uses an upper bound, which determines the memory and the
+//! grids of the next step. If the bound is too large, the host reads the count, and all others with it.
 //!
-//! The bound of an expansion is the longest list times the rows, or what the same steps made in earlier runs and a quarter
-//! more. If it is more this time, the step makes nothing, the host sees so when it learns the number, and the run begins
-//! again, with waits. Rows leave the device after that.
+//! The bound of an expansion is the longest list times the rows, or the count of the same step in earlier runs plus a
+//! quarter. If the real count exceeds that, the step produces nothing. The host notices when it reads the count and
+//! repeats the run, this time waiting for each count. No row leaves the device before that check.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -22,22 +22,23 @@ use crate::table::DeviceTable;
 use jindou_model::{Error, Result};
 use std::sync::Arc;
 
-/// Number of counters that are cleared at once.
+/// Number of counters that are cleared together.
 const COUNTERS: usize = 256;
-/// Most counters that a step uses.
+/// Largest number of counters that a step uses.
 const A_STEP: usize = 8;
-/// Outputs for which there is room besides a quarter more than there were.
+/// Number of outputs that are added to the bound from earlier runs, besides a quarter.
 const MORE: u64 = 4096;
-/// Words for the states of scans, after the counters.
+/// Words after the counters, for the states of prefix sums.
 const STATES: usize = 2048;
 /// Words before the counters: the checksum.
 const BEFORE: usize = 1;
-/// Bytes of host memory for all numbers that are copied back at once.
+/// Bytes of host memory for all counts that are copied back together.
 pub(crate) const NUMBERS: usize = (BEFORE + COUNTERS) * 8;
-/// Most rows of a table that the host does not count: to launch as many blocks in vain takes less than to wait.
+/// Largest bound for which the host does not read the count. Up to here, launching blocks without work takes less time
+/// than waiting.
 pub(crate) const UNCOUNTED: u64 = 1 << 22;
 
-/// A number that kernels write, 64 bits wide.
+/// A 64-bit count that kernels write.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RowCount {
     /// Address.
@@ -45,51 +46,51 @@ pub(crate) struct RowCount {
     number: usize,
 }
 
-/// The use of the number of a step's outputs.
+/// Use of the count of a step's outputs.
 #[derive(Clone, Copy)]
 pub(crate) enum TotalUse {
-    /// The host has to know it.
+    /// The host needs the exact count.
     Number,
-    /// Room for them will do: for the most that there can be, if that is known.
+    /// An upper bound is sufficient; its value, if there is one.
     Room(Option<u64>),
 }
 
-/// The use of a number once it is known.
+/// Use of a count once the host has read it.
 enum CountUse {
     /// Rows that a step received.
     Received(usize),
-    /// Rows that it made.
+    /// Rows that a step produced.
     Made(usize),
-    /// Bytes that a launch read and wrote for each.
+    /// Bytes that a launch read and wrote for each row.
     Bytes(usize, f64, f64),
     /// Rows of the result.
     Result,
-    /// Outputs of a step before any test.
+    /// Outputs of a step before its conditions are tested.
     Total(usize),
 }
 
-/// Counters on the device, and what the host knows of them.
+/// Counters on the device, and their values as far as the host has read them.
 pub(crate) struct DeviceCounts {
     words: DeviceBuffer,
-    /// Counters ever used, and states of the scans.
+    /// Number of counters used so far, and of words for prefix sums.
     used: usize,
     states: usize,
-    /// The values of counters when the host last waited, from this number on.
+    /// The values that the host has read, from this counter on.
     known: Vec<u64>,
     first_known: usize,
     pending: Vec<(RowCount, u64, CountUse)>,
-    /// The most outputs that each step had in earlier runs of such programs; 0 where that is not known.
+    /// Largest output count of each step in earlier runs of similar programs; 0 if unknown.
     expected: Vec<u64>,
-    /// The most that each step had in this run.
+    /// Largest output count of each step in this run.
     pub seen: Vec<u64>,
-    /// True once a step had more outputs than there was room for, which ends the run.
+    /// True once a step had more outputs than its bound, which ends the run.
     pub overflowed: bool,
-    /// True if tables may keep their numbers on the device.
+    /// True if tables may keep their row counts on the device.
     pub stay: bool,
 }
 
 impl DeviceCounts {
-    /// Counters that are 0, and so is the checksum.
+    /// Creates counters and a checksum, all 0.
     pub fn new(device: &Arc<Device>, stay: bool, expected: Vec<u64>, steps: usize) -> Result<Self> {
         let words = DeviceBuffer::new(device, (BEFORE + COUNTERS + STATES) * 8)?;
         words.clear()?;
@@ -112,7 +113,7 @@ impl DeviceCounts {
         self.words.at()
     }
 
-    /// Words of 0 for a scan; `None` if there are not as many.
+    /// Cleared words for a prefix sum; `None` if there are not enough.
     pub fn states(&mut self, words: u64) -> Option<u64> {
         let end = self.states as u64 + words;
         if end > STATES as u64 {
@@ -123,12 +124,12 @@ impl DeviceCounts {
         Some(at)
     }
 
-    /// True if the next step could run into the end of the counters.
+    /// True if the next step might need more counters than are left.
     fn is_near_end(&self) -> bool {
         self.used % COUNTERS + A_STEP > COUNTERS
     }
 
-    /// Room for as many outputs as a step is expected to have.
+    /// The expected upper bound on a step's outputs.
     fn expected(&self, step: usize) -> Option<u64> {
         let most = *self.expected.get(step)?;
         (most > 0).then(|| most + most / 4 + MORE)
@@ -169,18 +170,18 @@ impl ProgramRun<'_, '_, '_> {
         Ok(at)
     }
 
-    /// The value of the present counter, after all work so far.
+    /// Reads the current counter, after all work so far.
     pub(crate) fn read_counter(&mut self) -> Result<u32> {
         Ok(self.read_count(self.counter)? as u32)
     }
 
-    /// Copies the counters that the host does not know back and waits, for all kernels so far. Counts that were pending
-    /// are made use of.
+    /// Waits for all kernels so far and reads the counters that the host does not know. Processes the pending uses of
+    /// counts.
     pub(crate) fn learn(&mut self) -> Result<()> {
         self.learn_from(false).map(|_| ())
     }
 
-    /// The same with the checksum.
+    /// As [`Self::learn`]; also reads the checksum.
     pub(crate) fn learn_checksum(&mut self) -> Result<u64> {
         self.learn_from(true)
     }
@@ -230,18 +231,18 @@ impl ProgramRun<'_, '_, '_> {
         Ok(sum)
     }
 
-    /// True if something waits for a number.
+    /// True if a use of a count is pending.
     pub(crate) fn has_pending(&self) -> bool {
         !self.counts.pending.is_empty()
     }
 
-    /// The value of a counter, after all work so far.
+    /// Reads a count, after all work so far.
     pub(crate) fn read_count(&mut self, count: RowCount) -> Result<u64> {
         self.learn()?;
         Ok(self.counts.known(count).unwrap_or_default())
     }
 
-    /// The table with its number of rows, if the host has learnt it since.
+    /// The table with its exact row count, if the host has read it since.
     pub(crate) fn known(&self, mut table: DeviceTable) -> DeviceTable {
         if let Some(n) = table.count.and_then(|c| self.counts.known(c)) {
             table.rows = n.min(u64::from(table.rows)) as u32;
@@ -250,7 +251,7 @@ impl ProgramRun<'_, '_, '_> {
         table
     }
 
-    /// The table with its number of rows, which the host asks for if it must.
+    /// The table with its exact row count, which is read if necessary.
     pub(crate) fn settled(&mut self, table: DeviceTable) -> Result<DeviceTable> {
         let table = self.known(table);
         match table.count {
@@ -262,8 +263,8 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// The table as a step that begins with it may have it: with its number of rows if the step wants that, if its bound
-    /// is large, or if the counters are used up.
+    /// Prepares a table for a step that begins with it: reads the exact row count if the step needs it, if the bound is
+    /// large, or if the counters are used up.
     pub(crate) fn before_step(
         &mut self,
         table: DeviceTable,
@@ -282,14 +283,14 @@ impl ProgramRun<'_, '_, '_> {
         Ok(table)
     }
 
-    /// Says if a table of at most this many rows may keep its number on the device.
+    /// True if a table of at most this many rows may keep its row count on the device.
     pub(crate) fn may_stay(&self, rows: u64) -> bool {
         self.counts.stay && rows <= UNCOUNTED
     }
 
-    /// The number of the present step's outputs, which the present counter has, or room for them together with that
-    /// counter, so that it may stay on the device: the most that there can be, or what earlier runs had. Should it be
-    /// more, the run begins again, so that nothing of it may have left the device by then.
+    /// The exact output count of the current step, read from the current counter; or an upper bound with that counter,
+    /// so that the count stays on the device. The bound is the possible maximum, or comes from earlier runs. If the
+    /// bound turns out to be too small, the run is repeated, so no row may have left the device by then.
     pub(crate) fn counted_or_bound(&mut self, wanted: TotalUse) -> Result<(u64, Option<RowCount>)> {
         let step = self.queue.step();
         let nothing_left = self.rows == 0 || !self.output.leaves();
@@ -298,7 +299,7 @@ impl ProgramRun<'_, '_, '_> {
             TotalUse::Number => None,
             TotalUse::Room(most) => most.into_iter().chain(expected).min(),
         };
-        // With as many columns as a table can have, all of them fit twice.
+        // Two tables of that size, with the largest number of columns, must fit.
         let fits = |&m: &u64| self.may_stay(m) && m * 8 * MAX_COLUMNS as u64 <= self.memory.left();
         let count = self.counter;
         if let Some(room) = room.filter(fits) {
@@ -312,7 +313,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok((outputs, None))
     }
 
-    /// Starts a kernel over a table, which reads and writes this many bytes for each of its rows.
+    /// Launches a kernel over a table, which reads and writes this many bytes for each row.
     ///
     /// # Safety
     /// As [`crate::Backend::launch`].
@@ -349,12 +350,12 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Counts the rows that a step received.
+    /// Records the rows that a step received.
     pub(crate) fn received(&mut self, step: usize, table: &DeviceTable) {
         self.when_known(table, CountUse::Received(step));
     }
 
-    /// Counts the rows that a step made.
+    /// Records the rows that a step produced.
     pub(crate) fn made(&mut self, step: usize, table: &DeviceTable) {
         self.when_known(table, CountUse::Made(step));
     }
@@ -366,7 +367,7 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Counts the rows of a result.
+    /// Records the rows of a result.
     pub(crate) fn results(&mut self, table: &DeviceTable) {
         self.when_known(table, CountUse::Result);
     }

@@ -72,10 +72,10 @@ const SYMBOLS: [&str; 43] = [
     "cuEventElapsedTime_v2",
 ];
 
-/// A GPU with two streams. The first orders all work, including memory; the second has the copies that are made aside.
+/// A GPU with two streams. The first orders all work, including allocations; the second has the copies of
+/// [`Backend::upload_aside`].
 ///
-/// Memory comes from a pool of its own, which keeps freed memory until [`Backend::trim`], since plans allocate all the
-/// time.
+/// Memory comes from a pool that keeps freed memory until [`Backend::trim`], since plans allocate all the time.
 pub struct Cuda {
     device: sys::CUdevice,
     context: sys::CUcontext,
@@ -371,7 +371,7 @@ impl Cuda {
         Ok(n)
     }
 
-    /// The moment when all work of a stream is done.
+    /// A marker after all work of a stream so far.
     fn record(&self, stream: sys::CUstream) -> Result<Mark> {
         self.bind()?;
         let kept = self.events().pop();

@@ -43,7 +43,7 @@ unsafe impl Sync for PinnedBlock {}
 #[derive(Default)]
 struct Pinned {
     idle: Vec<PinnedBlock>,
-    /// Blocks that the device may still write to, and the moment after which it certainly does not.
+    /// Blocks that the device may still write to, and the marker after which it no longer does.
     parked: Vec<(PinnedBlock, Option<Mark>)>,
 }
 
@@ -51,18 +51,19 @@ struct Pinned {
 struct StagingHalf {
     block: PinnedBlock,
     used: usize,
-    /// Moment when its copies are done; set when it is full.
+    /// Marker after its copies; set when it is full.
     mark: Option<Mark>,
 }
 
 /// A device: memory that frees itself, copies through pinned memory, bounded waits.
 pub struct Device {
     backend: Arc<dyn Backend>,
-    /// Most bytes of its memory for all buffers, and bytes in use.
+    /// Limit on the bytes of all buffers, and the bytes in use.
     limit: u64,
     taken: AtomicU64,
     pinned: Mutex<Pinned>,
-    /// For copies in order with other work, and for those aside. The half being filled comes first.
+    /// Staging for copies in order with other work, and for copies in the second queue. The half being filled comes
+    /// first.
     staging: [Mutex<Vec<StagingHalf>>; 2],
     ring: Ring,
 }
@@ -72,7 +73,7 @@ pub struct Device {
 pub(crate) enum CopyLane {
     /// In order with all other work.
     Ordered,
-    /// Alongside other work.
+    /// In the second queue, concurrently with other work.
     Aside,
 }
 
@@ -114,10 +115,10 @@ impl Device {
         })
     }
 
-    /// Pins the ring for large uploads, which else is made piece by piece when they come.
+    /// Pins the ring for large uploads. Otherwise its pieces are pinned when the first uploads need them.
     ///
     /// # Errors
-    /// Errors of the device; `Limit` if the ring's budget does not have that much.
+    /// Errors of the device; `Limit` if the ring's memory budget is too small.
     pub fn prepare(&self) -> Result<()> {
         self.ring.prepare(self)
     }
@@ -128,7 +129,7 @@ impl Device {
         &self.backend
     }
 
-    /// Bytes of its memory that may still be used, and the total.
+    /// Bytes of device memory that may still be used, and the total.
     ///
     /// # Errors
     /// Errors of the device.
@@ -212,7 +213,7 @@ impl Device {
         self.wait(&CancelToken::new())
     }
 
-    /// Waits for all work and all copies aside.
+    /// Waits for all work in both queues.
     ///
     /// # Errors
     /// As [`Self::wait`].
@@ -247,7 +248,7 @@ impl Device {
                 self.lose(&why);
                 return Err(Error::Internal(format!("the GPU is lost: {why}")));
             }
-            // Kernels take microseconds; a longer wait leaves the core to others.
+            // Kernels take microseconds. During longer waits the thread sleeps, so that others can use the core.
             if waited > Duration::from_millis(1) {
                 std::thread::sleep(Duration::from_micros(50));
             } else if waited > Duration::from_micros(100) {
@@ -307,7 +308,8 @@ impl Device {
         unsafe { self.free_host(block.at, block.bytes) };
     }
 
-    /// Keeps a block until the device no longer writes to it: until `mark`, or until a moment yet to be determined.
+    /// Keeps a block until the device no longer writes to it: until `mark`, or, without one, until a marker that is set
+    /// later.
     pub(crate) fn park(&self, block: PinnedBlock, mark: Option<Mark>) {
         locked(&self.pinned).parked.push((block, mark));
     }

@@ -1,8 +1,9 @@
-//! Running a plan on a device, resident: all segments are uploaded first, every step is a few kernels over the whole
-//! table, and only row counts and finally the result are copied back.
+//! Execution of a plan on a device. All segments are uploaded first. Every step is a few kernels over the whole table,
+//! and only row counts and finally the result are copied back.
 //!
-//! Tables that would not fit are cut. An expansion makes its outputs strip by strip, and each strip runs through the
-//! rest of the plan before the next is made, so the deepest table bounds memory, not the widest.
+//! Tables that would not fit are divided: an expansion produces its outputs in strips, and each strip passes through
+//! the rest of the plan before the next one is produced. So memory is bounded by the depth of the plan, not by its
+//! largest table.
 
 use crate::backend::Backend;
 use crate::buffer::{DeviceMemory, HostBuffer};
@@ -29,14 +30,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// Most rows of a table; row numbers are 32 bits wide.
+/// Largest number of rows of a table; row numbers have 32 bits.
 const MOST_ROWS: u64 = 1 << 31;
-/// Programs of which it is kept how many outputs their steps had.
+/// Number of programs for which the output counts of their steps are remembered.
 const MOST_SEEN: usize = 1024;
-/// Time for which a device without queries keeps unused memory.
+/// Idle time after which a device's unused memory is released.
 pub(crate) const IDLE: Duration = Duration::from_secs(10);
 
-/// Most rows of the first tables of a run of which this many results are wanted.
+/// Largest number of rows of the first tables if only this many results are needed.
 fn few_of((skip, limit): (u64, Option<u64>)) -> u64 {
     match limit {
         Some(limit) => skip.saturating_add(limit).max(4 * TILE),
@@ -80,14 +81,14 @@ impl ResultUse<'_> {
 pub struct GpuOptions {
     /// Checked between kernels.
     pub cancel: CancelToken,
-    /// Device memory for tables in bytes; default: nine tenths of the free memory, shared evenly with the running
+    /// Device memory for tables in bytes. Default: nine tenths of the free memory, divided evenly among the running
     /// queries.
     pub table_bytes: Option<u64>,
-    /// Most rows of a table; default: 2^31, and never more.
+    /// Largest number of rows of a table; at most 2^31, which is the default.
     pub table_rows: Option<u64>,
     /// True to measure each kernel's time.
     pub profile: bool,
-    /// True to wait for the number of rows of each step, as where steps cannot do without; for measurements.
+    /// True to read the row count after each step, even where it may stay on the device; for measurements.
     pub wait_for_counts: bool,
 }
 
@@ -98,11 +99,11 @@ pub struct GpuResult {
     pub rows: u64,
     /// With [`ResultUse::Checksum`].
     pub checksum: Option<u64>,
-    /// The cost of the run, step by step.
+    /// The cost of each step.
     pub profile: GpuProfile,
 }
 
-/// Runs plans on one device; keeps segments there between them.
+/// Executes plans on one device, and caches segments there.
 pub struct GpuExecutor {
     pub(crate) device: Arc<Device>,
     cache: SegmentCache,
@@ -110,13 +111,13 @@ pub struct GpuExecutor {
     pager: Option<Pager>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) reduction: ReduceOptions,
-    /// The speeds of the device, once they are known, and the experience from runs.
+    /// The device's measured speeds, once they are known, and the recorded runs.
     pub(crate) model: OnceLock<DeviceModel>,
-    /// The most outputs of each step of programs that have run, by [`StepProgram::likeness`].
+    /// The largest output count of each step of programs that have run, by [`StepProgram::likeness`].
     seen: Mutex<FxHashMap<u64, Vec<u64>>>,
-    /// True while a caller is measuring them.
+    /// True while a caller is measuring the speeds.
     pub(crate) measuring: AtomicBool,
-    /// True while segments are brought in the background.
+    /// True while segments are uploaded in the background.
     pub(crate) bringing: AtomicBool,
 }
 
@@ -127,21 +128,21 @@ impl GpuExecutor {
         Self::idle_after(backend, IDLE)
     }
 
-    /// An executor that returns unused memory after no query has run for this long.
+    /// An executor that releases unused memory after no query has run for `idle`.
     #[must_use]
     pub fn idle_after(backend: Arc<dyn Backend>, idle: Duration) -> Self {
         Self::limited(backend, u64::MAX, idle)
     }
 
-    /// An executor that uses at most `memory` bytes of the device's memory, and returns unused memory after no query
-    /// has run for this long.
+    /// An executor that uses at most `memory` bytes of device memory, and releases unused memory after no query has run
+    /// for `idle`.
     #[must_use]
     pub fn limited(backend: Arc<dyn Backend>, memory: u64, idle: Duration) -> Self {
         Self::on(Device::limited(backend, memory), idle)
     }
 
-    /// An executor on a device of which nothing else uses memory; unused memory is returned after no query has run for
-    /// this long.
+    /// An executor on a device whose memory nothing else uses. Unused memory is released after no query has run for
+    /// `idle`.
     #[must_use]
     pub fn on(device: Arc<Device>, idle: Duration) -> Self {
         Self {
@@ -166,7 +167,7 @@ impl GpuExecutor {
         }
     }
 
-    /// The same executor with only these parts of paging in use; by default all are.
+    /// The same executor with only these parts of paging enabled; by default all are.
     #[must_use]
     pub fn with_paging(mut self, options: PagingOptions) -> Self {
         if let Some(pager) = &mut self.pager {
@@ -198,7 +199,7 @@ impl GpuExecutor {
         self.turns.queries()
     }
 
-    /// Bytes for tables. If segments of other plans leave less than an eighth of the memory, they are dropped.
+    /// Bytes available for tables. If less than an eighth of the memory is free, all cached segments are evicted first.
     fn room(&self) -> Result<u64> {
         let (free, total) = self.device.memory()?;
         if free >= total / 8 {
@@ -211,15 +212,15 @@ impl GpuExecutor {
         Ok(self.device.memory()?.0)
     }
 
-    /// The segments that it holds.
+    /// The cached segments.
     #[must_use]
     pub fn cache(&self) -> &SegmentCache {
         &self.cache
     }
 
-    /// Runs a plan: one exploration, and the operators above it that the device supports. `Unsupported` for plans that
-    /// only the CPU runs, before anything has reached the sink; `Limit` when the device is too small even for strips;
-    /// `Internal` when it fails. The last two may come after some rows.
+    /// Executes a plan: one exploration, and the operators above it that the device supports. Returns `Unsupported` for
+    /// plans that only the CPU can execute, before any row has reached the sink; `Limit` if the device is too small
+    /// even for strips; `Internal` if it fails. The last two may occur after some rows.
     pub fn execute(
         &self,
         plan: &Plan,
@@ -263,7 +264,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// Runs an operator with everything below it: the `wanted` part of its rows leaves the device, at most `most` rows.
+    /// Executes an operator with everything below it. The `wanted` part of at most `most` rows is copied back.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -305,7 +306,7 @@ impl GpuExecutor {
         Ok(result)
     }
 
-    /// An operator with everything below it as steps, and the slots that leave the device.
+    /// Compiles an operator with everything below it to steps. Returns also the slots that are copied back.
     pub(crate) fn compile_tree<'a>(
         &'a self,
         snapshot: &'a dyn Graph,
@@ -330,8 +331,8 @@ impl GpuExecutor {
         Ok((program, slots))
     }
 
-    /// True if the segments of steps are known to be larger than all of the device's memory, so that uploading them
-    /// whole is pointless.
+    /// True if the segments of steps are known to exceed all of the device's memory, so that uploading them whole is
+    /// pointless.
     fn is_too_much(&self, steps: &[Step], snapshot: &dyn Graph) -> bool {
         let Some(bytes) = WorkEstimate::segment_bytes(steps, snapshot) else {
             return false;
@@ -375,7 +376,7 @@ impl GpuExecutor {
         compile(device, None, snapshot, steps, keep_tested)
     }
 
-    /// Keeps how many outputs the steps of a program had.
+    /// Remembers the output counts of a program's steps.
     fn remember(&self, likeness: u64, seen: &[u64]) {
         let mut all = locked(&self.seen);
         if all.len() >= MOST_SEEN && !all.contains_key(&likeness) {
@@ -388,8 +389,8 @@ impl GpuExecutor {
         }
     }
 
-    /// Runs a program from its start. A sink that wants no more rows ends it early: that is not a failure, and its
-    /// error is returned along with the work done until then.
+    /// Executes a program. If the sink needs no more rows, it ends early. That is not a failure; the sink's error is
+    /// returned along with the work done until then.
     pub(crate) fn explore(
         &self,
         program: &StepProgram<'_>,
@@ -411,7 +412,7 @@ impl GpuExecutor {
             let steps = steps.map(|s| (s.name.clone(), Some(s.plan_step)));
             steps.chain([("result".into(), None)]).collect()
         };
-        // A part of the rows, or blocks that go with a step, want the number after each step.
+        // Partial results and paged steps need the exact count after each step.
         let is_whole = program.slice == StepProgram::ALL && program.paging.is_none();
         let mut stay = is_whole && !options.wait_for_counts;
         let likeness = program.likeness();
@@ -461,7 +462,7 @@ impl GpuExecutor {
             }
             match run.finish_steps() {
                 Ok((closed, checksum)) => break (run, closed, checksum),
-                // Nothing of it has left the device.
+                // No row has left the device yet, so the run can be repeated.
                 Err(_) if stay && run.counts.overflowed => (stay, output) = (false, run.output),
                 Err(e) => return Err(e),
             }

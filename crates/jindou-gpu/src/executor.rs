@@ -1,4 +1,4 @@
-//! The engine's executor interface, implemented for a device.
+//! Implementation of the engine's executor interface by a device.
 
 use crate::compile::{WantedRows, may_run};
 use crate::execute::{GpuExecutor, GpuOptions, ResultUse};
@@ -15,8 +15,8 @@ use jindou_plan::{Exploration, Operator, Plan, Slot};
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// The rows that the device counts for a COUNT without groups, if it can: the same number is the value of each of its
-/// counts.
+/// The rows to count on the device for a COUNT without groups, if that is possible: the same number is the value of
+/// each of its counts.
 fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRows<'static>> {
     if !count.group.is_empty() {
         return None;
@@ -35,7 +35,8 @@ fn counted(count: &GroupCount, surely: impl Fn(Slot) -> bool) -> Option<WantedRo
     }
 }
 
-/// The rows of a GROUP BY or COUNT that the device counts; `None` for other operators, and where one number says it all.
+/// The rows to count on the device for a GROUP BY or COUNT. `None` for other operators, and if a single count is
+/// enough.
 pub(crate) fn grouped(op: &Operator) -> Option<GroupedRows<'_>> {
     if let Operator::Count(c) = op {
         let sure = explored(&c.input);
@@ -58,7 +59,7 @@ fn explored(op: &Operator) -> Vec<Slot> {
 }
 
 impl GpuExecutor {
-    /// True if the device runs an operator with everything below it.
+    /// True if the device can execute an operator with everything below it.
     ///
     /// # Errors
     /// Those of the device.
@@ -204,7 +205,7 @@ impl Executor for GpuExecutor {
         };
         let first = task.top.map(|top| run(WantedRows::First(&slots, top)));
         let done = match first {
-            // Before the first row.
+            // Not supported, which is known before the first row.
             None | Some(Err(Error::Unsupported(_))) => run(WantedRows::Columns(&slots))?,
             Some(done) => done?,
         };
@@ -265,7 +266,7 @@ impl Executor for GpuExecutor {
     }
 }
 
-/// The exploration from which the rows of an operator come.
+/// The exploration that produces the rows of an operator.
 fn below(op: &Operator) -> Option<&Exploration> {
     let mut at = op;
     loop {
@@ -288,7 +289,7 @@ impl GpuOptions {
 }
 
 impl GpuProfile {
-    /// The engine's profile of a plan that ran completely on a device, and returned this many rows.
+    /// The engine's profile of a plan that was executed completely on a device and returned this many rows.
     fn of_plan(&self, plan: &Plan, rows: u64) -> Profile {
         let steps = below(&plan.root).map_or(0, |e| e.steps.len());
         let steps_there = self.by_plan_step(steps);
@@ -298,7 +299,7 @@ impl GpuProfile {
             threads: 1,
             ..Profile::default()
         };
-        // All of the plan ran there. Inputs come before the siblings to their right.
+        // The whole plan was executed there. Inputs come before the siblings to their right.
         let mut open = vec![(&plan.root, true)];
         while let Some((op, on_the_way)) = open.pop() {
             let mut node = NodeProfile {
@@ -324,7 +325,7 @@ impl GpuProfile {
         profile
     }
 
-    /// The profile of each step of a plan with `steps` steps, with its parts added up.
+    /// The profile of each step of a plan with `steps` steps, summed over the parts of the step.
     #[must_use]
     pub fn by_plan_step(&self, steps: usize) -> Vec<StepProfile> {
         let mut out = vec![StepProfile::default(); steps];

@@ -1,4 +1,4 @@
-//! A device that fails at a chosen call: rare driver failures, reproduced in tests at will.
+//! Fault injection: a device that fails at a chosen call, to reproduce rare driver failures in tests.
 
 use crate::backend::{Backend, Kernel, Mark};
 use jindou_model::sync;
@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// The behaviour of a call in place of its work.
+/// The injected behaviour of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DeviceFault {
-    /// A failure after which the device continues to work.
+    /// An error after which the device continues to work.
     Error,
-    /// A refusal for lack of memory.
+    /// Out of memory.
     OutOfMemory,
     /// The loss of the context.
     Lost,
-    /// Success, but nothing queued from here on is ever done.
+    /// Success, but work queued from here on never completes.
     Hang,
 }
 
@@ -69,14 +69,14 @@ impl DeviceFaults {
         }
     }
 
-    /// The same device with this much patience in place of 20 ms.
+    /// The same device with this time limit in place of 20 ms.
     #[must_use]
     pub fn patient(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Number of calls so far that could fail.
+    /// Number of calls so far that could have failed.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)

@@ -6,15 +6,15 @@ use jindou_model::MemoryBudget;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// The machine's GPUs. A query goes to the first idle one; if all are busy, to the one with the fewest queries. So the
-/// second is opened only when the first is busy, and a machine with one user uses one.
+/// The machine's GPUs. A query goes to the first idle one, or to the one with the fewest queries if all are busy. So
+/// the second GPU is opened only when the first is busy, and a machine with one user uses one.
 pub struct Fleet {
     gpus: OnceLock<Vec<Arc<LazyGpu>>>,
-    /// True while a thread counts them.
+    /// True while a thread counts the devices.
     counting: AtomicBool,
-    /// Most bytes of each one's memory.
+    /// Largest number of bytes of each device's memory to use.
     memory: u64,
-    /// The budget to which host memory that is kept for them is charged.
+    /// Budget that host memory kept for the devices is charged to.
     host: MemoryBudget,
 }
 
@@ -36,8 +36,7 @@ impl Fleet {
         }
     }
 
-    /// The same fleet with the host memory that is kept for its devices charged to this budget, if they are not open
-    /// yet.
+    /// Charges the host memory of devices that are not open yet to this budget.
     #[must_use]
     pub fn charged_to(self, host: &MemoryBudget) -> Self {
         Self {
@@ -68,8 +67,8 @@ impl Fleet {
         })
     }
 
-    /// Begins to open the first GPU in the background, and to measure it. Asking how many there are loads the driver,
-    /// so that is left to the background too.
+    /// Opens and measures the first GPU in the background. Counting the devices loads the driver, so that happens in
+    /// the background, too.
     pub fn open_in_background(self: &Arc<Self>) {
         if self.counting.swap(true, Ordering::AcqRel) {
             return;
@@ -90,7 +89,7 @@ impl Fleet {
     /// The executor for the next query; `None` while it is being opened, unless `wait`.
     ///
     /// # Errors
-    /// The reason why there is no GPU, in one sentence: that of the first one.
+    /// The reason why the first GPU is not available, in one sentence.
     pub fn look(
         self: &Arc<Self>,
         wait: bool,
@@ -106,7 +105,7 @@ impl Fleet {
             }
         };
         for gpu in gpus {
-            // If one GPU is available, callers do not wait for further ones.
+            // Callers do not wait for further GPUs if one is available.
             match gpu.look(wait && least.is_none()) {
                 Ok(Some(gpu)) => {
                     let queries = gpu.queries();
@@ -187,7 +186,7 @@ mod tests {
         drop(busy);
     }
 
-    /// Counting the devices may load a driver, which takes its time: a look does not wait for that either.
+    /// Counting the devices may load a driver, which takes long. `look` must not wait for that.
     #[test]
     fn a_look_returns_before_devices_are_counted() {
         let fleet = Arc::new(Fleet::limited(u64::MAX));

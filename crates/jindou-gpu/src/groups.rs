@@ -1,5 +1,5 @@
-//! GROUP BY and COUNT on the device: the combinations that occur come back, each with its number, and the engine's
-//! aggregates go on with them.
+//! GROUP BY and COUNT on the device: each distinct combination of values is copied back once with its count, and the
+//! engine's aggregates continue from there.
 
 use crate::compile::{GroupPlan, WantedRows, number_share};
 use crate::execute::{GpuExecutor, GpuOptions, GpuResult, ResultUse};
@@ -11,25 +11,25 @@ use jindou_model::{Error, Result};
 use jindou_plan::Slot;
 use std::time::Instant;
 
-/// Rows that are put together for the sink.
+/// Number of rows in a block for the sink.
 const ROWS: usize = 1 << 16;
 
-/// A column for the sink.
+/// Origin of a column for the sink.
 enum Source {
     /// The device's column with this number.
     Column(usize),
     /// The same id in all rows.
     Id(u32),
-    /// The least value in all rows of a combination but one, and in that one the greatest.
+    /// The smallest value in all rows of a combination except one, which has the largest value.
     Best,
 }
 
-/// The device's rows on their way to the sink: columns in the order that it expects, and a number of 32 bits.
+/// Conversion of the device's rows for the sink: columns in the order that it expects, and a 32-bit count.
 struct GroupRows<'s> {
     columns: Vec<Source>,
-    /// The device's columns with the numbers' words, low and high.
+    /// The device's columns with the low and high words of the counts.
     words: [usize; 2],
-    /// The device's columns with the least and the greatest value.
+    /// The device's columns with the smallest and the largest value.
     best: Option<[usize; 2]>,
     chunk: Vec<Vec<u32>>,
     sink: &'s mut dyn Sink,
@@ -103,14 +103,15 @@ impl<'s> GroupRows<'s> {
 }
 
 impl GpuExecutor {
-    /// The same executor with other bounds for what it counts by, for tests and measurements.
+    /// The same executor with other limits on the counted combinations, for tests and measurements.
     #[must_use]
     pub fn with_reduction(mut self, options: ReduceOptions) -> Self {
         self.reduction = options;
         self
     }
 
-    /// Counts equal rows; `None`, with nothing given, if there are more of them than the memory has room for.
+    /// Counts equal rows. Returns `None`, without passing any row on, if there are too many distinct ones for the
+    /// memory.
     ///
     /// # Errors
     /// As [`Self::execute`].
@@ -170,7 +171,7 @@ impl GpuExecutor {
             let done = self.explore(&program, &slots, output, options, turn);
             let (mut result, closed) = match done {
                 Ok(done) => done,
-                // Before the first row.
+                // Not supported, which is known before the first row.
                 Err(Error::Unsupported(_)) => return Ok(Grouped::TooMany),
                 Err(e) => return Err(e),
             };
@@ -190,11 +191,11 @@ impl GpuExecutor {
     }
 }
 
-/// The outcome of one way to count.
+/// The outcome of one method of counting.
 enum Grouped {
     Done(GpuResult),
-    /// More combinations than there is room for.
+    /// Too many distinct combinations for the memory.
     TooMany,
-    /// A value that is not a number, so that ranks do not tell the least and greatest one.
+    /// A value that is not a number, so that ranks do not give the smallest and largest one.
     Unranked,
 }

@@ -96,8 +96,8 @@ fn bring_sets(
     Ok(ResidentSegment::of_parts(p, buffer.into_iter().collect()))
 }
 
-/// The subjects of each predicate, by its term: the keys of all segments, which are brought if they are missing and
-/// written one after the other by the device. O(predicates) here.
+/// The subjects of each predicate, by its term: the keys of all segments. Missing segments are uploaded, and the device
+/// copies their keys one after the other. O(predicates) here.
 fn bring_subjects(
     device: &Arc<Device>,
     cache: &SegmentCache,
@@ -171,7 +171,7 @@ pub struct Catalog {
 }
 
 impl Catalog {
-    /// Makes a catalog of the segments of these predicates (dense ids), uploading missing ones.
+    /// Creates a catalog of the segments of these predicates (dense ids), uploading missing ones.
     fn bring(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -214,19 +214,19 @@ impl Catalog {
         })
     }
 
-    /// The memory to which the parameters point.
+    /// The buffer that the parameters point to.
     pub(crate) fn buffer(&self) -> &Arc<DeviceBuffer> {
         &self.buffer
     }
 
-    /// Mean of `f` over the segments, for byte floors.
+    /// Mean of `f` over the segments, for estimating the bytes that kernels must read.
     pub(crate) fn mean(&self, f: impl Fn(&ResidentSegment) -> f64) -> f64 {
         let n = self.segments.len().max(1) as f64;
         self.segments.iter().map(|s| f(s)).sum::<f64>() / n
     }
 }
 
-/// The snapshot, direction and graphs of an index structure. Structures of old snapshots are dropped when memory is
+/// Key of an index structure: snapshot, direction and graphs. Structures of old snapshots are evicted when memory is
 /// needed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct IndexKey {

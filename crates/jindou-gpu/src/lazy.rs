@@ -1,8 +1,8 @@
-//! The machine's GPU, opened in the background: before the first query, or when one could use it. Only
-//! those that demand it wait.
+//! The machine's GPU, opened in the background: at the start, or when the first query could use it. Only queries that
+//! require it wait for it.
 //!
-//! A GPU can fail at any time: its context is lost, it hangs, it is removed. A query that runs there learns of it from
-//! [`GpuExecutor::failure`]; it is then dropped here and looked for again once a minute.
+//! A GPU can fail at any time: its context is lost, it hangs, or it is removed. A query that runs there finds that out
+//! from [`GpuExecutor::failure`]. The GPU is then dropped here, and opened again at most once a minute.
 
 use crate::backend::Backend;
 use crate::cost::Calibration;
@@ -14,34 +14,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// Time for which a missing or lost GPU is not looked for again.
+/// Time after which a missing or lost GPU is tried again.
 const RETRY: Duration = Duration::from_secs(60);
 
-/// Opens a device, or says in one sentence why there is none.
+/// Opens a device, or returns the reason why there is none, in one sentence.
 pub type Opener = Box<dyn Fn() -> Result<Arc<dyn Backend>, String> + Send + Sync>;
 
 enum DeviceState {
-    /// Not asked for yet.
+    /// Not tried yet.
     Unknown,
     Ready(Arc<GpuExecutor>),
-    /// The reason why there is none, and the time of that finding.
+    /// The reason why there is none, and when that was found.
     Absent(String, Instant),
 }
 
 /// The machine's GPU, probed on first use.
 pub struct LazyGpu {
     state: Mutex<DeviceState>,
-    /// Held by the thread that is opening it.
+    /// Held by the thread that is opening the device.
     opening: Mutex<()>,
-    /// True while a thread opens it in the background.
+    /// True while a background thread opens the device.
     in_background: AtomicBool,
     open: Opener,
     retry: Duration,
-    /// Most bytes of its memory.
+    /// Largest number of bytes of device memory to use.
     memory: u64,
     /// The speeds of the device, if they need not be measured.
     speeds: Option<Calibration>,
-    /// The budget to which host memory that is kept for it is charged.
+    /// Budget that host memory kept for the device is charged to.
     host: MemoryBudget,
 }
 
@@ -58,7 +58,7 @@ impl LazyGpu {
         Self::with_opener(Box::new(move || crate::open_number(number)), RETRY)
     }
 
-    /// A device that is opened by `open`, and looked for again after `retry`.
+    /// A device that is opened by `open`, and tried again after `retry`.
     #[must_use]
     pub fn with_opener(open: Opener, retry: Duration) -> Self {
         Self {
@@ -87,7 +87,7 @@ impl LazyGpu {
         self
     }
 
-    /// The same device with the host memory that is kept for it charged to this budget.
+    /// Charges the host memory kept for the device to this budget.
     #[must_use]
     pub fn charged_to(mut self, host: &MemoryBudget) -> Self {
         self.host = host.clone();
@@ -98,8 +98,8 @@ impl LazyGpu {
         sync::lock(&self.state)
     }
 
-    /// The executor, or the reason why there is none, as far as that is known; `None` if nothing is known, or nothing
-    /// recent.
+    /// The executor, or the reason why there is none, as far as that is known; `None` if the device must be tried
+    /// (again).
     fn known(&self) -> Option<Result<Arc<GpuExecutor>, String>> {
         let mut state = self.state();
         if let DeviceState::Ready(gpu) = &*state
@@ -108,7 +108,7 @@ impl LazyGpu {
             let lost = DeviceState::Absent(format!("the GPU is lost: {why}"), Instant::now());
             let gone = std::mem::replace(&mut *state, lost);
             drop(state);
-            // The last holder closes it on drop, which may take a while.
+            // Dropping the last reference closes the device, which may take a while.
             drop(gone);
             state = self.state();
         }
@@ -121,8 +121,8 @@ impl LazyGpu {
         }
     }
 
-    /// The executor. If it is time to open it, that is waited for if `wait`, and otherwise begins in the background;
-    /// `None` until it is done.
+    /// The executor. If the device must be opened, waits for that if `wait`; otherwise opens it in the background and
+    /// returns `None` until that is done.
     ///
     /// # Errors
     /// The reason why there is no GPU, in one sentence.
@@ -137,7 +137,7 @@ impl LazyGpu {
         Ok(None)
     }
 
-    /// Opens it if it is time to, waiting for another thread that does.
+    /// Opens the device unless it was tried recently. If another thread is opening it, waits for that.
     fn open_now(&self) -> Result<Arc<GpuExecutor>, String> {
         let _opening = sync::lock(&self.opening);
         if let Some(known) = self.known() {
@@ -149,7 +149,7 @@ impl LazyGpu {
                 ..RingOptions::default()
             };
             let device = Device::with_ring(b, self.memory, ring);
-            // Without it, uploads make what they need, or fail themselves.
+            // If this fails, uploads pin what they need, or fail themselves.
             let _ = device.prepare();
             let gpu = GpuExecutor::on(device, IDLE);
             Arc::new(match &self.speeds {
@@ -164,13 +164,13 @@ impl LazyGpu {
         opened
     }
 
-    /// True while a thread opens it in the background.
+    /// True while a background thread opens the device.
     #[cfg(test)]
     pub(crate) fn is_opening(&self) -> bool {
         self.in_background.load(Ordering::Acquire)
     }
 
-    /// Begins to open it and to measure its speeds, unless that is done or under way.
+    /// Opens the device and measures its speeds in the background, unless that was done or is running.
     pub fn open_in_background(self: &Arc<Self>) {
         if self.known().is_some() || self.in_background.swap(true, Ordering::AcqRel) {
             return;
@@ -200,7 +200,7 @@ mod tests {
         Arc::new(Shim::open(ShimOptions::default()).unwrap())
     }
 
-    /// Looks until the device is open, or known to be absent, without waiting in any call.
+    /// Polls until the device is open, or known to be absent; no call may wait.
     fn soon(device: &Arc<LazyGpu>) -> Result<Arc<GpuExecutor>, String> {
         let began = Instant::now();
         loop {
@@ -225,7 +225,7 @@ mod tests {
         let gpu = soon(&device).unwrap();
         assert!(Arc::ptr_eq(&gpu, &device.look(false).unwrap().unwrap()));
         gpu.device().lose("a test");
-        // It is lost, and not looked for at once.
+        // It is lost, and not tried again at once.
         for _ in 0..3 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("a test"), "{why}");
@@ -234,7 +234,7 @@ mod tests {
         assert_eq!(Arc::strong_count(&gpu), 1);
         assert_eq!(opened.load(Ordering::Relaxed), 1);
         std::thread::sleep(Duration::from_millis(250));
-        // The next attempt finds none, the one after that does.
+        // The next attempt fails, the one after that succeeds.
         for _ in 0..2 {
             let why = device.look(true).map(|_| ()).unwrap_err();
             assert!(why.contains("it is gone"), "{why}");
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(opened.load(Ordering::Relaxed), 3);
     }
 
-    /// A driver that takes 400 ms: it is opened once, by a thread of its own.
+    /// A driver that takes 400 ms to open: it is opened once, on a thread of its own.
     #[test]
     fn nobody_waits_for_a_device_to_open_but_who_demands_it() {
         let opened = Arc::new(AtomicUsize::new(0));
@@ -262,11 +262,11 @@ mod tests {
             assert!(device.look(false).unwrap().is_none());
             assert!(began.elapsed() < Duration::from_millis(200));
         }
-        // A query that demands it waits.
+        // A query that requires it waits.
         let gpu = device.look(true).unwrap().unwrap();
         assert!(Arc::ptr_eq(&gpu, &soon(&device).unwrap()));
         assert_eq!(opened.load(Ordering::Relaxed), 1);
-        // Its speeds are measured without a question.
+        // Its speeds are measured without a request.
         let began = Instant::now();
         while gpu.model.get().is_none() {
             assert!(began.elapsed() < Duration::from_secs(60));

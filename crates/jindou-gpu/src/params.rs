@@ -4,11 +4,12 @@
 
 use bytemuck::{Pod, Zeroable};
 
-/// Rows per block of kernels that measure, check and stream: 256 threads with eight rows each (see [`crate::Kernel::tile`]).
+/// Rows per block of kernels that measure, test and stream rows: 256 threads with eight rows each (see
+/// [`crate::Kernel::tile`]).
 pub const TILE: u64 = 2048;
-/// Units per block of kernels that make rows of lists: 256 threads with four each.
+/// Units per block of kernels that produce rows from lists: 256 threads with four each.
 pub const STRIP_TILE: u64 = 1024;
-/// Rows per block of the kernel that cuts lists: 256 threads with two each.
+/// Rows per block of the kernel that divides lists: 256 threads with two each.
 pub const CUT_TILE: u64 = 512;
 /// Most columns that a kernel carries.
 pub const MAX_COLUMNS: usize = 16;
@@ -28,7 +29,7 @@ pub const MAX_TESTED: usize = 4;
 pub const BIN_BITS: u32 = 11;
 /// Number of different digits.
 pub const BINS: u32 = 1 << BIN_BITS;
-/// Stands for no page, and for no rank.
+/// Stands for "no page" and "no rank".
 pub const NO_KEY: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]

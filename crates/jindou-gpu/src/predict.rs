@@ -1,4 +1,4 @@
-//! Predictions by a device's model, what it learns from runs, and segments that are brought in the background.
+//! Predicted times of plans on the device, learning from runs, and uploading segments in the background.
 
 use crate::cost::{
     Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate,
@@ -13,19 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest time for measuring a device.
+/// Time limit for measuring a device.
 const BUDGET: Duration = Duration::from_millis(150);
-/// The environment variable that names the file in which speeds and runs are stored.
+/// Environment variable with the file in which speeds and runs are stored.
 const KEPT_IN: &str = "JINDOU_GPU_CALIBRATION";
 
-/// Starts a thread for work that no query waits for; false if there is none.
+/// Starts a thread for work that no query waits for; false if no thread can be started.
 fn in_background(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
     let thread = std::thread::Builder::new().name(name.into());
     thread.spawn(work).is_ok()
 }
 
 impl GpuExecutor {
-    /// The times of a plan here and on the CPU with this many threads; `None` until the device's speeds are known.
+    /// The predicted times of a plan on the device and on the CPU with this many threads; `None` until the device's
+    /// speeds are known.
     #[must_use]
     pub fn predict(&self, plan: &Plan, snapshot: &dyn Graph, threads: usize) -> Option<Prediction> {
         let model = self.model.get()?;
@@ -42,8 +43,8 @@ impl GpuExecutor {
         Some(p)
     }
 
-    /// Decides about a plan that will run now. Segments whose transfer pays over the expected runs begin to come in the
-    /// background.
+    /// Decides where a plan is executed now. Starts to upload missing segments in the background if that pays off over
+    /// the expected runs.
     pub fn decide(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) -> Decision {
         let Some(model) = self.model.get() else {
             return p.decision();
@@ -55,7 +56,7 @@ impl GpuExecutor {
         decision
     }
 
-    /// Brings the missing segments of a prediction, one after the other, unless others are being brought.
+    /// Uploads the missing segments of a prediction one after the other, unless other segments are being uploaded.
     fn bring_in_background(self: &Arc<Self>, p: &Prediction, snapshot: &dyn Graph) {
         let Some(snapshot) = snapshot.shared() else {
             return;
@@ -68,7 +69,7 @@ impl GpuExecutor {
         let bring = move || {
             for (predicate, direction) in names {
                 let (device, scope) = (gpu.device(), GraphScope::Default);
-                // If one does not fit, or the device fails, plans find that out themselves.
+                // If a segment does not fit, or the device fails, the plans that use it will report that.
                 let done = gpu
                     .cache()
                     .get(device, &*snapshot, predicate, direction, scope);
@@ -83,7 +84,7 @@ impl GpuExecutor {
         }
     }
 
-    /// Records how long a plan took from its start to its last row, and how many it gave, on the device or on the CPU.
+    /// Records the time of a plan from its start to its last row, and its number of rows, on the device or on the CPU.
     pub fn ran(self: &Arc<Self>, p: &Prediction, there: bool, elapsed: Duration, rows: u64) {
         let Some(model) = self.model.get() else {
             return;
@@ -138,8 +139,8 @@ impl GpuExecutor {
         self.model.get().is_some()
     }
 
-    /// [`Self::calibrate`] without waiting: until it is done, nothing is predicted. If the device fails meanwhile, the
-    /// next plan checks it again and finds out if it is lost.
+    /// As [`Self::calibrate`], without waiting. Nothing is predicted until it is done. If the device fails meanwhile,
+    /// the next plan finds out whether it is lost.
     pub fn calibrate_in_background(self: &Arc<Self>) {
         if self.model.get().is_some() || self.measuring.swap(true, Ordering::AcqRel) {
             return;

@@ -1,4 +1,4 @@
-//! The cost of a plan on the device, step by step.
+//! The measured cost of a plan on the device, step by step.
 
 use crate::backend::Kernel;
 
@@ -7,11 +7,11 @@ use crate::backend::Kernel;
 pub struct GpuStep {
     /// Description of the step's work.
     pub name: String,
-    /// Number of the plan's step of which it is a part; `None` for work on the result.
+    /// Number of the plan's step that it is a part of; `None` for work on the result.
     pub plan_step: Option<usize>,
     /// Rows received.
     pub rows_in: u64,
-    /// Rows made.
+    /// Rows produced.
     pub rows_out: u64,
     /// The kernels of the step.
     pub kernels: Vec<KernelUse>,
@@ -26,14 +26,14 @@ pub struct KernelUse {
     pub launches: u64,
     /// Seconds on the device.
     pub seconds: f64,
-    /// Bytes that it must read: every input once, as its comment says.
+    /// Bytes that the kernel must read: every input once, as the kernel's comment says.
     pub read: f64,
-    /// Bytes that it must write: every output once.
+    /// Bytes that the kernel must write: every output once.
     pub written: f64,
 }
 
 impl KernelUse {
-    /// Bytes that it must move.
+    /// Bytes that the kernels must read and write.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.read + self.written
@@ -47,40 +47,41 @@ impl GpuStep {
         self.kernels.iter().map(|k| k.seconds).sum()
     }
 
-    /// Bytes that it must move.
+    /// Bytes that the kernels must read and write.
     #[must_use]
     pub fn bytes(&self) -> f64 {
         self.kernels.iter().map(KernelUse::bytes).sum()
     }
 }
 
-/// A whole plan. Times are measured only on request; rows always.
+/// The profile of a whole plan. Times are measured only on request, rows always.
 #[derive(Clone, Debug, Default)]
 pub struct GpuProfile {
     /// The device.
     pub device: String,
     /// The steps in order; filters of a step are steps of their own here.
     pub steps: Vec<GpuStep>,
-    /// Number of strips into which tables were cut, less one for each step: 0 if everything fitted at once.
+    /// Number of strips that tables were divided into, minus one for each step; 0 if everything fitted at once.
     pub cuts: u64,
     /// Seconds from the first kernel to the last result, measured on the host.
     pub seconds: f64,
-    /// The part of these seconds in which others had the device, or the rows' reader was busy.
+    /// The part of these seconds in which other queries used the device, or the reader of the rows was busy.
     pub away_seconds: f64,
     /// Seconds for uploading segments.
     pub bring_seconds: f64,
-    /// Bytes of segments' blocks that were uploaded and removed during the run, if the segments do not fit whole.
+    /// Bytes of blocks of segments that were uploaded during the run, if the segments do not fit as a whole.
     pub paged_in: u64,
-    /// See [`Self::paged_in`].
+    /// Bytes of blocks that were evicted during the run.
     pub paged_out: u64,
-    /// The most device memory that tables took at any time.
+    /// Largest device memory of tables at any time.
     pub table_bytes: u64,
     /// Device memory of the segments that the plan reads.
     pub segment_bytes: u64,
 }
 
 impl GpuProfile {
-    /// Lines for `--profile`; with `bandwidth` in bytes per second, each step's time relative to its byte floor.
+    /// Lines for `--profile`. With `bandwidth` in bytes per second, shows each step's time relative to the time for
+    /// moving its bytes.
     #[must_use]
     pub fn table(&self, bandwidth: Option<f64>) -> String {
         use std::fmt::Write;

@@ -1,4 +1,4 @@
-//! Launching kernels, and recording their times and bytes by step.
+//! Launches of kernels, with their times and bytes recorded by step.
 
 use crate::backend::{Kernel, Mark};
 use crate::device::Device;
@@ -6,7 +6,7 @@ use crate::profile::{GpuProfile, GpuStep, KernelUse};
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
 
-/// One launch whose time is read later, when the queue is idle anyway.
+/// A launch whose time is read later, when the host waits for the device anyway.
 struct Timed {
     step: usize,
     kernel: Kernel,

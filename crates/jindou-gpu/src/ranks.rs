@@ -1,10 +1,10 @@
 //! Comparisons of numbers on the device: the rank of each number by its id, and the ranks for which a comparison is
 //! true.
 //!
-//! Ids of numbers are grouped by predicate, not by value, so an interval of ids cannot express `?x < 5`, but an
-//! interval of value ranks can. The ranks of a store's numbers are stored by id in pages of 1024, and pages without
-//! numbers take 4 bytes. They are uploaded once. Terms added by updates have no rank: each is compared here when a plan
-//! is compiled, and the device gets a bit for it.
+//! Ids of numbers are grouped by predicate, not ordered by value. So `?x < 5` cannot be expressed as an interval of
+//! ids, but it can be expressed as an interval of value ranks. The ranks of a store's numbers are stored by id in pages
+//! of 1024; pages without numbers take 4 bytes. They are uploaded once. Terms added by updates have no rank: each is
+//! compared on the host when a plan is compiled, and the device gets one bit per term.
 
 use crate::buffer::{DeviceBuffer, Packer};
 use crate::cache::SegmentCache;
@@ -29,7 +29,7 @@ pub(crate) struct RankTable {
     pages: u64,
     ranks: u64,
     page_count: u32,
-    /// The number above all ranks but that of NaN.
+    /// The first number above all ranks except that of NaN.
     last: u32,
 }
 
@@ -67,12 +67,12 @@ impl RankTable {
         })
     }
 
-    /// The number above all ranks but that of NaN; 0 without numbers.
+    /// The first number above all ranks except that of NaN; 0 if there are no numbers.
     pub fn last(&self) -> u32 {
         self.last
     }
 
-    /// The ranks of all numbers of the base; none of the terms of updates.
+    /// Kernel parameters for the ranks of the base's numbers, without terms of updates.
     pub fn params(&self) -> params::RanksParams {
         params::RanksParams {
             pages: self.pages,
@@ -87,7 +87,7 @@ impl RankTable {
     }
 }
 
-/// A comparison with a constant, in the form that a kernel tests.
+/// A comparison with a constant, as a kernel tests it.
 #[derive(Clone)]
 pub(crate) struct DeviceRanks {
     pub params: params::RanksParams,
@@ -95,7 +95,7 @@ pub(crate) struct DeviceRanks {
     _tail: Option<Arc<DeviceBuffer>>,
 }
 
-/// The number in a comparison; `None` if ranks of numbers do not tell for which terms it is true.
+/// The comparison and its number; `None` if ranks of numbers do not decide for which terms it is true.
 fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
     let comparison = match relation {
         Relation::Equal => Comparison::Equal,
@@ -103,7 +103,7 @@ fn number(relation: Relation, constant: &[u8]) -> Option<(Comparison, Number)> {
         Relation::LessOrEqual => Comparison::LessOrEqual,
         Relation::Greater => Comparison::Greater,
         Relation::GreaterOrEqual => Comparison::GreaterOrEqual,
-        // True for many terms that are not numbers.
+        // `!=` is true for many terms that are not numbers.
         Relation::NotEqual => return None,
     };
     match term::parts(constant) {
@@ -120,7 +120,7 @@ pub(crate) fn is_by_rank(relation: Relation, constant: &[u8]) -> bool {
     number(relation, constant).is_some()
 }
 
-/// True if a comparison is true for a term, judged by the terms' bytes.
+/// True if a comparison is true for a term, judged by the term's bytes.
 fn is_true(bytes: &[u8], relation: Relation, constant: &[u8]) -> bool {
     let (Some(own), Some(other)) = (value(bytes), value(constant)) else {
         return false;
@@ -143,11 +143,11 @@ pub(crate) fn tail_of(snapshot: &dyn Graph) -> u32 {
 }
 
 impl DeviceRanks {
-    /// Uploads the ranks of a snapshot's numbers, unless they are present, and compares the terms of updates.
+    /// Uploads the ranks of a snapshot's numbers unless they are on the device, and compares the terms of updates.
     ///
     /// # Errors
-    /// `Unsupported` if ranks do not tell for which terms the comparison is true, and for many terms of updates; the
-    /// device's errors.
+    /// `Unsupported` if ranks do not decide for which terms the comparison is true, and if there are many terms of
+    /// updates; the device's errors.
     pub fn new(
         device: &Arc<Device>,
         cache: &SegmentCache,
@@ -233,7 +233,7 @@ impl SegmentCache {
         snapshot: &dyn Graph,
         dictionary: &Dictionary,
     ) -> Result<Arc<RankTable>> {
-        // The terms of a base are the same as long as its ids have the same meaning.
+        // The terms of a base do not change while its ids have the same meaning.
         let (epoch, ids) = (snapshot.identity().epoch, snapshot.dense_ids());
         if let Some(t) = self.index().ranks.get(&(epoch, ids)) {
             return Ok(Arc::clone(t));

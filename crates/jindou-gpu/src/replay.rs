@@ -1,17 +1,18 @@
-//! Recorded runs, and what would have been predicted and chosen before each: `tests/recorded/` has those of an H200.
+//! Recorded runs, and the predictions and choices that would have been made before each. `tests/recorded/` has the runs
+//! of an H200.
 //!
-//! A line of a file of records is a JSON object: `{"work": …}` for the work of a query at a scale, `{"ms": …}` for a run
-//! of it. Others are words. A run has `"takers"`, the threads that took the rows of the device, unless it was one: so it
-//! was when the H200's were recorded, and they are predicted as that.
+//! A line of a file of records is a JSON object: `{"work": …}` for the work of a query at a scale, `{"ms": …}` for a
+//! run of it. Other objects are comments. A run has `"takers"`, the number of threads that consumed the device's rows,
+//! if it was not one. When the H200's runs were recorded it was one, and they are predicted accordingly.
 
 use crate::cost::{Calibration, Chooser, PlanWork, RowsUse};
 use jindou_plan::LIGHT_COST;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
-/// Milliseconds that a query over HTTP takes in addition to its run: the request, its plan, the answer.
+/// Milliseconds that a query over HTTP takes in addition to its execution: request, planning, answer.
 const SERVED_MS: f64 = 0.3;
-/// Factor by which two recorded times differ where a choice must be right.
+/// A choice must be right if the recorded times differ by at least this factor.
 const MATTERS: f64 = 1.5;
 
 /// A recorded run.
@@ -21,19 +22,19 @@ pub struct RecordedRun {
     pub query: String,
     /// The scale of its data.
     pub universities: u32,
-    /// The measurement that it is from.
+    /// The measurement that it belongs to.
     pub stage: String,
     /// True for a run on the device.
     pub there: bool,
-    /// Threads of the CPU.
+    /// Number of CPU threads.
     pub threads: usize,
-    /// The use that was made of its rows.
+    /// How the rows were used.
     pub rows: RowsUse,
     /// The recorded time.
     pub ms: f64,
-    /// The query's rows.
+    /// Number of rows of the answer.
     pub gave: u64,
-    /// Threads that took the rows of the device.
+    /// Number of threads that consumed the device's rows.
     pub takers: usize,
 }
 
@@ -45,18 +46,18 @@ pub struct Records {
     pub runs: Vec<RecordedRun>,
 }
 
-/// The runs that are known before one is predicted.
+/// The runs that the model has learned from before a prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Knowledge {
-    /// The calibration alone.
+    /// None; only the calibration.
     Calibration,
     /// The runs of all other queries.
     OtherQueries,
-    /// The runs of all other queries, and of the same at another scale.
+    /// The runs of all other queries, and of this query at other scales.
     OtherScales,
-    /// All runs but those of this query on the device.
+    /// All runs except those of this query on the device.
     Here,
-    /// All runs, this one among them.
+    /// All runs, including the predicted one.
     All,
 }
 
@@ -90,7 +91,7 @@ pub struct JudgedChoice {
     pub predicted: [f64; 2],
     /// True if the device would have been chosen.
     pub there: bool,
-    /// True if the slower side was chosen, and by so much that it matters.
+    /// True if the slower side was chosen and the difference matters.
     pub is_wrong: bool,
     /// True if the recorded times differ so much that the choice matters.
     pub matters: bool,
@@ -159,19 +160,19 @@ impl Records {
         Ok(out)
     }
 
-    /// The work of a run, as it was done then.
+    /// The work of a run, as it was executed then.
     fn work(&self, run: &RecordedRun) -> Option<PlanWork> {
         Some(self.work_of(run)?.taken_by(run.takers))
     }
 
-    /// The work of a run, as it would be done now.
+    /// The work of a run, as it would be executed now.
     #[must_use]
     pub fn work_of(&self, run: &RecordedRun) -> Option<PlanWork> {
         let of = |w: &&(String, u32, PlanWork)| w.0 == run.query && w.1 == run.universities;
         Some(self.works.iter().find(of)?.2.with_use(run.rows))
     }
 
-    /// A chooser that knows as much as it may before a run of this query.
+    /// A model that has learned the runs that `knows` allows before a run of this query.
     fn chooser(
         &self,
         speeds: &Calibration,
@@ -208,8 +209,8 @@ impl Records {
         predicted.collect()
     }
 
-    /// The choice between each run on the device and each on the CPU of the same query, data, measurement and use of its
-    /// rows, the segments being there.
+    /// The choice for each pair of runs, one on the device and one on the CPU, of the same query, data, measurement and
+    /// use of rows. The segments are assumed to be on the device.
     #[must_use]
     pub fn choose(&self, speeds: &Calibration, knows: Knowledge) -> Vec<JudgedChoice> {
         let (mut out, mut choosers) = (Vec::new(), FxHashMap::default());

@@ -1,17 +1,18 @@
 //! Segments in device memory: the host's arrays, byte for byte, followed by the merged lists of keys that a patch
-//! touches.
+//! changes.
 //!
-//! The patch is merged here, on the host, when a version of a segment is uploaded: each dirty key's whole list at the
-//! snapshot is placed after the segment's neighbours. Kernels then need one bit test and, for dirty keys, one search of
-//! the overlay's keys; no kernel merges edits. That costs O(edges of dirty keys) once per snapshot.
+//! The patch (the edits of updates) is merged on the host when a version of a segment is uploaded: the whole list of
+//! each changed ("dirty") key, as of the snapshot, is placed after the segment's neighbours. Kernels then need one bit
+//! test per key, and one search of the overlay's keys if the key is dirty; no kernel merges edits. That costs O(edges
+//! of dirty keys) once per snapshot.
 //!
 //! ```text
-//! Arrays (a generation)     index: finder, keys, offsets     neighbours | room for overlays of several versions
+//! Arrays (a generation)     index: finder, keys, offsets     neighbours | space for overlays of several versions
 //! ResidentSegment (a version)   dirty bits, keys, starts ────────────────────┘
 //! ```
 //!
-//! All versions of a generation share its arrays, so after an update only its overlay is uploaded. If the room after
-//! the neighbours is too small, they are copied within the device to a place with more.
+//! All versions of a generation share its arrays, so after an update only the new overlay is uploaded. If the free
+//! space after the neighbours is too small, they are copied within the device to a larger buffer.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, Packer};
@@ -25,21 +26,21 @@ use jindou_model::{Error, Result};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-/// Most keys of which the one with the most neighbours is looked for: a few milliseconds.
+/// Largest number of keys for which the longest list is computed, which takes a few milliseconds.
 const MOST_LOOKED: usize = 1 << 22;
-/// Smallest room for overlays, in ids, once a segment has any.
+/// Smallest space for overlays, in ids, once a segment has any.
 const LEAST_ROOM: u64 = 1 << 14;
 
 pub(crate) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     sync::lock(of)
 }
 
-/// Neighbours, and the room after them.
+/// The neighbours, followed by space for overlays.
 struct Neighbours {
     buffer: Option<DeviceBuffer>,
-    /// Number of ids that fit after the edges.
+    /// Size of the space for overlays, in ids.
     room: u32,
-    /// The ranges of the room used by overlays, ascending.
+    /// The ranges of that space that overlays use, ascending.
     taken: Mutex<Vec<Range<u32>>>,
 }
 
@@ -52,7 +53,7 @@ impl Neighbours {
         self.buffer.as_ref().map_or(0, |b| b.len() as u64)
     }
 
-    /// Takes the first free range of this many ids, until the share is dropped.
+    /// Reserves the first free range of this many ids, until the share is dropped.
     fn take(self: &Arc<Self>, ids: u32) -> Option<OverlayShare> {
         let mut taken = locked(&self.taken);
         let mut from = 0u32;
@@ -74,7 +75,7 @@ impl Neighbours {
     }
 }
 
-/// One overlay's part of the room.
+/// The range that one overlay uses.
 struct OverlayShare {
     neighbours: Arc<Neighbours>,
     range: Range<u32>,
@@ -97,7 +98,7 @@ pub(crate) struct Arrays {
     index: Option<DeviceBuffer>,
     /// Replaced when an overlay needs more room.
     neighbours: Mutex<Arc<Neighbours>>,
-    /// The most neighbours of a key, once asked for.
+    /// Length of the longest list, computed on first use.
     most: OnceLock<Option<u32>>,
 }
 
@@ -146,7 +147,7 @@ impl Arrays {
         index + locked(&self.neighbours).bytes()
     }
 
-    /// Room for an overlay of this many ids after the neighbours, which are copied if there is not enough.
+    /// Space for an overlay of this many ids after the neighbours. They are copied to a larger buffer if necessary.
     fn room_for(&self, device: &Arc<Device>, ids: u32) -> Result<OverlayShare> {
         let mut neighbours = locked(&self.neighbours);
         if let Some(share) = neighbours.take(ids) {
@@ -157,7 +158,7 @@ impl Arrays {
         if u64::from(ids) > most {
             return Err(Error::Unsupported("a patch this large on the GPU".into()));
         }
-        // An old version's overlay and a new one's exist together, and both may grow.
+        // The overlays of an old and a new version exist at the same time, and both may grow.
         let room = (4 * u64::from(ids))
             .max(edges / 16)
             .max(LEAST_ROOM)
@@ -248,13 +249,13 @@ pub struct ResidentSegment {
     /// The neighbours that `params` points to, which other versions share too.
     neighbours: Option<Arc<Neighbours>>,
     _share: Option<OverlayShare>,
-    /// Arrays of which only parts are present, uploaded before each step.
+    /// The segment's blocks, if it is paged: only some are on the device, uploaded before each step.
     pages: Option<Arc<PagedSegment>>,
-    /// Arrays of its own.
+    /// Buffers that it does not share with other versions.
     buffers: Vec<DeviceBuffer>,
     overlay_keys: Vec<u32>,
     overlay_starts: Vec<u32>,
-    /// Keys of a patched segment that have a neighbour, made when a plan starts from them.
+    /// Keys of a patched segment that have a neighbour, computed when a plan starts from them.
     patched_keys: OnceLock<(Arc<DeviceBuffer>, u32)>,
 }
 
@@ -392,8 +393,8 @@ impl ResidentSegment {
         (a as u32, (b - a) as u32)
     }
 
-    /// The most neighbours of a vertex; `None` where it would take long to look. `segment` is the host's copy. O(keys) the
-    /// first time.
+    /// Length of a vertex's longest list; `None` if computing it would take long. `segment` is the host's copy. O(keys)
+    /// the first time.
     #[must_use]
     pub fn most_neighbours(&self, segment: &Segment<'_>) -> Option<u32> {
         let most = self
@@ -403,7 +404,7 @@ impl ResidentSegment {
             .get_or_init(|| match segment.offsets {
                 None => Some(1),
                 Some(o) if o.len() > MOST_LOOKED => None,
-                // Of damaged offsets kernels make empty lists.
+                // Kernels treat lists with damaged offsets as empty.
                 Some(o) => o.windows(2).map(|b| b[1].saturating_sub(b[0])).max(),
             });
         let overlay = self.overlay_starts.windows(2).map(|b| b[1] - b[0]).max();
@@ -448,8 +449,8 @@ impl ResidentSegment {
         Ok((Arc::clone(b), *n))
     }
 
-    /// The keys that have a neighbour, and their number: [`Self::patched_keys`], or without a patch none, since they are
-    /// [`Self::base_keys`].
+    /// The keys that have a neighbour, and their number: [`Self::patched_keys`]. `None` in place of the keys if the
+    /// segment has no patch; they are then [`Self::base_keys`].
     pub(crate) fn live_keys(
         &self,
         device: &Arc<Device>,
@@ -462,7 +463,7 @@ impl ResidentSegment {
         Ok((Some(keys), count))
     }
 
-    /// Writes the keys of the segment without its patch to `out`, which has room for them.
+    /// Writes the keys of the segment without its patch to `out`, which must be large enough.
     pub(crate) fn base_keys(&self, device: &Device, out: u64) -> Result<()> {
         let rows = self.params.key_count;
         let mut p = params::StartKeysParams {
@@ -491,7 +492,7 @@ impl ResidentSegment {
         unsafe { device.launch(kernel, grid, bytemuck::bytes_of(&p)) }
     }
 
-    /// Mean bytes that the lookup of one random vertex reads, for byte floors: see `find_key` in the kernels.
+    /// Mean number of bytes that the lookup of one random vertex reads: see `find_key` in the kernels.
     #[must_use]
     pub fn lookup_bytes(&self) -> f64 {
         let find = match FinderKind::from_byte(self.params.kind as u8) {
@@ -544,8 +545,8 @@ fn without(
     unsafe { device.launch(Kernel::Restrict, grid, bytemuck::bytes_of(&p)) }
 }
 
-/// The segment that, with its patch, answers a scope. Only the default graph and the union of all graphs are supported,
-/// so that a cached segment's content depends on nothing else.
+/// The single segment that answers a scope together with its patch. Only the default graph and the union of all graphs
+/// are supported, so that a cached segment's content depends on nothing else.
 pub(crate) fn alone<'a>(view: &Edges<'a>, scope: GraphScope<'_>) -> Result<Segment<'a>> {
     let segment = match (view.plain(scope), view.plain_but_dirty(scope)) {
         (Some(s), _) | (None, Some((s, _))) => Some(s),

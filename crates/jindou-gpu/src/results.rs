@@ -1,5 +1,5 @@
-//! Results on their way from the device to the sink: blocks of rows in pinned memory, which the sink may keep for a while
-//! and have several threads take. A block's memory goes back to the device's pool with the block.
+//! Copying results to the sink: blocks of rows in pinned memory. The sink may keep a block for a while and pass it to
+//! other threads. When a block is dropped, its memory returns to the device's pool.
 
 use crate::buffer::HostBuffer;
 use crate::device::Device;
@@ -11,14 +11,14 @@ use jindou_model::Result;
 use jindou_plan::Slot;
 use std::sync::Arc;
 
-/// Most and least rows of a block: so many that its copies take longer than queueing them, so few that a handful of
-/// blocks is in pinned memory.
+/// Largest and smallest number of rows of a block: large enough that copying takes longer than queueing the copies,
+/// small enough that only a few blocks are in pinned memory.
 const MOST_ROWS: usize = 1 << 16;
 const LEAST_ROWS: usize = 1 << 12;
-/// Most bytes of a block, unless it has the least rows.
+/// Largest number of bytes of a block, unless it has the smallest number of rows.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Rows of a block of a table of this many rows and columns.
+/// Number of rows per block for a table with this many rows and columns.
 fn block_rows(rows: usize, width: usize) -> usize {
     let within = MOST_BYTES / (4 * width.max(1));
     let most = (1 << within.max(1).ilog2()).clamp(LEAST_ROWS, MOST_ROWS);
@@ -27,9 +27,9 @@ fn block_rows(rows: usize, width: usize) -> usize {
 
 /// The consumer of result rows.
 pub(crate) enum RowsOut<'a> {
-    /// Gets each block before the next one is given.
+    /// Processes each block before it gets the next one.
     Each(&'a mut RowSink<'a>),
-    /// May keep some blocks, and passes them to its threads.
+    /// May keep some blocks and pass them to its threads.
     Blocks(&'a mut dyn Sink),
 }
 
@@ -44,7 +44,7 @@ impl RowsOut<'_> {
         }
     }
 
-    /// Gives rows without columns.
+    /// Passes on rows without columns.
     pub fn bare(&mut self, rows: usize) -> Result<()> {
         match self {
             Self::Each(sink) => sink(&[], rows),
@@ -53,7 +53,7 @@ impl RowsOut<'_> {
     }
 }
 
-/// Rows in pinned memory: columns one after the other, each with room for the same number of rows.
+/// Rows in pinned memory, column by column, with the same capacity for each.
 struct PinnedRows {
     buffer: HostBuffer,
     room: usize,
@@ -77,7 +77,8 @@ impl RowBlock for PinnedRows {
     }
 }
 
-/// Copies all rows of a table back, block by block, and passes them on: while one is passed on, the next is copied.
+/// Copies all rows of a table back and passes them on block by block. The next block is copied while the sink processes
+/// one.
 pub(crate) fn hand_out(
     device: &Arc<Device>,
     table: &DeviceTable,
@@ -124,6 +125,6 @@ pub(crate) fn hand_out(
 
 fn give(mut block: PinnedRows, turn: &mut DeviceTurn, out: &mut RowsOut<'_>) -> Result<()> {
     block.buffer.wait(turn.cancel())?;
-    // A slow reader does not keep others from the device.
+    // Other queries may use the device while a slow reader processes the block.
     turn.aside(|| out.give(block))
 }

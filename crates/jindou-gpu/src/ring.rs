@@ -1,13 +1,14 @@
-//! The pinned ring through which large uploads go: several threads fill its pieces from the caller's slices, each piece is
-//! queued for the device as soon as it is full, and is filled again once its copies are done.
+//! The pinned ring buffer for large uploads. Several threads fill its pieces from the caller's slices; a piece is
+//! queued for the device as soon as it is full, and is reused once its copies are done.
 //!
 //! ```text
 //! slices ─ cut ─► thread ─ fill ─► piece ─ queue ─► device
 //!              ─► thread ─ fill ─► piece ─ queue ─►          a piece waits for its own copies only, the oldest first
 //! ```
 //!
-//! One thread copies some 5 to 10 GB a second, a link takes 25 to 55. The driver takes half a millisecond to pin a MiB,
-//! so pieces are pinned once and kept: in the background when the device is opened, otherwise when an upload needs them.
+//! One thread copies 5 to 10 GB per second, a link transfers 25 to 55. The driver takes half a millisecond to pin a
+//! MiB, so pieces are pinned once and kept: in the background when the device is opened, otherwise when an upload needs
+//! them.
 
 use crate::backend::Mark;
 use crate::device::{CopyLane, Device, PinnedBlock};
@@ -18,31 +19,31 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Most threads that fill the ring by default: as many as saturate a link.
+/// Default for the largest number of threads that fill the ring, enough to saturate a link.
 const MOST_THREADS: usize = 8;
-/// Bytes of a piece by default: small enough that the ring stays in the processor's cache until the device reads it, and
-/// that queueing a copy costs a tenth of its time.
+/// Default size of a piece in bytes: small enough that the ring stays in the CPU's cache until the device reads it, and
+/// large enough that queueing a copy takes a tenth of its time.
 const PIECE: usize = 1 << 20;
-/// Pieces for each thread: one that it fills, one on its way.
+/// Pieces per thread: one being filled and one being copied.
 const PIECES_A_THREAD: usize = 2;
-/// Pieces of an upload for which one thread more is started.
+/// Number of pieces of an upload per additional thread.
 const WORTH_A_THREAD: usize = 2;
-/// Longest sleep before a thread without a piece looks again.
+/// Polling interval of a thread that waits for a piece.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// The size of a device's ring, and the threads that fill it.
 #[derive(Clone, Debug)]
 pub struct RingOptions {
-    /// Most threads that fill it for one upload, at least one.
+    /// Largest number of threads that fill the ring for one upload; at least one.
     pub threads: usize,
     /// Bytes of a piece.
     pub piece: usize,
-    /// The budget to which its pinned memory is charged. Pieces that it refuses are not made.
+    /// Budget that the pinned memory is charged to. If it is exhausted, the ring has fewer pieces.
     pub budget: MemoryBudget,
 }
 
 impl Default for RingOptions {
-    /// Half of the cores fill it, at most eight of them.
+    /// Half of the cores, at most eight.
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -61,7 +62,7 @@ impl RingOptions {
     }
 }
 
-/// A piece whose copies have been queued, and the moment when they are done, if that could be marked.
+/// A piece whose copies are queued, and the marker after them if one could be set.
 struct Queued {
     block: PinnedBlock,
     mark: Option<Mark>,
@@ -71,7 +72,7 @@ struct RingState {
     idle: Vec<PinnedBlock>,
     /// Oldest first.
     queued: VecDeque<Queued>,
-    /// Pieces that exist, also those that threads hold.
+    /// Number of pieces that exist, including those that threads hold.
     made: usize,
     charge: Charge,
 }
@@ -84,21 +85,21 @@ pub(crate) struct Ring {
     handed_back: Condvar,
 }
 
-/// A place in the device's memory, and what is copied there.
+/// A slice, and the device address that it is copied to.
 pub(crate) type Part<'a> = (u64, &'a [u8]);
 
-/// A place in the device's memory, and slices with their offsets from it.
+/// A device address, and slices with their offsets from it.
 pub(crate) type Placed<'a> = (u64, Vec<(usize, &'a [u8])>);
 
-/// Deals parts out in pieces.
+/// Divides parts into pieces.
 struct Cutter<'a> {
     parts: &'a [Part<'a>],
-    /// Bytes of the first part that were dealt out.
+    /// Bytes of the first part that were handed out already.
     taken: usize,
 }
 
 impl<'a> Cutter<'a> {
-    /// Replaces `piece` by the next parts, of at most this many bytes together.
+    /// Replaces `piece` by the next parts, of at most `most` bytes together.
     fn next(&mut self, most: usize, piece: &mut Vec<Part<'a>>) {
         piece.clear();
         let mut left = most;
@@ -135,7 +136,7 @@ impl Ring {
         }
     }
 
-    /// Bytes of an upload from which on it goes through the ring.
+    /// Uploads of at least this many bytes use the ring.
     pub fn least(&self) -> usize {
         self.options.piece * WORTH_A_THREAD
     }
@@ -144,7 +145,7 @@ impl Ring {
         sync::lock(&self.state)
     }
 
-    /// Makes all pieces that are missing.
+    /// Allocates all missing pieces.
     pub fn prepare(&self, device: &Device) -> Result<()> {
         while let Some(block) = self.make(device)? {
             self.state().idle.push(block);
@@ -153,12 +154,12 @@ impl Ring {
         Ok(())
     }
 
-    /// True if there is a piece, or may be.
+    /// True if there is a piece, or one may be allocated.
     pub fn is_usable(&self) -> bool {
         self.state().made > 0 || self.options.budget.has_room(self.options.piece as u64)
     }
 
-    /// A new piece; `None` if there are as many as there may be, or can be.
+    /// Allocates a piece; `None` if the ring is complete, or the memory is exhausted.
     fn make(&self, device: &Device) -> Result<Option<PinnedBlock>> {
         let bytes = self.options.piece;
         let mut state = self.state();
@@ -173,18 +174,19 @@ impl Ring {
                 let mut state = self.state();
                 state.made -= 1;
                 let left = state.charge.bytes().saturating_sub(bytes as u64);
-                // Giving back is not refused.
+                // Reducing a charge never fails.
                 let _ = state.charge.set(left);
             })
         });
         match pinned {
-            // A ring with fewer pieces is slower, but a ring.
+            // A ring with fewer pieces is slower, but works.
             Err(Error::Limit(_)) if self.state().made > 0 => Ok(None),
             pinned => pinned.map(Some),
         }
     }
 
-    /// A piece to fill: an idle one, else a new one, else the one whose copies were queued first, once they are done.
+    /// A piece to fill: an idle one, otherwise a new one, otherwise the one whose copies were queued first, once they
+    /// are done.
     fn take(&self, device: &Device) -> Result<PinnedBlock> {
         let mut state = self.state();
         loop {
@@ -199,7 +201,7 @@ impl Ring {
             if let Some(block) = self.make(device)? {
                 return Ok(block);
             }
-            // Other threads hold all of them: they queue them, or fail and hand them back.
+            // Other threads hold all pieces. They will queue them, or fail and return them.
             state = self.state();
             if state.idle.is_empty() && state.queued.is_empty() {
                 state = self
@@ -233,11 +235,11 @@ impl Ring {
         self.handed_back.notify_one();
     }
 
-    /// Queues copies of all parts, and returns then: before the device has them.
+    /// Queues copies of all parts. Returns before the device has them.
     ///
     /// # Safety
-    /// Each part's place is live device memory of that length, and no two overlap. Aside, no work that is not known to
-    /// be done touches it.
+    /// Each part's place is live device memory of that length, and no two overlap. In the second queue, no work that is
+    /// not known to be done touches it.
     pub unsafe fn upload(&self, device: &Device, parts: &[Part<'_>], lane: CopyLane) -> Result<()> {
         let bytes: usize = parts.iter().map(|p| p.1.len()).sum();
         let cutter = Mutex::new(Cutter { parts, taken: 0 });

@@ -1,5 +1,5 @@
-//! One run of a program: a turn at the device for each step, tables that are cut if they would not fit, and the
-//! delivery of rows.
+//! One execution of a program: it acquires the device for each step, divides tables that would not fit, and delivers
+//! rows.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory, HostBuffer};
@@ -20,23 +20,23 @@ use std::sync::Arc;
 /// An execution of a program. The steps themselves are in `steps.rs`.
 pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub steps: &'a [DeviceStep<'s>],
-    /// The blocks that steps read, if segments are paged, and the bytes that were moved.
+    /// The blocks that steps read, if segments are paged, and the number of bytes moved.
     pub paging: Option<&'a Paging<'s>>,
     pub moved: Moved,
-    /// The step whose blocks were uploaded last, until those of the next ones are.
+    /// The step whose blocks were uploaded last, until blocks for the following steps are uploaded.
     pub ahead_of: Option<usize>,
     pub output_slots: &'a [Slot],
     pub queue: LaunchQueue,
     pub memory: DeviceMemory,
-    /// Most rows of a table.
+    /// Largest number of rows of a table.
     pub most_rows: u64,
-    /// Numbers in which kernels count, and the last one that was given out.
+    /// The counters of kernels, and the current one.
     pub counts: DeviceCounts,
     pub counter: RowCount,
-    /// Destination of small numbers.
+    /// Pinned memory that small numbers are copied to.
     pub words: HostBuffer,
     pub cancel: &'a CancelToken,
-    /// The right to queue work, passed on after each step if others wait.
+    /// The right to queue work, passed on after each step if other queries wait.
     pub turn: &'a mut DeviceTurn,
     pub output: ResultUse<'o>,
     /// The outer rows of the inner parts in progress.
@@ -47,15 +47,15 @@ pub(crate) struct ProgramRun<'a, 'o, 's> {
     pub groups: Option<GroupState<'a>>,
     /// The nodes that paths lead to, by the number of the step.
     pub reaches: Vec<(usize, Reached)>,
-    /// The bound on the rows of an ORDER BY, once it is looked for; least rows of a table for that.
+    /// The bound of an ORDER BY with LIMIT, once there is one; and the smallest table for which it is computed.
     pub top: Option<TopState>,
     pub least_sorted: u32,
-    /// Number of result rows to skip, and of those that may still leave; and the present limit on a table's rows, so
-    /// that few are made in vain.
+    /// Number of result rows to skip, number that may still be delivered, and the current limit on a table's rows,
+    /// which avoids computing unneeded rows.
     pub skip: u64,
     pub left: Option<u64>,
     pub few: u64,
-    /// Address of the checksum, if there is to be one.
+    /// Address of the checksum, if one is computed.
     pub sum: Option<u64>,
     pub rows: u64,
     pub cuts: u64,
@@ -72,9 +72,9 @@ pub(crate) struct OuterFrame {
     pub bits: u64,
 }
 
-/// Reason why a step did not run over a whole table.
+/// Reason why a step was not executed over a whole table.
 pub(crate) enum StepStop {
-    /// The table must be cut.
+    /// The table must be divided.
     TooLarge,
     /// The query ends.
     Error(Error),
@@ -86,7 +86,7 @@ impl From<Error> for StepStop {
     }
 }
 
-/// True for steps whose kernels read how many rows there are from the device.
+/// True for steps whose kernels read the row count from the device.
 fn takes_bounds(work: &StepWork<'_>) -> bool {
     matches!(
         work,
@@ -102,7 +102,7 @@ fn takes_bounds(work: &StepWork<'_>) -> bool {
     )
 }
 
-/// Room for the most outputs that an expansion of a table along lists can have, if that is known.
+/// Upper bound on the outputs of an expansion of a table along lists, if it is known.
 fn room_of(table: &DeviceTable, lists: &[DeviceList]) -> TotalUse {
     let most = lists.iter().filter_map(|l| l.most).min();
     TotalUse::Room(most.map(|most| u64::from(table.rows) * u64::from(most)))
@@ -142,7 +142,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Runs all steps: the error of a sink that wants no more, if it ended the run, and the checksum.
+    /// Executes all steps. Returns the error of a sink that needs no more rows, if it ended the run, and the checksum.
     pub(crate) fn finish_steps(&mut self) -> Result<(Option<Error>, Option<u64>)> {
         let outcome = match self.is_full() {
             true => Ok(()),
@@ -162,7 +162,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok((closed, checksum))
     }
 
-    /// Delivers the groups, of rows that are as many as was expected.
+    /// Delivers the groups after checking that no bound on a count was exceeded.
     fn end_groups(&mut self) -> Result<()> {
         if self.groups.is_some() && self.has_pending() {
             self.learn()?;
@@ -184,7 +184,7 @@ impl ProgramRun<'_, '_, '_> {
         };
         let total = source.rows();
         let slot = to.filter(|s| keep.contains(s));
-        // Half of the memory for the first column, so that steps after it have room; at least a tile.
+        // Half of the memory for the first column, so that later steps have the rest; at least a tile.
         let most = (self.memory.left() / 8).clamp(TILE, self.most_rows);
         let mut begin = 0;
         while begin < total {
@@ -203,7 +203,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Runs step `k` and all after it over a table.
+    /// Executes step `k` and all after it over a table.
     pub(crate) fn run(&mut self, k: usize, table: DeviceTable) -> Result<()> {
         if table.rows == 0 {
             return Ok(());
@@ -243,7 +243,7 @@ impl ProgramRun<'_, '_, '_> {
         match self.counted(k, step, &table) {
             Ok(None) => {}
             Ok(Some(made)) => {
-                // It has been learnt together with what the step made.
+                // The exact count was read together with the step's outputs.
                 let table = self.known(table);
                 self.received(k, &table);
                 self.queue.rows(0, made);
@@ -329,8 +329,8 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Runs step `k` over a table that was too large for it: with its number of rows if only a bound was known, else over
-    /// both halves.
+    /// Executes step `k` over a table that was too large for it: with the exact row count if only a bound was known,
+    /// otherwise over both halves.
     fn smaller(&mut self, k: usize, table: DeviceTable) -> Result<()> {
         match table.count {
             Some(_) => {
@@ -347,7 +347,7 @@ impl ProgramRun<'_, '_, '_> {
         matches!(next, Some(StepWork::EndApply { .. }))
     }
 
-    /// Runs step `k` over both halves of a table, one after the other.
+    /// Executes step `k` over both halves of a table, one after the other.
     pub(crate) fn halves(&mut self, k: usize, table: &DeviceTable) -> Result<()> {
         if table.rows < 2 {
             return Err(Error::limit(
@@ -392,10 +392,10 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Words of device memory, after all work so far, with a single wait.
+    /// Reads words of device memory, after all work so far, with a single wait.
     ///
     /// # Safety
-    /// Four bytes of live device memory lie at each address.
+    /// Four bytes of live device memory are at each address.
     pub(crate) unsafe fn read_words<const N: usize>(&mut self, at: [u64; N]) -> Result<[u32; N]> {
         for (i, &at) in at.iter().enumerate() {
             // SAFETY: the caller's promise.
@@ -408,7 +408,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(words)
     }
 
-    /// True if only the number of rows leaves the device.
+    /// True if only the number of rows is copied back.
     pub(crate) fn wants_number(&self) -> bool {
         match &self.output {
             ResultUse::Count => true,
@@ -417,14 +417,14 @@ impl ProgramRun<'_, '_, '_> {
         }
     }
 
-    /// Most rows of a table at present if not all results are wanted; the next limit is higher.
+    /// The current limit on a table's rows if not all results are needed; each call raises the next limit.
     pub(crate) fn next_few(&mut self) -> u64 {
         let few = self.few;
         self.few = few.saturating_mul(4);
         few
     }
 
-    /// The part of this many result rows that leaves: its beginning and length.
+    /// The part of this many result rows that is delivered: its start and length.
     fn slice(&mut self, rows: u64) -> (u64, u64) {
         let skip = self.skip.min(rows);
         self.skip -= skip;
@@ -436,12 +436,12 @@ impl ProgramRun<'_, '_, '_> {
         (skip, take)
     }
 
-    /// True if as many rows as wanted have left.
+    /// True if as many rows as needed were delivered.
     pub(crate) fn is_full(&self) -> bool {
         self.left == Some(0)
     }
 
-    /// Ends the run once it is full, which is not a failure; see [`Self::is_full`].
+    /// Ends the run once enough rows were delivered, which is not a failure; see [`Self::is_full`].
     fn unless_full(&self) -> Result<()> {
         if self.is_full() {
             return Err(Error::SinkClosed);
@@ -449,7 +449,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Delivers rows without columns, which were never made.
+    /// Delivers rows without columns, which exist only as a number.
     fn emit_bare(&mut self, rows: u64) -> Result<()> {
         let (_, rows) = self.slice(rows);
         self.give_bare(rows)?;
@@ -476,7 +476,7 @@ impl ProgramRun<'_, '_, '_> {
             return Ok(());
         }
         if self.has_pending() && self.output.leaves() {
-            // What was expected must have come true before rows leave.
+            // Before rows are delivered, check that no bound on a count was exceeded.
             self.learn()?;
         }
         // Both are at most the table's rows.

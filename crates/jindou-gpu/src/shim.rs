@@ -1,8 +1,8 @@
 //! The kernels on the CPU, through `shim/`: for tests, and for `JINDOU_GPU=shim`. Slow and exact.
 //!
-//! A card does queued work at any time before it is waited for. By default the shim does it at once; with
-//! [`ShimOptions::delay`] it does it as late as possible, so that code that forgets to wait sees memory in its earlier
-//! state.
+//! A GPU may execute queued work at any time before the host waits for it. By default the shim executes it at once.
+//! With [`ShimOptions::delay`] it executes it as late as possible, so that code that forgets to wait sees memory in its
+//! earlier state.
 
 mod calls;
 mod counts;
@@ -50,31 +50,31 @@ unsafe extern "C" {
 /// Options of the shim.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShimOptions {
-    /// 0: blocks and threads run in order. Otherwise they are interleaved in an order drawn from this seed.
+    /// 0: blocks and threads run in order. Otherwise they are interleaved in a random order with this seed.
     pub seed: u64,
-    /// Number of a planted bug ([`planted_bugs`]), 0 for none. For tests of the tests.
+    /// Number of an injected bug ([`planted_bugs`]); 0 for none. For tests of the tests.
     pub bug: u32,
-    /// Bytes of its pages, a power of two of at least 256; 0 for 64 KiB.
+    /// Size of its pages in bytes, a power of two of at least 256; 0 for 64 KiB.
     pub page: usize,
-    /// Device memory that it pretends to have; 0 for 4 GiB.
+    /// Size of the simulated device memory; 0 for 4 GiB.
     pub memory: u64,
     /// True to record what each launch moved, for [`Shim::take_log`].
     pub log: bool,
-    /// True to count the accesses of whole warps and their sectors too, which takes several times as long.
+    /// True to count accesses by warp and their sectors as well, which takes several times as long.
     pub sectors: bool,
-    /// True to do queued work only when it is waited for.
+    /// True to execute queued work only when the host waits for it.
     pub delay: bool,
-    /// Number, from 1, of the query of a moment that is answered with yes although its work is not done; 0 for none. It
-    /// removes a wait from the program, for tests of the tests: with `delay` this must be noticed.
+    /// Number, from 1, of the marker query that reports completion although the work is not done; 0 for none. This
+    /// removes a wait from the program, for tests of the tests: with `delay` it must be detected.
     pub unwaited: u64,
-    /// Number, from 1, of the order to begin after a copy aside that is ignored; 0 for none. It removes an event from
-    /// the program, for tests of the tests: with `delay` this must be noticed.
+    /// Number, from 1, of the [`crate::Backend::after`] that is ignored; 0 for none. This removes an ordering from the
+    /// program, for tests of the tests: with `delay` it must be detected.
     pub unordered: u64,
-    /// With `delay`: keeps a time line of a device with these speeds, for [`Shim::take_times`].
+    /// With `delay`: simulates the times of a device with these speeds, for [`Shim::take_times`].
     pub speeds: Option<Speeds>,
 }
 
-/// The bugs that can be planted: number and name.
+/// The bugs that can be injected: number and name.
 #[must_use]
 pub fn planted_bugs() -> Vec<(u32, String)> {
     (1..)
@@ -97,7 +97,7 @@ pub struct Shim {
     options: ShimOptions,
     numbers: Vec<u32>,
     state: Mutex<ShimState>,
-    /// Held by the thread that does delayed work.
+    /// Held by the thread that executes delayed work.
     working: Mutex<()>,
     lost: OnceLock<String>,
     began: Instant,
@@ -107,7 +107,7 @@ pub struct Shim {
 struct ShimState {
     held: Holdings,
     traffic: HostTraffic,
-    /// End by start of each allocation.
+    /// Start and end of each allocation.
     live: BTreeMap<u64, u64>,
     launches: u64,
     log: Vec<(Kernel, KernelCounts)>,
@@ -184,7 +184,7 @@ impl Shim {
         std::mem::take(&mut self.state().traffic)
     }
 
-    /// The memory and marks that are held now.
+    /// The memory and markers that are allocated now.
     #[must_use]
     pub fn holdings(&self) -> Holdings {
         self.state().held
@@ -194,13 +194,13 @@ impl Shim {
         sync::lock(&self.state)
     }
 
-    /// Number of queries so far if a moment has come; with [`ShimOptions::delay`].
+    /// Number of marker queries so far; with [`ShimOptions::delay`].
     #[must_use]
     pub fn asked(&self) -> u64 {
         self.state().delayed.asked
     }
 
-    /// Number of orders so far to begin after a copy aside that was not done yet; with [`ShimOptions::delay`].
+    /// Number of calls of [`crate::Backend::after`] so far for copies that were not done yet; with [`ShimOptions::delay`].
     #[must_use]
     pub fn ordered(&self) -> u64 {
         self.state().delayed.ordered
@@ -212,7 +212,7 @@ impl Shim {
         self.state().clock.times()
     }
 
-    /// Does work, or keeps it for later.
+    /// Executes work, or keeps it for later.
     fn queue(&self, work: DeviceWork) -> Result<()> {
         self.queue_in(ShimQueue::Ordered, work)
     }
@@ -227,7 +227,7 @@ impl Shim {
         self.work(lane, work, 0.0)
     }
 
-    /// Does work that was queued at this time of the host.
+    /// Executes work that was queued at this time of the host.
     fn work(&self, lane: ShimQueue, work: DeviceWork, queued: f64) -> Result<()> {
         let mut state = self.state();
         match work {
@@ -303,7 +303,7 @@ impl Shim {
         }
     }
 
-    /// Does the delayed work that must be done before this moment.
+    /// Executes the delayed work before this marker.
     fn catch_up(&self, moment: u64) -> Result<()> {
         let _alone = sync::lock(&self.working);
         self.catch_up_with(moment)?;
@@ -311,7 +311,7 @@ impl Shim {
         Ok(())
     }
 
-    /// As [`Self::catch_up`], on a thread that already does delayed work.
+    /// As [`Self::catch_up`], on a thread that already executes delayed work.
     fn catch_up_with(&self, moment: u64) -> Result<()> {
         let lane = work::lane_of(moment);
         loop {
@@ -376,7 +376,7 @@ impl Shim {
     fn marked(&self, lane: ShimQueue) -> Mark {
         let mut state = self.state();
         state.held.marks += 1;
-        // Delayed work has no time of its own, but an order.
+        // Delayed work has no time of its own, only an order.
         Mark(if self.options.delay {
             state.delayed.now(lane)
         } else {

@@ -19,15 +19,15 @@ pub(crate) struct TableColumn {
 /// Rows of ids. Parts of a table are views: they share its memory.
 #[derive(Clone, Default)]
 pub(crate) struct DeviceTable {
-    /// Number of rows; if there is a count, the most that there can be.
+    /// Number of rows, or an upper bound if there is a count.
     pub rows: u32,
-    /// The number of rows on the device, while the host does not know it.
+    /// The row count on the device, if the host does not know it.
     pub count: Option<RowCount>,
     pub columns: Vec<TableColumn>,
 }
 
 impl DeviceTable {
-    /// Rows `from .. to` of a table whose number of rows is known.
+    /// Rows `from .. to` of a table whose row count is known.
     pub fn part(&self, from: u32, to: u32) -> Self {
         let columns = self
             .columns
@@ -45,7 +45,7 @@ impl DeviceTable {
         }
     }
 
-    /// Address of the number of rows; 0 if the host knows it.
+    /// Address of the row count; 0 if the host knows it.
     pub fn count_at(&self) -> u64 {
         self.count.map_or(0, |c| c.at)
     }
@@ -55,7 +55,7 @@ impl DeviceTable {
         self.columns.iter().find(|c| c.slot == slot)
     }
 
-    /// A plan's operand in the form that kernels read. An unbound slot is an error of the plan.
+    /// A plan's operand as kernel parameters. An unbound slot is an error of the plan.
     pub fn operand(&self, o: PlanOperand) -> Result<OperandParams> {
         match o {
             PlanOperand::Const(id) => Ok(OperandParams::constant(id)),
@@ -76,12 +76,12 @@ impl DeviceTable {
 pub(crate) struct NewTable {
     pub buffer: Arc<DeviceBuffer>,
     pub slots: Vec<Slot>,
-    /// Most rows.
+    /// Capacity in rows.
     pub room: u64,
 }
 
 impl NewTable {
-    /// Bytes for this many rows and columns. Columns are padded, so that each starts on a line.
+    /// Bytes for this many rows and columns. Columns are padded, so that each starts at a cache line.
     pub fn bytes(columns: usize, room: u64) -> u64 {
         columns as u64 * Self::stride(room)
     }
@@ -95,7 +95,7 @@ impl NewTable {
         self.buffer.at() + column as u64 * Self::stride(self.room)
     }
 
-    /// The parameters that carry `from`'s columns over into the first columns here.
+    /// Kernel parameters that copy `from`'s columns to the first columns of this table.
     pub fn columns<'a>(&self, from: impl Iterator<Item = &'a TableColumn>) -> ColumnsParams {
         let mut c: ColumnsParams = bytemuck::Zeroable::zeroed();
         for (i, column) in from.enumerate() {
@@ -106,12 +106,12 @@ impl NewTable {
         c
     }
 
-    /// The table, once its rows are known.
+    /// Completes the table with this many rows.
     pub fn finish(self, rows: u32) -> DeviceTable {
         self.finish_as(rows, None)
     }
 
-    /// The table with this many rows, or at most as many if there is a count.
+    /// Completes the table with this many rows, or with that upper bound if there is a count.
     pub fn finish_as(self, rows: u32, count: Option<RowCount>) -> DeviceTable {
         let columns = (0..self.slots.len())
             .map(|i| TableColumn {

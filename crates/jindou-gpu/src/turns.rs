@@ -1,4 +1,4 @@
-//! Queries that run on a device at the same time: their turns, the number that share its memory, and idle times.
+//! Sharing of a device by concurrent queries: turns, the number of queries that share its memory, and idle times.
 
 use crate::device::Device;
 use jindou_model::{CancelToken, Result, sync};
@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Interval at which waiting threads check for cancellation.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The queue in front of a device. One query at a time queues work, for one step of its plan; then it is the next one's
-/// turn, first come, first served. After some time without queries, unused memory is returned to the system.
+/// The queue of queries for a device. One query at a time may queue work, for one step of its plan; then it is the next
+/// query's turn, first come, first served. After some idle time, unused memory is returned to the system.
 pub(crate) struct Turns {
     device: Arc<Device>,
     idle: Duration,
@@ -23,10 +23,10 @@ struct TurnState {
     running: u64,
     /// True while a query may queue work.
     held: bool,
-    /// Numbers of the waiting queries, and the next number.
+    /// Ticket numbers of the waiting queries, and the next number.
     line: VecDeque<u64>,
     next: u64,
-    /// How often a query waited in line.
+    /// Number of times that a query had to wait.
     waits: u64,
     /// Time when the last query ended.
     ended: Option<Instant>,
@@ -40,7 +40,7 @@ pub(crate) struct DeviceTurn {
     cancel: CancelToken,
     /// True while the query may queue work.
     held: bool,
-    /// Time during which others had the device, or it was idle.
+    /// Time during which other queries used the device, or this one did not need it.
     away: Duration,
 }
 
@@ -58,7 +58,7 @@ impl Turns {
         sync::lock(&self.state)
     }
 
-    /// Begins a query when it is its turn; it ends when the guard is dropped.
+    /// Waits for the first turn of a query. The query ends when the guard is dropped.
     ///
     /// # Errors
     /// Errors of `cancel`.
@@ -79,7 +79,8 @@ impl Turns {
         self.state().running
     }
 
-    /// How often a query has waited in line so far. Unchanged during a run, the run had the device to itself.
+    /// Number of times that a query had to wait so far. If it does not change during a run, the run had the device to
+    /// itself.
     pub fn waits(&self) -> u64 {
         self.state().waits
     }
@@ -96,7 +97,7 @@ impl DeviceTurn {
         &self.cancel
     }
 
-    /// Time for which it did without the device since it began: in line, and aside.
+    /// Time since the query began during which it did not use the device: waiting for a turn, or in [`Self::aside`].
     pub fn away(&self) -> Duration {
         self.away
     }
@@ -106,7 +107,7 @@ impl DeviceTurn {
         self.take(false)
     }
 
-    /// Does work that does not need the device, which others may use meanwhile.
+    /// Calls a closure that does not need the device, which other queries may use meanwhile.
     pub fn aside<T>(&mut self, what: impl FnOnce() -> Result<T>) -> Result<T> {
         self.hand_on();
         let began = Instant::now();
@@ -124,7 +125,8 @@ impl DeviceTurn {
         }
     }
 
-    /// Waits at the end of the queue, if there is one. A holder of the turn (`anew` is false) gives it up for that.
+    /// Waits at the end of the queue if other queries wait. With `anew` false, the query holds the turn and gives it up
+    /// first.
     fn take(&mut self, anew: bool) -> Result<()> {
         let turns = Arc::clone(&self.turns);
         let mut state = turns.state();
@@ -178,7 +180,7 @@ impl Drop for DeviceTurn {
         if !state.waiting {
             let (turns, idle) = (Arc::downgrade(&self.turns), self.turns.idle);
             let waiter = std::thread::Builder::new().name("gpu-idle".into());
-            // If no thread can be started for it, the next query's end tries again.
+            // If no thread can be started, the end of the next query tries again.
             state.waiting = waiter.spawn(move || trim_when_idle(&turns, idle)).is_ok();
         }
     }
@@ -219,7 +221,7 @@ mod tests {
         Turns::new(&Device::new(shim), Duration::from_secs(60))
     }
 
-    /// Waits until this many queries are in line.
+    /// Waits until this many queries are in the queue.
     fn in_line(turns: &Turns, n: usize) {
         let began = Instant::now();
         while turns.state().line.len() != n {
@@ -265,10 +267,10 @@ mod tests {
         let late = CancelToken::with_deadline(Duration::from_millis(20));
         assert!(matches!(turns.begin(&late), Err(Error::Timeout(_))));
         assert_eq!((turns.queries(), turns.state().line.len()), (1, 0));
-        // While its rows are read, another query runs from beginning to end.
+        // While its rows are consumed, another query runs from beginning to end.
         holder.aside(|| turns.begin(&none).map(drop)).unwrap();
         assert!(turns.state().held);
-        // A reader that wants no more rows ends its query; the device is free.
+        // A reader that needs no more rows ends its query; the device is free.
         assert!(holder.aside(|| Err::<(), _>(Error::SinkClosed)).is_err());
         turns.begin(&none).map(drop).unwrap();
         drop(holder);

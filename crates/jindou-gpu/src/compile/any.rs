@@ -1,8 +1,8 @@
-//! Steps with a predicate variable, as two or three parts: first the predicates of a vertex (or all predicates) become
-//! rows, then each row reads the segment of its own predicate.
+//! Steps with a predicate variable, as two or three parts: the first part produces a row for each predicate of a vertex
+//! (or for each predicate of the graph), then each row reads the segment of its own predicate.
 //!
-//! Characteristic sets are exact for unpatched vertices, so each row of the first part makes at least one of the
-//! second, unless its far end is known: the intermediate rows are no more than the result.
+//! Characteristic sets are exact for vertices that no update touched. So each row of the first part produces at least
+//! one row of the second, unless its far end is known: there are no more intermediate rows than result rows.
 
 use super::{
     CompiledStep, DeviceList, DeviceSource, DeviceWithin, Owner, StepCompiler, StepWork, scope_of,

@@ -1,8 +1,8 @@
-//! Lists that are cut to the intervals in which a step's results lie, so that ids outside are neither counted nor read.
+//! Clipping of lists to the intervals that contain a step's results, so that ids outside are neither counted nor read.
 //!
-//! A list is sorted, so its ids inside the hull of the intervals (from the first one's beginning to the last one's end)
-//! lie side by side. A constant's list is cut here; those of columns are cut on the device while they are measured,
-//! where that pays. With one interval nothing is left to test.
+//! A list is sorted, so its ids within the hull of the intervals (from the start of the first one to the end of the
+//! last one) are contiguous. A constant's list is clipped here. Lists of columns are clipped on the device while they
+//! are measured, if that pays off. With a single interval no further test is needed.
 
 use super::{DeviceList, DeviceWithin, StepCompiler, intervals_of, scope_of};
 use crate::params;
@@ -12,27 +12,27 @@ use jindou_graph::segment::{GraphScope, KeyFinder, Segment};
 use jindou_model::{Direction, PredicateId, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand};
 
-/// Mean number of ids of a list that must lie outside. To cut a list costs four to six sectors (of its ends, and of a search
-/// for one), as the test `cutting_lists_pays_where_they_are_long` counts; an id that is walked in vain costs as much as
-/// half a sector on an H200.
+/// A list is clipped if it has on average at least this many ids outside. Clipping costs four to six sectors (for the
+/// ends of the list and a search for one), as the test `cutting_lists_pays_where_they_are_long` counts. An id that is
+/// read without need costs as much as half a sector on an H200.
 const LEAST_OUTSIDE: f64 = 12.0;
-/// The same where rows come in the order of keys, so that they share sectors.
+/// The same limit for rows in the order of keys, which share sectors.
 const LEAST_IN_ORDER: f64 = 2.0;
-/// Times that a list may be as long as the shortest one and still be cut.
+/// A list is not clipped if it is more than this many times as long as the shortest one.
 const LONGER: f64 = 8.0;
-/// Share of the neighbours that is taken to lie outside where it is not known.
+/// Assumed share of the neighbours outside, if it is unknown.
 const UNKNOWN: f64 = 0.5;
 
-/// The neighbours of a segment that lie in intervals: their share, and whether all do, whatever happens.
+/// The share of a segment's neighbours that lie in intervals, and whether all of them always do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct FarShare {
-    /// The part of the neighbours that lies inside, each counted once.
+    /// Share of the distinct neighbours that lie inside.
     pub inside: f64,
-    /// True if none lies outside.
+    /// True if no neighbour lies outside.
     pub is_all: bool,
 }
 
-/// Number of keys below an id; `None` for finders that would have to be read for it.
+/// Number of keys below an id; `None` for finders where that would require reading all of them.
 fn keys_below(segment: &Segment<'_>, id: u32) -> Option<u32> {
     Some(match segment.finder {
         KeyFinder::Empty => 0,
@@ -52,8 +52,8 @@ fn keys_below(segment: &Segment<'_>, id: u32) -> Option<u32> {
     })
 }
 
-/// The share of a segment's neighbours in intervals: they are the keys of the other direction. `None` if it is not known
-/// without reading many of them. O(intervals log keys).
+/// The share of a segment's neighbours in intervals, computed from the keys of the other direction. `None` if that
+/// would require reading many of them. O(intervals log keys).
 pub(crate) fn far_share(
     predicate: PredicateId,
     direction: Direction,
@@ -76,7 +76,7 @@ pub(crate) fn far_share(
 }
 
 impl FarShare {
-    /// Says if lists of this mean length are to be cut; `in_order` if rows come in the order of their keys.
+    /// True if lists of this mean length are to be clipped; `in_order` if rows come in the order of their keys.
     pub fn pays(this: Option<Self>, degree: f64, in_order: bool) -> bool {
         let outside = this.map_or(UNKNOWN, |s| 1.0 - s.inside);
         degree * outside
@@ -88,17 +88,17 @@ impl FarShare {
     }
 }
 
-/// The first id of an ascending list inside of a hull, and the number of those that are.
+/// The index of the first id of an ascending list that is inside a hull, and the number of ids inside.
 fn cut(ids: &[u32], hull: [u32; 2]) -> (u32, u32) {
     let [from, to] = hull.map(|bound| ids.partition_point(|&id| id < bound) as u32);
     (from, to.saturating_sub(from))
 }
 
 impl DeviceWithin {
-    /// The test that is left for the candidates of lists: none of one interval if all lists are cut to it.
+    /// The test that remains for the candidates: none for a single interval if all lists are clipped to it.
     pub fn left(&self, lists: &[DeviceList]) -> params::Within {
         let is_cut = |l: &DeviceList| match l.constant {
-            // As the only list it is measured for each row.
+            // A constant's list that is the only one is measured for each row.
             Some(_) if lists.len() > 1 => l.cut,
             _ => l.clips,
         };
@@ -110,7 +110,7 @@ impl DeviceWithin {
 }
 
 impl StepCompiler<'_> {
-    /// The lists of an expansion and what is left of its condition: none if all neighbours satisfy it anyway.
+    /// The lists of an expansion and the remaining part of its condition: none if all neighbours satisfy it anyway.
     pub(super) fn clipped(
         &mut self,
         lists: &[EdgeList],
@@ -127,13 +127,14 @@ impl StepCompiler<'_> {
             }));
             made.push(self.list(list)?);
         }
-        // A result is in every list.
+        // Every result is in all lists, so one list that satisfies the condition is enough.
         if shares.iter().flatten().any(|s| s.is_all) {
             intervals = None;
         }
         let within = DeviceWithin::new(self.device, intervals.as_deref(), false)?;
         if intervals.is_some() {
-            // Mean ids of a list that are inside: much longer lists than the shortest are searched, but hardly ever walked.
+            // Mean number of ids inside. Lists much longer than the shortest are searched and hardly ever read
+            // sequentially.
             let inside = |(to, share): (&DeviceList, &Option<FarShare>)| {
                 let p = &to.segment.params;
                 let degree = match to.constant {
@@ -159,7 +160,7 @@ impl StepCompiler<'_> {
         Ok((made, within))
     }
 
-    /// Cuts a constant's list.
+    /// Clips a constant's list.
     fn cut_constant(
         &self,
         to: &mut DeviceList,
@@ -204,7 +205,7 @@ mod tests {
         assert_eq!(cut(&[], [1, 9]), (0, 0));
     }
 
-    /// As counted one by one, for each kind of finder.
+    /// Compared to counting one by one, for each kind of finder.
     #[test]
     fn keys_below_an_id_are_counted() {
         for (step, runs) in [(1, 40), (3, 1), (700, 1)] {

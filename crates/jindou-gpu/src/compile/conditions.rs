@@ -1,6 +1,6 @@
-//! Conditions that ids alone decide, as parts of a step: `sameTerm`, its negation, and any combination of tests of one
-//! slot against constants, which is a set of intervals; and comparisons with numbers, by value rank. Kinds and
-//! expressions are left to the CPU, and so are comparisons inside OR and NOT.
+//! Conditions that can be decided by ids alone, as parts of a step: `sameTerm`, its negation, and any combination of
+//! tests of one slot against constants, which is a set of intervals. Comparisons with numbers are decided by value
+//! rank. Kinds of terms, expressions, and comparisons inside OR and NOT are left to the CPU.
 
 use super::{CompiledStep, DeviceWithin, StepCompiler, StepWork};
 use crate::ranks::{DeviceRanks, is_by_rank};

@@ -1,5 +1,5 @@
-//! GROUP BY and COUNT as the last step of a program: equal rows of some columns are counted, and only the combinations
-//! that occur leave the device, each with its number.
+//! GROUP BY and COUNT as the last step of a program: equal rows of some columns are counted, and only the distinct
+//! combinations are copied back, each with its count.
 
 use super::hull::hull;
 use super::tree::of_operator;
@@ -12,23 +12,23 @@ use jindou_plan::{Operator, Slot};
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// The slots of what leaves the device: a combination's number, and the words of its counter.
+/// Slots of the rows that are copied back: a combination's number, and the words of its counter.
 pub(crate) const NUMBER: Slot = Slot::MAX;
 pub(crate) const LOW: Slot = Slot::MAX - 1;
 pub(crate) const HIGH: Slot = Slot::MAX - 2;
-/// The slots of a combination's least and greatest values.
+/// The slots of a combination's smallest and largest values.
 pub(crate) const FIRST: Slot = Slot::MAX - 5;
 pub(crate) const LAST: Slot = Slot::MAX - 6;
 
 /// A GROUP BY as a device runs it.
 pub(crate) struct GroupPlan {
-    /// Columns whose ids matter, with the numbers that their ids have; without addresses.
+    /// Columns whose ids form the combinations, with the numbering of their ids; without addresses.
     pub columns: Vec<(Slot, GroupColumnParams)>,
-    /// Columns of which it only matters whether they are bound, if they may be unbound.
+    /// Columns for which only bound or unbound matters, if they may be unbound.
     pub tested: Vec<Slot>,
-    /// Columns that are always bound, and of which nothing else matters.
+    /// Columns that are always bound and whose values do not matter.
     pub sure: Vec<Slot>,
-    /// The column of which only the least and greatest values are wanted, and the ranks of numbers.
+    /// The column of which only the smallest and largest values are needed, and the ranks of numbers.
     pub best: Option<(Slot, Arc<RankTable>)>,
     /// True if that column had a term without a rank in the last attempt.
     pub unranked: Cell<bool>,
@@ -48,7 +48,7 @@ impl GroupPlan {
         ids.saturating_mul(1 << self.tested.len())
     }
 
-    /// Slots of the rows that leave the device.
+    /// Slots of the rows that are copied back.
     pub fn output(&self) -> Vec<Slot> {
         let ids = self.columns.iter().map(|c| c.0);
         let tested = self.tested.iter().copied();
@@ -62,7 +62,7 @@ pub(crate) fn width(c: &GroupColumnParams) -> u64 {
     1 + u64::from(c.dense) + u64::from(c.tail)
 }
 
-/// The numbers of a slot's ids in the rows of an operator.
+/// The numbering of a slot's ids in the rows of an operator.
 fn column(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> GroupColumnParams {
     let [first, end] = hull(op, slot, snapshot);
     GroupColumnParams {
@@ -151,7 +151,7 @@ impl<'a> StepCompiler<'a> {
     }
 }
 
-/// A column in which numbers stand for themselves, from 0 on.
+/// A column of numbers from 0 on, which are used as they are.
 pub(crate) fn plain(operand: params::OperandParams, numbers: u64) -> GroupColumnParams {
     GroupColumnParams {
         operand,

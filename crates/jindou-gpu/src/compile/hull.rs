@@ -1,4 +1,4 @@
-//! Ranges of ids that contain all values of a variable, as far as a plan tells.
+//! Ranges of ids that contain all values of a variable, derived from a plan.
 
 use crate::resident::alone;
 use jindou_dictionary::NO_RANK;
@@ -7,10 +7,10 @@ use jindou_graph::segment::{GraphScope, KeyFinder};
 use jindou_model::{Direction, PredicateId};
 use jindou_plan::{EdgeList, GraphRef, IdFilter, Operator, Slot, StartSource, Step, StepKind};
 
-/// Most touched keys of a patch that are looked at.
+/// Largest number of changed keys of a patch that are read.
 const MOST_TOUCHED: usize = 1 << 20;
 
-/// The first id, and the id after the last one; ids of updates do not count, and neither does that of an unbound value.
+/// The first id, and the id after the last one, without ids of updates and the id of unbound values.
 pub(crate) type Hull = [u32; 2];
 
 fn meet(a: Hull, b: Hull) -> Hull {
@@ -33,7 +33,7 @@ pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
             _ => &[],
         };
         for step in steps {
-            // What an inner part demands of an outer variable does not hold where its rows are missing or unwanted.
+            // The conditions of an inner part do not apply to outer rows without inner rows.
             if inner && matches!(step.kind, StepKind::Restrict { .. }) {
                 continue;
             }
@@ -41,13 +41,13 @@ pub(crate) fn hull(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> Hull {
                 out = meet(out, found);
             }
         }
-        // A variable is bound in one place, or the values of both agree.
+        // A variable is bound in one place, or its values in both places agree.
         op.each_input(&mut |role, input| open.push((input, inner || role.is_dependent())));
     }
     out
 }
 
-/// Ids that are looked at to see how many of them are numbers.
+/// Number of ids sampled to estimate the share of numbers.
 const SAMPLE: u32 = 64;
 
 /// The approximate share of numbers among the values of a slot in the rows of an operator.
@@ -64,7 +64,7 @@ pub(crate) fn number_share(op: &Operator, slot: Slot, snapshot: &dyn Graph) -> f
     numbers as f64 / ids.len().max(1) as f64
 }
 
-/// The range of ids that a step gives to a slot; `None` if it does not bind the slot, or may give it any id.
+/// The range of ids that a step gives to a slot; `None` if it does not bind the slot, or the range is unknown.
 fn of_step(step: &Step, slot: Slot, snapshot: &dyn Graph) -> Option<Hull> {
     let filtered = |within: Option<&IdFilter>| within.and_then(|w| of_filter(w, snapshot));
     match &step.kind {

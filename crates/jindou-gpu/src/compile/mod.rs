@@ -1,4 +1,4 @@
-//! Compilation of a plan for the device: segments are uploaded, constants looked up, columns laid out.
+//! Compilation of a plan for the device: uploads segments, looks up constants, and assigns columns.
 
 mod any;
 mod clip;
@@ -42,7 +42,7 @@ struct StepCompiler<'a> {
     /// The pager, if segments are paged.
     pager: Option<&'a Pager>,
     segments: Vec<Arc<ResidentSegment>>,
-    /// The slot from which the rows begin: its ids ascend from row to row.
+    /// The slot that the rows start from; its ids ascend from row to row.
     first: Option<Slot>,
     /// Slots that some step so far binds.
     bound: Vec<Slot>,
@@ -341,11 +341,11 @@ fn source_name(source: &StartSource) -> &'static str {
     }
 }
 
-/// Uploads the data for the first steps and lays it out: as many steps as the device runs, possibly none. The first
-/// step must be a start. With a pager, segments are uploaded in blocks before each step instead.
+/// Uploads the data for the first steps and assigns columns, for as many steps as the device can execute, possibly
+/// none. The first step must be a start. With a pager, segments are uploaded in blocks before each step instead.
 ///
 /// # Errors
-/// Errors that keep the device from running anything, such as those of a broken driver; `Internal` for a malformed
+/// Errors that keep the device from executing anything, such as those of a broken driver; `Internal` for a malformed
 /// plan.
 pub(crate) fn compile<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),

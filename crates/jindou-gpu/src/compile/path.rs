@@ -7,17 +7,17 @@ use jindou_model::{Direction, Error, FIRST_TAIL_ID, PredicateId, Result};
 use jindou_plan::operator::{FollowPath, Path};
 use jindou_plan::{FarEnd, Operand, Slot};
 
-/// A path from one node.
+/// A path with one known end.
 pub(crate) struct DevicePath {
-    /// The node.
+    /// The known node.
     pub from: u32,
     /// The edges of one step of the path.
     pub lists: Vec<DeviceList>,
-    /// True if the path of no step counts.
+    /// True if the path of length zero counts (`p*`).
     pub zero: bool,
-    /// The column that gets the nodes, or has those to test.
+    /// The column for the nodes, or the column with the nodes to test.
     pub slot: Slot,
-    /// True if the column is there.
+    /// True if the column exists already, so that its nodes are tested.
     pub is_test: bool,
     /// The set of the nodes that were reached.
     pub set: usize,
@@ -53,7 +53,7 @@ fn edges(path: &Path, back: bool, out: &mut Vec<(PredicateId, Direction)>) -> Op
     Some(())
 }
 
-/// The step of a path that is repeated, and whether no step counts as well.
+/// The repeated step of a path, and whether a path of length zero counts.
 fn repeated(path: &Path) -> Option<(&Path, bool)> {
     match path {
         Path::OneOrMore(p) => Some((p, false)),
@@ -62,7 +62,7 @@ fn repeated(path: &Path) -> Option<(&Path, bool)> {
     }
 }
 
-/// True for paths that the device may follow.
+/// True for paths that the device may be able to follow.
 pub(crate) fn may_follow(p: &FollowPath) -> bool {
     let one = repeated(&p.path).and_then(|(path, _)| edges(path, false, &mut Vec::new()));
     !p.nodes && ends(p).is_some() && one.is_some()

@@ -1,4 +1,4 @@
-//! Plans as a device runs them: steps with their segments, columns and constants.
+//! Programs: plans in the form that a device executes, as steps with their segments, columns and constants.
 
 use super::{DevicePath, GroupPlan};
 use crate::buffer::{DeviceBuffer, Packer};
@@ -21,17 +21,17 @@ pub(crate) struct DeviceList {
     pub anchor: Operand,
     /// Start and length in the device's neighbours, if the anchor is a constant.
     pub constant: Option<(u32, u32)>,
-    /// The most ids of a list, if that is known.
+    /// Length of the longest list, if it is known.
     pub most: Option<u32>,
-    /// True if it is to be cut to the hull of the step's intervals while it is measured.
+    /// True if it is clipped to the hull of the step's intervals while it is measured.
     pub clips: bool,
-    /// True if it is a constant's and has been cut to the hull.
+    /// True if it is a constant's list that was clipped to the hull.
     pub cut: bool,
 }
 
-/// Values that start a table.
+/// The start rows of a table.
 pub(crate) enum DeviceSource<'a> {
-    /// One row without values.
+    /// One row without columns.
     Unit,
     /// A column in device memory.
     Column { at: u64, rows: u64, owner: Owner },
@@ -39,7 +39,7 @@ pub(crate) enum DeviceSource<'a> {
     Intervals(DeviceWithin),
     /// Keys in intervals.
     Runs { segment: Arc<ResidentSegment> },
-    /// Keys in a bitmap; the host's blocks are for cutting.
+    /// Keys in a bitmap, with the host's copy of its blocks for dividing it into parts.
     Bits {
         segment: Arc<ResidentSegment>,
         blocks: &'a [RankBlock],
@@ -47,7 +47,7 @@ pub(crate) enum DeviceSource<'a> {
 }
 
 impl DeviceSource<'_> {
-    /// Number of rows that it starts.
+    /// Number of start rows.
     pub fn rows(&self) -> u64 {
         match self {
             Self::Unit => 1,
@@ -95,7 +95,7 @@ impl DeviceWithin {
         let (mut before, mut ids, mut owner) = (0, 0, None);
         let mut hull = [0, u32::MAX];
         if let Some(list) = intervals {
-            // Kernels need at least one interval to refuse everything.
+            // Kernels need at least one interval to reject everything.
             let list: &[[u32; 2]] = if list.is_empty() { &[[0, 0]] } else { list };
             let mut starts: Vec<u64> = Vec::with_capacity(list.len());
             for &[a, b] in list {
@@ -174,12 +174,12 @@ pub(crate) enum StepWork<'a> {
         slot: Slot,
         ranks: DeviceRanks,
     },
-    /// Keeps rows whose id no earlier row had, according to the set with this number.
+    /// Keeps rows whose id occurs in no earlier row, according to the set with this number.
     Distinct {
         slot: Slot,
         set: usize,
     },
-    /// Runs the steps up to `end` for each row, and treats the row according to the outcome.
+    /// Executes the steps up to `end` for each row, and treats the row according to the outcome.
     Apply {
         kind: ApplyKind,
         end: usize,
@@ -255,7 +255,7 @@ impl StepWork<'_> {
             Self::Path(path) => out.extend(path.is_test.then_some(path.slot)),
             Self::Top(top) => out.push(top.slot),
             Self::Group { ids, tested } => out.extend(ids.iter().chain(tested)),
-            // The slots that their steps read belong to those steps.
+            // The slots that inner steps read are counted for those steps.
             Self::Apply { .. } | Self::EndApply { .. } => {}
             Self::Same { left, right, .. } => [left, right].into_iter().for_each(operand),
             Self::ExpandAny {
@@ -279,13 +279,13 @@ impl StepWork<'_> {
     }
 }
 
-/// The order whose first rows are wanted.
+/// An ORDER BY with LIMIT.
 pub(crate) struct DeviceTop {
     pub slot: Slot,
     pub is_descending: bool,
-    /// Number of wanted rows.
+    /// Number of rows needed.
     pub most: u64,
-    /// The number above all ranks.
+    /// The first number above all ranks.
     pub last: u32,
     pub ranks: Arc<RankTable>,
 }
@@ -323,7 +323,7 @@ impl StepProgram<'_> {
     /// All result rows: no offset and no limit.
     pub const ALL: (u64, Option<u64>) = (0, None);
 
-    /// A number that programs with the same steps over the same segments share, whatever their constants.
+    /// A hash that programs with the same steps over the same segments share, whatever their constants.
     pub fn likeness(&self) -> u64 {
         let mut hash = FxHasher::default();
         for step in &self.steps {

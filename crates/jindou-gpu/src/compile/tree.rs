@@ -30,7 +30,7 @@ use jindou_plan::operator::Apply;
 use jindou_plan::{ApplyKind, Condition, FIRST_HIDDEN, Operator, Slot};
 use std::sync::Arc;
 
-/// Most operators above each other.
+/// Largest depth of nested operators.
 const MAX_DEPTH: usize = 64;
 /// Plan step of parts that belong to operators: none.
 const NO_STEP: usize = usize::MAX;
@@ -43,8 +43,8 @@ fn unsupported(what: &str) -> Error {
     Error::Unsupported(format!("{what} on the GPU"))
 }
 
-/// True if an operator may be one that the device runs together with everything below it; false also for a mere
-/// exploration. Only considers its shape. O(operators), of which there are few.
+/// True if the device may be able to execute an operator together with everything below it; false for a plain
+/// exploration. Only considers the shape. O(operators), of which there are few.
 pub(crate) fn may_run(op: &Operator) -> bool {
     let mut open = vec![(op, false, 0)];
     let mut explores = false;
@@ -94,7 +94,7 @@ fn asks_for_bound(c: &Condition) -> bool {
     }
 }
 
-/// The part of a chain's rows that is wanted.
+/// The part of an operator's rows that is needed.
 #[derive(Clone, Copy)]
 pub(crate) enum WantedRows<'a> {
     /// Columns of the rows.
@@ -111,14 +111,14 @@ pub(crate) enum WantedRows<'a> {
     Groups {
         ids: &'a [Slot],
         tested: &'a [Slot],
-        /// The slot of which only the least and greatest values are wanted, for each combination of the others.
+        /// The slot of which only the smallest and largest values are needed, for each combination of the others.
         best: Option<Slot>,
     },
 }
 
 impl<'a> StepCompiler<'a> {
-    /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` has those of
-    /// the rows around the inner part of an `Apply`.
+    /// Appends the steps of an operator and of everything below it; returns the slots of its rows. `outer` has the
+    /// slots of the outer rows of an enclosing `Apply`.
     fn operator(
         &mut self,
         op: &Operator,
@@ -186,7 +186,7 @@ impl<'a> StepCompiler<'a> {
         Ok(op.layout(outer.unwrap_or_default()))
     }
 
-    /// The number of a new set of ids.
+    /// Adds a set of ids; returns its number.
     pub(super) fn set(&mut self) -> usize {
         self.sets.push(params::Bits {
             words: 0,
@@ -235,7 +235,7 @@ impl<'a> StepCompiler<'a> {
         let inner = self.operator(&a.inner, Some(&rows), level, out)?;
         let made = out[begin + 1..].iter().filter_map(|s| s.work.binds());
         if made.into_iter().any(|s| rows.contains(&s)) {
-            // Both sides bind it, so the values would have to be compared.
+            // Both sides bind the slot, so its values would have to be compared.
             return Err(unsupported(
                 "a variable that both parts of an OPTIONAL bind",
             ));
@@ -324,7 +324,7 @@ impl<'a> StepCompiler<'a> {
         ))
     }
 
-    /// Appends the steps for the wanted part of the rows; returns the columns that leave the device.
+    /// Appends the steps for the needed part of the rows; returns the columns that are copied back.
     fn wanted(
         &mut self,
         wanted: WantedRows<'_>,
@@ -411,11 +411,11 @@ fn keep(steps: &mut [DeviceStep<'_>], output: &[Slot]) {
     }
 }
 
-/// Uploads the data for an operator and everything below it, and lays it out.
+/// Uploads the data for an operator and everything below it, and assigns columns.
 ///
 /// # Errors
-/// `Unsupported` if the device cannot run all of it; as [`super::compile`]. If segments do not fit, the program is
-/// short.
+/// `Unsupported` if the device cannot execute all of it; otherwise as [`super::compile`]. If segments do not fit, the
+/// program is marked as short.
 pub(crate) fn compile_tree<'a>(
     (device, cache): (&'a Arc<Device>, &'a SegmentCache),
     pager: Option<&'a Pager>,

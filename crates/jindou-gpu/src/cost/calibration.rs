@@ -5,10 +5,11 @@ use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::path::Path;
 
-/// Most bytes of a file of calibrations; a larger one is taken for damaged.
+/// Largest plausible size of a calibration file in bytes; a larger one is considered damaged.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Ratio to the most that can be from which a figure is refused rather than taken for noise.
+/// A figure that exceeds its possible maximum by this factor is reported as wrong; below it, the excess is attributed
+/// to noise.
 pub(super) const DOUBTFUL: f64 = 1.1;
 
 /// A device's speeds, in bytes and seconds.
@@ -16,11 +17,11 @@ pub(super) const DOUBTFUL: f64 = 1.1;
 pub struct Calibration {
     /// Bytes per second that kernels read and write sequentially.
     pub stream: f64,
-    /// Bytes per second in sectors of 32 bytes at random, by the size of the accessed memory; ascending.
+    /// Bytes per second for random reads of 32-byte sectors, by the size of the memory read from, ascending.
     pub random: Vec<(f64, f64)>,
-    /// Seconds that one more kernel in the queue takes.
+    /// Seconds per additional kernel in the queue.
     pub launch: f64,
-    /// Seconds from the last kernel's end until the host knows a number that it has written.
+    /// Seconds from the end of the last kernel until the host has read a number that it wrote.
     pub sync: f64,
     /// Bytes per second from the host's arrays to the device, including staging.
     pub upload: f64,
@@ -29,8 +30,8 @@ pub struct Calibration {
 }
 
 impl Calibration {
-    /// Figures of an H200: copying as measured on one, the link as on its data sheet (PCIe 5, of which staging by one
-    /// core leaves a part); random sectors, launches and waits are estimates until a card has been measured.
+    /// Figures of an H200. Sequential speed is measured; the link's speed is that of the data sheet (PCIe 5, reduced by
+    /// staging on one core); random sectors, launches and waits are estimates.
     #[must_use]
     pub fn h200() -> Self {
         Self {
@@ -43,7 +44,7 @@ impl Calibration {
         }
     }
 
-    /// A device that takes no time: every heavy plan is worth it. For tests of the code after that decision.
+    /// A device without any cost, for which every heavy plan is worth it. For tests of the code after the decision.
     #[must_use]
     pub fn ideal() -> Self {
         let most = f64::MAX;
@@ -57,8 +58,7 @@ impl Calibration {
         }
     }
 
-    /// Bytes per second for sectors in this much memory: linear interpolation between measured sizes over the logarithm
-    /// of the size.
+    /// Bytes per second for random sectors in this much memory, interpolated linearly over the logarithm of the size.
     #[must_use]
     pub fn random_in(&self, footprint: f64) -> f64 {
         let points = &self.random;
@@ -76,9 +76,9 @@ impl Calibration {
         }
     }
 
-    /// Lowers figures that cannot be: sectors without order are not read faster than in order, nor in more memory faster
-    /// than in less, and the link does not give more than the device's memory takes. Returns a sentence for each figure
-    /// that was more than a tenth too high, as noise makes none.
+    /// Lowers impossible figures: random reads are not faster than sequential ones, nor faster in more memory than in
+    /// less, and the link is not faster than the device's memory. Returns a sentence for each figure that was more than
+    /// a tenth too high, which noise does not explain.
     pub fn mend(&mut self) -> Vec<String> {
         let mut refused = Vec::new();
         let mut lower = |what: &str, figure: &mut f64, most: f64, than: &str| {
@@ -113,8 +113,8 @@ impl Calibration {
         })
     }
 
-    /// Parses a document; `None` unless every figure is present and plausible. Figures that cannot be are lowered, as
-    /// [`Self::mend`] does.
+    /// Parses a document; `None` unless every figure is present and plausible. Impossible figures are lowered, as by
+    /// [`Self::mend`].
     #[must_use]
     pub fn from_json(v: &Value) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite());
@@ -147,7 +147,7 @@ impl Calibration {
         Self::from_json(read(file).get(identity)?)
     }
 
-    /// Stores it in the file, keeping those of other devices, and what runs on this one have shown.
+    /// Stores it in the file, and keeps the calibrations of other devices and this device's recorded runs.
     ///
     /// # Errors
     /// Errors of the file system.
@@ -160,14 +160,14 @@ impl Calibration {
     }
 }
 
-/// Ratios of runs on the device with this `identity`, from the file; empty if it has none.
+/// The ratios learned from runs on the device with this `identity`, from the file; empty if it has none.
 pub(super) fn load_runs(file: &Path, identity: &str) -> Learnt {
     let all = read(file);
     let runs = all.get(identity).and_then(|d| d.get(learnt::MEMBER));
     runs.map_or_else(Learnt::default, Learnt::from_json)
 }
 
-/// Stores what runs have shown next to the device's speeds.
+/// Stores the ratios learned from runs next to the device's speeds.
 pub(super) fn save_runs(file: &Path, identity: &str, runs: &Learnt) -> std::io::Result<()> {
     change(file, identity, |member| learnt::store(member, runs))
 }
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// As measured on an H200 on 26 November 2026: sectors without order in 16 GiB quicker than streaming.
+    /// Measured on an H200 on 26 November 2026: random sectors in 16 GiB appeared faster than sequential reads.
     #[test]
     fn impossible_speeds_are_lowered() {
         let mut v = Calibration::h200().to_json();
@@ -268,8 +268,8 @@ mod tests {
         assert_eq!(Calibration::from_json(&v).unwrap().random_in(1.0), c.stream);
     }
 
-    /// The figures of the first run on a card: the last one came of look-ups in a segment whose length, 2^32, is 0 in 32
-    /// bits.
+    /// The figures of the first run on a card. The last one resulted from lookups in a segment whose length, 2^32, is 0
+    /// in 32 bits.
     #[test]
     fn impossible_speeds_are_refused_and_mended() {
         let mut c = Calibration {
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(c.random_in(17.2e9), 0.86e12);
         assert_eq!(c.random_in(3.1e7), 2.04e12);
         assert!(c.mend().is_empty());
-        // Of noise nothing is said, and figures that are too high by it are lowered all the same.
+        // Noise is not reported; overestimates caused by it are still corrected downwards.
         c.random = vec![(1e7, 4.2e12), (1e9, 4.3e12)];
         assert!(c.mend().is_empty());
         assert!(c.random.iter().all(|p| p.1 == c.stream));
@@ -291,7 +291,7 @@ mod tests {
         let refused = c.mend();
         assert!(refused.len() == 1 && refused[0].starts_with("copies to the device"));
         assert_eq!(c.upload, c.stream);
-        // What is given to others is mended too.
+        // The built-in calibrations need no correction.
         for v in [&mut Calibration::h200(), &mut Calibration::ideal()] {
             assert!(v.mend().is_empty());
         }
@@ -329,7 +329,7 @@ mod tests {
             save_runs(&file, "a", &runs).unwrap();
             assert!((factor("a") - 3.0).abs() < 1e-9);
         }
-        // A folder in its place is an error, and leaves nothing behind.
+        // A folder in place of the file is an error, and no temporary file is left.
         let other = folder.path().join("folder");
         std::fs::create_dir(&other).unwrap();
         assert!(save_runs(&other, "a", &runs).is_err());

@@ -1,4 +1,4 @@
-//! The decision about one plan, and its words.
+//! The decision about one plan, and its description.
 
 use super::learnt::Correction;
 use super::work::SegmentName;
@@ -7,12 +7,12 @@ use std::fmt;
 
 /// Factor by which the device must be faster.
 const MARGIN: f64 = 1.3;
-/// Factor within which a side that never ran such a plan is tried once, although the other is expected to be faster.
+/// A side that never executed such a plan is tried once if it is expected to be slower by less than this factor.
 const TRIAL: f64 = 1.5;
-/// Further runs that are expected of any heavy plan; those that asked for it recently come on top.
+/// Number of further runs expected of any heavy plan, in addition to the recent ones.
 const EXPECTED: f64 = 8.0;
 
-/// The two times of a plan.
+/// The predicted times of a plan on both sides.
 #[derive(Clone, Debug)]
 pub struct Prediction {
     /// The device.
@@ -21,80 +21,81 @@ pub struct Prediction {
     pub cpu: f64,
     /// The threads of the CPU.
     pub threads: usize,
-    /// Seconds of waiting for the device.
+    /// Seconds of waiting until the device is free.
     pub wait: f64,
-    /// Seconds for transferring missing segments, less the time lost without them so far.
+    /// Seconds for transferring missing segments, minus the time lost without them so far.
     pub bring: f64,
     /// Bytes of the missing segments.
     pub cold: f64,
     /// Seconds in kernels, launches and waits for counts.
     pub compute: f64,
-    /// Seconds for rows that leave the device, and for making terms of them.
+    /// Seconds for copying rows back and decoding them to terms.
     pub back: f64,
     /// The missing segments, with the seconds that each takes.
     pub(crate) missing: Vec<(SegmentName, f64)>,
-    /// True if the missing segments fit in the device's memory alongside those that are there.
+    /// True if the missing segments fit into the device's free memory.
     pub(crate) has_room: bool,
-    /// Seconds of each side without any correction, and without making terms of rows.
+    /// Seconds of each side without corrections, and without decoding rows to terms.
     pub(crate) plain: [f64; 2],
-    /// Seconds of each side for making terms of rows, and for handing ids to operators.
+    /// Seconds of each side for decoding rows to terms, and for passing ids to operators.
     pub(crate) decode: [f64; 2],
-    /// Factor that runs have shown for that.
+    /// Learned correction factor of `decode`.
     pub(crate) terms: f64,
-    /// The part of it, uncorrected, which does not come with rows, and what comes with each row.
+    /// The uncorrected parts of `decode`: the part that does not depend on the rows, and the seconds per row.
     pub(crate) passed: [f64; 2],
     pub(crate) per_row: [f64; 2],
-    /// Rows as the planner estimates them.
+    /// The planner's estimate of the rows.
     pub(crate) rows: f64,
-    /// Factors that runs have shown for each side.
+    /// Learned correction factor of each side.
     pub(crate) corrections: [Correction; 2],
-    /// True for a side that has not run such a plan.
+    /// True for a side that never executed such a plan.
     pub(crate) untried: [bool; 2],
     pub(crate) shape: Shape,
-    /// The number of waits for the device before; set by the executor.
+    /// The device's count of waits before the run; set by the executor.
     pub(crate) waits: u64,
     /// Recent uses of the plan.
     pub(crate) uses: f64,
 }
 
-/// Reason for the place of a plan.
+/// Reason for a decision.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Reason {
     /// The GPU is expected to be faster.
     Faster,
     /// The GPU is not expected to be faster by the margin.
     NotFaster,
-    /// This side has not run such a plan, and the other is expected to be little faster.
+    /// This side never executed such a plan, and the other one is expected to be only a little faster.
     Trial,
-    /// This side was slower, but long ago or in few runs, and the time for another one was saved.
+    /// This side was slower, but long ago or in few runs, and enough time was saved for another try.
     Again,
-    /// The GPU would be faster if its segments were there.
+    /// The GPU would be faster if the plan's segments were in its memory.
     Cold {
-        /// Seconds saved by each run.
+        /// Seconds that each run would save.
         saving: f64,
-        /// Runs that are expected.
+        /// Number of expected runs.
         runs: f64,
     },
 }
 
-/// Where a plan runs.
+/// Where a plan is executed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// True for the GPU.
     pub gpu: bool,
-    /// True if the missing segments are brought while the CPU answers.
+    /// True if the missing segments are uploaded while the CPU executes the plan.
     pub bring: bool,
     pub(crate) reason: Reason,
 }
 
 impl Prediction {
-    /// Seconds on the device, from now on.
+    /// Predicted seconds on the device, starting now.
     #[must_use]
     pub fn gpu(&self) -> f64 {
         self.wait + self.bring + self.compute + self.back
     }
 
-    /// Where the plan runs. Terms are made on the CPU in any case, so no margin is asked for their time.
+    /// Decides where the plan is executed. Terms are decoded on the CPU in either case, so the margin does not apply to
+    /// their time.
     #[must_use]
     pub fn decision(&self) -> Decision {
         let (gpu, warm) = (self.gpu(), self.gpu() - self.bring);
@@ -129,14 +130,14 @@ impl Prediction {
         decided(false, Reason::NotFaster)
     }
 
-    /// True if the plan goes to the device.
+    /// True if the plan is executed on the device.
     #[must_use]
     pub fn is_worth_it(&self) -> bool {
         self.decision().gpu
     }
 
-    /// Seconds that the plan would have saved if its segments had been present; 0 if they are not the reason, or come
-    /// now.
+    /// Seconds that the plan loses because its segments are missing; 0 if that is not the reason, or if they are
+    /// uploaded now.
     pub(crate) fn lost(&self) -> f64 {
         match self.decision() {
             Decision {
@@ -149,7 +150,7 @@ impl Prediction {
     }
 }
 
-/// Words about a correction.
+/// Describes a correction.
 fn corrected(f: &mut fmt::Formatter<'_>, c: Correction) -> fmt::Result {
     match c.runs {
         0 if c.factor == 1.0 => Ok(()),
@@ -198,7 +199,7 @@ impl fmt::Display for Prediction {
                 f.write_str("the GPU, to measure once what such a plan takes there")
             }
             Reason::Trial => f.write_str("the CPU, to measure once what such a plan takes here"),
-            // A prediction does not say so: that is decided when a plan runs.
+            // Never part of a prediction, since this is decided when a plan is executed.
             Reason::Again => f.write_str("the other one, to measure again what such a plan takes"),
             Reason::Cold { saving, runs } => {
                 write!(

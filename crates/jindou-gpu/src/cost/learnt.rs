@@ -1,55 +1,56 @@
-//! Ratios that runs have shown, by shape of plan: measured over predicted times, for the CPU, for the device and for
-//! making terms of rows, and rows over estimated ones.
+//! Learned correction factors by shape of plan: ratios of measured to predicted times, for the CPU, for the device, and
+//! for decoding terms; and ratios of actual to estimated rows.
 //!
-//! A prediction is multiplied by the mean ratio of the runs of the same shape over the same predicates; without any, of
-//! the same shape over others; without any, by the median over all shapes. Means are of logarithms, the newest run has
-//! at least a fifth of the weight, and no single run moves a mean by more than a factor of 4 once it has three. A first
-//! run may have paid for what comes once, so a quicker second one takes its place.
+//! A prediction is multiplied by the mean ratio of the runs with the same shape over the same predicates; if there are
+//! none, with the same shape over other predicates; if there are none, by the median over all shapes. Means are of
+//! logarithms. The newest run has at least a fifth of the weight, and no single run changes a mean of three or more
+//! runs by more than a factor of 4. A first run may include one-time costs, so a faster second run replaces it.
 //!
-//! The side that plans of a shape do not run on is [asked again](Learnt::recheck) now and then: what was learnt of it may
-//! come from a bad moment.
+//! The side on which plans of a shape are not executed is [tried again](Learnt::recheck) from time to time, since its
+//! ratio may come from a bad moment.
 
 use super::shape::Shape;
 use rustc_hash::FxHashMap;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 
-/// Most shapes that are kept, with and without predicates; those unused for the longest time go first.
+/// Largest number of shapes, with and without predicates; the least recently used are evicted first.
 const MOST: usize = 1024;
 /// Weight of the newest run in a mean of many.
 const NEWEST: f64 = 0.2;
-/// Largest logarithm of a ratio of times that is believed: beyond it, something else went wrong. Estimates of rows are
-/// wrong by more than that.
+/// Largest plausible logarithm of a ratio of times; a larger one has another cause. Estimates of rows may be wrong by
+/// more than that.
 const FARTHEST: f64 = 6.0;
 const FARTHEST_ROWS: f64 = 16.0;
-/// Largest step of a mean of three runs or more.
+/// Largest change of a mean of three runs or more.
 const STEP: f64 = 1.4;
-/// Shapes from which the median is taken at least.
+/// Smallest number of shapes for a median.
 const FEW: usize = 3;
-/// Seconds in which a use of a plan loses half of its weight.
+/// Half-life in seconds of a use's weight.
 const HALF_LIFE: f64 = 600.0;
-/// Part of a shape's time that may go into asking the other side again, and how often that part is halved at most when
-/// the other side was no better.
+/// Share of a shape's time that may be spent on trying the other side again, and the largest number of times that this
+/// share is halved while the other side was not faster.
 const RECHECKED: f64 = 0.05;
 const MOST_HALVINGS: i32 = 6;
-/// Runs from which a side's mean is trusted, but for a factor of [`DOUBT`]; with fewer, the estimate is.
+/// Number of runs from which a side's mean is trusted up to a factor of [`DOUBT`]; with fewer runs, the estimate is
+/// used if it is lower.
 const TRUSTED: u32 = 3;
 const DOUBT: f64 = 2.0;
 
-/// The side that ran a plan.
+/// The side that executed a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Cpu,
     Gpu,
 }
 
-/// Place of rows, and of the time that terms take, among a shape's means, after those of both sides.
+/// Indices of the means for rows and for decoding terms, after those of both sides.
 const ROWS: usize = 2;
 const TERMS: usize = 3;
-/// A shape's means.
+/// Number of means per shape.
 const MEANS: usize = 4;
 
-/// A mean of logarithms of measured over predicted times.
+/// Mean logarithm of the ratios of measured to predicted values.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Mean {
     log: f64,
@@ -57,7 +58,7 @@ struct Mean {
 }
 
 impl Mean {
-    /// Adds a logarithm of at most `most`; with `quickest`, a second one that is less takes the place of the first.
+    /// Records a sample, clamped to `-most..=most`. If `quickest` is set, a lower second sample replaces the first.
     fn add(&mut self, log: f64, most: f64, quickest: bool) {
         let log = log.clamp(-most, most);
         if self.runs == 1 && quickest && log < self.log {
@@ -76,7 +77,7 @@ impl Mean {
         json!([self.log, self.runs])
     }
 
-    /// A mean that was stored, if it is plausible.
+    /// Parses a stored mean; `None` if it is implausible.
     fn from_json(v: &Value) -> Option<Self> {
         let log = v.get(0)?.as_f64().filter(|l| l.abs() <= FARTHEST_ROWS)?;
         let runs = u32::try_from(v.get(1)?.as_u64()?).ok()?;
@@ -84,63 +85,63 @@ impl Mean {
     }
 }
 
-/// Ratios and uses of one shape.
+/// Means and uses of one shape.
 #[derive(Clone, Debug, Default)]
 struct ShapeRuns {
     means: [Mean; MEANS],
-    /// True once a side without runs was chosen in order to have one.
+    /// True once a side without runs was chosen as a trial.
     tried: [bool; 2],
-    /// Recent uses, and when they were counted; not stored.
+    /// Decaying number of recent uses, and when it was updated; not stored.
     uses: f64,
     counted: Option<Instant>,
-    /// The last decision, the seconds that may go into asking the other side again, and how often it was asked in vain;
-    /// not stored.
+    /// The last decision, the seconds saved up for trying the other side again, and the number of such tries that were
+    /// not faster; not stored.
     chosen: Option<Side>,
     saved: f64,
     in_vain: i32,
-    /// Number of the last use.
+    /// Sequence number of the last use.
     last: u64,
 }
 
-/// Ratios by shape.
+/// Correction factors by shape.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Learnt {
     shapes: FxHashMap<u64, ShapeRuns>,
-    /// Number of uses so far.
+    /// Sequence number of the latest use.
     now: u64,
-    /// True if something changed since it was stored.
+    /// True if something has changed since the last save.
     pub changed: bool,
 }
 
-/// A factor, and the number of runs that it comes from.
+/// A correction factor, and the number of runs that it comes from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
     pub factor: f64,
-    /// Runs of the same shape; 0 for a median over others.
+    /// Number of runs with the same shape; 0 for a median over others.
     pub runs: u32,
 }
 
 impl Learnt {
-    /// The mean of the nearest runs.
+    /// The mean of the runs with the same predicates, otherwise of those with the same shape.
     fn mean(&self, shape: &Shape, of: usize) -> Option<Mean> {
         let of_key = |key: u64| self.shapes.get(&key).map(|s| s.means[of]);
         let keys = [shape.exact, shape.general()];
         keys.into_iter().filter_map(of_key).find(|m| m.runs > 0)
     }
 
-    /// The factor by which estimated rows are multiplied; 1 for a shape that was never run. The error of an estimate
-    /// depends on the predicates, so runs over others say nothing.
+    /// The factor for estimated rows; 1 for a shape without runs. The error of an estimate depends on the predicates,
+    /// so runs over other predicates are not used.
     pub fn rows(&self, shape: &Shape) -> f64 {
         let own = self.shapes.get(&shape.exact).map(|s| s.means[ROWS]);
         own.map_or(1.0, |m| m.log.exp())
     }
 
-    /// The factor by which the time for terms of its rows is multiplied; 1 for a shape without such a run.
+    /// The factor for the time of decoding a shape's rows to terms; 1 for a shape without such a run.
     pub fn terms(&self, shape: &Shape) -> f64 {
         self.mean(shape, TERMS).map_or(1.0, |m| m.log.exp())
     }
 
-    /// The factor by which a prediction for this side is multiplied.
+    /// The factor for a prediction of this side.
     pub fn correction(&self, shape: &Shape, side: Side) -> Correction {
         if let Some(mean) = self.mean(shape, side as usize) {
             return Correction {
@@ -164,7 +165,7 @@ impl Learnt {
 
     fn entry(&mut self, key: u64) -> &mut ShapeRuns {
         if self.shapes.len() >= MOST && !self.shapes.contains_key(&key) {
-            // A quarter goes at once, so that this is rare.
+            // Evicts a quarter at once, so that this is rare.
             let mut last: Vec<u64> = self.shapes.values().map(|s| s.last).collect();
             let oldest = *last.select_nth_unstable(MOST / 4).1;
             self.shapes.retain(|_, s| s.last > oldest);
@@ -176,17 +177,17 @@ impl Learnt {
         entry
     }
 
-    /// Adds a run: seconds measured, and seconds predicted without any correction.
+    /// Records a run: measured seconds, and predicted seconds without corrections.
     pub fn ran(&mut self, shape: &Shape, side: Side, measured: f64, predicted: f64) {
         self.add(shape, side as usize, measured / predicted);
     }
 
-    /// Adds the rows of a run, and those that were estimated without any correction.
+    /// Records the rows of a run, and their estimate without corrections.
     pub fn gave(&mut self, shape: &Shape, rows: f64, estimated: f64) {
         self.add(shape, ROWS, (rows + 1.0) / (estimated + 1.0));
     }
 
-    /// Adds the seconds that went into terms, measured and predicted without any correction.
+    /// Records the seconds for decoding terms: measured, and predicted without corrections.
     pub fn showed(&mut self, shape: &Shape, measured: f64, predicted: f64) {
         self.add(shape, TERMS, measured / predicted);
     }
@@ -202,7 +203,7 @@ impl Learnt {
         self.changed = true;
     }
 
-    /// Counts a use of a plan; returns the recent ones, this one among them.
+    /// Counts a use of a plan; returns the recent ones, including this one.
     pub fn used(&mut self, shape: &Shape) -> f64 {
         let recent = self.uses(shape) + 1.0;
         let entry = self.entry(shape.exact);
@@ -210,7 +211,7 @@ impl Learnt {
         recent
     }
 
-    /// Recent uses of a plan; one half-life ago counts as half.
+    /// Decaying number of recent uses of a plan; a use one half-life ago counts as half.
     pub fn uses(&self, shape: &Shape) -> f64 {
         let Some(entry) = self.shapes.get(&shape.exact) else {
             return 0.0;
@@ -219,7 +220,7 @@ impl Learnt {
         entry.uses * (-since / HALF_LIFE * std::f64::consts::LN_2).exp()
     }
 
-    /// True if this side has no run of the shape yet, and was not tried either.
+    /// True if this side has neither a run nor a trial of the shape.
     pub fn is_untried(&self, shape: &Shape, side: Side) -> bool {
         let keys = [shape.exact, shape.general()];
         keys.iter().all(|k| {
@@ -229,9 +230,9 @@ impl Learnt {
         })
     }
 
-    /// True if the side that was not chosen should run the plan all the same: what is known about it comes from few runs,
-    /// or is near, and the time for one run of it has been saved. `seconds` are those expected of the chosen side and of
-    /// the other one, `plain` those expected of the other one by its estimate alone.
+    /// True if the side that was not chosen should execute the plan anyway: its ratio comes from few runs or is close,
+    /// and the time for one run has been saved up. `seconds` are those predicted for the chosen side and for the other
+    /// one; `plain` is the other side's estimate without corrections.
     pub fn recheck(&mut self, shape: &Shape, chosen: Side, seconds: [f64; 2], plain: f64) -> bool {
         let other = match chosen {
             Side::Cpu => Side::Gpu,
@@ -259,15 +260,15 @@ impl Learnt {
         true
     }
 
-    /// Notes that a side is tried, so that it is tried once.
+    /// Records that a side is being tried, so that it is tried only once.
     pub fn trying(&mut self, shape: &Shape, side: Side) {
         for key in [shape.exact, shape.general()] {
             self.entry(key).tried[side as usize] = true;
         }
     }
 
-    /// The document in which it is stored: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, the
-    /// latest last.
+    /// The document in which it is stored: for each shape its hash and `[log, runs]` for CPU, GPU, rows and terms, most
+    /// recent last.
     pub fn to_json(&self) -> Value {
         let mut all: Vec<_> = self.shapes.iter().collect();
         all.retain(|(_, s)| s.means.iter().any(|m| m.runs > 0));
@@ -280,7 +281,7 @@ impl Learnt {
         Value::Array(lines.collect())
     }
 
-    /// The plausible ratios of a document; everything else in it is ignored.
+    /// Parses the plausible ratios of a document; everything else in it is ignored.
     pub fn from_json(v: &Value) -> Self {
         let mut out = Self::default();
         let rows = v.as_array().map_or(&[][..], Vec::as_slice);
@@ -298,10 +299,10 @@ impl Learnt {
     }
 }
 
-/// The member of a device's document that holds what was learnt.
+/// The member of a device's document that contains the learned ratios.
 pub(super) const MEMBER: &str = "runs";
 
-/// Puts what was learnt into a device's document.
+/// Stores the learned ratios in a device's document.
 pub(super) fn store(into: &mut Map<String, Value>, learnt: &Learnt) {
     into.insert(MEMBER.into(), learnt.to_json());
 }
@@ -329,11 +330,11 @@ mod tests {
         assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
         assert!((l.correction(&alike, Side::Cpu).factor - 3.0).abs() < 1e-9);
         assert_eq!(l.correction(&seen, Side::Gpu).runs, 0);
-        // Other predicates have their own mean as soon as there is one.
+        // Other predicates have their own mean as soon as they have a run.
         l.ran(&alike, Side::Cpu, 0.5, 1.0);
         assert!((l.correction(&alike, Side::Cpu).factor - 0.5).abs() < 1e-9);
         assert!((l.correction(&seen, Side::Cpu).factor - 3.0).abs() < 1e-9);
-        // A shape that was never seen gets the median of many.
+        // A shape without runs gets the median of many.
         assert_eq!(l.correction(&shape(2), Side::Cpu).factor, 1.0);
         for n in 10..20 {
             l.ran(&shape(n), Side::Cpu, 2.0, 1.0);
@@ -368,7 +369,7 @@ mod tests {
         assert!((l.used(&s) - 2.0).abs() < 0.01);
     }
 
-    /// One bad moment of a side does not decide for ever, and a side that is worse costs little.
+    /// One bad moment of a side does not decide for ever, and trying a slower side again costs little.
     #[test]
     fn the_other_side_is_asked_again() {
         let (mut l, s) = (Learnt::default(), shape(1));
@@ -376,18 +377,19 @@ mod tests {
             let asked = (0..runs).filter(|_| l.recheck(&s, Side::Cpu, [1.0, there], plain));
             asked.count()
         };
-        // Nothing is known of it: that is for trials.
+        // A side without runs is not tried here; trials do that.
         assert_eq!(asked(&mut l, 1000, 0.5, 0.5), 0);
         // One run took a hundred times as long as estimated.
         l.ran(&s, Side::Gpu, 50.0, 0.5);
         assert_eq!(asked(&mut l, 999, 50.0, 0.5), 0);
         assert_eq!(asked(&mut l, 2, 50.0, 0.5), 1);
-        // The next one shows what it takes.
+        // The next one takes the usual time.
         l.ran(&s, Side::Gpu, 0.6, 0.5);
         assert!((l.correction(&s, Side::Gpu).factor - 1.2).abs() < 1e-9);
-        // After another choice, nothing is saved up.
+        // After a different choice, the saved time is reset.
         assert!(!l.recheck(&s, Side::Gpu, [0.6, 1.0], 1.0));
-        // A side that is known to take three times as long is left alone; 1.5 times, asked more and more rarely.
+        // A side that is known to be three times slower is not tried; one that is 1.5 times slower is tried more and
+        // more rarely.
         (0..9).for_each(|_| l.ran(&s, Side::Gpu, 3.0, 0.5));
         assert_eq!(asked(&mut l, 10_000, 3.0, 0.5), 0);
         let first = asked(&mut l, 1000, 1.5, 0.5);
@@ -416,7 +418,7 @@ mod tests {
         assert!((again.rows(&last) - 10.0).abs() < 1e-9 && again.rows(&shape(9999)) == 1.0);
         assert_eq!(again.shapes.len(), l.shapes.len());
         assert!(!again.changed);
-        // Of a longer document, the latest are taken.
+        // Of a longer document, the most recent entries are read.
         let rows: Vec<Value> = (0..10_000u64)
             .map(|n| json!([format!("{n:x}"), [0.5, 1], [0.0, 0], [0.0, 0], [0, 0]]))
             .collect();

@@ -12,9 +12,9 @@ use jindou_model::{CancelToken, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Look-ups in one measurement of sectors: enough to keep the largest card busy for some tens of microseconds.
+/// Lookups in one measurement of random sectors: enough to keep the largest card busy for some tens of microseconds.
 const LOOK_UPS: u32 = 1 << 20;
-/// Number of kernels that are queued at once to time one.
+/// Number of kernels queued together to time one.
 const QUEUED: u32 = 64;
 /// Sizes of memory in which random sectors are read: within a card's cache, beyond it, and large
 /// enough to show the cost of address translation. Each is an array of as many ids, which have 32 bits.
@@ -22,8 +22,8 @@ const FOOTPRINTS: [u64; 3] = [30 << 20, 1 << 30, 15 << 30];
 const _: () = assert!(FOOTPRINTS[2] / 4 < u32::MAX as u64);
 
 impl Calibration {
-    /// Measures a device that is otherwise idle. After `budget` no further measurement begins; missing ones are derived
-    /// from the others.
+    /// Measures a device that is otherwise idle. After `budget` no further measurement begins; missing figures are
+    /// derived from the others.
     ///
     /// # Errors
     /// Errors of the device.
@@ -31,7 +31,7 @@ impl Calibration {
         Self::measure_and_say(device, budget, cancel).map(|m| m.0)
     }
 
-    /// [`Self::measure`], and what was refused: see [`Self::mend`].
+    /// As [`Self::measure`]; also returns the sentences of [`Self::mend`].
     ///
     /// # Errors
     /// Errors of the device.
@@ -91,7 +91,7 @@ impl Calibration {
     }
 }
 
-/// The shortest of `times` runs of queued work in seconds, by the device's clock.
+/// The shortest time in seconds of `times` executions of queued work, by the device's clock.
 fn least_of(
     device: &Arc<Device>,
     cancel: &CancelToken,
@@ -118,7 +118,7 @@ fn wait_between(device: &Device, from: &Mark, to: &Mark, cancel: &CancelToken) -
     device.between(from, to)
 }
 
-/// Seconds for one more kernel in the queue, and for waiting for a number that the last one has written.
+/// Seconds for one more kernel in the queue, and for reading a number that the last one has written.
 fn launches(device: &Arc<Device>, cancel: &CancelToken) -> Result<(f64, f64)> {
     let table = DeviceBuffer::with(device, &[[1u32, 2], [0, 0]])?;
     let out = DeviceBuffer::new(device, 256)?;
@@ -180,12 +180,12 @@ fn link(
     Ok((rate(there), rate(back)))
 }
 
-/// Bytes per second of sectors that random look-ups read in memory of this size.
+/// Bytes per second of the sectors that random lookups read in memory of this size.
 fn sectors(device: &Arc<Device>, size: u64, stream: f64, cancel: &CancelToken) -> Result<f64> {
     let edges = (size / 4) as u32;
     let neighbours = DeviceBuffer::new(device, size as usize)?;
     neighbours.clear()?;
-    // Consecutive keys with one neighbour each: finding one reads nothing.
+    // Consecutive keys with one neighbour each: finding a key reads nothing.
     let mut p: params::ExpandOneParams = bytemuck::Zeroable::zeroed();
     p.segment.kind = FinderKind::Intervals as u32;
     p.segment.table_len = 1;

@@ -1,20 +1,21 @@
-//! Decision if a plan is worth a device: the predicted times there and on the CPU.
+//! Cost model that decides whether a plan is executed on a device: predicted times there and on the CPU.
 //!
 //! ```text
-//! T_gpu = wait + bring + (Σ steps [ordered / stream + Σ 32 · sectors / random(segment) + launches · t_l + syncs · t_s + host]
-//!         + rows that leave / download) · factor_gpu(shape) + decoding
-//! T_cpu = (the planner's nanoseconds for the same steps / speed-up(threads) + a little a step) · factor_cpu(shape) + decoding
+//! T_gpu = wait + upload + (Σ steps [ordered / stream + Σ 32 · sectors / random(segment) + launches · t_l + syncs · t_s + host]
+//!         + copied-back rows / download) · factor_gpu(shape) + decoding
+//! T_cpu = (the planner's nanoseconds for the same steps / speed-up(threads) + overhead per step) · factor_cpu(shape) + decoding
 //! ```
 //!
-//! A plan goes to the device if `1.3 · T_gpu < T_cpu`. What both run on the CPU (operators above) is in neither, but in
-//! what is measured, and so in the factors.
+//! A plan is executed on the device if `1.3 · T_gpu < T_cpu`. Operators that the CPU executes on either side are not in
+//! these terms, but in the measured times, and therefore in the factors.
 //!
 //! - Speeds are those of a [`Calibration`], measured in the background when the device was opened. If
-//!   `JINDOU_GPU_CALIBRATION` names a file, they are stored there, by device, driver and kernels.
-//! - The factors are measured over predicted times of earlier runs on this machine ([`learnt`]), stored in the same file.
-//! - A plan whose segments are not on the device runs on the CPU unless bringing them pays in this very run; they are
-//!   brought meanwhile if it pays over the runs that are expected. Where others would have to leave for them, that is
-//!   so when the time lost without them reaches the time of their transfer.
+//!   `JINDOU_GPU_CALIBRATION` names a file, they are stored there by device, driver and kernels.
+//! - The factors are ratios of measured to predicted times of earlier runs on this machine ([`learnt`]), stored in the
+//!   same file.
+//! - A plan whose segments are not on the device is executed on the CPU, unless the device is faster even with the
+//!   upload. The segments are uploaded meanwhile if that pays off over the expected runs. If other segments would have
+//!   to be evicted for them, that is the case once the time lost without them reaches their transfer time.
 
 mod calibration;
 mod decide;
@@ -40,17 +41,17 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Weight of the newest run in the mean time for which a run occupies the device.
+/// Weight of the newest run in the mean time that a run occupies the device.
 const NEWEST: f64 = 0.2;
-/// Part of the device's free memory that segments may take in the background.
+/// Share of the device's free memory that background uploads may use.
 const BACKGROUND: f64 = 0.75;
-/// The host's work for a kernel, and the kernel's own least time, in launches.
+/// Host's work per kernel plus the kernel's minimum time, in launches.
 const LAUNCHES_A_KERNEL: f64 = 2.0;
-/// The host's work for a run, in waits.
+/// Host's work per run, in waits.
 const SYNCS_A_RUN: f64 = 1.5;
-/// Seconds until a plan that is known to have no rows is done, on either side.
+/// Seconds for a plan that is known to have no rows, on either side.
 const EMPTY: f64 = 1e-7;
-/// Least time between two times of storing what was learnt.
+/// Shortest time between two saves.
 const SAVE_EVERY: Duration = Duration::from_secs(30);
 
 /// A device's speeds and its runs so far, from which the costs of future plans are predicted.
@@ -63,7 +64,7 @@ pub(crate) struct DeviceModel {
 
 struct State {
     learnt: Learnt,
-    /// Mean seconds for which recent queries occupied the device.
+    /// Mean seconds that recent queries occupied the device.
     run: f64,
     /// Seconds that plans lost because a segment was missing, by epoch and segment.
     lost: FxHashMap<(u64, SegmentName), f64>,
@@ -73,12 +74,12 @@ struct State {
 /// The state of the device that a prediction depends on.
 pub(crate) struct DeviceNow<'a> {
     pub name: String,
-    /// Queries in line.
+    /// Number of queries that wait or run.
     pub in_line: u64,
-    /// Free bytes of its memory.
+    /// Free bytes of the device's memory.
     pub free: &'a dyn Fn() -> f64,
     pub epoch: u64,
-    /// True for segments that are there.
+    /// True for segments that are on the device.
     pub is_there: &'a dyn Fn(SegmentName) -> bool,
 }
 
@@ -91,7 +92,7 @@ impl DeviceModel {
         Self::with(calibration, Learnt::default(), None)
     }
 
-    /// A model that begins with what earlier processes have stored, and stores what it learns.
+    /// A model that loads what earlier processes have learned, and saves what it learns.
     pub fn kept_in(calibration: Calibration, file: PathBuf, identity: String) -> Self {
         let learnt = calibration::load_runs(&file, &identity);
         Self::with(calibration, learnt, Some((file, identity)))
@@ -110,7 +111,7 @@ impl DeviceModel {
         }
     }
 
-    /// Seconds on the device by the calibration alone, warm.
+    /// Seconds on the device by the calibration alone, with all segments there.
     fn plain(&self, work: &WorkEstimate) -> f64 {
         let c = &self.calibration;
         if work.is_empty() {
@@ -125,7 +126,7 @@ impl DeviceModel {
         work.ordered / c.stream + sectors.sum::<f64>() + launches * c.launch + waits * c.sync
     }
 
-    /// Seconds in which the rows come back, of which there are `more` times as many as estimated.
+    /// Seconds for copying the rows back, of which there are `more` times as many as estimated.
     fn back(&self, work: &WorkEstimate, more: f64) -> f64 {
         if work.leaving > 0.0 {
             let more = if work.rows > 0.0 { more } else { 1.0 };
@@ -193,9 +194,9 @@ impl DeviceModel {
         p
     }
 
-    /// Decides about a plan, counts its use, and notes what it loses on the CPU for want of segments that are not
-    /// brought: that is distributed over them in proportion.
-    /// Where one side was slower, it runs the plan again now and then.
+    /// Decides about a plan and counts its use. If it is executed on the CPU because segments are missing that are not
+    /// being uploaded, the lost time is distributed over these segments in proportion. From time to time, the slower
+    /// side is chosen to measure it again.
     pub fn decide(&self, p: &Prediction, epoch: u64) -> Decision {
         let mut decision = p.decision();
         let (lost, all) = (p.lost(), p.missing.iter().map(|m| m.1).sum::<f64>());
@@ -221,7 +222,7 @@ impl DeviceModel {
             }
         }
         if lost > 0.0 && all > 0.0 {
-            // Another load's segments have other names.
+            // Segments of another load have other names.
             state.lost.retain(|(e, _), _| *e == epoch);
             for &(segment, seconds) in &p.missing {
                 *state.lost.entry((epoch, segment)).or_default() += lost * seconds / all;
@@ -230,9 +231,9 @@ impl DeviceModel {
         decision
     }
 
-    /// Records how long a plan took on one side from its start to its last row, and its rows. If more than half of that
-    /// must have gone into terms, it says what those take. Runs on the device that brought segments, or during which a
-    /// query waited for the device (`is_shared`), only tell their rows.
+    /// Records the time of a plan on one side from its start to its last row, and its rows. If more than half of the
+    /// time must have been spent on decoding terms, the run updates that factor instead of the side's. From runs on the
+    /// device that uploaded segments, or during which another query waited (`is_shared`), only the rows are recorded.
     pub fn ran(&self, p: &Prediction, side: Side, seconds: f64, rows: u64, is_shared: bool) {
         let at = side as usize;
         let decode = p.passed[at] + p.per_row[at] * rows as f64;
@@ -252,13 +253,13 @@ impl DeviceModel {
         }
     }
 
-    /// Records for how long a run occupied the device.
+    /// Records how long a run occupied the device.
     pub fn occupied(&self, seconds: f64) {
         let mut state = sync::lock(&self.state);
         state.run += NEWEST * (seconds - state.run);
     }
 
-    /// True if something was learnt that should be stored now; not again for some time then.
+    /// True if something was learned that should be saved now. Then false for some time.
     pub fn is_due(&self) -> bool {
         let mut state = sync::lock(&self.state);
         let due = self.kept.is_some() && state.learnt.changed && state.saved.elapsed() > SAVE_EVERY;
@@ -268,7 +269,7 @@ impl DeviceModel {
         due
     }
 
-    /// Stores what was learnt. If that fails, the next process begins without it.
+    /// Saves what was learned. If that fails, the next process starts without it.
     pub fn save(&self) {
         let Some((file, identity)) = &self.kept else {
             return;
@@ -299,7 +300,7 @@ mod tests {
     const B: SegmentName = (PredicateId(2), Direction::In);
     const FREE: f64 = 1e11;
 
-    /// A heavy query: 100 MB sequentially, 10 M look-ups in a segment of 400 MB, 50 ms on one core.
+    /// A heavy query: 100 MB sequentially, 10 M lookups in a segment of 400 MB, 50 ms on one core.
     fn heavy() -> WorkEstimate {
         WorkEstimate {
             ordered: 1e8,
@@ -367,7 +368,7 @@ mod tests {
         assert_eq!((p.cold, p.wait), (1e6, 0.0));
         assert!((p.bring - 1e6 / 2e9).abs() < 1e-12);
         assert!((p.back - (60e-6 + 1e6 / 3e9)).abs() < 1e-12);
-        // Terms of 1000 cells are made by 2 threads, on either side.
+        // Terms of 1000 cells are decoded by 2 threads, on either side.
         let decoded = WorkEstimate {
             rows: 500.0,
             columns: 2.0,
@@ -397,7 +398,7 @@ mod tests {
             ..heavy()
         };
         assert!(!predict(&fast, &light, 2, true).is_worth_it());
-        // With an infinitely fast card, all are worth it.
+        // With an infinitely fast card, every plan is worth it.
         assert!(
             predict(&DeviceModel::new(Calibration::ideal()), &light, 1000, false).is_worth_it()
         );
@@ -410,8 +411,8 @@ mod tests {
         assert!(text.contains("\nchosen: the CPU, since "), "{text}");
     }
 
-    /// Segments that would take as long as several runs are brought in the background at once; with no room for them,
-    /// when their absence has cost as much; and not for what will not pay.
+    /// Segments whose upload takes as long as several runs are uploaded in the background at once; if the memory is
+    /// full, once their absence has cost as much time; and never if the upload does not pay off.
     #[test]
     fn segments_are_brought_by_expected_use() {
         let m = DeviceModel::new(Calibration::h200());
@@ -422,7 +423,7 @@ mod tests {
             p.to_string()
                 .contains("they are brought meanwhile, since 8 runs")
         );
-        // Two uses later two more runs are expected.
+        // After two more uses, two more runs are expected.
         m.decide(&p, 7);
         let p = predict(&m, &heavy(), 2, false);
         assert!(p.to_string().contains("since 10 runs"), "{p}");
@@ -438,13 +439,13 @@ mod tests {
         };
         let p = predict(&m, &large, 2, false);
         assert!(!p.is_worth_it() && !p.decision().bring, "{p}");
-        // What pays in this very run is not left to the CPU.
+        // Run on the GPU if it is predicted to be faster for this execution, upload included.
         let small = WorkEstimate {
             segments: [(A, 4e7)].into_iter().collect(),
             ..heavy()
         };
         assert!(predict(&m, &small, 2, false).is_worth_it());
-        // No room.
+        // The memory is full.
         let m = DeviceModel::new(Calibration::h200());
         let (mut refused, mut lost) = (0, 0.0);
         let bring = 4.01e8 / 10e9;
@@ -458,7 +459,8 @@ mod tests {
             refused += 1;
             assert!(refused < 100);
         }
-        // 40 ms for the transfer, some 25 ms saved by each query: the rest must become less than the query's own gain.
+        // The transfer takes 40 ms, and each query loses some 25 ms: the remainder must become less than the query's
+        // own gain.
         assert!(
             refused >= 1 && lost < bring + 0.026,
             "{refused} refused, {lost} s lost"
@@ -484,14 +486,14 @@ mod tests {
             text.contains("0.50 times the estimate, by 40 runs"),
             "{text}"
         );
-        // Each query in line takes as long as those before it.
+        // Each waiting query is assumed to take as long as earlier ones.
         let p = predict_in(&m, &heavy(), 2, &|_| true, (7, FREE, 2));
         assert!((p.wait / (8.0 * before.gpu()) - 1.0).abs() < 0.01, "{p}");
-        // Cold runs, and those whose time went into terms, say nothing.
+        // Cold runs, and those dominated by decoding terms, do not change the factor.
         let cold = predict(&m, &heavy(), 2, false);
         m.ran(&cold, Side::Gpu, 1.0, 1, false);
         m.ran(&p, Side::Gpu, 1.0, 1, false);
-        // So does a run that others waited for.
+        // Neither does a run that others waited for.
         m.ran(&before, Side::Gpu, 1.0, 1, true);
         let terms = WorkEstimate {
             rows: 1e4,
@@ -500,14 +502,14 @@ mod tests {
         };
         let few = predict(&m, &terms, 2, true);
         m.ran(&few, Side::Cpu, 10.0, 1_000_000_000, false);
-        // But the rows are known then: they would have to come over the link.
+        // The number of rows is learned, however: they would have to be copied over the link.
         let many = predict(&m, &terms, 2, true);
         assert!(many.is_worth_it() != few.is_worth_it(), "{few}\n{many}");
         let again = predict(&m, &heavy(), 2, true);
         assert_eq!((again.gpu(), again.cpu), (after.gpu(), after.cpu));
     }
 
-    /// A side that never ran such a plan is tried once where the estimates are near each other.
+    /// A side that never executed such a plan is tried once if the estimates are close.
     #[test]
     fn what_is_nearly_as_fast_is_tried_once() {
         let m = DeviceModel::new(Calibration::h200());
@@ -518,7 +520,7 @@ mod tests {
                 ..heavy()
             }
         };
-        // As fast as the CPU: the GPU is tried, and then not again.
+        // As fast as the CPU: the GPU is tried once.
         let p = predict(&m, &near(1.0), 1, true);
         let decision = m.decide(&p, 7);
         assert!(
@@ -533,7 +535,7 @@ mod tests {
             "{p}"
         );
         assert!(m.decide(&predict(&m, &near(1.4), 1, true), 7).gpu);
-        // Much slower or faster: none is.
+        // Much slower or faster: no trial.
         let m = DeviceModel::new(Calibration::h200());
         assert!(!predict(&m, &near(0.5), 1, true).is_worth_it());
         assert!(predict(&m, &near(2.0), 1, true).is_worth_it());

@@ -1,4 +1,4 @@
-//! Decisions without a device: from a calibration, and from work that was written down.
+//! Decisions without a device, from a calibration and recorded work.
 
 use super::{Calibration, Decision, DeviceModel, DeviceNow, Prediction, Shape, Side, WorkEstimate};
 use jindou_graph::Graph;
@@ -13,16 +13,16 @@ pub struct PlanWork {
     shape: Shape,
 }
 
-/// The use that is made of a plan's rows.
+/// How a plan's rows are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowsUse {
-    /// Their number is all that leaves the device.
+    /// Only their number is copied back.
     Counted,
-    /// As that, and a checksum over them is made there.
+    /// As `Counted`, and a checksum is computed on the device.
     Summed,
-    /// Rows leave the device as ids.
+    /// Rows are copied back as ids.
     Sent,
-    /// Terms are made of them.
+    /// Rows are copied back and decoded to terms.
     Shown,
 }
 
@@ -36,7 +36,7 @@ impl PlanWork {
         }
     }
 
-    /// The same work where rows are used like this.
+    /// The same work with this use of its rows.
     #[must_use]
     pub fn with_use(&self, rows: RowsUse) -> Self {
         let mut out = self.clone();
@@ -56,7 +56,7 @@ impl PlanWork {
         if matches!(rows, RowsUse::Counted | RowsUse::Summed) {
             w.leaving = 0.0;
         }
-        // The sum is cleared, made and fetched.
+        // The checksum is cleared, computed and read.
         if rows == RowsUse::Summed && !w.is_empty() {
             w.launches += 2.0;
             w.kernels += 1.0;
@@ -65,7 +65,7 @@ impl PlanWork {
         out
     }
 
-    /// The same work where this many threads take the rows of the device, in place of all.
+    /// The same work if this many threads consume the device's rows, in place of all.
     #[must_use]
     pub fn taken_by(mut self, threads: usize) -> Self {
         self.work.takers = Some(threads);
@@ -90,7 +90,7 @@ impl PlanWork {
         self.work.segments.values().sum()
     }
 
-    /// The document in which it is written down.
+    /// The document in which it is recorded.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let w = &self.work;
@@ -102,7 +102,7 @@ impl PlanWork {
         })
     }
 
-    /// Work that was written down, of the plan with this name; `None` unless every figure is there.
+    /// Parses recorded work of the plan with this name; `None` unless every figure is present.
     #[must_use]
     pub fn from_json(v: &Value, name: &str) -> Option<Self> {
         let number = |v: &Value| v.as_f64().filter(|n| n.is_finite() && *n >= 0.0);
@@ -134,13 +134,13 @@ impl PlanWork {
     }
 }
 
-/// Decides about plans for a device that need not be there.
+/// Decides about plans for a device that need not exist.
 pub struct Chooser {
     model: DeviceModel,
 }
 
 impl Chooser {
-    /// For a device with these speeds.
+    /// A chooser for a device with these speeds.
     #[must_use]
     pub fn new(speeds: Calibration) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl Chooser {
         }
     }
 
-    /// The two times of a plan, its segments being there or not.
+    /// The predicted times of a plan; `warm` if its segments are on the device.
     #[must_use]
     pub fn predict(&self, plan: &PlanWork, threads: usize, warm: bool) -> Prediction {
         let now = DeviceNow {
@@ -162,12 +162,12 @@ impl Chooser {
             .predict(&plan.work, plan.shape.clone(), threads, now)
     }
 
-    /// Decides about a plan that runs now.
+    /// Decides about a plan that is executed now.
     pub fn decide(&self, p: &Prediction) -> Decision {
         self.model.decide(p, 0)
     }
 
-    /// Adds a run in seconds with its rows, on the device or on the CPU.
+    /// Records a run in seconds with its rows, on the device or on the CPU.
     pub fn ran(&self, p: &Prediction, there: bool, seconds: f64, rows: u64) {
         let side = if there { Side::Gpu } else { Side::Cpu };
         self.model.ran(p, side, seconds, rows, false);

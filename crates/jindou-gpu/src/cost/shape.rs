@@ -1,4 +1,4 @@
-//! The shape of a plan: what a measured time says about plans that are built alike.
+//! The shape of a plan. Plans of the same shape are expected to have the same ratio of measured to predicted time.
 
 use jindou_graph::Graph;
 use jindou_plan::{
@@ -6,7 +6,7 @@ use jindou_plan::{
 };
 use std::fmt::Write;
 
-/// Longest text of a shape in bytes; what is beyond it does not tell plans apart.
+/// Largest length of a shape's text in bytes; plans that differ only beyond it have the same shape.
 const LONGEST: usize = 400;
 
 /// A plan's operators and steps without constants, and their hashes.
@@ -25,7 +25,7 @@ fn fnv(text: &str, seed: u64) -> u64 {
     })
 }
 
-/// Text that stops to grow at its limit.
+/// Text that stops growing at its limit.
 #[derive(Default)]
 struct ShapeText {
     text: String,
@@ -163,7 +163,7 @@ impl Shape {
         if plan.is_ask() {
             out.push("ask ");
         }
-        // `None` closes the operator whose inputs are done. Deep trees need no recursion, and their ends do not count.
+        // `None` closes the operator whose inputs are complete. An explicit stack avoids recursion for deep trees.
         let mut open = vec![Some(&plan.root)];
         while let Some(next) = open.pop() {
             let Some(op) = next else {
@@ -187,7 +187,7 @@ impl Shape {
         }
     }
 
-    /// A shape that was written down, of the plan with this name.
+    /// A recorded shape, of the plan with this name.
     #[cfg(any(test, feature = "testing"))]
     pub fn recorded(text: &str, name: &str) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Estimate of the work of a plan's steps on a device, before anything is transferred, and on the CPU.
 //!
-//! The time of kernels beyond that of moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
-//! `floors`: 21 kernels over 16.8 million rows); it is counted as that many more bytes in order.
+//! The time of kernels beyond moving their bytes was measured on an H200 on 26 November 2026 (`bench/gpu.sh`, stage
+//! `floors`: 21 kernels over 16.8 million rows). It is expressed as additional sequential bytes.
 
 use crate::compile::{self, FarShare, far_share};
 use crate::counts::UNCOUNTED;
@@ -22,45 +22,45 @@ use rustc_hash::FxHashMap;
 /// A segment in any version: predicate and direction.
 pub(crate) type SegmentName = (PredicateId, Direction);
 
-/// The planner's nanoseconds for a look-up in a hash table, and for a row for which a part is run.
+/// The planner's nanoseconds for a hash-table lookup, and for a row that a sub-plan is run for.
 const DISTINCT_NS: f64 = 10.0;
 const APPLY_NS: f64 = 5.0;
-/// The same for a node that a path visits, and the assumed length of the longest path.
+/// The planner's nanoseconds for a node that a path visits, and the assumed length of the longest path.
 const PATH_NS: f64 = 20.0;
 const LEVELS: f64 = 10.0;
-/// The same for a row that an ORDER BY with LIMIT looks at.
+/// The planner's nanoseconds for a row that ORDER BY with LIMIT compares.
 const SORT_NS: f64 = 4.0;
-/// The same for a row that is grouped.
+/// The planner's nanoseconds for a row that is grouped.
 const GROUP_NS: f64 = 10.0;
-/// Time of kernels that filter rows over that of copying the bytes that they move.
+/// Ratio of the time of filtering kernels to the time for copying the bytes that they move.
 const FILTERING: f64 = 1.6;
-/// The same of kernels that measure lists and make rows of them.
+/// The same ratio for kernels that measure lists and produce rows from them.
 const EXPANDING: f64 = 2.7;
-/// Bytes that are copied while an id of one list is looked for in others: some 16 picoseconds, of instructions. (19 were measured
-/// with eight rows a thread, and four take 0.83 of that.)
+/// Cost of searching other lists for an id of one list, in copied bytes: some 16 picoseconds of instructions. (19 were
+/// measured with eight rows per thread, and four take 0.83 of that.)
 const CANDIDATE: f64 = 66.0;
-/// Bytes per row that are read of a segment whose keys come in order.
+/// Bytes per row read from a segment whose keys come in order.
 const IN_ORDER: f64 = 8.0;
 
-/// Seconds that the CPU takes for a plan besides its steps, with more than one thread, and for each step.
+/// Seconds on the CPU per plan, additionally with more than one thread, and per step.
 const CPU_PLAN: f64 = 0.3e-6;
 const CPU_THREADS: f64 = 1e-6;
 const CPU_STEP: f64 = 0.5e-6;
-/// Time that each further thread of a heavy plan adds to all, since they share memory: on 16 cores, LUBM's heavy queries
-/// are 9 to 10 times as fast as on one.
+/// Time that each additional thread of a heavy plan adds to all, since they share memory. On 16 cores, LUBM's heavy
+/// queries are 9 to 10 times as fast as on one.
 const CONTENTION: f64 = 0.045;
-/// Seconds for making a term's text of an id.
+/// Seconds for decoding an id to a term's text.
 const CELL: f64 = 40e-9;
-/// The part of that which operators take for an id of a row that comes back to them.
+/// Share of that time which operators take for an id of a row that is copied back.
 const OPERATED: f64 = 0.25;
 
 /// Assumed share of the rows that pass a FILTER above an exploration.
 const UNKNOWN_SHARE: f64 = 0.5;
 
-/// The work of steps.
+/// The estimated work of steps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WorkEstimate {
-    /// Bytes read and written sequentially, weighted by what kernels take for them.
+    /// Bytes read and written sequentially, weighted by the kernels' speed.
     pub ordered: f64,
     /// Random sectors of 32 bytes, by the size of the segment that they are in.
     pub sectors: Vec<(f64, f64)>,
@@ -68,21 +68,21 @@ pub(crate) struct WorkEstimate {
     pub launches: f64,
     /// The kernels among them.
     pub kernels: f64,
-    /// Number of times that the host waits for a number.
+    /// Number of times that the host waits for a count.
     pub syncs: f64,
     /// The segments read, with their bytes.
     pub segments: FxHashMap<SegmentName, f64>,
-    /// Bytes of rows that leave the device.
+    /// Bytes of rows that are copied back.
     pub leaving: f64,
-    /// The plan's rows, if it ends with what the device runs.
+    /// The plan's rows, if its last operator is executed on the device.
     pub rows: f64,
-    /// Columns of these rows of which terms are made.
+    /// Number of columns of these rows that are decoded to terms.
     pub columns: f64,
-    /// Ids that leave the device for operators of the CPU.
+    /// Ids that are copied back for operators on the CPU.
     pub passed: f64,
-    /// Threads that take rows of a device, where these are not all; for runs that were recorded when it was one.
+    /// Number of threads that consume a device's rows, if not all; for runs recorded when it was one.
     pub takers: Option<usize>,
-    /// Steps.
+    /// Number of steps.
     pub steps: f64,
     /// The planner's nanoseconds for the same work on one core.
     pub cpu_ns: f64,
@@ -90,22 +90,22 @@ pub(crate) struct WorkEstimate {
     pub in_order: Option<Slot>,
 }
 
-/// Work of a look-up in a segment.
+/// Work of a lookup in a segment.
 struct LookupWork {
-    /// Sectors read to find a key, and then its list's bounds.
+    /// Sectors read for finding a key, and for its list's bounds.
     sectors: f64,
     /// Mean number of neighbours of a key.
     degree: f64,
     bytes: f64,
     /// True if every key has one neighbour and there is no patch.
     one: bool,
-    /// True if lists are cut to the hull of a condition's intervals, and if all neighbours satisfy it.
+    /// True if lists are clipped to the hull of a condition's intervals; true if all neighbours satisfy the condition.
     is_cut: bool,
     is_void: bool,
 }
 
 impl LookupWork {
-    /// Applies the condition on the ids that are looked for: what it leaves of a list, and what that costs.
+    /// Accounts for clipping lists to a condition: the shorter lists, and the cost of clipping.
     fn cut(
         &mut self,
         list: &EdgeList,
@@ -122,7 +122,7 @@ impl LookupWork {
         let by_device = FarShare::pays(share, self.degree, in_order) && !self.is_void;
         self.is_cut = by_device || matches!(list.anchor, Operand::Const(_));
         if by_device {
-            // The ends of a list, and a search for the one that lies outside.
+            // The ends of the list, and a search for the bound inside it.
             self.sectors += 1.0 + search(self.degree);
         }
         if self.is_cut {
@@ -136,7 +136,7 @@ fn search(degree: f64) -> f64 {
     1.0 + (degree / 8.0).max(1.0).log2().min(4.0)
 }
 
-/// True for an expansion of which a COUNT only adds up the lengths of lists.
+/// True for an expansion of which a COUNT only sums the lengths of lists.
 fn is_lengths(step: &Step) -> bool {
     let one = match &step.kind {
         StepKind::Expand { lists, within, .. } => lists.len() == 1 && within.is_none(),
@@ -155,8 +155,8 @@ fn scope_of(graph: &GraphRef) -> Option<GraphScope<'_>> {
 }
 
 impl WorkEstimate {
-    /// The work of all explorations of a plan, as far as the device runs their steps, and of the operators above them
-    /// that it supports.
+    /// The work of all explorations of a plan, for the steps that the device can execute, and of the supported
+    /// operators above them.
     pub fn of_plan(plan: &Plan, snapshot: &dyn Graph) -> Self {
         let mut work = Self::default();
         let mut open = vec![(&plan.root, false, None)];
@@ -189,7 +189,7 @@ impl WorkEstimate {
             }
             let counts = matches!(op, Operator::Count(c) if c.group.is_empty()
                 && c.counts.iter().all(|c| !c.distinct));
-            // The first rows in an order are those of what is right below it.
+            // ORDER BY with LIMIT applies to the rows of the operator directly below it.
             let first = match op {
                 Operator::Slice(s) => match (&*s.input, s.limit) {
                     (Operator::OrderBy(o), Some(limit)) => {
@@ -206,12 +206,12 @@ impl WorkEstimate {
         work
     }
 
-    /// True if neither side does anything.
+    /// True if there is nothing to do on either side.
     pub fn is_empty(&self) -> bool {
         self.launches == 0.0 && self.steps == 0.0
     }
 
-    /// How many times as fast as one thread these are.
+    /// Speed-up of this many threads over one.
     fn speed_up(&self, threads: usize) -> f64 {
         if self.cpu_ns < LIGHT_COST {
             return 1.0;
@@ -226,15 +226,16 @@ impl WorkEstimate {
         CPU_PLAN + more + CPU_STEP * self.steps + self.cpu_ns * 1e-9 / self.speed_up(threads)
     }
 
-    /// Seconds for what is done with ids that come out if there are this many rows, on the CPU and behind a device: by
-    /// all threads, wherever rows are made.
+    /// Seconds for processing the resulting ids if there are this many rows, after execution on the CPU and on a
+    /// device. All threads do it, wherever the rows come from.
     pub fn decode(&self, threads: usize, rows: f64) -> [f64; 2] {
         let one = CELL * (rows * self.columns + OPERATED * self.passed);
         let takers = self.takers.unwrap_or(threads);
         [threads, takers].map(|n| one / self.speed_up(n))
     }
 
-    /// This work and that of an operator which the device runs together with everything below it; `None` for others.
+    /// This work plus that of an operator which the device executes together with everything below it; `None` for
+    /// others.
     fn tree(&self, op: &Operator, snapshot: &dyn Graph) -> Option<Self> {
         let mut work = self.clone();
         if let Some(rows) = grouped(op) {
@@ -242,7 +243,7 @@ impl WorkEstimate {
             return Some(work);
         }
         match op {
-            // Its number leaves the device.
+            // Only its count is copied back.
             Operator::Count(c) if c.group.is_empty() && c.counts.len() == 1 => {
                 let is_chain = compile::may_run(&c.input);
                 let is_distinct = c.counts.iter().all(|c| c.distinct && c.of.is_some());
@@ -261,13 +262,13 @@ impl WorkEstimate {
             }
             _ => return None,
         }
-        // For the result's rows.
+        // The wait for the result's rows.
         work.syncs += 1.0;
         Some(work)
     }
 
-    /// Adds the work of an operator and of everything below it, which [`compile::may_run`] has found not to be deep;
-    /// returns approximate numbers of its rows and their columns.
+    /// Adds the work of an operator and of everything below it, which [`compile::may_run`] has found not to be deep.
+    /// Returns the approximate numbers of its rows and columns.
     fn operator(&mut self, op: &Operator, outer: f64, snapshot: &dyn Graph) -> Option<(f64, f64)> {
         match op {
             Operator::Explore(e) => {
@@ -313,7 +314,7 @@ impl WorkEstimate {
                     self.sectors
                         .push((look.bytes, p.visited * (look.sectors + 1.0)));
                 }
-                // Levels are not known; each measures, makes, and keeps what is new.
+                // The number of levels is unknown. Each one measures and produces rows, and keeps new nodes.
                 self.ordered += 8.0 * EXPANDING * p.visited;
                 self.launches += 5.0 * LEVELS;
                 self.kernels += 3.0 * LEVELS;
@@ -325,7 +326,7 @@ impl WorkEstimate {
             }
             Operator::Apply(a) => {
                 let (rows, columns) = self.operator(&a.input, outer, snapshot)?;
-                // Numbers are written, bits cleared.
+                // Row numbers are written, bits cleared.
                 self.ordered += 4.0 * rows;
                 self.launches += 2.0;
                 self.kernels += 1.0;
@@ -351,7 +352,7 @@ impl WorkEstimate {
         }
     }
 
-    /// Adds a GROUP BY or COUNT whose combinations are counted, and what is below it.
+    /// Adds a GROUP BY or COUNT that is counted by combination, and everything below it.
     fn groups(&mut self, grouped: &GroupedRows<'_>, snapshot: &dyn Graph) -> Option<()> {
         let (rows, _) = self.operator(grouped.input, 0.0, snapshot)?;
         let columns = grouped.ids.len() as f64;
@@ -367,7 +368,7 @@ impl WorkEstimate {
         };
         self.ordered += FILTERING * 8.0 * rows * tables;
         self.sectors.push((8.0 * counters, rows * (1.0 + tables)));
-        // Cleared, read, and what occurred is written.
+        // Counters are cleared and read, and the distinct combinations are written.
         self.ordered += 8.0 * counters * (2.0 + tables) + 12.0 * found * (columns + 2.0);
         self.launches += 5.0 + 3.0 * tables;
         self.kernels += 3.0 + 2.0 * tables;
@@ -377,7 +378,7 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Adds the search for the first rows in an order, and takes away the bytes of those that need not leave.
+    /// Adds the search for the first rows in an order, and subtracts the bytes of rows that need not be copied back.
     fn first_rows(
         &mut self,
         op: &Operator,
@@ -412,7 +413,7 @@ impl WorkEstimate {
         self.cpu_ns += DISTINCT_NS * rows;
     }
 
-    /// The bytes of the segments that steps read; `None` if the device does not run all of them.
+    /// The bytes of the segments that steps read; `None` if the device cannot execute all of the steps.
     pub fn segment_bytes(steps: &[Step], snapshot: &dyn Graph) -> Option<f64> {
         let mut work = Self::default();
         for step in steps {
@@ -425,7 +426,7 @@ impl WorkEstimate {
         let (mut rows, mut columns, mut covered) = (1.0, 0, 0);
         for (i, step) in steps.iter().enumerate() {
             let before = self.clone();
-            // Where only the number of rows matters, the last step adds up lengths.
+            // If only the number of rows matters, the last step sums lengths.
             let lengths = is_counted && i + 1 == steps.len() && is_lengths(step);
             let made = if lengths { 0.0 } else { step.rows };
             if self.step(step, rows, made, snapshot).is_none() {
@@ -436,7 +437,7 @@ impl WorkEstimate {
             self.cpu_ns += step.cost;
             covered += 1;
         }
-        // A start alone is not run there, and has no result.
+        // A start alone is not executed there, and has no result.
         self.syncs += f64::from(u8::from(covered > 0));
         if covered > 0 && !is_counted {
             self.leaving += 4.0 * rows * columns as f64;
@@ -465,7 +466,7 @@ impl WorkEstimate {
             Some(o) => (1.0, 4.0 * o.len() as f64),
             None => (0.0, 0.0),
         };
-        // With a patch, the word that marks patched keys is read as well.
+        // With a patch, the bits of changed keys are read as well.
         let patch = f64::from(u8::from(view.patch().is_some()));
         let edges = s.neighbours.len() as f64;
         let bytes = finder + offsets + 4.0 * edges;
@@ -497,7 +498,7 @@ impl WorkEstimate {
         self.counted(rows);
     }
 
-    /// Adds the wait for the number of at most this many rows, unless it stays on the device.
+    /// Adds the wait for the count of at most this many rows, unless it stays on the device.
     fn counted(&mut self, rows: f64) {
         self.syncs += f64::from(u8::from(rows > UNCOUNTED as f64));
     }
@@ -528,18 +529,19 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Adds the measuring and expansion of lists, with `outputs` before any test.
+    /// Adds the measuring and expansion of lists, with `outputs` before the conditions are tested.
     fn expansion(&mut self, rows: f64, outputs: f64, made: f64, columns: f64) {
         // Anchor, start and prefix are written, and both are read; ids are read and written with the carried columns.
         let read = rows * (4.0 + 8.0 + 8.0 + 4.0 * columns);
         self.ordered += EXPANDING * (read + 4.0 * outputs + made * (4.0 + 4.0 * columns));
-        // Lists are measured, rows made; a long scan's state is cleared. Most often the host asks how many there will be.
+        // One kernel measures lists and one produces rows; the state of a long prefix sum is cleared. Usually the host
+        // reads the count.
         self.launches += 2.0 + f64::from(u8::from(rows > UNCOUNTED as f64));
         self.kernels += 2.0;
         self.syncs += 1.0;
     }
 
-    /// Adds access to the segments of all predicates, each read at an average of `sectors` per row.
+    /// Adds reads of the segments of all predicates, with a mean of `sectors` per row.
     fn any(
         &mut self,
         direction: Direction,
@@ -565,7 +567,7 @@ impl WorkEstimate {
         Some(())
     }
 
-    /// Adds sectors that rows read of a segment by this key.
+    /// Adds the sectors that rows read from a segment by this key.
     fn read(&mut self, anchor: Operand, look: &LookupWork, rows: f64, sectors: f64) {
         match anchor {
             Operand::Const(_) => {}
@@ -574,7 +576,7 @@ impl WorkEstimate {
         }
     }
 
-    /// Adds a step over `rows` rows that makes `made`; `None` if the device does not run it.
+    /// Adds a step over `rows` rows that produces `made`; `None` if the device cannot execute it.
     fn step(&mut self, step: &Step, rows: f64, made: f64, snapshot: &dyn Graph) -> Option<()> {
         let columns = step.live.len() as f64;
         if step.live.len() > MAX_COLUMNS {
@@ -619,7 +621,7 @@ impl WorkEstimate {
                         } else {
                             made
                         };
-                        // Lists begin anywhere.
+                        // Lists are not aligned to sectors.
                         self.read(*anchor, look, rows, look.sectors + 1.0);
                         self.expansion(rows, outputs, made, columns);
                         self.counted(if tests { outputs } else { 0.0 });

@@ -1,18 +1,18 @@
-//! Paging of segments that together exceed the device's memory: each has addresses of its own, of which only some are
-//! backed by memory (ATC '18 §4.1, §4.2).
+//! Paging of segments that together exceed the device's memory: each has its own address range, of which only some
+//! pages are backed by memory (ATC '18 §4.1, §4.2).
 //!
 //! ```text
-//! addresses of a segment   | finder, keys, offsets | neighbours |      reserved once, so that kernels see arrays as ever
-//! blocks                   | 0 | 1 | 2 | 3         | 0 | 1 | 2 | 3 |   a part of either, which come and go together
-//! pages                    mapped before a step that reads the segment, unmapped when others need the room
+//! addresses of a segment   | finder, keys, offsets | neighbours |      reserved once, so that kernels see contiguous arrays
+//! blocks                   | 0 | 1 | 2 | 3         | 0 | 1 | 2 | 3 |   parts of both, uploaded and evicted together
+//! pages                    mapped before a step that reads the segment, unmapped when others need the memory
 //! ```
 //!
-//! Blocks are uploaded on a queue of their own alongside the kernels, which wait for the blocks of their step
-//! (pipelining). While a step computes, blocks of later steps are uploaded, as far as there is room that no step in
+//! Blocks are uploaded in a queue of their own, concurrently with kernels, which wait only for the blocks of their step
+//! (pipelining). While a step computes, blocks of later steps are uploaded, as far as there is memory that no step in
 //! between needs.
 //!
-//! This is used only for plans whose segments do not fit whole. Before each step, the missing blocks of its segments
-//! are uploaded; [`policy`] decides which others are removed for that. Blocks stay between steps and plans. A step
+//! Paging is used only for plans whose segments do not fit as a whole. Before each step, the missing blocks of its
+//! segments are uploaded; [`policy`] decides which others are evicted. Blocks stay between steps and plans. A step
 //! whose own segments do not fit, a segment with a patch, and predicate variables are left to the CPU.
 
 mod policy;
@@ -56,7 +56,7 @@ impl SegmentVersion {
     }
 }
 
-/// The parts of ATC '18 §4 that are in use: for measurements, and for isolating the effect of each.
+/// The parts of ATC '18 §4 that are enabled, for measuring the effect of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagingOptions {
     /// True to upload blocks of later steps while one computes.
@@ -138,11 +138,11 @@ impl PagedSegment {
     }
 }
 
-/// Copies of blocks that no step's kernels have waited for yet.
+/// Copies of blocks that no step's kernels were ordered after yet.
 struct Copies {
     /// Numbers of their segments.
     segments: Vec<u32>,
-    /// Moment when they are done.
+    /// Marker after these copies.
     mark: Mark,
 }
 
@@ -158,7 +158,7 @@ struct PagingState {
 /// A mapped page, and the parts of its content with their offsets.
 type PagePlace<'g> = (u64, Vec<(usize, &'g [u8])>);
 
-/// Bytes of blocks that were uploaded and removed.
+/// Bytes of blocks that were uploaded and evicted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub come: u64,
@@ -178,7 +178,7 @@ pub(crate) struct Pager {
 }
 
 impl Pager {
-    /// `None` for a device that maps no pages.
+    /// Creates a pager; `None` if the device cannot map pages.
     pub fn new(device: &Arc<Device>) -> Option<Self> {
         Some(Self {
             page: device.page()?,
@@ -195,7 +195,7 @@ impl Pager {
         })
     }
 
-    /// Begins a plan. If no other plan runs, determines how much of the memory blocks may use from now on.
+    /// Begins a plan. If no other plan is running, determines how much memory blocks may use from now on.
     pub fn begin(&self) -> Result<RunningPlan<'_>> {
         let mut state = locked(&self.state);
         if self.running.fetch_add(1, Ordering::Relaxed) == 0 {
@@ -225,7 +225,7 @@ impl Pager {
     pub fn clear(&self) {
         let mut state = locked(&self.state);
         if self.running.load(Ordering::Relaxed) == 0 {
-            // If waiting for the device fails, the next query will notice.
+            // If waiting for the device fails, the next query will notice it.
             let _ = self.empty(&mut state);
         }
     }
@@ -310,8 +310,8 @@ impl Pager {
         pages <= locked(&self.state).policy.capacity()
     }
 
-    /// Uploads the missing blocks of these segments, and makes work that is queued from here on wait for them. `next`
-    /// returns the number of steps until this plan reads a segment again.
+    /// Uploads the missing blocks of these segments, and orders later work after their copies. `next` returns the
+    /// number of steps until this plan reads a segment again.
     ///
     /// # Errors
     /// `Limit` if they do not fit, the device's errors, and those of `cancel` while waiting.
@@ -343,7 +343,8 @@ impl Pager {
         let mut moved = Moved::default();
         let mut waited = Ok(());
         if !change.gone.is_empty() {
-            // Kernels that read them may still run. A cancelled query waits for them too, as the blocks are released.
+            // Kernels that read them may still be running. A cancelled query waits for them, too, since the blocks are
+            // unmapped.
             let all = || self.device.wait_for_all(&CancelToken::new());
             waited = self
                 .device
@@ -360,8 +361,8 @@ impl Pager {
         Ok(moved)
     }
 
-    /// Uploads blocks of segments that a later step reads, as far as there is room that no step needs, while kernels
-    /// run. True if all of them are then present.
+    /// Uploads blocks of segments that a later step reads, concurrently with kernels, as far as there is memory that no
+    /// step needs. Returns true if all of them are on the device afterwards.
     ///
     /// # Errors
     /// The device's errors. A lack of memory is not an error.
@@ -378,7 +379,7 @@ impl Pager {
         let next = |number: u32| by_number.get(&number).and_then(|s| next(s));
         let (change, all) = policy.early(&blocks_of(segments), &next);
         let mut moved = Moved::default();
-        // All work that read them is done, but blocks uploaded early for another plan may still be in transit.
+        // All work that read them is done, but blocks uploaded early for another plan may still be being copied.
         let is_on_its_way =
             |c: &Copies| change.gone.iter().any(|b| c.segments.contains(&b.segment));
         if state.copies.iter().any(is_on_its_way) {
@@ -395,7 +396,7 @@ impl Pager {
         Ok((moved, all))
     }
 
-    /// Uploads blocks; returns their bytes. If one cannot be mapped, it and those after it are not present; if copying
+    /// Uploads blocks; returns their bytes. If one cannot be mapped, it and those after it are not uploaded; if copying
     /// fails, none is.
     fn bring_all(
         &self,
@@ -421,8 +422,7 @@ impl Pager {
                     state.copies.push(Copies { segments, mark });
                 }
                 Err(e) => {
-                    // Copies may be in progress, and nothing could wait for them; a device that does not finish them is
-                    // lost.
+                    // Copies may be running without a marker to wait for. A device that does not finish them is lost.
                     let _ = self.device.wait_for_all(&CancelToken::new());
                     for &block in came {
                         self.unmap(state, block);
@@ -434,7 +434,7 @@ impl Pager {
         mapped.map(|()| bytes)
     }
 
-    /// Makes work that is queued from here on begin after the copies of these segments.
+    /// Orders work that is queued from here on after the copies of these segments.
     fn wait_for_copies(
         &self,
         state: &mut PagingState,
@@ -457,7 +457,7 @@ impl Pager {
         locked(&self.state).policy.done();
     }
 
-    /// Unmaps a block; returns its bytes. The policy may have forgotten it already.
+    /// Unmaps a block; returns its bytes. The policy may have removed it already.
     fn unmap(&self, state: &mut PagingState, block: Block) -> u64 {
         state.policy.forget(block);
         let Some(s) = state.by_number.get(&block.segment) else {
@@ -601,7 +601,7 @@ impl Paging<'_> {
         }
         let after = self.steps.get(step + 1..).unwrap_or_default();
         for segments in after.iter().filter(|s| !s.is_empty()) {
-            // The present step may be run again, over the next strip.
+            // The current step may be executed again for the next strip.
             let here = |s: &PagedSegment| self.steps[step].iter().any(|o| o.number == s.number);
             let next = |s: &PagedSegment| match here(s) {
                 true => Some(0),
@@ -619,14 +619,14 @@ impl Paging<'_> {
     }
 }
 
-/// The arrays of a segment in the form for a device, and their future places.
+/// A segment's arrays in the device's form, and their places in the buffers.
 pub(crate) struct Described<'a> {
     /// Parameters without addresses.
     pub params: params::SegmentParams,
     pub table: &'a [u8],
     pub keys: &'a [u32],
     pub offsets: &'a [u32],
-    /// True if the arrays were made for the device, since the store has different ones.
+    /// True if the arrays were computed for the device because the store's have another form.
     pub is_made: bool,
 }
 

@@ -1,8 +1,8 @@
-//! The choice of the blocks in the device's memory, and of those that are removed for others (ATC '18 §4.2).
+//! Replacement policy: the blocks in the device's memory, and those that are evicted for others (ATC '18 §4.2).
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A block: a part of a segment's index and the same part of its neighbours, which are uploaded and removed together
+/// A block: a part of a segment's index and the same part of its neighbours, which are uploaded and evicted together
 /// (pairwise caching).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
@@ -15,26 +15,26 @@ pub(crate) struct Block {
 #[derive(Clone, Copy)]
 struct HeldBlock {
     pages: u64,
-    /// Time when a step last wanted it.
+    /// Logical time of the last step that needed it.
     used: u64,
 }
 
-/// Blocks that are uploaded and removed for a step.
+/// Blocks that are evicted and uploaded for a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct BlockChange {
-    /// Blocks to remove, in this order.
+    /// Blocks to evict, in this order.
     pub gone: Vec<Block>,
-    /// Blocks to upload, in the order in which they are wanted.
+    /// Blocks to upload, in the order in which they are needed.
     pub come: Vec<Block>,
 }
 
-/// The blocks that are present, with at most this many pages.
+/// The blocks on the device, with a limit on their pages.
 pub(crate) struct Policy {
     capacity: u64,
     pages: u64,
     there: FxHashMap<Block, HeldBlock>,
     clock: u64,
-    /// Blocks last used at this time or before are no longer read by any kernel.
+    /// Blocks last used at or before this logical time are no longer read by any kernel.
     done: u64,
 }
 
@@ -49,27 +49,27 @@ impl Policy {
         }
     }
 
-    /// Most pages of all blocks together.
+    /// Largest number of pages of all blocks together.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
 
-    /// Pages of all present blocks.
+    /// Number of pages of all blocks on the device.
     pub fn pages(&self) -> u64 {
         self.pages
     }
 
-    /// The present blocks.
+    /// The blocks on the device.
     pub fn blocks(&self) -> impl Iterator<Item = Block> + '_ {
         self.there.keys().copied()
     }
 
-    /// Makes room for the blocks that a step wants, with their pages. `next` returns the number of steps until the same
-    /// plan wants a segment again.
+    /// Requests the blocks that a step needs, with their pages. `next` returns the number of steps until the same plan
+    /// needs a segment again.
     ///
-    /// Free pages are used first. Then blocks are removed that no following step wants, the least recently used first;
-    /// then those of the farthest step (look-ahead). `None`, without any change, if the step wants more than the
-    /// capacity. O(wanted), and O(n log n) of the present blocks if some must be removed.
+    /// Free pages are used first. Then blocks are evicted that no following step needs, the least recently used first;
+    /// then those of the farthest step (look-ahead). Returns `None`, without any change, if the step needs more than
+    /// the capacity. O(wanted), and O(n log n) in the number of blocks if some must be evicted.
     pub fn want(
         &mut self,
         wanted: &[(Block, u64)],
@@ -120,14 +120,14 @@ impl Policy {
         Some(change)
     }
 
-    /// Records that the blocks wanted so far are no longer read.
+    /// Records that kernels no longer read the blocks requested so far.
     pub fn done(&mut self) {
         self.done = self.clock;
     }
 
-    /// Makes room for blocks that a later step wants, without removing a block that any step wants, or that may still
-    /// be read: early uploads move no byte that late ones would not. `next` as in [`Self::want`]. Also returns true if
-    /// all of them are then present.
+    /// Requests blocks that a later step needs, without evicting a block that any step needs or that may still be read.
+    /// So early uploads move no byte that late ones would not. `next` as in [`Self::want`]. Also returns true if all of
+    /// the blocks are on the device afterwards.
     pub fn early(
         &mut self,
         wanted: &[(Block, u64)],
@@ -175,7 +175,7 @@ impl Policy {
         (change, all)
     }
 
-    /// Forgets a block that is not present after all.
+    /// Removes a block that could not be uploaded.
     pub fn forget(&mut self, block: Block) {
         if let Some(held) = self.there.remove(&block) {
             self.pages -= held.pages;
@@ -191,11 +191,12 @@ mod tests {
     /// The segments that each step of a plan reads.
     type Steps = Vec<Vec<u32>>;
 
-    /// The paper's policy in its own terms, one victim at a time: a free block, else one that no following step uses
-    /// with the highest LRU score, else one of the farthest step. Returns the blocks moved in by each step.
+    /// The paper's policy in its own terms, one victim at a time: a free block, otherwise the block with the highest
+    /// LRU score that no following step uses, otherwise one of the farthest step. Returns the blocks uploaded by each
+    /// step.
     struct Simulator {
         capacity: usize,
-        /// From the least to the most recently used.
+        /// Ordered from the least to the most recently used.
         cache: Vec<Block>,
     }
 
@@ -240,7 +241,7 @@ mod tests {
     }
 
     proptest! {
-        /// The same blocks are moved as in the simulator, plan after plan, and the capacity is never exceeded.
+        /// The policy moves the same blocks as the simulator, plan after plan, and never exceeds the capacity.
         #[test]
         fn the_policy_moves_what_a_simulator_moves(
             sizes in prop::collection::vec(1u32..6, 1..6),
@@ -287,7 +288,7 @@ mod tests {
                 .collect()
         };
         let none = |_: u32| None;
-        // The present step reads 0; 1 was read before.
+        // The current step reads 0; 1 was read before.
         p.want(&all(1, 2), &none).unwrap();
         p.done();
         p.want(&all(0, 2), &none).unwrap();
@@ -296,14 +297,14 @@ mod tests {
             2 => Some(1),
             _ => None,
         };
-        // Kernels may read 0, whose step is not done; 1 is no longer wanted.
+        // Kernels may be reading 0, whose step is not done; 1 is no longer needed.
         let (change, there) = p.early(&all(2, 3), &next);
         let gone: Vec<u32> = change.gone.iter().map(|b| b.segment).collect();
         assert_eq!(
             (gone.as_slice(), change.come.len(), there),
             (&[1, 1][..], 2, false)
         );
-        // Blocks uploaded early are present when they are wanted, and the rest takes the room of 0.
+        // Blocks uploaded early are on the device when they are needed, and the rest replaces 0.
         p.done();
         let change = p.want(&all(2, 3), &none).unwrap();
         assert_eq!((change.gone.len(), change.come.len()), (1, 1));
@@ -323,7 +324,7 @@ mod tests {
         for segment in 0..4 {
             assert_eq!(p.want(&all(segment, 1), &none).unwrap().gone, vec![]);
         }
-        // 3 is wanted in two steps, 0 in one, the others never: 1 is older than 2.
+        // 3 is needed in two steps, 0 in one, the others never; 1 is older than 2.
         let next = |s: u32| match s {
             3 => Some(1),
             0 => Some(0),

@@ -1,5 +1,5 @@
-//! The bytes that plans move, computed without running kernels: blocks are moved as they would be before and during
-//! each step.
+//! The bytes that plans transfer, computed without executing kernels: blocks are moved as they would be before and
+//! during each step.
 
 use super::{PagedSegment, describe};
 use crate::compile::compile;
@@ -11,14 +11,14 @@ use jindou_model::{CancelToken, Direction, Error, PredicateId, Result};
 use jindou_plan::Plan;
 use std::sync::Arc;
 
-/// Bytes of segments that a plan wants, and that its runs move.
+/// Bytes of segments that a plan needs, and that its runs transfer.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
     /// All segments that the plan reads, without duplicates.
     pub query: u64,
     /// By step of the device.
     pub steps: Vec<u64>,
-    /// Bytes uploaded in each run, and their number of blocks; empty if a step does not fit, so that the CPU runs the
+    /// Bytes and number of blocks uploaded in each run; empty if a step does not fit, so that the CPU executes the
     /// plan.
     pub runs: Vec<(u64, u64)>,
 }
@@ -49,11 +49,11 @@ impl GpuExecutor {
         Ok(bytes)
     }
 
-    /// The bytes that a plan of one exploration wants, and those that this many consecutive runs of it move, with each
-    /// step over one table.
+    /// The bytes that a plan of one exploration needs, and those that this many consecutive runs of it transfer,
+    /// assuming that each step processes one table.
     ///
     /// # Errors
-    /// `Unsupported` for other plans and for devices that do not map pages; the device's errors.
+    /// `Unsupported` for other plans and for devices that cannot map pages; the device's errors.
     pub fn transfers(&self, plan: &Plan, snapshot: &dyn Graph, runs: usize) -> Result<Transfers> {
         let unsupported = || Error::Unsupported("transfers of this plan".into());
         let exploration = plan.exploration().ok_or_else(unsupported)?;
@@ -76,7 +76,7 @@ impl GpuExecutor {
             let (mut bytes, mut blocks) = (0, 0);
             for k in 0..paging.steps.len() {
                 let came = paging.page_in(k, &CancelToken::new())?;
-                // Kernels would run meanwhile. The first rows are not waited for.
+                // Kernels would run meanwhile. Nothing waits for the start rows.
                 let early = paging.ahead(k)?;
                 if k > 0 {
                     paging.pager.done();

@@ -1,4 +1,4 @@
-//! Every kernel against plain Rust on random data: the tests run it on the shim, `bench/gpu.sh` on a GPU.
+//! Tests every kernel against plain Rust on random data: on the shim in tests, on a GPU in `bench/gpu.sh`.
 //!
 //! Each launch is recorded with the bytes that the kernel's comment states, so that a test can compare them with those
 //! counted by the shim.
@@ -28,7 +28,7 @@ pub struct Checker {
     random: XorShift,
     /// Launches so far with their documented bytes.
     pub launches: Vec<(Kernel, u64)>,
-    /// Rows by which tables seem longer to the host than they are: kernels read the true number on the device.
+    /// Number of rows that the host believes a table to have in addition; kernels read the true count on the device.
     pub spare: u32,
     counts: Vec<DeviceBuffer>,
 }
@@ -106,7 +106,7 @@ impl Checker {
         Ok(b)
     }
 
-    /// The rows that the host gives for a table of `rows`, and the address of the true number, if they differ.
+    /// The row count that the host passes for a table of `rows`, and the address of the true count, if they differ.
     fn rows(&mut self, rows: u32) -> Result<(u32, u64)> {
         if self.spare == 0 {
             return Ok((rows, 0));
@@ -117,8 +117,8 @@ impl Checker {
         Ok((rows + self.spare, at))
     }
 
-    /// Runs a kernel over `units` to its end; nothing for none, as where a strip is empty: a card refuses a grid
-    /// without blocks.
+    /// Executes a kernel over `units` to its end. Does nothing for 0 units, as for empty strips, since a GPU rejects an
+    /// empty grid.
     fn launch<P: bytemuck::NoUninit>(
         &mut self,
         kernel: Kernel,
@@ -126,7 +126,7 @@ impl Checker {
         p: &P,
         bytes: u64,
     ) -> Result<()> {
-        // Steps that begin from something know their rows, and so do groups.
+        // Kernels of starts and groups know their row count.
         let begins = matches!(
             kernel,
             Kernel::StartIntervals
@@ -166,7 +166,7 @@ fn sorted_rows(columns: &[Vec<u32>]) -> Vec<Vec<u32>> {
     rows
 }
 
-/// The ids of an ascending list inside of a hull, and the bytes of cutting it to them.
+/// The ids of an ascending list inside a hull, and the bytes read for clipping it.
 fn cut(list: &[u32], hull: [u32; 2]) -> (&[u32], u64) {
     let ([first, ..], [.., last]) = (list, list) else {
         return (list, 0);

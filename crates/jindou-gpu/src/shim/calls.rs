@@ -1,4 +1,4 @@
-//! The calls of a device, done by the shim.
+//! The shim's implementation of [`Backend`].
 
 use super::work::{DeviceWork, ShimQueue};
 use super::{Shim, layout};
@@ -37,7 +37,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nothing wrote is seen.
+        // Filled with garbage, so that reads of unwritten memory show.
         // SAFETY: just allocated with this size.
         unsafe { at.write_bytes(0xA5, layout.size()) };
         state.held.device = used;
@@ -50,7 +50,7 @@ unsafe impl Backend for Shim {
 
     unsafe fn free(&self, at: u64, bytes: usize) {
         if let Ok(layout) = layout(bytes) {
-            // It can be allocated again at once, for work that is queued after this.
+            // The address may be allocated again at once, for work that is queued after this.
             self.state().held.device -= layout.size() as u64;
             if self.lost.get().is_some() || self.queue(DeviceWork::Free { at, bytes }).is_err() {
                 self.release(at, bytes);
@@ -92,7 +92,7 @@ unsafe impl Backend for Shim {
                 "the device's memory is full",
             ));
         }
-        // Rubbish, so that what nothing wrote is seen.
+        // Filled with garbage, so that reads of unwritten memory show.
         // SAFETY: reserved, so it is this process' memory.
         unsafe { (at as *mut u8).write_bytes(0xA5, bytes) };
         state.held.device = used;
@@ -183,7 +183,7 @@ unsafe impl Backend for Shim {
                 kernel.symbol()
             )));
         }
-        // As the driver does.
+        // As the CUDA driver does.
         if grid == 0 || grid > i32::MAX as u32 {
             return Err(Error::Internal(format!(
                 "the device failed to run {} (a grid of {grid} blocks)",

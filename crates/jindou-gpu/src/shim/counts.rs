@@ -1,4 +1,4 @@
-//! Counts of a shim: bytes that kernels move, requests of the host, and memory that is held.
+//! Statistics of a shim: bytes that kernels move, requests of the host, and allocated memory.
 
 /// Bytes that a kernel moved, counted by its own accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct KernelCounts {
     pub requests: [u64; 4],
     /// Sectors of 32 bytes that these accesses touched, each counted once per access.
     pub sectors: [u64; 4],
-    /// Ids of lists that were walked, before any test.
+    /// Ids of lists that were read, before conditions were tested.
     pub candidates: u64,
 }
 
@@ -28,7 +28,7 @@ impl KernelCounts {
     }
 }
 
-/// The host's requests so far: those that cost microseconds on a card, whatever the kernels do.
+/// The host's requests so far, which cost microseconds on a GPU, whatever the kernels do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostTraffic {
     /// Kernels started.
@@ -59,7 +59,7 @@ pub struct HostTraffic {
     pub trims: u64,
 }
 
-/// Memory and marks of a shim that are held at some moment.
+/// Memory and markers of a shim that are allocated at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Holdings {
     /// Bytes of device memory.
@@ -68,6 +68,6 @@ pub struct Holdings {
     pub reserved: u64,
     /// Bytes of pinned host memory.
     pub pinned: u64,
-    /// Marks.
+    /// Number of markers.
     pub marks: u64,
 }

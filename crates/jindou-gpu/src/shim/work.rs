@@ -1,4 +1,4 @@
-//! Work for the shim, done at once or as late as a device may do it.
+//! Queued work of the shim, executed at once or as late as a device may execute it.
 
 use crate::backend::Kernel;
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ pub(super) enum DeviceWork {
         at: u64,
         bytes: usize,
     },
-    /// Moment of the other queue after which the following work in this queue begins.
+    /// Marker of the other queue that the following work in this queue waits for.
     After {
         moment: u64,
     },
@@ -51,10 +51,10 @@ pub(super) enum ShimQueue {
     Aside,
 }
 
-/// The bit of a moment that identifies its queue.
+/// The bit of a marker that identifies its queue.
 const ASIDE: u64 = 1 << 63;
 
-/// The queue to which a moment belongs.
+/// The queue that a marker belongs to.
 pub(super) fn lane_of(moment: u64) -> ShimQueue {
     if moment & ASIDE == 0 {
         ShimQueue::Ordered
@@ -67,18 +67,18 @@ pub(super) fn lane_of(moment: u64) -> ShimQueue {
 struct WorkQueue {
     /// Work, and the host's time when it was queued.
     waiting: VecDeque<(DeviceWork, f64)>,
-    /// Numbers of pieces ever queued, and ever taken.
+    /// Number of pieces of work queued so far, and of those executed.
     queued: u64,
     taken: u64,
 }
 
-/// Work that waits until its completion matters.
+/// Work that is delayed until its completion matters.
 #[derive(Default)]
 pub(super) struct Delayed {
     queues: [WorkQueue; 2],
-    /// Number of queries if a moment has come.
+    /// Number of marker queries.
     pub asked: u64,
-    /// Number of moments that later work was told to wait for.
+    /// Number of markers that later work was ordered after.
     pub ordered: u64,
 }
 
@@ -89,7 +89,7 @@ impl Delayed {
         queue.queued += 1;
     }
 
-    /// The moment after all work of a queue so far.
+    /// The marker after all work of a queue so far.
     pub fn now(&self, lane: ShimQueue) -> u64 {
         let at = self.queues[lane as usize].queued;
         match lane {
@@ -98,7 +98,7 @@ impl Delayed {
         }
     }
 
-    /// The next piece of a queue that must be done before this moment of it, and the time when it was queued.
+    /// The next piece of a queue's work before this marker, and the time when it was queued.
     pub fn next_before(&mut self, moment: u64) -> Option<(DeviceWork, f64)> {
         let queue = &mut self.queues[lane_of(moment) as usize];
         if queue.taken >= moment & !ASIDE {
@@ -109,12 +109,12 @@ impl Delayed {
         Some(work)
     }
 
-    /// True if work before a moment is not done.
+    /// True if work before a marker is not done.
     pub fn is_open(&self, moment: u64) -> bool {
         self.queues[lane_of(moment) as usize].taken < moment & !ASIDE
     }
 
-    /// The next piece of any queue.
+    /// The next piece of work of any queue.
     pub fn next(&mut self) -> Option<DeviceWork> {
         let [ordered, aside] = &mut self.queues;
         let next = aside
@@ -125,7 +125,7 @@ impl Delayed {
     }
 }
 
-/// Speeds of an imaginary device.
+/// Speeds of a simulated device.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speeds {
     /// Bytes per second over the link.
@@ -137,7 +137,7 @@ pub struct Speeds {
 /// Seconds that a launch or a copy takes in addition to its bytes.
 const START: f64 = 3e-6;
 
-/// Times of an imaginary device.
+/// Times of a simulated device.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Times {
     /// Seconds in which copies to the device were in progress.
@@ -146,18 +146,18 @@ pub struct Times {
     pub computing: f64,
     /// Seconds in which both were in progress.
     pub both: f64,
-    /// Seconds from the first work to the end of the last.
+    /// Seconds from the start of the first work to the end of the last.
     pub all: f64,
 }
 
-/// The time line of such a device: work begins when its queue has reached it, and the host has queued it.
+/// Simulated time of a device: work begins when its queue has reached it and the host has queued it.
 #[derive(Default)]
 pub(super) struct DeviceClock {
     /// The host's time, which advances when the host waits.
     pub host: f64,
-    /// Time when each queue is done with the work taken from it.
+    /// For each queue, the time at which its executed work ends.
     free: [f64; 2],
-    /// Times when the pieces of the queue aside were done, by number.
+    /// Times at which the pieces of the second queue ended, by number.
     aside: Vec<f64>,
     copies: Vec<(f64, f64)>,
     kernels: Vec<(f64, f64)>,
@@ -188,7 +188,7 @@ impl DeviceClock {
         self.kernels.push(span);
     }
 
-    /// Makes ordered work begin after this moment of the other queue.
+    /// Orders work of the first queue after this marker of the second.
     pub fn after(&mut self, moment: u64) {
         let at = self.at(moment);
         let free = &mut self.free[ShimQueue::Ordered as usize];
@@ -205,7 +205,7 @@ impl DeviceClock {
         }
     }
 
-    /// Records that the host waited for a moment, which has come.
+    /// Records that the host waited for a marker.
     pub fn waited(&mut self, moment: u64) {
         self.host = self.host.max(self.at(moment));
     }
@@ -232,7 +232,7 @@ impl DeviceClock {
     }
 }
 
-/// Takes the spans of time, merging those that meet.
+/// Merges overlapping and adjacent spans of time.
 fn joined(spans: &mut Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let mut all = std::mem::take(spans);
     all.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));

@@ -1,4 +1,5 @@
-//! The last step of a query that only wants the number of its rows: lengths of lists are added, and no row is made.
+//! The last step of a query that needs only the number of its rows: lengths of lists are summed, and no row is
+//! produced.
 
 use crate::compile::{DeviceStep, StepWork};
 use crate::counts::TotalUse;
@@ -6,7 +7,7 @@ use crate::run::{ProgramRun, StepStop};
 use crate::table::DeviceTable;
 
 impl ProgramRun<'_, '_, '_> {
-    /// True for the last step of such a query if the number of its rows is a multiple of those that it gets.
+    /// True for the last step of such a query if each input row contributes a fixed number of result rows.
     pub(crate) fn multiplies(&self, k: usize, step: &DeviceStep<'_>) -> bool {
         k + 1 == self.steps.len()
             && self.wants_number()
@@ -17,8 +18,8 @@ impl ProgramRun<'_, '_, '_> {
             }
     }
 
-    /// Number of rows that the step makes of a table, if only that is wanted and lengths determine it; `None` if the
-    /// step must run, because it tests its rows or makes no more than it reads.
+    /// Number of rows that the step would produce from a table, if only that is needed and lengths determine it. `None`
+    /// if the step must be executed, because it tests its rows or produces no more than it reads.
     pub(crate) fn counted(
         &mut self,
         k: usize,

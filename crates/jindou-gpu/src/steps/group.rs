@@ -1,4 +1,5 @@
-//! GROUP BY: counters for combinations of ids, one each where few are possible, otherwise found by hash tables.
+//! GROUP BY: counters for combinations of ids. If few combinations are possible, each has a counter; otherwise hash
+//! tables assign counters.
 
 use crate::backend::Kernel;
 use crate::buffer::{DeviceBuffer, DeviceMemory};
@@ -15,21 +16,22 @@ use jindou_plan::{Operand, Slot};
 /// Least and most slots of a hash table, as powers of two.
 pub(crate) const LEAST_SLOTS: u32 = 6;
 pub(crate) const MOST_SLOTS: u32 = 30;
-/// Most counters that become rows at a time.
+/// Largest number of counters that are converted to rows at a time.
 const PART: u64 = 1 << 22;
 
-/// When rows are counted by combination, by hash tables, or sorted out.
+/// Thresholds for counting rows by combination, for hash tables, and for ORDER BY with LIMIT.
 #[derive(Clone, Copy, Debug)]
 pub struct ReduceOptions {
-    /// Most counters where each possible combination has one, and those more for each expected row.
+    /// Largest number of counters if each possible combination has one, and the additional number allowed per expected
+    /// row.
     pub most_dense: u64,
-    /// See `most_dense`.
+    /// Additional number of counters allowed per expected row; see `most_dense`.
     pub dense_a_row: u64,
-    /// Slots of a hash table at the first attempt, as a power of two; 0: by the expected rows.
+    /// Slots of a hash table at the first attempt, as a power of two; 0: derived from the expected rows.
     pub log_slots: u32,
-    /// Least rows of a table of which the first ones in an order are looked for.
+    /// Smallest table for which ORDER BY with LIMIT is executed on the device.
     pub least_sorted: u32,
-    /// Least share of numbers among a variable's possible values for which MIN and MAX go by their ranks.
+    /// Smallest share of numbers among a variable's possible values for which MIN and MAX use ranks.
     pub numbers: f64,
 }
 
@@ -48,23 +50,23 @@ impl Default for ReduceOptions {
 /// The counters of a run.
 pub(crate) struct GroupState<'a> {
     plan: &'a GroupPlan,
-    /// The hash tables that lead from two ids, or a slot and an id, to a slot; none: each combination has a counter.
+    /// The hash tables that map two ids, or a slot and an id, to a slot; empty if each combination has a counter.
     tables: Vec<DeviceBuffer>,
     log_slots: u32,
     counts: DeviceBuffer,
     /// Number of counters.
     size: u64,
-    /// The least and the greatest value of each combination, if they are wanted.
+    /// The smallest and the largest value of each combination, if they are needed.
     best: Option<[DeviceBuffer; 2]>,
-    /// Words that are set if an id had no number, if a table was too full, and if a value had no rank.
+    /// Flags that are set if an id had no number, if a table was too full, and if a value had no rank.
     flags: DeviceBuffer,
 }
 
 impl<'a> GroupState<'a> {
-    /// Counters within half of the memory.
+    /// Allocates counters in at most half of the memory.
     ///
     /// # Errors
-    /// `Unsupported` where they do not fit.
+    /// `Unsupported` if they do not fit.
     pub fn new(
         memory: &DeviceMemory,
         plan: &'a GroupPlan,
@@ -95,7 +97,7 @@ impl<'a> GroupState<'a> {
             };
             log_slots = wanted.clamp(LEAST_SLOTS, MOST_SLOTS);
             log_slots = log_slots.min(most);
-            // A table that was too small is not tried again.
+            // A size that was too small is not tried again.
             let was = plan.full.get().then(|| wanted.saturating_sub(GROUP_GROWTH));
             if most < LEAST_SLOTS || was.is_some_and(|was| was >= log_slots) {
                 return Err(refused());
@@ -136,10 +138,10 @@ impl<'a> GroupState<'a> {
     }
 }
 
-/// By how much a hash table that was too small grows, as a power of two.
+/// Growth of a hash table that was too small, as a power of two.
 pub(crate) const GROUP_GROWTH: u32 = 4;
 
-/// Where the combinations of a table's rows are counted.
+/// The counter of each row of a table.
 struct Numbered {
     by: [GroupColumnParams; params::MAX_GROUP],
     columns: u32,
@@ -149,7 +151,7 @@ struct Numbered {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Counts the rows of a table, or with the sums of lengths, those that lists would make of each.
+    /// Counts the rows of a table, or, given prefix sums of lengths, the rows that lists would produce from each.
     pub(crate) fn count_groups(
         &mut self,
         table: &DeviceTable,
@@ -288,8 +290,8 @@ impl ProgramRun<'_, '_, '_> {
         matches!(next, Some(StepWork::Group { .. }))
     }
 
-    /// True if step `k` is an expansion whose new column no GROUP BY after it reads: the lengths of its lists are added,
-    /// and no row is made.
+    /// True if step `k` is an expansion whose new column the GROUP BY after it does not read: then the lengths of its
+    /// lists are summed, and no row is produced.
     pub(crate) fn grouped(
         &mut self,
         k: usize,
@@ -321,7 +323,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Delivers the combinations that occurred, with their numbers, once all rows are counted.
+    /// Delivers the distinct combinations with their counts, once all rows are counted.
     pub(crate) fn finish_groups(&mut self) -> Result<()> {
         let Some(state) = self.groups.take() else {
             return Ok(());
@@ -372,7 +374,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// The combinations of some of the counters as rows.
+    /// Converts a range of counters to rows of combinations.
     fn combinations(
         &mut self,
         state: &GroupState<'_>,
@@ -460,7 +462,7 @@ impl ProgramRun<'_, '_, '_> {
             };
             slots = new.at(0);
             let bits = new.at(1);
-            // The table owns the columns, also those that later kernels alone read.
+            // The table owns all columns, including those that only later kernels read.
             table.columns.extend(new.finish(rows).columns);
             if right.is_none() && !plan.tested.is_empty() {
                 let none = bytemuck::Zeroable::zeroed();
@@ -470,7 +472,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(table)
     }
 
-    /// Appends the ids, and the bits of tested columns, that numbers stand for.
+    /// Appends the ids that numbers stand for, and the bits of tested columns.
     fn ids(
         &mut self,
         table: &mut DeviceTable,

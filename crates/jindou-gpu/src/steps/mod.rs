@@ -25,7 +25,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand as PlanOperand, Slot};
 use std::sync::Arc;
 
-/// Addresses of what a scan needs, and the owner of its arrays.
+/// Addresses of a prefix sum's state, and the owner of its arrays.
 struct ScanWords {
     total: u64,
     ticket: u64,
@@ -33,7 +33,7 @@ struct ScanWords {
     buffer: DeviceBuffer,
 }
 
-/// Mean bytes of cutting a list, of which half reaches beyond an end.
+/// Mean number of bytes for clipping a list, assuming that half of the lists reach beyond an end.
 fn clip_bytes(list: &DeviceList) -> f64 {
     if !list.clips {
         return 0.0;
@@ -43,21 +43,21 @@ fn clip_bytes(list: &DeviceList) -> f64 {
     8.0 + 4.0 * degree.max(1.0).log2().ceil()
 }
 
-/// The output of a future expansion: the prefix sums of its rows' lengths, and the beginnings of the lists.
+/// A measured expansion: the prefix sums of its rows' lengths, and the starts of the lists.
 pub(crate) struct MeasuredExpansion {
-    /// Outputs before any test; if there is a count, the most that there can be.
+    /// Number of outputs before conditions are tested, or an upper bound if there is a count.
     total: u64,
-    /// Their number on the device, while the host does not know it.
+    /// The number of outputs on the device, if the host does not know it.
     count: Option<RowCount>,
     /// `rows + 1` words.
     prefix: u64,
-    /// `rows` words; with one list only, else 0.
+    /// `rows` words if there is a single list; otherwise 0.
     starts: u64,
     /// The neighbours of the only list; 0 with several.
     neighbours: u64,
     ranges: [params::ListRange; params::MAX_LISTS],
     lists: u32,
-    /// `rows` addresses; only for lists of many segments, else 0.
+    /// `rows` addresses if the lists are of several segments; otherwise 0.
     addresses: u64,
     /// Owner of the arrays.
     _scratch: DeviceBuffer,
@@ -66,7 +66,7 @@ pub(crate) struct MeasuredExpansion {
 }
 
 impl MeasuredExpansion {
-    /// Outputs before any test.
+    /// Number of outputs before conditions are tested.
     pub fn total(&self) -> u64 {
         self.total
     }
@@ -99,7 +99,7 @@ impl ProgramRun<'_, '_, '_> {
                     ..DeviceTable::default()
                 });
             }
-            // Blocks may be removed while their ids are still rows.
+            // Copied, since blocks may be evicted while the rows still need their ids.
             DeviceSource::Column {
                 at,
                 owner: Owner::Segment(s),
@@ -185,7 +185,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(new.finish(rows))
     }
 
-    /// Allocates a table for the first rows.
+    /// Allocates a table for start rows.
     fn first_table(&self, slot: Slot, rows: u32) -> Result<NewTable> {
         self.new_table(vec![slot], u64::from(rows))
             .map_err(|s| match s {
@@ -197,8 +197,8 @@ impl ProgramRun<'_, '_, '_> {
             })
     }
 
-    /// The rows that a compacting kernel kept, at most as many as there is room for; each of them read and wrote this many
-    /// bytes more.
+    /// Completes a table of the rows that a compacting kernel kept; each of them read and wrote this many additional
+    /// bytes.
     fn finish_compact(&mut self, new: NewTable, read: f64, written: f64) -> Result<DeviceTable> {
         let next = if self.may_stay(new.room) {
             let (most, counter) = (new.room as u32, self.counter);
@@ -310,8 +310,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(self.finish_compact(new, 4.0 + 4.0 * carried as f64, 4.0 + 4.0 * carried as f64)?)
     }
 
-    /// Words for a scan of `rows` (ticket and tile states, zeroed) and arrays of this many words; returns their
-    /// addresses. The scan gets the present counter for its total.
+    /// Allocates the state of a prefix sum over `rows` rows (ticket and tile states, zeroed) and arrays of this many
+    /// words; returns their addresses. The current counter is used for the total.
     fn scratch<const N: usize>(
         &mut self,
         kernel: Kernel,
@@ -344,8 +344,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok((words, offsets.map(|o| at + o)))
     }
 
-    /// Measures lists, cut to the hull of `within` where that is said of them. The total may stay on the device if room
-    /// for it is wanted alone.
+    /// Measures lists, clipped to the hull of `within` if they are marked for that. The total may stay on the device if
+    /// only an upper bound is needed.
     pub(crate) fn measure_lists(
         &mut self,
         table: &DeviceTable,
@@ -462,7 +462,7 @@ impl ProgramRun<'_, '_, '_> {
         })
     }
 
-    /// Measures a product with a source: every row has the whole source as its list.
+    /// Measures a cross product with a source: every row has the whole source as its list.
     pub(crate) fn measure_cross(
         &mut self,
         table: &DeviceTable,

@@ -1,5 +1,5 @@
-//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts that continue with
-//! numbered rows.
+//! Steps of operators above patterns: comparisons by rank, DISTINCT by a bitmap, and inner parts of an `Apply`, which
+//! process numbered rows.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -72,7 +72,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Keeps rows whose id no earlier row had.
+    /// Keeps rows whose id occurs in no earlier row.
     pub(crate) fn distinct(
         &mut self,
         step: &DeviceStep<'_>,
@@ -97,8 +97,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(self.finish_compact(new, carried, carried)?)
     }
 
-    /// Runs the inner part of an `Apply` over the numbers of a table's rows, and continues with those of its rows that
-    /// are wanted on their own.
+    /// Executes the inner part of an `Apply` over the numbers of a table's rows, and continues with the outer rows that
+    /// are needed by themselves.
     pub(crate) fn apply(
         &mut self,
         k: usize,
@@ -127,7 +127,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         self.alone(k, &outer, &bits, 0, outer.rows)
     }
 
-    /// A bit for each row, and the columns that the inner part reads together with the rows' numbers.
+    /// Creates a bit for each row, and the columns that the inner part reads together with the rows' numbers.
     fn numbered(
         &mut self,
         step: &DeviceStep<'_>,
@@ -166,7 +166,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok((bits, inner))
     }
 
-    /// Continues with the outer rows `from .. to` that had inner rows, or had none.
+    /// Continues with those outer rows in `from .. to` that have inner rows, or with those that have none.
     fn alone(
         &mut self,
         k: usize,
@@ -203,7 +203,7 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// The rows whose bit has the wanted value, with columns of unbound values after their own.
+    /// The rows whose bit has the given value, with columns of unbound values appended.
     fn marked(
         &mut self,
         outer: &DeviceTable,
@@ -243,8 +243,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         Ok(new.finish(kept))
     }
 
-    /// The end of an inner part: records which outer rows have inner ones, and continues with the combined rows if
-    /// these are wanted.
+    /// The end of an inner part: records which outer rows have inner rows, and continues with the combined rows if they
+    /// are needed.
     pub(crate) fn end_apply(&mut self, k: usize, begin: usize, table: &DeviceTable) -> Result<()> {
         let steps = self.steps;
         let ApplyWork {
@@ -305,7 +305,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// Sets the bits of the outer rows whose numbers occur in rows; with lengths, of those whose list is not empty.
+    /// Sets the bits of the outer rows whose numbers occur in rows; given lengths, only of those whose list is not
+    /// empty.
     fn mark(
         &mut self,
         frame: &OuterFrame,
@@ -329,8 +330,8 @@ impl<'a> ProgramRun<'a, '_, '_> {
         }
     }
 
-    /// True if step `k` was the last of an inner part that only tests for rows, and the lengths of its lists showed
-    /// which outer rows have one: no row is made.
+    /// True if step `k` is the last of an inner part that only tests for existence. The lengths of its lists then show
+    /// which outer rows have an inner row, and no row is produced.
     pub(crate) fn sought(
         &mut self,
         k: usize,

@@ -1,5 +1,5 @@
-//! Property paths `p+` and `p*` from one node: breadth-first, a bitmap of the nodes that were reached, and a table of
-//! those that the last level added.
+//! Property paths `p+` and `p*` from one node: a breadth-first search with a bitmap of the reached nodes and a table of
+//! the nodes that the last level added.
 
 use crate::buffer::DeviceBuffer;
 use crate::compile::{DevicePath, DeviceSource, DeviceStep, DeviceWithin, Owner, StepWork};
@@ -11,9 +11,9 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::{Operand, Slot};
 use std::sync::Arc;
 
-/// The column of nodes from which a level goes on.
+/// The column of nodes from which the next level starts.
 pub(crate) const FRONT: Slot = Slot::MAX - 3;
-/// Least nodes that the list of reached ones has room for.
+/// Smallest capacity of the list of reached nodes.
 const LEAST: u64 = 1 << 10;
 
 /// The nodes that a path leads to.
@@ -31,7 +31,7 @@ struct GrowingList {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// The nodes that the path of step `k` leads to: searched once a run.
+    /// The nodes that the path of step `k` leads to, computed once per run.
     fn reached(&mut self, k: usize, path: &DevicePath) -> Result<Reached, StepStop> {
         if let Some((_, found)) = self.reaches.iter().find(|(of, _)| *of == k) {
             return Ok(found.clone());
@@ -69,7 +69,7 @@ impl ProgramRun<'_, '_, '_> {
                     self.cancel.check()?;
                     self.turn.pass()?;
                     self.queue.at_step(k);
-                    // Other queries may have removed its blocks.
+                    // Other queries may have evicted its blocks.
                     self.page_in(k)?;
                     let every = DeviceWithin::every(&self.queue.device)?;
                     let from = DeviceTable {
@@ -139,7 +139,8 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Goes on with each row combined with each node that the path leads to, or with the rows whose node is one.
+    /// Continues with each row combined with each node that the path leads to, or with the rows whose node is one of
+    /// them.
     pub(crate) fn path(
         &mut self,
         k: usize,
@@ -225,7 +226,7 @@ impl ProgramRun<'_, '_, '_> {
     }
 }
 
-/// The column of nodes whose lists are read, under a name that is not kept.
+/// The column of nodes whose lists are read, in a slot that is not kept.
 pub(crate) const NODE: Slot = Slot::MAX - 4;
 
 fn rename(table: &DeviceTable, slot: Slot) -> Vec<TableColumn> {

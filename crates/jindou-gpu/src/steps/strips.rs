@@ -1,4 +1,4 @@
-//! Expansions: the outputs of measured lists, strip by strip.
+//! Expansions: produces the outputs of measured lists in strips.
 
 use super::MeasuredExpansion;
 use crate::backend::Kernel;
@@ -10,7 +10,7 @@ use jindou_model::{Error, Resource, Result};
 use jindou_plan::Slot;
 
 impl MeasuredExpansion {
-    /// The outputs before any test, as a table without columns.
+    /// The outputs before conditions are tested, as a table without columns.
     fn outputs(&self) -> DeviceTable {
         DeviceTable {
             rows: u32::try_from(self.total).unwrap_or(u32::MAX),
@@ -21,7 +21,7 @@ impl MeasuredExpansion {
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Makes the outputs of an expansion strip by strip and runs the rest of the plan over each.
+    /// Produces the outputs of an expansion in strips, and executes the rest of the plan for each strip.
     pub(crate) fn expand_strips(
         &mut self,
         k: usize,
@@ -47,7 +47,7 @@ impl ProgramRun<'_, '_, '_> {
                 Err(StepStop::TooLarge) => (m.total, m.count) = (self.read_count(total)?, None),
             }
         }
-        // It has been learnt together with the total.
+        // The row count was read together with the total.
         let table = self.settled(table)?;
         self.received(k, &table);
         if m.total == 0 {
@@ -72,7 +72,7 @@ impl ProgramRun<'_, '_, '_> {
             let end = (begin + most.min(self.next_few().max(STRIP_TILE))).min(units);
             let Some((t, measured)) = &table else { break };
             self.queue.at_step(k);
-            // The steps after it may have removed its blocks.
+            // The following steps may have evicted its blocks.
             self.page_in(k)?;
             let next = self.expand_strip(step, t, slots.clone(), measured, (begin, end), &within);
             let next = match next {
@@ -92,7 +92,7 @@ impl ProgramRun<'_, '_, '_> {
             self.cuts += u64::from(begin > 0);
             begin = end;
             if begin >= units {
-                // The table and its sums are no longer needed: their memory becomes available to later steps.
+                // The table and its sums are no longer needed; later steps may use their memory.
                 table = None;
             }
             self.run(k + 1, next)?;
@@ -100,7 +100,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Makes the outputs of a measured expansion strip by strip and passes each on. Only the new column is made.
+    /// Produces the outputs of a measured expansion in strips and passes each on. Only the new column is produced.
     pub(crate) fn each_strip(
         &mut self,
         step: &DeviceStep<'_>,
@@ -142,7 +142,7 @@ impl ProgramRun<'_, '_, '_> {
     ) -> Result<DeviceTable, StepStop> {
         let carried = slots.len() - 1;
         let room = m.total.min(end - begin);
-        // The numbers of rows that end before the strip and up to its end are stored after the columns.
+        // The number of rows that end before the strip, and up to its end, are stored after the columns.
         let columns = slots.len();
         let new = self.new_table_and(slots, room, 8)?;
         let whole = begin == 0 && end == u64::from(table.rows) + m.total;
@@ -217,7 +217,7 @@ impl ProgramRun<'_, '_, '_> {
         }
         let all = matches!(kernel, Kernel::Expand | Kernel::ExpandAny);
         let next = match (whole, all) {
-            // All that it was measured to be.
+            // All measured outputs.
             (true, true) => new.finish_as(m.total as u32, m.count),
             (true, false) if self.may_stay(room) => new.finish_as(room as u32, Some(self.counter)),
             (false, true) => {
@@ -233,7 +233,7 @@ impl ProgramRun<'_, '_, '_> {
         Ok(next)
     }
 
-    /// Number of outputs of a strip that keeps all: its units less the rows that end in it.
+    /// Number of outputs of a strip without tests: its units minus the rows that end in it.
     fn outputs_of(&mut self, bounds: u64, begin: u64, end: u64) -> Result<u32> {
         // SAFETY: two words lie there.
         let rows = unsafe { self.read_words([bounds, bounds + 4])? };

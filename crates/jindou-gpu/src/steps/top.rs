@@ -1,4 +1,4 @@
-//! ORDER BY with LIMIT: of a table, the rows that may be among the first ones.
+//! ORDER BY with LIMIT: finds the rows of a table that may be among the first ones.
 
 use crate::backend::Kernel;
 use crate::buffer::DeviceBuffer;
@@ -9,14 +9,14 @@ use crate::table::DeviceTable;
 use jindou_model::Result;
 use jindou_plan::Operand;
 
-/// The bound on keys so far, and what a search for a lower one needs; in device memory.
+/// The bound on keys so far, and the state of a search for a lower one, in device memory.
 pub(crate) struct TopState {
     state: DeviceBuffer,
 }
 
 impl ProgramRun<'_, '_, '_> {
-    /// Keeps the rows whose key is not beyond that of the last wanted row, of this table or one before it, and those
-    /// that have none. A table of few rows stays as it is.
+    /// Keeps the rows whose key does not exceed that of the last needed row, of this table or an earlier one, and the
+    /// rows without a key. A small table is not changed.
     pub(crate) fn top(
         &mut self,
         step: &DeviceStep<'_>,
