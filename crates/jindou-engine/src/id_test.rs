@@ -24,7 +24,7 @@ pub(crate) enum IdTest<'a> {
     Except(Arc<Except<'a>>),
 }
 
-/// See [`IdTest::Many`].
+/// The intervals of [`IdTest::Many`].
 #[derive(Debug)]
 pub(crate) struct Runs {
     /// `[start, end)`.

@@ -28,7 +28,8 @@ pub(crate) enum MorselSource<'p> {
     RowBuffer(&'p RowBuffer),
     /// Rows that another executor makes meanwhile.
     Pulled(&'p dyn PulledRows),
-    /// Rows that another executor makes on the main worker's thread, and the blocks that it may be ahead of the others.
+    /// Rows that another executor produces on the main worker's thread, and the number of blocks by which it may be
+    /// ahead of the other workers.
     Streamed(&'p Streamed<'p>, usize),
     /// Rows of long columns.
     Whole(&'p Batch),

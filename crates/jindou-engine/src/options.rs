@@ -145,7 +145,7 @@ pub struct ExecOptions {
 
 impl ExecOptions {
     /// Locks state that all workers of a plan share and that one may hold for long, such as a sink with a slow reader.
-    /// A waiting thread gives up its place meanwhile.
+    /// While a pool's thread waits, another thread may use its slot.
     ///
     /// # Errors
     /// Those of the options' token.

@@ -275,7 +275,7 @@ fn went_on(files: &dyn Files, epoch: u64, sequence: u64, damage: &Damage) -> Res
             .is_some_and(|all| all.iter().any(later)))
 }
 
-/// The records after `after` in the groups at these bytes, which were read before.
+/// Records numbered above `after` in the groups within `bytes`, which an earlier pass has validated.
 fn unproven(file: &[u8], bytes: Range<u64>, head: &FileHead, after: u64) -> Vec<Record> {
     let mut records = Vec::new();
     let mut at = bytes.start;

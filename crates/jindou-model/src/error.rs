@@ -73,14 +73,14 @@ impl Limit {
         }
     }
 
-    /// Sets the amount of the resource.
+    /// Sets the size of the limit.
     #[must_use]
     pub fn of(mut self, limit: u64) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// Sets the holder of most of it.
+    /// Sets the operator or client that holds most of the resource.
     #[must_use]
     pub fn held_by(mut self, holder: Option<(Holder, u64)>) -> Self {
         self.holder = holder;

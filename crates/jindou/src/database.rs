@@ -57,9 +57,9 @@ pub(crate) struct DatabaseState {
     pub(crate) writer: Writer,
     pub(crate) merges: Merges,
     recovery: Option<Recovery>,
-    /// The directory, if it can be changed.
+    /// The store directory, if it is open for writing.
     pub(crate) disk: Option<Arc<WritableStore>>,
-    /// The directory, if it is only read.
+    /// The store directory, if it is open for reading only.
     pub(crate) followed: Option<Mutex<Followed>>,
     trust: Held,
     pub(crate) plans: PlanCache,
@@ -105,8 +105,9 @@ impl DatabaseState {
         self.trust.0.check()
     }
 
-    /// Ok if everything read so far from a snapshot's files is valid. Otherwise nothing is answered until the store is
-    /// opened again, over any base: caches and a device's memory may hold some of the invalid data.
+    /// Ok if everything read so far from a snapshot's files is valid. After damage was found, every query fails until
+    /// the store is opened again, even if a new base has replaced the damaged files: caches and a device's memory may
+    /// hold invalid data.
     ///
     /// # Errors
     /// [`Error::Damaged`] with the file that is damaged, has shrunk or could not be read.

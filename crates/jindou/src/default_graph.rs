@@ -17,8 +17,8 @@ pub(crate) enum DefaultGraph {
 }
 
 impl DefaultGraph {
-    /// From the query's `FROM` and `FROM NAMED`, or the store's own default graph, for which an empty IRI stands as
-    /// well. Graphs that the store does not know are empty.
+    /// The graphs of the query's `FROM`; without `FROM`, or with an empty IRI in it, the store's own default graph or
+    /// the union of all graphs. Graphs that the store does not know are empty.
     pub fn for_query(
         snapshot: &dyn Graph,
         from: Option<&QueryDataset>,

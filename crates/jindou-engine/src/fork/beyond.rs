@@ -1,8 +1,8 @@
-//! Ids whose terms are certainly beyond a bound, so that the terms need not be read.
+//! Ids whose terms are known to sort after a bound in the query's order, so that the terms need not be read.
 //!
-//! A load numbers vertices of the same classes and predicates in the order of their terms' bytes, and texts sort by
-//! their bytes. So the ids between two ids of one such run, whose terms are texts of one kind and beyond the bound,
-//! have texts of that kind that are beyond it as well.
+//! A load numbers the vertices with the same classes and predicates in the order of their terms' bytes (a *run*), and
+//! strings sort by their bytes. So if two ids of one run have strings of one kind that sort after the bound, all ids
+//! between them do, too.
 
 use jindou_graph::Graph;
 use jindou_graph::sets::CharacteristicSets;
@@ -16,7 +16,8 @@ const RUNS: usize = 1 << 12;
 #[derive(Clone, Copy)]
 pub(crate) struct OrderedRuns<'g> {
     sets: CharacteristicSets<'g>,
-    /// Vertices with this predicate may be in a run with those of other classes, where the order starts again.
+    /// The predicate `rdf:type`. Vertices with it may share a run with those of other classes, where the order starts
+    /// again.
     rdf_type: Option<u32>,
     /// The first id after all runs.
     end: u32,
@@ -62,7 +63,7 @@ impl<'g> OrderedRuns<'g> {
     }
 }
 
-/// Ids from `first` to `last` have texts with this tag.
+/// Ids from `first` to `last`, whose terms are strings with this tag.
 struct TextInterval {
     tag: u8,
     first: u32,
@@ -75,18 +76,18 @@ struct RunIntervals {
     intervals: Vec<TextInterval>,
 }
 
-/// Intervals of ids beyond a bound, which may be tightened.
+/// Intervals of ids whose terms sort after a bound. The bound may be tightened.
 #[derive(Default)]
 pub(crate) struct Beyond {
     known: Vec<RunIntervals>,
     /// Position in `known`, by the first id of a run.
     places: FxHashMap<u32, usize>,
-    /// The position that was looked at last.
+    /// The position that was used last.
     last: usize,
 }
 
 impl Beyond {
-    /// Records that an id's term, which has this tag, is beyond the bound.
+    /// Records that the term of `id`, which has this tag, sorts after the bound.
     pub fn insert(&mut self, runs: &OrderedRuns<'_>, id: u32, tag: u8) {
         if tag >= term::FIRST_DATATYPE {
             return;
@@ -107,7 +108,7 @@ impl Beyond {
         }
     }
 
-    /// Returns true if the id's term is certainly beyond the bound.
+    /// True if the id's term is known to sort after the bound.
     #[inline]
     pub fn has(&mut self, runs: &OrderedRuns<'_>, id: u32) -> bool {
         if self.known.is_empty() {

@@ -1,4 +1,4 @@
-//! The coordinator's executor: decides where an exploration runs, and starts it.
+//! The coordinator's executor: decides where an exploration is executed, and starts it.
 
 use super::*;
 use crate::executor::Top;
@@ -8,27 +8,27 @@ use crate::options::StepProfile;
 use jindou_plan::{Operator, Plan, Walk};
 use std::fmt::{self, Write};
 
-/// Runs explorations at the shards that have their data.
+/// Executes explorations at the shards that have their data.
 pub struct ForkExecutor {
     pub(super) hub: Arc<HubState>,
     pub(super) mode: ShardMode,
 }
 
-/// Where an exploration runs.
+/// Where an exploration is executed.
 enum ForkMode {
-    /// This server, which asks others for data.
+    /// On this server, which requests data from others.
     Here,
-    /// One shard, as a whole.
+    /// Completely at one shard.
     There(u32),
-    /// All shards.
+    /// At all shards (fork-join).
     Fork(Starts),
 }
 
 /// The reason for a mode.
 enum ForkReason {
-    /// Chosen by the caller.
+    /// Requested by the caller.
     Demanded,
-    /// Other shards cannot make the first rows.
+    /// Other shards cannot produce the start rows.
     Start,
     /// Estimated nanoseconds here and at all shards.
     Costs([f64; 2]),
@@ -75,25 +75,25 @@ impl ForkExecutor {
         (way, ForkReason::Costs([here, parts]))
     }
 
-    /// The first steps that others run, the mode, and the reason.
+    /// The number of leading steps that other shards execute, the mode, and the reason.
     fn first_steps(&self, graph: &dyn Graph, steps: &[Step]) -> (usize, ForkMode, ForkReason) {
         let forkable = steps.iter().take_while(|s| is_forkable(s)).count();
         let first = &steps[..forkable];
-        // Each can be sent, but not all together.
+        // Each step can be encoded, but not all of them together.
         if jindou_plan::wire::put_steps(first, &mut Vec::new()).is_err() {
             return (0, ForkMode::Here, ForkReason::Start);
         }
         let (way, why) = self.way(graph, first, steps);
         let n = match way {
             ForkMode::Here => 0,
-            // Work that it leaves would be done here: then nothing is gained.
+            // The remaining steps would run here, so one shard alone saves nothing.
             ForkMode::There(_) if forkable < steps.len() => 0,
             ForkMode::There(_) | ForkMode::Fork(_) => forkable,
         };
         (n, way, why)
     }
 
-    /// A line for each exploration of a plan: where its steps would run, and why.
+    /// One line for each exploration of a plan: where its steps would be executed, and why.
     #[must_use]
     pub fn explain(&self, plan: &Plan, graph: &dyn Graph) -> String {
         let mut all = Vec::new();
@@ -146,7 +146,7 @@ impl ForkExecutor {
         })
     }
 
-    /// Runs the whole task at one shard; `None` if that shard declines.
+    /// Executes the whole task at one shard; `None` if that shard declines.
     fn there(&self, task: &Task<'_>, shard: u32) -> Result<Option<Box<dyn PulledRows>>> {
         let query = QueryName {
             home: self.hub.home,
@@ -215,7 +215,7 @@ impl ForkExecutor {
             &numbers,
         ));
         lock(&hub.gatherings).insert(query, Arc::clone(&gathering));
-        // From here on, dropping it notifies the parts.
+        // From here on, dropping it ends the parts.
         let gathered = GatheredRows::new(gathering);
         let begin = PartMessage::Begin(self.program(task, needs)?);
         let all = (0..blocks.shards()).map(|s| (s, begin.clone())).collect();
@@ -226,7 +226,8 @@ impl ForkExecutor {
             .map(|&number| PartMessage::Start { number, alone });
         let all = places.iter().copied().zip(start).collect();
         let mut answers = hub.posts(query, hub.home, all, cancel)?;
-        // A part that another one's failure has ended meanwhile is unknown: the reason is gathered, or on its way.
+        // A part that ended meanwhile because another one failed is unknown. The failure was received, or is on its
+        // way.
         answers.retain(|(_, answer, _)| !matches!(answer, PartAnswer::Unknown));
         taken(answers)?;
         Ok(Box::new(gathered))
@@ -237,7 +238,7 @@ fn width_after(steps: &[Step]) -> usize {
     layouts(steps).last().map_or(0, Vec::len)
 }
 
-/// The needed rows, in the form in which parts are told; `None` if these are too many, or all.
+/// The leading rows that the query needs, encoded for the parts; `None` if it needs too many, or all.
 fn first(top: Top, steps: &[Step]) -> Option<FirstByColumn> {
     let columns = layouts(steps).pop()?;
     let column = columns.iter().position(|slot| *slot == top.slot)?;

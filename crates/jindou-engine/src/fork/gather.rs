@@ -1,4 +1,4 @@
-//! The coordinator's side of a query: the rows that its parts send, the messages still under way, and the first
+//! The coordinator's state of a query: the rows received from its parts, the messages not processed yet, and the first
 //! failure.
 
 use super::hub::{Activity, HubState};
@@ -16,22 +16,22 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Length of a wait for rows before the query's token and the connections are checked.
+/// Longest wait for rows before the query's token and the connections are checked.
 const LOOK: Duration = Duration::from_millis(20);
 /// Time between two checks of the connections.
 const LINKS: Duration = Duration::from_millis(200);
-/// Time without reports before the parts are asked whether they still exist.
+/// Time without reports after which the parts are asked whether they still exist.
 const QUIET: Duration = Duration::from_secs(1);
-/// Fault of rows whose columns are not those of the steps.
+/// Error for rows whose number of columns is not that of the steps.
 pub(crate) const NO_FIT: &str = "its rows do not match the query";
-/// Time for the last message to the parts.
+/// Time limit for the last message to the parts.
 const GOODBYE: Duration = Duration::from_millis(500);
 
 struct GatherState {
     ledger: Ledger,
     rows: VecDeque<Columns>,
     charge: Charge,
-    /// For the ledger.
+    /// Memory of the ledger.
     names: Charge,
     failure: Option<PartFailure>,
     /// By shard.
@@ -39,7 +39,7 @@ struct GatherState {
     looked: Instant,
     /// Time of the last report, or of the last confirmation that all parts exist.
     heard: Instant,
-    /// True if a part was gone when the parts were last asked.
+    /// True if a part did not exist when the parts were last asked.
     is_one_gone: bool,
 }
 
@@ -48,15 +48,15 @@ pub(crate) struct Gathering {
     query: QueryName,
     hub: Arc<HubState>,
     cancel: CancelToken,
-    /// The number of the connection to each shard when the query began.
+    /// The number of the connection to each shard when the query began; another number means that it was interrupted.
     links: Vec<u64>,
     state: Mutex<GatherState>,
     wake: Condvar,
     steps: usize,
-    /// Number of columns of rows: those of the last step, and one more where rows are counted.
+    /// Number of columns of received rows: those of the last step, plus one if rows are counted.
     width: usize,
     is_counted: bool,
-    /// The reason why the query has parts.
+    /// The reason for executing the query in parts, for the profile.
     why: String,
 }
 
@@ -99,7 +99,7 @@ impl Gathering {
         }
     }
 
-    /// Takes a part's report. Returns the bytes of waiting rows.
+    /// Handles a part's report. Returns the bytes of rows that wait to be consumed.
     pub fn report(&self, report: PartReport) -> PartAnswer {
         let mut state = lock(&self.state);
         if state.failure.is_some() {
@@ -117,7 +117,7 @@ impl Gathering {
         PartAnswer::Taken(state.charge.bytes())
     }
 
-    /// Takes a part's report; returns false if it was empty.
+    /// Handles a part's report; returns false if it was empty.
     fn note(&self, state: &mut GatherState, report: PartReport) -> Result<bool> {
         let from = report.from;
         if report == PartReport::nothing(from) {
@@ -147,14 +147,14 @@ impl Gathering {
         Ok(true)
     }
 
-    /// Ends the query, unless it has already ended otherwise.
+    /// Ends the query with a failure, unless it has already ended.
     pub fn fail(&self, failure: PartFailure) {
         lock(&self.state).failure.get_or_insert(failure);
         self.wake.notify_all();
     }
 
-    /// After some time without reports, asks the parts whether they exist: a part that ended may have been unable to
-    /// report it.
+    /// After some time without reports, asks the parts whether they exist, since a part may have ended without being
+    /// able to report it.
     fn check_parts(&self) -> Result<()> {
         if lock(&self.state).heard.elapsed() < QUIET {
             return Ok(());
@@ -168,7 +168,7 @@ impl Gathering {
             .find(|(_, answer, _)| !matches!(answer, PartAnswer::Taken(_)));
         let mut state = lock(&self.state);
         match gone {
-            // Its reason may be on the way.
+            // The failure that ended the part may still arrive.
             Some(&(shard, ..)) if std::mem::replace(&mut state.is_one_gone, true) => {
                 Err(Error::Shard {
                     shard,
@@ -196,7 +196,7 @@ impl Gathering {
         Ok(())
     }
 
-    /// A line for each shard that took part, and one for all.
+    /// One line of the profile for each shard that took part, and one for all together.
     fn shards(&self) -> String {
         let state = lock(&self.state);
         let mut out = format!("matched at all shards: {}\n", self.why);
@@ -253,7 +253,7 @@ impl Gathering {
     }
 }
 
-/// A peer's counts may be wrong, but they must not crash this process.
+/// Saturates, since a peer's counts may be wrong.
 fn more(sum: &mut u64, n: u64) {
     *sum = sum.saturating_add(n).min(u64::MAX >> 24);
 }
@@ -286,10 +286,10 @@ fn add_step(sum: &mut StepProfile, news: &StepProfile) {
     more(&mut sum.written, news.written);
 }
 
-/// The rows of [`Gathering`], for the engine; the parts end when no more of them are needed, and when it is dropped.
+/// The rows of [`Gathering`] as the engine's input. The parts are ended when no more rows are needed, and on drop.
 pub(crate) struct GatheredRows {
     gathering: Arc<Gathering>,
-    /// True if the parts were notified.
+    /// True if the parts were told that the query has ended.
     has_ended: AtomicBool,
 }
 
@@ -307,7 +307,7 @@ impl GatheredRows {
         }
         let g = &self.gathering;
         g.hub.forget(g.query);
-        // A shard that is unreachable no longer has a part.
+        // A shard that cannot be reached no longer has a part.
         let cancel = CancelToken::with_deadline(GOODBYE);
         g.hub.end_all(g.query, &cancel);
     }
@@ -329,7 +329,7 @@ impl PulledRows for GatheredRows {
         if let Some(failure) = &state.failure {
             let error = failure.error();
             if matches!(error, Error::Timeout(_)) {
-                // A part knows only the remainder of the limit.
+                // A part only knows the time that was left when it began, so this token is checked first.
                 g.cancel.check()?;
             }
             return Err(error);
@@ -380,9 +380,9 @@ impl PulledRows for GatheredRows {
         let g = &self.gathering;
         let mut state = lock(&g.state);
         state.rows.clear();
-        // Releasing never fails.
+        // Releasing memory never fails.
         let _ = state.charge.set(0);
-        // Another thread may wait for more.
+        // Another thread may be waiting for rows.
         g.wake.notify_all();
     }
 

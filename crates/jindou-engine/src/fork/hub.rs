@@ -1,5 +1,5 @@
-//! The parts of queries in one process, and the queries that it coordinates: receives the messages of other servers,
-//! and passes them to their recipients.
+//! The parts of queries in one process, and the queries that it coordinates. Receives the messages of other servers and
+//! passes them to their recipients.
 
 #[path = "execute.rs"]
 mod execute;
@@ -35,29 +35,29 @@ pub use observe::{Activity, Observer, Told};
 
 /// Largest number of parts in a process.
 const PARTS: usize = 4096;
-/// Largest number of other servers' light explorations that run at once.
+/// Largest number of other servers' light explorations that are executed concurrently.
 const RUNS: usize = 2;
-/// Longest time of another server's light exploration: the server that answers has few threads for it.
+/// Time limit of another server's light exploration, which occupies one of the few threads that handle messages.
 const RUN_TIME: Duration = Duration::from_millis(250);
-/// Number of remembered ends of unknown parts: the message that begins the part may still be under way.
+/// Number of remembered ends of unknown parts. The message that begins such a part may still arrive.
 const ENDED: usize = 1024;
-/// Time without work after which a part asks whether its query still exists.
+/// Idle time after which a part asks whether its query still exists.
 const FORGOTTEN: Duration = Duration::from_secs(10);
-/// Assumed nanoseconds of a round to another server, until one was measured.
+/// Assumed nanoseconds of a round trip to another server, until one was measured.
 const FIRST_ROUND: u64 = 100_000;
-/// Size in bytes up to which a message is accepted however little memory there is.
+/// Messages of at most this many bytes are accepted even if no memory is left.
 const SHORT: usize = 4096;
-/// Bytes that a message counts for besides its own.
+/// Bytes that a message counts as in addition to its content.
 const HEAD: u64 = 16;
 
-/// The shards of this process, as a program opens them.
+/// Access to the shards of this process.
 ///
-/// An opened shard serves one query, which may read it on any number of threads: a failure to read other shards cancels
-/// that query's token, and does not affect the next query. All opened shards are of the same load, and their content
-/// does not change while the process runs: requests of other shards are answered from the same bases.
+/// An opened shard serves one query, which may read it on any number of threads. If reading other shards fails, that
+/// query's token is cancelled; the next query is not affected. All opened shards belong to the same load, and their
+/// content does not change while the process runs, so all requests read the same bases.
 pub trait LocalShards: Send + Sync {
-    /// Opens a shard as one query reads it, with access to the others, and a token that is cancelled with the given one
-    /// and when reading fails.
+    /// Opens a shard for one query, with access to the others. The returned token is cancelled with the given one, and
+    /// when reading fails.
     ///
     /// # Errors
     /// [`Error::Shard`] for a shard that is not here.
@@ -68,42 +68,42 @@ pub trait LocalShards: Send + Sync {
 #[derive(Default)]
 struct ProcessParts {
     open: FxHashMap<(QueryName, u32), Arc<QueryPart>>,
-    /// Parts that ended before they began.
+    /// Parts whose end arrived before their beginning.
     ended: VecDeque<(QueryName, u32)>,
 }
 
-/// Parts and coordinated queries.
+/// The parts in this process, and the queries that it coordinates.
 pub(crate) struct HubState {
     shards: Box<dyn LocalShards>,
-    /// The shard at which this process's queries are asked.
+    /// The shard at which this process's queries are coordinated.
     home: u32,
     far: OnceLock<Weak<dyn Far>>,
     parts: Mutex<ProcessParts>,
     gatherings: Mutex<FxHashMap<QueryName, Arc<Gathering>>>,
     pub memory: MemoryBudget,
     pub pool: Arc<dyn WorkerPool>,
-    /// Largest number of workers of a part.
+    /// Largest number of workers per part.
     pub threads: usize,
     next: AtomicU64,
     runs: AtomicUsize,
-    /// Mean nanoseconds of a message to another shard and its answer.
+    /// Mean nanoseconds of a round trip to another shard.
     round: AtomicU64,
     swept: Mutex<Instant>,
     observer: OnceLock<Arc<dyn Observer>>,
 }
 
 impl HubState {
-    /// A number that most probably no other message of this cluster has: counted on from a random one.
+    /// A message number that is unique in the cluster with high probability: a counter with a random start.
     pub fn number(&self) -> u64 {
         self.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Nanoseconds of a round to another shard.
+    /// Nanoseconds of a round trip to another shard.
     pub fn round(&self) -> f64 {
         self.round.load(Ordering::Relaxed) as f64
     }
 
-    /// Nanoseconds of a round to another shard, and of getting a list from another server.
+    /// Nanoseconds of a round trip to another shard, and of reading a list from another server.
     pub fn waits(&self) -> [f64; 2] {
         let round = self.round();
         let reading = self.far().ok().and_then(|far| far.reading());
@@ -113,7 +113,7 @@ impl HubState {
     fn measured(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let before = self.round.load(Ordering::Relaxed);
-        // An eighth of each; a single long delay says little.
+        // Moving average with weight 1/8. A single long delay is limited to eight times the mean.
         let time = time.min(before.saturating_mul(8));
         self.round
             .store(before - before / 8 + time / 8, Ordering::Relaxed);
@@ -143,8 +143,8 @@ impl HubState {
         Ok((answer, bytes))
     }
 
-    /// Sends messages from a shard to other shards in one round; returns shard, answer and bytes of each. A message to
-    /// itself is not sent.
+    /// Sends messages from a shard to other shards in one round trip. Returns the shard, answer and bytes of each. A
+    /// message to the sender itself is skipped.
     pub fn posts(
         self: &Arc<Self>,
         query: QueryName,
@@ -157,7 +157,7 @@ impl HubState {
             .iter()
             .map(|(shard, m)| (*shard, put(query, m)))
             .collect();
-        // Messages whose processing takes long do not measure the round trip.
+        // Messages that take long to process do not measure the round trip.
         let is_short = |m: &PartMessage| !matches!(m, PartMessage::Begin(_) | PartMessage::Run(_));
         let is_short = others.iter().all(|(_, m)| is_short(m));
         let mut answers = Vec::with_capacity(own.len() + sent.len());
@@ -191,7 +191,7 @@ impl HubState {
         Ok(answers)
     }
 
-    /// Tells all shards that a query has ended, whether or not they receive it.
+    /// Tells all shards that a query has ended. Errors are ignored.
     pub fn end_all(&self, query: QueryName, cancel: &CancelToken) {
         let message = &PartMessage::End;
         self.end(query, query.home);
@@ -200,7 +200,7 @@ impl HubState {
         let one = |s: u32| (s, put(query, message));
         let others = (0..shards).filter(|&s| s != query.home);
         if far.post(others.clone().map(one).collect(), cancel).is_err() {
-            // An unreachable shard must not keep the others from receiving it.
+            // Sent one by one, so that an unreachable shard does not keep the others from receiving it.
             for s in others {
                 let _ = far.post(vec![one(s)], cancel);
             }
@@ -218,7 +218,7 @@ impl HubState {
     pub fn fail(self: &Arc<Self>, part: &QueryPart, error: &Error) {
         let cancel = CancelToken::with_deadline(Duration::from_secs(1));
         let message = PartMessage::Failed(failure(part, error));
-        // If it cannot be reached, it finds out by itself.
+        // A coordinator that cannot be reached detects the failure by itself.
         let _ = self.post(part.query, [part.shard, part.query.home], message, &cancel);
     }
 
@@ -264,7 +264,7 @@ impl HubState {
         Ok(PartAnswer::Taken(0))
     }
 
-    /// Ends parts whose query no longer exists: the coordinator's last message did not arrive.
+    /// Ends parts whose query no longer exists because the coordinator's last message was lost.
     fn sweep(self: &Arc<Self>) {
         {
             let mut swept = lock(&self.swept);
@@ -283,7 +283,7 @@ impl HubState {
             return;
         }
         let hub = Arc::clone(self);
-        // Others are asked, which the receiver of a message must not do.
+        // On a separate thread, since this one handles messages and must not wait for other servers.
         let asking = std::thread::Builder::new().name("jindou-sweep".into());
         let _ = asking.spawn(move || {
             for part in idle {
@@ -291,7 +291,7 @@ impl HubState {
                 let way = [part.shard, part.query.home];
                 let message = PartMessage::Report(PartReport::nothing(part.shard));
                 let answer = hub.post(part.query, way, message, &cancel);
-                // A slow one is asked again at the next sweep.
+                // A coordinator that is slow is asked again at the next sweep.
                 if !matches!(
                     answer,
                     Ok((PartAnswer::Taken(_), _)) | Err(Error::Timeout(_))
@@ -319,7 +319,7 @@ impl HubState {
         }
     }
 
-    /// The answer to a message; a failure is an answer, too.
+    /// Handles a message and returns the answer, which may be a failure.
     fn answered(
         self: &Arc<Self>,
         shard: u32,
@@ -370,7 +370,7 @@ impl HubState {
             }
             PartMessage::Run(program) => {
                 let before = self.runs.fetch_add(1, Ordering::Relaxed);
-                // Also if it panics.
+                // Decremented on panic as well.
                 let _running = RunningLight(&self.runs);
                 if before >= RUNS {
                     return Ok(PartAnswer::Declined);
@@ -397,14 +397,14 @@ impl HubState {
                 PartAnswer::Ran(rows, counts, terms)
             }
             Ok(None) => PartAnswer::Declined,
-            // It is not as light as expected.
+            // The exploration is not as light as estimated.
             Err(Error::Timeout(_)) if !is_short => PartAnswer::Declined,
             Err(e) => return Err(e),
         })
     }
 }
 
-/// One of the running light explorations.
+/// Counts a running light exploration.
 struct RunningLight<'a>(&'a AtomicUsize);
 
 impl Drop for RunningLight<'_> {
@@ -425,7 +425,7 @@ fn read_steps(program: &PartProgram) -> Result<Vec<Step>> {
     steps.ok_or_else(|| Error::Internal("steps of a query that cannot be read".into()))
 }
 
-/// Runs explorations at the shards that have their data, and handles the messages of other servers that do so:
+/// Executes explorations at the shards that have their data, and handles the messages of other servers that do so:
 /// fork-join (OSDI '16, §5.2).
 #[derive(Clone)]
 pub struct Hub(Arc<HubState>);
@@ -439,8 +439,8 @@ impl std::fmt::Debug for Hub {
 }
 
 impl Hub {
-    /// Creates a hub for queries that are asked at shard `home`. Parts share `memory`, and compute in places of `pool`,
-    /// each with at most `threads` threads.
+    /// Creates a hub for queries coordinated at shard `home`. Parts share `memory` and use the slots of `pool`, each
+    /// with at most `threads` threads.
     #[must_use]
     pub fn new(
         shards: Box<dyn LocalShards>,
@@ -468,7 +468,7 @@ impl Hub {
         }))
     }
 
-    /// Sets the way to reach other shards. Only the first call counts.
+    /// Sets the connection to other shards. Only the first call counts.
     pub fn connect(&self, far: &Arc<dyn Far>) {
         let _ = self.0.far.set(Arc::downgrade(far));
     }
@@ -491,8 +491,8 @@ impl Hub {
 
 impl Posts for Hub {
     fn take(&self, shard: u32, message: &[u8]) -> Result<Vec<u8>> {
-        // Until its rows are charged to the query, they exist twice: as received, and decoded. A short message is
-        // always accepted: the end of a query releases memory.
+        // Until its rows are charged to the query, a message is in memory twice: encoded and decoded. Short messages
+        // are always accepted, since the end of a query releases memory.
         let mut read_twice = Charge::new(Holder::Shards, &self.0.memory);
         if message.len() > SHORT
             && let Err(e) = read_twice.add(2 * message.len() as u64)

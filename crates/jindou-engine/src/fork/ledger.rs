@@ -1,13 +1,14 @@
-//! Detection of the end of a query's parts: numbers of messages with rows, each of which is reported once as sent and
-//! once as processed (after Mattern's credit scheme, but with names instead of shares, which need no splitting).
+//! Termination detection for the parts of a query: each message with rows is reported to the coordinator once as sent
+//! and once as processed. (This is Mattern's credit scheme with message numbers in place of credit shares, which need
+//! no splitting.)
 //!
-//! A part reports that a message is processed together with the numbers of the messages that it led to. So while
-//! something is under way, the message that led to it, or an earlier one, is known as sent and not as processed: the
-//! ledger is even only at the end, whatever order the reports arrive in.
+//! A part reports a processed message together with the numbers of the messages that it caused. So while any message is
+//! unprocessed, that message, or one that led to it, is known as sent and not as processed. The ledger is therefore
+//! balanced only at the end, in whatever order the reports arrive.
 
 use rustc_hash::FxHashMap;
 
-/// Numbers that were reported once.
+/// Message numbers that were reported once, not yet twice.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     /// True for a number that was sent, false for one that was processed.
@@ -48,13 +49,13 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Trees of messages whose reports arrive in any order: even exactly at the end.
+        /// Trees of messages whose reports arrive in any order: balanced exactly at the end.
         #[test]
         fn the_ledger_is_even_only_at_the_end(
             parents in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
             order in proptest::collection::vec(any::<u32>(), 41),
         ) {
-            // Message 0 is known as sent from the beginning; each other message resulted from an earlier one.
+            // Message 0 is known as sent from the beginning; every other message is caused by an earlier one.
             let mut children = vec![Vec::new(); parents.len() + 1];
             for (i, parent) in parents.iter().enumerate() {
                 children[parent.index(i + 1)].push(i as u64 + 1);

@@ -1,5 +1,5 @@
-//! One worker's way through the steps of a part: each step is a pipeline of its own, and before each step the rows
-//! whose next edges are on another shard are taken out.
+//! One worker's pipeline of the steps of a part. Each step is a pipeline of its own. Before each step, rows whose next
+//! edges are on another shard are removed and sent there.
 
 use super::message::{Columns, ShardMode, StepCounts};
 use super::route::{
@@ -12,19 +12,19 @@ use jindou_graph::shard::Blocks;
 use jindou_model::{Error, Holder, Result};
 use jindou_plan::{Slot, Step, layout_of};
 
-/// Number of rows that are run through a step at once, where there are this many.
+/// Number of rows that are collected before they are passed through a step.
 const ENOUGH_ROWS: usize = crate::options::DEFAULT_BATCH_ROWS / 2;
 
-/// Destination of a line's rows.
+/// Receiver of a pipeline's rows.
 pub(crate) trait RowDestination {
-    /// Takes rows that went through all steps.
+    /// Receives rows that have passed all steps.
     fn done(&mut self, rows: View<'_>) -> Flow;
 
-    /// Takes rows for another shard, which continue at `step`.
+    /// Receives rows for another shard, to be continued at `step`.
     fn send(&mut self, shard: u32, step: usize, rows: Columns) -> Flow;
 }
 
-/// Data that all steps of a line share.
+/// Data shared by all steps.
 struct Common<'a> {
     ctx: QueryContext<'a>,
     own: u32,
@@ -39,17 +39,17 @@ struct Hop<'a> {
     pipeline: Option<Pipeline<'a>>,
     routes: Vec<Route<'a>>,
     choice: ListsOrRows,
-    /// By route, for a batch.
+    /// The far rows of a batch, by route.
     far: Vec<FarRows>,
-    /// Decision for a batch's rows, by the chosen route.
+    /// The destination shard of each row of a batch, by the chosen route.
     owners: Vec<u8>,
     sorted: ByOwner,
-    /// Rows that stay, until there are enough of them.
+    /// Rows that are processed here, until there are enough of them.
     stay: Batch,
-    /// By shard: rows waiting for a full message.
+    /// Rows collected for a full message, by shard.
     waiting: Vec<Columns>,
     charge: OperatorCharge,
-    /// Number of rows that arrived, wherever they went.
+    /// Number of rows that arrived at the step.
     seen: u64,
     sent: u64,
     stayed: u64,
@@ -57,7 +57,7 @@ struct Hop<'a> {
     told: StepCounts,
 }
 
-/// One worker's steps.
+/// The steps of one worker.
 pub(crate) struct StepLine<'a> {
     common: Common<'a>,
     hops: Vec<Hop<'a>>,
@@ -74,7 +74,7 @@ pub(crate) fn layouts(steps: &[Step]) -> Vec<Vec<Slot>> {
 }
 
 impl<'a> StepLine<'a> {
-    /// Creates the steps after the first one. A request to another shard takes `round` nanoseconds, and getting a list
+    /// Creates the steps after the first one. A request to another shard takes `round` nanoseconds, and reading a list
     /// from it `list`.
     pub fn new(
         steps: &'a [Step],
@@ -123,15 +123,16 @@ impl<'a> StepLine<'a> {
         })
     }
 
-    /// Runs rows that have gone through the steps before `step`, which is not the first.
+    /// Processes rows that have passed the steps before `step`, which must not be the first.
     pub fn rows(&mut self, step: usize, rows: View<'_>, out: &mut dyn RowDestination) -> Flow {
         let at = step.saturating_sub(1).min(self.hops.len());
         let hops = &mut self.hops[at..];
-        // The sender chose this shard: sent on for the same step, the rows might go round in a circle.
+        // Rows are not routed again here: the sender chose this shard, and routing them on for the same step might send
+        // them in a circle.
         take(hops, &self.common, at, rows, out)
     }
 
-    /// Takes over the first step's rows.
+    /// A consumer for the first step's rows.
     pub fn after_start<'l>(
         &'l mut self,
         out: &'l mut dyn RowDestination,
@@ -144,7 +145,7 @@ impl<'a> StepLine<'a> {
         }
     }
 
-    /// Passes on all rows that are held back.
+    /// Passes on all buffered rows.
     pub fn flush(&mut self, out: &mut dyn RowDestination) -> Flow {
         let common = &self.common;
         let mut rest = self.hops.as_mut_slice();
@@ -213,11 +214,11 @@ fn difference(now: &StepCounts, before: &StepCounts) -> StepCounts {
     }
 }
 
-/// The steps after one, which take its rows.
+/// The steps that follow one, as a consumer of its rows.
 struct LaterSteps<'h, 'a> {
     hops: &'h mut [Hop<'a>],
     common: &'h Common<'a>,
-    /// Number of the first of `hops`.
+    /// Index of the first of `hops` among all steps.
     at: usize,
     out: &'h mut dyn RowDestination,
 }
@@ -247,7 +248,7 @@ fn feed<'a>(
     hop.go(common, at, None, after, out)
 }
 
-/// Rows that go through the first step here.
+/// Passes rows through the first of these steps here, without routing.
 fn take<'a>(
     hops: &mut [Hop<'a>],
     common: &Common<'a>,
@@ -261,7 +262,7 @@ fn take<'a>(
     if rows.columns.is_empty() || rows.rows >= ENOUGH_ROWS {
         return hop.go(common, at, Some(rows), after, out);
     }
-    // A few rows wait for others: the step may ask other shards for lists, once per batch.
+    // Small batches are buffered: the step may request lists from other shards, once per batch.
     hop.stay.append(rows)?;
     if hop.stay.rows < ENOUGH_ROWS {
         return Ok(());
@@ -270,7 +271,8 @@ fn take<'a>(
 }
 
 impl<'a> Hop<'a> {
-    /// Runs rows through the step and passes the results to the steps after it; without rows, those that wait.
+    /// Passes rows through the step and its results to the following steps. Without `rows`, processes the buffered
+    /// ones.
     fn go(
         &mut self,
         common: &Common<'a>,
@@ -308,7 +310,7 @@ impl<'a> Hop<'a> {
 }
 
 impl Hop<'_> {
-    /// Takes out the rows that are sent elsewhere. Returns true if there were any: then the others wait in `stay`.
+    /// Removes the rows that are sent to other shards. If there were any, returns true, and the others are in `stay`.
     fn part(
         &mut self,
         common: &Common<'_>,
@@ -323,7 +325,7 @@ impl Hop<'_> {
         let far = |route: &Route<'_>| far_rows(blocks, own, rows, route);
         self.far.clear();
         self.far.extend(self.routes.iter().map(far));
-        // Where more rows came than expected, the same number is expected to come again.
+        // If more rows came than expected, assume that as many will come again.
         self.seen += rows.rows as u64;
         self.choice.expected = self.choice.expected.max(self.seen as f64);
         let width = rows.columns.len();
@@ -362,7 +364,7 @@ impl Hop<'_> {
             }
             to.gather(rows, index);
             if to.rows as usize >= ROWS_A_MESSAGE {
-                // The same number is expected to come again.
+                // Sized for as many rows as before.
                 let next = to.empty_alike();
                 out.send(shard, at + 1, std::mem::replace(to, next))?;
             }

@@ -1,7 +1,7 @@
-//! Messages between the coordinator of a query and its parts, and between parts, as bytes.
+//! Messages between the coordinator of a query and its parts, and between parts, and their encoding.
 //!
-//! Numbers are little-endian, columns are preceded by their length. Lengths are compared with the remaining bytes
-//! before anything is allocated, so a damaged message is refused.
+//! Numbers are little-endian; columns are preceded by their length. Lengths are checked against the remaining bytes
+//! before anything is allocated, so a damaged message is rejected.
 
 use crate::batch::{View, gather};
 use crate::executor::Repeats;
@@ -9,26 +9,26 @@ use crate::options::StepProfile;
 use jindou_model::{Error, Limit, Resource};
 use std::time::Duration;
 
-/// Name of a query on all servers: the shard of its coordinator, and a number assigned by the coordinator.
+/// Name of a query in the cluster: the shard of its coordinator, and a number assigned by the coordinator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct QueryName {
     pub home: u32,
     pub number: u64,
 }
 
-/// Choice between sending rows to data and asking for data, for rows whose next edges are on another shard.
+/// For rows whose next edges are on another shard: whether rows are sent to the data, or the data is requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ShardMode {
-    /// By cost, batch by batch.
+    /// By estimated cost, for each batch.
     #[default]
     Dynamic,
-    /// Data is always asked for.
+    /// Always request the data.
     InPlace,
-    /// Rows are always sent.
+    /// Always send the rows.
     Fork,
 }
 
-/// Rows of the history table, column by column. Without columns only their number.
+/// Rows of the history table, column by column. Rows without columns have only a number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub rows: u64,
@@ -36,7 +36,7 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Returns true for rows with this many columns.
+    /// True if the rows have this many columns.
     pub fn fits(&self, width: usize) -> bool {
         self.columns.len() == width || self.rows == 0
     }
@@ -68,7 +68,7 @@ impl Columns {
     }
 }
 
-/// Terms of some ids: the end of each in the bytes; an unknown one is empty.
+/// Terms of some ids, concatenated, with the end of each; an unknown term is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ShippedTerms {
     pub ids: Vec<u32>,
@@ -76,33 +76,33 @@ pub(crate) struct ShippedTerms {
     pub bytes: Vec<u8>,
 }
 
-/// Everything that a part of a query needs to know.
+/// The program of a query's part.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PartProgram {
     /// The steps, encoded by [`jindou_plan::wire`].
     pub steps: Vec<u8>,
-    /// Time that is left.
+    /// Time left until the query's deadline.
     pub time: Option<Duration>,
     /// Bytes that the query may use on each server.
     pub memory: u64,
     pub mode: ShardMode,
-    /// Treatment of duplicate finished rows.
+    /// How duplicates of finished rows are treated.
     pub repeats: Repeats,
-    /// The finished rows that are needed, if these are the first in some order.
+    /// Set if the query needs only the first rows in some order.
     pub first: Option<FirstByColumn>,
     /// True to measure the time of the steps.
     pub profile: bool,
 }
 
-/// The first of the finished rows by one of their columns.
+/// ORDER BY one column with LIMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FirstByColumn {
     pub column: u32,
     /// True if the greatest terms come first.
     pub is_descending: bool,
-    /// True if any of several rows with equal terms may be left out.
+    /// True if the column is the only sort key, so that any of several rows with equal terms may be omitted.
     pub is_alone: bool,
-    /// Number of rows that are needed; at least one.
+    /// Number of rows needed; at least one.
     pub most: u32,
 }
 
@@ -110,17 +110,17 @@ pub(crate) struct FirstByColumn {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartCounts {
     pub steps: Vec<StepCounts>,
-    /// Messages with rows to other parts, and with results.
+    /// Number of messages with rows to other parts, and with results.
     pub messages: u64,
-    /// Bytes of them.
+    /// Bytes of these messages.
     pub bytes: u64,
     /// Rows that were sent to a coordinator on another shard.
     pub given: u64,
-    /// Finished rows that were held back, since others come before them.
+    /// Finished rows that were not sent, since the query needs only rows that sort before them.
     pub held: u64,
-    /// Rounds and messages of requests for data, and their bytes.
+    /// Round trips and messages of requests for data, and their bytes.
     pub asked: [u64; 3],
-    /// Time in which the part's threads computed.
+    /// Computing time of the part's threads.
     pub time: Duration,
 }
 
@@ -130,26 +130,25 @@ pub(crate) struct StepCounts {
     pub profile: StepProfile,
     /// Rows that were sent to other parts before the step.
     pub sent: u64,
-    /// Rows that stayed although their next edges are elsewhere.
+    /// Rows that stayed although their next edges are on another shard.
     pub stayed: u64,
 }
 
 /// Report of a part for the coordinator.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PartReport {
-    /// The shard.
     pub from: u32,
     /// Numbers of the processed messages with rows.
     pub completed: Vec<u64>,
     /// Numbers of the messages with rows that were sent.
     pub spawned: Vec<u64>,
-    /// Rows that went through all steps.
+    /// Rows that have passed all steps.
     pub rows: Columns,
     pub counts: PartCounts,
 }
 
 impl PartReport {
-    /// An empty report of a shard, which asks how much is waiting.
+    /// An empty report, which only asks how much is waiting at the coordinator.
     pub fn nothing(from: u32) -> Self {
         Self {
             from,
@@ -204,37 +203,37 @@ impl PartFailure {
 pub(crate) enum PartMessage {
     /// Begins a part of a query at the shard.
     Begin(PartProgram),
-    /// The part makes the first rows from the data that its shard owns, or from all of the start if it is the only one
-    /// that does. The number is that of a message with rows.
+    /// Requests the start rows from the part: those of the data that its shard owns, or all of them if `alone`. The
+    /// number is that of a message with rows.
     Start { number: u64, alone: bool },
-    /// Rows for the part: they have gone through the steps before `step`.
+    /// Rows for the part, which have passed the steps before `step`.
     Rows {
         number: u64,
         step: u32,
         rows: Columns,
     },
-    /// For the coordinator.
+    /// A part's report to the coordinator.
     Report(PartReport),
-    /// For the coordinator.
+    /// A part's failure, to the coordinator.
     Failed(PartFailure),
-    /// Asks how much is waiting at the part.
+    /// Asks how many bytes are waiting at the part.
     Waiting,
     /// The part is no longer needed.
     End,
-    /// A light query's exploration, to be run at once: the answer has the rows.
+    /// A light query's exploration, executed at once; the answer contains the rows.
     Run(PartProgram),
 }
 
 /// The answer to a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PartAnswer {
-    /// The message was accepted; this many bytes wait to be processed.
+    /// The message was accepted; this many bytes are waiting to be processed.
     Taken(u64),
     /// The query is unknown, or has ended.
     Unknown,
     /// The rows of [`PartMessage::Run`], the number of rows of each step, and terms of the rows' ids.
     Ran(Columns, Vec<u64>, ShippedTerms),
-    /// The exploration cannot run at once: there is no thread for it, or it gives too many rows.
+    /// The exploration cannot be executed at once: no thread is free, or it has too many rows.
     Declined,
     /// The exploration was started, and failed.
     Failed(PartFailure),
@@ -264,7 +263,7 @@ fn put_u32s(numbers: &[u32], out: &mut Vec<u8>) {
     put_u64(numbers.len() as u64, out);
     let at = out.len();
     out.resize(at + 4 * numbers.len(), 0);
-    // A plain copy where numbers are little-endian.
+    // A plain copy on little-endian machines.
     let bytes = out[at..].as_chunks_mut::<4>().0;
     for (to, n) in bytes.iter_mut().zip(numbers) {
         *to = n.to_le_bytes();
@@ -333,7 +332,7 @@ fn put_failure(f: &PartFailure, out: &mut Vec<u8>) {
     put_bytes(f.text.as_bytes(), out);
 }
 
-/// A message's bytes.
+/// Encodes a message.
 pub(crate) fn put(query: QueryName, message: &PartMessage) -> Vec<u8> {
     let rows = match message {
         PartMessage::Rows { rows, .. } => rows.bytes(),
@@ -381,7 +380,7 @@ pub(crate) fn put(query: QueryName, message: &PartMessage) -> Vec<u8> {
     out
 }
 
-/// Decodes a message of [`put`]; `None` for other bytes.
+/// Decodes a message of [`put`]; `None` for invalid bytes.
 pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, PartMessage)> {
     let mut r = MessageReader(bytes);
     let query = QueryName {
@@ -415,7 +414,7 @@ pub(crate) fn read(bytes: &[u8]) -> Option<(QueryName, PartMessage)> {
     r.0.is_empty().then_some((query, message))
 }
 
-/// An answer's bytes.
+/// Encodes an answer.
 pub(crate) fn put_answer(answer: &PartAnswer) -> Vec<u8> {
     let mut out = Vec::new();
     match answer {
@@ -441,7 +440,7 @@ pub(crate) fn put_answer(answer: &PartAnswer) -> Vec<u8> {
     out
 }
 
-/// Decodes an answer of [`put_answer`]; `None` for other bytes.
+/// Decodes an answer of [`put_answer`]; `None` for invalid bytes.
 pub(crate) fn read_answer(bytes: &[u8]) -> Option<PartAnswer> {
     let mut r = MessageReader(bytes);
     let answer = match r.u8()? {
@@ -492,7 +491,7 @@ impl<'a> MessageReader<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// The bytes of a number of values of `size` bytes, preceded by that number.
+    /// Reads a count, and that many values of `size` bytes.
     fn sized(&mut self, size: usize) -> Option<&'a [u8]> {
         let count = usize::try_from(self.u64()?).ok()?;
         self.take(count.checked_mul(size)?)
@@ -508,7 +507,7 @@ impl<'a> MessageReader<'a> {
         Some(all.iter().map(|&b| u32::from_le_bytes(b)).collect())
     }
 
-    /// Columns of one common length, which is that of the rows.
+    /// Reads columns of the same length, which is the number of rows.
     fn columns(&mut self) -> Option<Columns> {
         let rows = self.u64()?;
         let count = self.u32()?;

@@ -1,25 +1,25 @@
-//! Fork-join over the shards of a store (OSDI '16, §5.2): an exploration's steps are sent to all shards once; rows then go to the shard that
-//! has the next edges, and from the last step to the query's coordinator.
+//! Fork-join over the shards of a store (OSDI '16, §5.2). The steps of an exploration are sent to all shards once. Rows
+//! are then sent to the shard that has the next edges, and after the last step to the query's coordinator.
 //!
 //! ```text
 //! coordinator ── Begin, Start ──► parts (one per shard)
 //!                                 start ─► step ─► step ─► … rows whose next edges are elsewhere ── Rows ──► another part
-//! coordinator ◄── Report: rows that went through all steps; messages that were worked off and sent ──┘
+//! coordinator ◄── Report: rows that have passed all steps; numbers of messages processed and sent ──┘
 //! ```
 //!
-//! | module | job |
+//! | module | contents |
 //! |---|---|
-//! | `message` | messages and their bytes |
-//! | `route` | where rows go before a step; sending them or asking for data |
-//! | `line` | one worker's way through the steps |
-//! | `start` | the first rows that a shard makes |
-//! | `part`, `outbox` | a query at one shard: what waits, workers, and what they have for others |
-//! | `sieve`, `beyond` | finished rows that cannot be among the first |
-//! | `ledger` | when all messages are worked off |
+//! | `message` | messages and their encoding |
+//! | `route` | where rows go before a step: sending rows, or requesting data |
+//! | `line` | one worker's pipeline of steps |
+//! | `start` | the start rows of a shard |
+//! | `part`, `outbox` | a query at one shard: queues, workers, and buffered reports and rows |
+//! | `sieve`, `beyond` | ORDER BY with LIMIT: finished rows that are not needed |
+//! | `ledger` | termination detection |
 //! | `gather` | the coordinator's side |
-//! | `run_now` | light explorations, run as a whole at one shard |
+//! | `run_now` | light explorations, executed completely at one shard |
 //! | `hub`, `execute` | all parts and coordinated queries of a process; the executor |
-//! | `observe` | reports of what threads do, for measurements |
+//! | `observe` | instrumentation of threads, for measurements |
 
 mod beyond;
 mod gather;

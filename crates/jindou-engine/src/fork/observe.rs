@@ -1,33 +1,33 @@
-//! Reports of the activity of the threads of parts and coordinators, for measurements. Costs one check of an empty cell
-//! per message where nothing observes.
+//! Instrumentation of the threads of parts and coordinators, for measurements. Without an observer it costs one check
+//! of an empty cell per message.
 
 use super::*;
 
 /// An activity that a thread begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activity {
-    /// Running the rows of the message with this number through the steps of a part.
+    /// Passing the rows of the message with this number through the steps of a part.
     Rows(u64),
-    /// Making first rows of a part.
+    /// Producing the start rows of a part.
     Page,
-    /// Sending the rows that a part has held back, and its report.
+    /// Sending the rows that a part has buffered, and its report.
     Flush,
-    /// Waiting: a part has nothing to do.
+    /// Idle: a part has nothing to do.
     Idle,
-    /// Taking the rows of the oldest report that has some, at a coordinator.
+    /// Consuming the oldest report with rows, at a coordinator.
     Gathered,
-    /// The end: a coordinator knows that everything is processed.
+    /// Finished: a coordinator knows that everything was processed.
     Over,
 }
 
 /// A message that is about to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// The beginning of a part.
+    /// Starts a part.
     Begin,
-    /// A request to the part to make first rows, under this number.
+    /// Requests the part's start rows, under this message number.
     Start(u64),
-    /// Rows under this number.
+    /// Rows, under this message number.
     Rows(u64),
     /// A report for the coordinator.
     Report {
@@ -38,7 +38,7 @@ pub enum Told {
     Other,
 }
 
-/// Receiver of these reports: called by the thread at work, before it goes on.
+/// Receives these events, on the thread that performs the activity, before it continues.
 pub trait Observer: Send + Sync {
     /// Called when the thread begins an activity for a query, at a shard.
     fn begins(&self, query: u64, shard: u32, work: Activity);

@@ -1,34 +1,34 @@
-//! One worker's reports and rows for others, until they are sent.
+//! One worker's buffer of reports and finished rows.
 
 use super::*;
 use crate::fork::beyond::OrderedRuns;
 use jindou_graph::TermDecoding;
 
-/// Reports and rows that one worker has for others.
+/// Reports and rows that one worker has not sent yet.
 pub(super) struct Outbox<'p> {
     part: &'p QueryPart,
     /// Rows that went through all steps.
     rows: Columns,
     charge: Charge,
-    /// Rows that were already sent, or that are counted, while they are few.
+    /// The distinct rows already sent, or counted, while they are few.
     known: Option<TupleSet>,
-    /// By position in `known`: the number of rows, where they are counted.
+    /// If rows are counted: the count of each row, by its position in `known`.
     numbers: Vec<u32>,
-    /// Number of rows that were counted since `known` was last empty.
+    /// Number of rows counted since `known` was last cleared.
     counted: u64,
-    /// Memory that `known` may use.
+    /// Memory budget of `known`.
     share: MemoryBudget,
     tuple: Vec<u32>,
-    /// Set where only the first rows are needed.
+    /// Present if the query needs only the first rows in some order.
     sieve: Option<Sieve>,
     terms: TermDecoding<'p>,
     runs: OrderedRuns<'p>,
-    /// The rows, among `rows`, that passed.
+    /// Number of leading `rows` that have passed the sieve.
     sifted: usize,
     held: u64,
     pub(super) completed: Vec<u64>,
     pub(super) spawned: Vec<u64>,
-    /// Pages of the start that were processed.
+    /// Number of pages of the start that were processed.
     pub(super) pages: usize,
     /// Counts of the first step.
     pub(super) first: crate::options::StepProfile,
@@ -109,7 +109,7 @@ impl<'p> Outbox<'p> {
         self.sifted = 0;
         self.charge.set(0)?;
         self.part.report(report, inside)?;
-        // The start is processed when its last page has been reported.
+        // The start counts as processed when its last page was reported.
         let pages = std::mem::take(&mut self.pages);
         let done = match &mut lock(&self.part.state).start {
             Some(start) => start.did(pages),
@@ -130,7 +130,7 @@ impl<'p> Outbox<'p> {
         self.part.program.repeats == Repeats::Counted
     }
 
-    /// Takes finished rows that have columns.
+    /// Adds finished rows that have columns.
     fn push(&mut self, rows: View<'_>) -> Result<()> {
         match &self.known {
             Some(_) if self.counts() => self.count(rows),
@@ -145,7 +145,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Takes rows, duplicates included.
+    /// Adds rows, including duplicates.
     fn push_all(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         let counts = self.counts();
@@ -160,7 +160,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Takes the rows that were not sent before.
+    /// Adds the rows that were not sent before.
     fn push_new(&mut self, rows: View<'_>) {
         let width = rows.columns.len();
         self.rows.columns.resize_with(width, Vec::new);
@@ -169,7 +169,7 @@ impl<'p> Outbox<'p> {
             self.tuple.extend((0..width).map(|c| rows.column(c)[row]));
             let new = match self.known.as_mut().map(|known| known.insert(&self.tuple)) {
                 Some(Ok((_, new))) => new,
-                // A set that could not grow accepts no more. Duplicate rows do no harm.
+                // The set cannot grow any further. Sending duplicates is harmless.
                 Some(Err(_)) => {
                     self.known = None;
                     true
@@ -213,7 +213,8 @@ impl<'p> Outbox<'p> {
                     self.counted += 1;
                     self.numbers.len() >= COUNTED
                 }
-                // It could not grow, and may or may not contain the row: its content is reported, and it starts again.
+                // The set cannot grow, and may or may not contain the row. Its content is sent, and counting starts
+                // again.
                 Err(_) => {
                     self.push_one(1);
                     true
@@ -226,7 +227,7 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    /// Takes one row, which stands for this many.
+    /// Adds one row that stands for `number` equal ones.
     fn push_one(&mut self, number: u32) {
         self.rows
             .columns
@@ -238,8 +239,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Turns the counted rows into rows, and starts counting again; or stops counting if it hardly reduced their
-    /// number.
+    /// Outputs the counted rows and starts counting again; stops counting if it hardly reduced the number of rows.
     fn give_counted(&mut self) -> Result<()> {
         if self.numbers.is_empty() {
             return Ok(());
@@ -251,7 +251,7 @@ impl<'p> Outbox<'p> {
             return Ok(());
         };
         for (tuple, &number) in known.tuples().zip(&numbers) {
-            // A row that was refused after all has no number.
+            // A row whose insertion failed has count 0.
             if number == 0 {
                 continue;
             }
@@ -270,7 +270,7 @@ impl<'p> Outbox<'p> {
         Ok(())
     }
 
-    /// Removes the rows that are not needed.
+    /// Removes the rows that the query does not need.
     fn sift(&mut self) {
         if let (Some(sieve), Some(all)) = (&mut self.sieve, &self.part.sieves) {
             let terms = (&mut self.terms, &self.runs);
@@ -279,7 +279,7 @@ impl<'p> Outbox<'p> {
         }
     }
 
-    /// Sends the rows that there are, and nothing else: the messages that they came from are not processed yet.
+    /// Sends only the rows; the messages that they result from are not reported as processed yet.
     fn give(&mut self) -> Result<()> {
         let report = PartReport {
             from: self.part.shard,
@@ -297,7 +297,7 @@ impl<'p> Outbox<'p> {
 
 impl Drop for Outbox<'_> {
     fn drop(&mut self) {
-        // The next worker continues with it.
+        // The next worker continues with this sieve.
         if let (Some(sieve), Some(all)) = (self.sieve.take(), &self.part.sieves) {
             all.give_back(sieve);
         }
@@ -315,7 +315,7 @@ impl RowDestination for Outbox<'_> {
         if self.rows.rows as usize >= self.sifted + ROWS_A_MESSAGE {
             self.sift();
         }
-        // Rows that are still to be sifted wait until there are as many as in a message.
+        // Rows that have not passed the sieve yet wait until they fill a message.
         let is_sifted = self.sieve.is_none() || self.sifted == self.rows.rows as usize;
         if is_sifted && self.rows.rows as usize >= ROWS_A_MESSAGE {
             self.give()?;

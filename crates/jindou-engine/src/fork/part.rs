@@ -1,9 +1,8 @@
-//! One shard's part of a query: messages with waiting rows, the first rows that the shard makes, and the workers that
-//! run both through the steps.
+//! One shard's part of a query: messages with waiting rows, the shard's start rows, and the workers that pass both
+//! through the steps.
 //!
-//! Rows that are furthest along go first. While a peer has too much to do, no first rows are made; nothing waits for a
-//! peer to accept rows, so parts cannot wait for one another in a circle. Where too much waits, the query's memory
-//! limit ends it.
+//! Rows that have passed the most steps go first. While a peer's queue is full, no start rows are produced. Parts never
+//! wait for a peer to accept rows, so they cannot deadlock. If too many rows wait, the query's memory limit ends it.
 
 #[path = "outbox.rs"]
 mod outbox;
@@ -36,36 +35,36 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// Bytes that may wait at a part before others stop making first rows for it, and at a coordinator before parts stop
+/// Queue size in bytes: at a part, others then stop producing start rows for it; at a coordinator, parts then stop
 /// sending.
 pub(crate) const ENOUGH: u64 = 16 << 20;
-/// Fraction of the query's memory (one in this many) that may wait, where that is less.
+/// The queue size is at most this fraction (1/n) of the query's memory.
 const ENOUGH_SHARE: u64 = 8;
-/// Time that a worker without work waits before its thread ends.
+/// Idle time after which a worker's thread ends.
 const LINGER: Duration = Duration::from_millis(2);
-/// Time between two questions whether a peer has less to do.
+/// Interval of asking whether a peer's queue has shrunk.
 const POLL: Duration = Duration::from_millis(2);
 /// Largest number of message numbers in one report.
 const REPORTED: usize = 256;
 /// Largest number of distinct rows that one worker remembers.
 const KNOWN: usize = 1 << 20;
-/// Fraction of the query's memory (one in this many) for all workers' distinct rows: without them duplicates are sent,
-/// which does no harm.
+/// Fraction (1/n) of the query's memory for all workers' distinct rows. Without memory for them duplicates are sent,
+/// which is harmless.
 const KNOWN_SHARE: u64 = 4;
-/// Largest number of different rows that one worker counts before it sends them: a table of that size fits in the
-/// processor's caches.
+/// Largest number of distinct rows that one worker counts before it sends them. A table of that size fits into the CPU
+/// caches.
 const COUNTED: usize = 1 << 16;
 /// Rows in a batch.
 const BATCH: usize = crate::options::DEFAULT_BATCH_ROWS;
 
-/// Waiting rows, and their message's number.
+/// Waiting rows, and the number of their message.
 struct QueuedRows {
     number: u64,
     rows: Columns,
 }
 
 struct PartState {
-    /// By step.
+    /// Waiting rows, by step.
     queue: Vec<VecDeque<QueuedRows>>,
     charge: Charge,
     workers: usize,
@@ -73,11 +72,11 @@ struct PartState {
     idle: usize,
     start: Option<PagedStart>,
     ended: bool,
-    /// Time when there was last something to do.
+    /// Time at which there was last something to do.
     busy: Instant,
 }
 
-/// A query at one shard.
+/// A query's part at one shard.
 pub(crate) struct QueryPart {
     pub query: QueryName,
     pub shard: u32,
@@ -90,34 +89,34 @@ pub(crate) struct QueryPart {
     hub: Arc<HubState>,
     state: Mutex<PartState>,
     wake: Condvar,
-    /// Bytes that wait at each shard's part, as last reported.
+    /// Bytes waiting at each shard's part, as last reported.
     full: Vec<AtomicU64>,
-    /// Bytes that may wait elsewhere before this part stops making and sending rows: [`ENOUGH`], or less for a query
+    /// Bytes that may wait at others before this part stops producing and sending rows: [`ENOUGH`], or less for a query
     /// with little memory.
     enough: u64,
     /// Counts of requests for data, as last reported.
     asked: Mutex<[u64; 3]>,
-    /// Set where only the first rows are needed.
+    /// Present if the query needs only the first rows in some order.
     sieves: Option<Sieves>,
 }
 
-/// Next piece of work.
+/// A worker's next task.
 enum PartJob {
     Rows(u64, usize, Columns),
     Page(Page),
     /// Nothing to do now.
     Idle,
-    /// A peer has too much to do.
+    /// This shard's queue is full.
     Full(u32),
     /// The query has ended.
     End,
 }
 
 impl QueryPart {
-    /// Creates a part that has nothing to do yet.
+    /// Creates a part without work.
     ///
     /// # Errors
-    /// `Internal` for steps that cannot run, or a column that they do not give.
+    /// `Internal` for steps that cannot be executed, or a sort column that they do not produce.
     pub fn new(
         query: QueryName,
         shard: u32,
@@ -171,7 +170,7 @@ impl QueryPart {
         })
     }
 
-    /// Begins to produce the rows of the start, page by page.
+    /// Starts to produce the start rows, page by page.
     ///
     /// # Errors
     /// `Internal` if this shard cannot produce them, or if the part was started before.
@@ -188,13 +187,13 @@ impl QueryPart {
         Ok(PartAnswer::Taken(state.charge.bytes()))
     }
 
-    /// Takes rows that continue at a step.
+    /// Queues rows that continue at a step.
     ///
     /// # Errors
     /// `Internal` for rows that do not fit the step; the limit of the query's memory.
     pub fn take(self: &Arc<Self>, number: u64, step: u32, rows: Columns) -> Result<PartAnswer> {
         let step = step as usize;
-        // Rows without columns cannot be sent anywhere.
+        // Rows without columns cannot be routed.
         let fits = step > 0
             && step < self.steps.len()
             && !rows.columns.is_empty()
@@ -215,7 +214,7 @@ impl QueryPart {
         Ok(PartAnswer::Taken(state.charge.bytes()))
     }
 
-    /// Waiting bytes.
+    /// The number of waiting bytes.
     pub fn waiting(&self) -> PartAnswer {
         let state = lock(&self.state);
         if state.ended {
@@ -224,7 +223,7 @@ impl QueryPart {
         PartAnswer::Taken(state.charge.bytes())
     }
 
-    /// The time since there was last something to do; `None` while there is.
+    /// Time since there was last something to do; `None` while there is work.
     pub fn idle_for(&self) -> Option<Duration> {
         let state = lock(&self.state);
         (state.workers == 0).then(|| state.busy.elapsed())
@@ -243,10 +242,11 @@ impl QueryPart {
         self.wake.notify_all();
     }
 
-    /// Makes sure that a worker does the current work.
+    /// Wakes or starts a worker for the current work.
     ///
     /// # Errors
-    /// `Internal` if there is no thread for it, reported to the sender: a receiver of messages must not send any.
+    /// `Internal` if no thread can be started. The caller returns it to the sender, since a receiver of messages must
+    /// not send any.
     fn wake_one(self: &Arc<Self>, state: &mut PartState) -> Result<()> {
         state.busy = Instant::now();
         if state.idle > 0 {
@@ -263,7 +263,7 @@ impl QueryPart {
             .spawn(move || part.work());
         match spawned {
             Ok(_) => state.workers += 1,
-            // Another worker does it, if there is one.
+            // Another worker will do it.
             Err(_) if state.workers > 0 => {}
             Err(e) => {
                 let why = format!("cannot start a thread for a part of a query: {e}");
@@ -273,20 +273,20 @@ impl QueryPart {
         Ok(())
     }
 
-    /// Main loop of a worker.
+    /// A worker's main loop.
     fn work(self: Arc<Self>) {
         let done = guarded(|| match self.run() {
             Ok(()) | Err(Halt::Stop) => Ok(()),
             Err(Halt::Failed(e)) => Err(e),
         });
-        // Left there by a panic.
+        // The thread's slot may still be held after a panic.
         self.hub.pool.leave();
         let mut failed = done.err();
         let ended = {
             let mut state = lock(&self.state);
             let ended = state.ended;
             if failed.is_some() {
-                // `run` decrements the count of workers only when it ends well.
+                // `run` decrements the number of workers only if it ends without an error.
                 state.workers -= 1;
                 state.ended = true;
             }
@@ -351,7 +351,7 @@ impl QueryPart {
                         chunk = Batch::new(width, &self.memory);
                     }
                     each_chunk(&rows, &mut chunk, |view| line.rows(step, view, &mut out))?;
-                    // Its rows may still be held back: it counts as processed once they are not.
+                    // Its rows may still be buffered; it counts as processed once they were sent.
                     out.completed.push(number);
                     let mut state = lock(&self.state);
                     let bytes = state.charge.bytes().saturating_sub(rows.bytes());
@@ -412,7 +412,7 @@ impl QueryPart {
         }
     }
 
-    /// Lets another worker make first rows too, if there are more of them.
+    /// Lets another worker produce start rows as well, if there are more.
     fn call_others(self: &Arc<Self>, look: impl FnOnce(&mut PagedStart)) {
         let mut state = lock(&self.state);
         let Some(start) = &mut state.start else {
@@ -420,7 +420,7 @@ impl QueryPart {
         };
         look(start);
         if start.has_more() {
-            // Without another worker this one makes all.
+            // Without another worker, this one produces all.
             let _ = self.wake_one(&mut state);
         }
     }
@@ -434,7 +434,8 @@ impl QueryPart {
         Ok(())
     }
 
-    /// Waits for work without a place to compute in. Returns true if there was none for so long that this thread ends.
+    /// Waits for work without holding a slot of the pool. Returns true if there was none for so long that this thread
+    /// ends.
     fn is_over(&self, inside: bool) -> Result<bool, Halt> {
         let pool = &*self.hub.pool;
         if inside {
@@ -469,7 +470,7 @@ impl QueryPart {
             || state.start.as_ref().is_some_and(PagedStart::has_more)
     }
 
-    /// Runs a closure that waits, without this thread's place.
+    /// Calls a closure that waits, without holding this thread's slot.
     fn pause(&self, inside: bool, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
         let pool = &*self.hub.pool;
         if inside {
@@ -482,7 +483,7 @@ impl QueryPart {
         waited
     }
 
-    /// The next piece of work: among the waiting rows those that are furthest along, then first rows.
+    /// The next task: the waiting rows that have passed the most steps, then start rows.
     fn next(&self) -> PartJob {
         let mut state = lock(&self.state);
         if state.ended {
@@ -508,7 +509,7 @@ impl QueryPart {
         }
     }
 
-    /// Asks a peer how much is waiting there.
+    /// Asks a peer how many bytes are waiting there.
     fn ask(&self, shard: u32) -> Result<()> {
         self.post(shard, PartMessage::Waiting).map(|_| ())
     }
@@ -533,10 +534,10 @@ impl QueryPart {
         }
     }
 
-    /// Sends a report to the coordinator, and waits while too much is waiting there.
+    /// Sends a report to the coordinator, and waits while its queue is full.
     ///
     /// # Errors
-    /// Also where reading failed: rows made since then are not reported.
+    /// Fails if reading from other shards has failed; rows produced since then are not reported.
     fn report(&self, report: PartReport, inside: bool) -> Result<()> {
         self.cancel.check()?;
         if self.home_has_room(report)? {
@@ -553,7 +554,7 @@ impl QueryPart {
         })
     }
 
-    /// Sends a report to the coordinator; returns false if too much is waiting there.
+    /// Sends a report to the coordinator; returns false if its queue is full.
     fn home_has_room(&self, report: PartReport) -> Result<bool> {
         let message = PartMessage::Report(report);
         let way = [self.shard, self.query.home];

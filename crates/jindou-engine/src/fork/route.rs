@@ -1,5 +1,5 @@
-//! Where rows go before a step: to the shard that owns the key of the list that the step reads, or nowhere, if asking
-//! that shard for the list costs less.
+//! Routing of rows before a step: to the shard that owns the key of the list that the step reads, or nowhere if
+//! requesting the list from that shard costs less.
 
 use super::message::ShardMode;
 use crate::batch::View;
@@ -9,37 +9,39 @@ use jindou_graph::statistics::HeavyKey;
 use jindou_model::{Direction, Error, Result};
 use jindou_plan::{EdgeList, IdFilter, Operand, Slot, StartSource, Step, StepKind};
 
-/// Rows of a message to another part, where there are this many.
+/// Largest number of rows in a message to another part.
 pub(crate) const ROWS_A_MESSAGE: usize = 1 << 13;
-/// Nanoseconds for sending a row, and for sending an id of it.
+/// Nanoseconds for sending a row, and for each id in it.
 const A_ROW: f64 = 30.0;
 const AN_ID: f64 = 3.0;
 /// Nanoseconds for requesting a list, and for each neighbour in it.
 const A_LIST: f64 = 60.0;
 const A_NEIGHBOUR: f64 = 6.0;
-/// Waits for another server that a message with rows costs: its own, and that of the report that follows.
+/// Round trips that a message with rows costs: its own, and that of the report that follows.
 const WAITS: f64 = 2.0;
 
-/// A column whose ids' owners have lists that a step reads: rows may be sent to them before the step.
+/// A possible route: a column whose ids' owners have lists that a step reads, so rows can be sent to them before the
+/// step.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Route<'g> {
     pub column: usize,
-    /// Lists that the step reads there.
+    /// Number of lists that the step reads at the owner.
     pub lists: f64,
-    /// Their mean length, all lists of a row together.
+    /// Mean total length of a row's lists.
     pub degree: f64,
-    /// By list, if there are any: its heavy keys, and the share of their neighbours that the step's condition accepts.
+    /// For each list: its heavy keys (with long lists), and the share of their neighbours that the step's condition
+    /// accepts.
     pub heavy: Vec<(&'g [HeavyKey], f64)>,
 }
 
-/// Where an exploration's first rows are made.
+/// The shards at which an exploration's start rows are produced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Starts {
     /// On every shard, from the data that it owns.
     Everywhere,
-    /// On this one alone.
+    /// On one shard.
     On(u32),
-    /// On the shard where the query was asked.
+    /// On the coordinator's shard.
     Home,
 }
 
@@ -48,7 +50,7 @@ fn size(within: &IdFilter) -> f64 {
     runs.map(|r| f64::from(r[1].saturating_sub(r[0]))).sum()
 }
 
-/// Number of keys of a list's predicate, and of distinct neighbours of all of them.
+/// Number of keys of a list's predicate, and number of its distinct neighbours.
 fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     let s = graph.predicate_statistics(list.predicate);
     let ends = [f64::from(s.subjects.max(1)), f64::from(s.objects.max(1))];
@@ -58,7 +60,7 @@ fn ends(graph: &dyn Graph, list: &EdgeList) -> [f64; 2] {
     }
 }
 
-/// Share of a list's neighbours that a step's condition accepts, as far as it can be known without reading them.
+/// Estimated share of a list's neighbours that a step's condition accepts, without reading the list.
 fn passing(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 {
     let [_, neighbours] = ends(graph, list);
     within.map_or(1.0, |w| (size(w) / neighbours).min(1.0))
@@ -71,8 +73,8 @@ fn degree(graph: &dyn Graph, list: &EdgeList, within: Option<&IdFilter>) -> f64 
     (s.edges + s.named_edges) as f64 / keys * passing(graph, list, within)
 }
 
-/// The routes that rows with these columns may take before a step; none before a step that reads no shard's edges, or
-/// only those of constants.
+/// The possible routes of rows with these columns before a step. Empty if the step reads no edges, or only those of
+/// constants.
 pub(crate) fn routes<'g>(graph: &'g dyn Graph, layout: &[Slot], step: &Step) -> Vec<Route<'g>> {
     let mut routes: Vec<Route<'g>> = Vec::new();
     let mut reads = |anchor: Operand, degree: f64, heavy: Option<(&'g [HeavyKey], f64)>| {
@@ -133,13 +135,13 @@ fn constant(step: &Step) -> Option<u32> {
     }
 }
 
-/// Where the first rows of these steps are made; `None` if only this shard can make them.
+/// Where the start rows of these steps are produced; `None` if only this shard can produce them.
 pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
     let owner = |v: u32| blocks.place(v).map(|p| Starts::On(p.shard));
     let StepKind::Start { source, within, .. } = &steps.first()?.kind else {
         return None;
     };
-    // Ids that updates touched are known to one server only.
+    // Ids that updates have touched are known to one server only.
     let exact = within.as_ref().is_none_or(|w| w.members.is_empty());
     match source {
         StartSource::IdFilter | StartSource::Keys { .. } => exact.then_some(Starts::Everywhere),
@@ -155,19 +157,19 @@ pub(crate) fn starts(blocks: &Blocks, steps: &[Step]) -> Option<Starts> {
     }
 }
 
-/// Returns true if other shards can run the step.
+/// True if other shards can execute the step.
 pub(crate) fn is_forkable(step: &Step) -> bool {
     !matches!(step.kind, StepKind::ScanAll { .. } | StepKind::Cross { .. })
         && jindou_plan::wire::is_sendable(step)
 }
 
-/// Rounds of a query that has parts, besides those of its rows: it begins and starts, and its parts report and end.
+/// Round trips of a query in parts, besides those for its rows: begin, start, report and end.
 const ROUNDS_OF_PARTS: f64 = 4.0;
-/// Nanoseconds for a part's threads and tables.
+/// Nanoseconds for creating a part's threads and tables.
 const A_PART: f64 = 50_000.0;
 
-/// Estimated nanoseconds of an exploration here, with lists requested from others, and in parts at all shards. A
-/// request to another server takes `round`, and getting lists from it `reading`.
+/// Estimated nanoseconds of an exploration executed here with lists requested from other shards, and of one executed in
+/// parts at all shards. A request to another server takes `round`, and reading lists from it `reading`.
 pub(crate) fn costs(
     graph: &dyn Graph,
     shards: u32,
@@ -219,32 +221,32 @@ pub(crate) struct ListsOrRows {
     pub mode: ShardMode,
     /// Nanoseconds of a request to another server and its answer.
     pub round: f64,
-    /// Nanoseconds of getting a list that another server has: the same, or less where its memory can be read directly.
+    /// Nanoseconds for reading a list of another server: a round trip, or less if its memory can be read directly.
     pub list: f64,
-    /// Expected number of rows for the step on one shard.
+    /// Expected number of rows that arrive at the step on one shard.
     pub expected: f64,
-    /// Share of ids that other shards own.
+    /// Fraction of ids that other shards own.
     pub elsewhere: f64,
 }
 
-/// The far rows of a batch.
+/// Statistics of a batch's far rows: rows whose route leads to another shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct FarRows {
     pub rows: usize,
-    /// Number of their keys, consecutive equal ones counted once.
+    /// Number of far rows' keys; consecutive equal keys count once.
     pub keys: usize,
-    /// Number of keys of all rows, near ones included, counted in the same way.
+    /// Number of all rows' keys, counted in the same way.
     pub all_keys: usize,
-    /// Number of shards that own them.
+    /// Number of shards that own the far rows' keys.
     pub owners: usize,
-    /// Number of neighbours of those keys that are heavy.
+    /// Number of neighbours of heavy far keys.
     pub heavy: f64,
 }
 
 impl ListsOrRows {
-    /// The route by which a batch of `rows` with this many columns is sent, given the far rows `far` of each route;
-    /// `None` if all rows stay here and lists are requested. Where several lists are intersected, those that are not at
-    /// the owner of the row's key must still be requested.
+    /// Chooses the route by which a batch of `rows` with this many columns is sent, given the far rows `far` of each
+    /// route. `None` if all rows stay here and lists are requested. If several lists are intersected, those that the
+    /// key's owner does not have must be requested in any case.
     pub fn choose(
         &self,
         rows: usize,
@@ -259,7 +261,7 @@ impl ListsOrRows {
         if self.mode == ShardMode::Fork && near {
             return None;
         }
-        // A row's own key is heavy wherever the row is: its whole list is requested.
+        // The list of a heavy key is requested as a whole, wherever its row is.
         let asked = |route: &Route<'_>, keys: f64, heavy: f64| match keys {
             0.0 => 0.0,
             _ => {
@@ -289,7 +291,7 @@ impl ListsOrRows {
     /// Nanoseconds for sending the far rows.
     fn send(&self, rows: usize, width: usize, far: FarRows) -> f64 {
         let far_rows = far.rows as f64;
-        // A message is shared by all rows with the same destination before it is full.
+        // A message's cost is shared by all rows to the same destination that arrive before it is full.
         let to_come = self.expected * far_rows / rows.max(1) as f64;
         let together = to_come.max(far_rows) / far.owners.max(1) as f64;
         let messages = far_rows / together.clamp(1.0, ROWS_A_MESSAGE as f64);
@@ -297,8 +299,8 @@ impl ListsOrRows {
     }
 }
 
-/// The owners of a column's ids, one per row; rows whose ids no shard owns stay. Returns the number of rows with an
-/// owner other than `own`.
+/// The owner of each row's id; `own` for ids that no shard owns. Returns the number of rows with another owner than
+/// `own`.
 pub(crate) fn owners(
     blocks: &Blocks,
     own: u32,
@@ -313,11 +315,11 @@ pub(crate) fn owners(
     out.iter().map(|&o| usize::from(o != own)).sum()
 }
 
-/// Sample of a batch's rows for choosing a route: this many runs, of this many rows each.
+/// Sample for choosing a route: this many groups of consecutive rows, with this many rows each.
 const RUNS: usize = 16;
 const RUN: usize = 16;
 
-/// The far rows of a batch by one route, estimated from some runs of its rows.
+/// The far rows of a batch by one route, estimated from a sample.
 pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<'_>) -> FarRows {
     let ids = rows.column(route.column);
     let mut far = FarRows::default();
@@ -347,7 +349,7 @@ pub(crate) fn far_rows(blocks: &Blocks, own: u32, rows: View<'_>, route: &Route<
     far
 }
 
-/// Number of neighbours of a key in the lists in which it is heavy.
+/// Number of neighbours of a key in those lists in which it is heavy.
 fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
     let one = |&(keys, passing): &(&[HeavyKey], f64)| {
         let at = keys.binary_search_by_key(&v, |h| h.key).ok()?;
@@ -356,16 +358,16 @@ fn neighbours_of(v: u32, heavy: &[(&[HeavyKey], f64)]) -> f64 {
     heavy.iter().filter_map(one).sum()
 }
 
-/// Numbers of rows, sorted by the shards that own them.
+/// Row numbers, sorted by the shards that own the rows.
 #[derive(Debug, Default)]
 pub(crate) struct ByOwner {
     rows: Vec<u32>,
-    /// By shard: the end of its rows.
+    /// For each shard, the end of its row numbers.
     ends: Vec<u32>,
 }
 
 impl ByOwner {
-    /// Sorts as many rows as there are owners. Rows of one shard keep their order.
+    /// Sorts the rows by `owners`. Rows of one shard keep their order.
     ///
     /// # Errors
     /// `Internal` for an owner that is not one of the shards.
@@ -421,7 +423,8 @@ mod tests {
         assert!(by.sort(&[0, 3], 3).is_err());
     }
 
-    /// Many far rows of a heavy query are sent; a few rows of a light one never are, whatever a round costs.
+    /// Many far rows of a heavy query are sent; the few rows of a light one are never sent, whatever a round trip
+    /// costs.
     #[test]
     fn the_cheaper_way_is_chosen() {
         let choice = |round, expected| ListsOrRows {
@@ -470,8 +473,7 @@ mod tests {
         }
     }
 
-    /// The more expensive of two lists decides: here few keys have long lists, and many keys have lists of the same
-    /// length.
+    /// The more expensive of two lists decides: few keys have long lists, many keys have lists of the same length.
     #[test]
     fn rows_go_to_the_list_that_is_most_to_ask_for() {
         let route = |column| Route {
@@ -499,7 +501,7 @@ mod tests {
             let to = |a, b| choice.choose(2048, 2, &routes, &[a, b]);
             assert_eq!(to(far(1600, 80), far(1600, 1600)), Some(1));
             assert_eq!(to(far(1600, 1600), far(1600, 80)), Some(0));
-            // Rows that are already here need not be sent to save little.
+            // Rows that are already here are not sent for a small saving.
             let near = FarRows {
                 all_keys: 2048,
                 ..FarRows::default()

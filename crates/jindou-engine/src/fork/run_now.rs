@@ -1,4 +1,5 @@
-//! A light query's exploration, run at once at the shard that has its start.
+//! Light queries: the whole exploration is executed at the shard that owns its start, within the handling of one
+//! message.
 
 use super::line::layouts;
 use super::message::{Columns, ShippedTerms};
@@ -13,7 +14,7 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Result, VertexId};
 use jindou_plan::{Exploration, Step};
 use std::sync::atomic::AtomicBool;
 
-/// Largest number of ids in an answer: a query with more is not light.
+/// Largest number of ids in an answer; a query with more is not light.
 const MOST_IDS: usize = 1 << 18;
 /// Largest number of rows without columns.
 const MOST_BARE: u64 = 1 << 40;
@@ -42,8 +43,8 @@ impl Consumer for CollectColumns {
 const MOST_TERMS: usize = 256;
 const MOST_TEXT: usize = 32 << 10;
 
-/// The terms of the ids in these rows that the shard owns, if they are few: the asking server most probably writes them
-/// next, and would need another round for them.
+/// The terms of ids in these rows that the shard owns, if they are few. The requesting server probably needs them next
+/// to write the answer, which saves a round trip.
 pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
     let mut terms = ShippedTerms::default();
     let Some(sharded) = graph.as_sharded() else {
@@ -70,7 +71,7 @@ pub(crate) fn own_terms(graph: &dyn Graph, rows: &Columns) -> ShippedTerms {
     terms
 }
 
-/// The rows of an exploration and the numbers of rows after each step; `None` if they are too many.
+/// Executes an exploration. Returns its rows and the number of rows after each step; `None` if there are too many.
 ///
 /// # Errors
 /// Those of the token and the budget, and of reading other shards.
@@ -124,7 +125,7 @@ pub(crate) fn run_now(
             Ok(()) | Err(Halt::Stop) => {}
             Err(Halt::Failed(e)) => return Err(e),
         }
-        // Results of failed reads do not count.
+        // After a failed read, the rows are incomplete and must not be returned.
         cancel.check()?;
         Ok::<_, Error>(pipeline.stats().iter().map(|s| s.rows_out).collect())
     })?;

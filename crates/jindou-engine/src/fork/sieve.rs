@@ -1,10 +1,10 @@
-//! ORDER BY with LIMIT, at the parts: rows that cannot be among the first are held back.
+//! ORDER BY with LIMIT at the parts: rows that cannot be in the answer are not sent.
 //!
-//! A sieve remembers, among the rows that passed, the first `most` by the first sort column; the last of these is its
-//! *bound*. The coordinator then has `most` rows up to the bound, so it needs no row that comes strictly after it, and
-//! no row equal to it where there is no other sort column. Terms compare as at the coordinator, by their content
-//! ([`Added`]); terms of other shards are fetched, unless their ids are sufficient ([`Beyond`]). Rows whose term is
-//! unknown pass, and do not count.
+//! Among the rows that it has let pass, a sieve remembers the first `most` by the first sort column; the last of these
+//! is its *bound*. The coordinator then has `most` rows up to the bound. So it needs no row that sorts strictly after
+//! the bound, and no row equal to it if there is no other sort column. Terms are compared as at the coordinator, by
+//! their content ([`Added`]). Terms of other shards are fetched, unless their ids are sufficient ([`Beyond`]). Rows
+//! whose term is unknown pass and do not count.
 
 use super::beyond::{Beyond, OrderedRuns};
 use super::message::{Columns, FirstByColumn};
@@ -19,41 +19,41 @@ use std::collections::binary_heap::PeekMut;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Largest number of needed rows for which a part holds rows back: more have their terms compared in one place.
+/// Largest LIMIT for which sieves are used; for a larger one, terms are compared at the coordinator only.
 pub(crate) const MOST: u64 = 1 << 16;
-/// Rows that pass before terms are looked at: this many, and this many times those that are shown. With fewer there is
-/// little to gain.
+/// Number of rows that pass before terms are compared: at least this many, and at least this many times the LIMIT. With
+/// fewer rows there is little to gain.
 const EARLY: usize = 256;
 const EARLY_TIMES: usize = 4;
-/// The last of these rows are looked at: this many times those that are shown, so that half of the following rows are
-/// held back.
+/// When comparisons begin, the last rows that passed are compared as well: this many times the LIMIT, so that half of
+/// the following rows are rejected.
 const COMPARED_TIMES: usize = 2;
-/// Number of ids of a batch whose terms are compared first: their result may decide the other ids as well.
+/// Number of ids of a batch whose terms are compared first. Their result may decide the other ids as well.
 const SAMPLE: usize = 512;
-/// Number of rows for which looking at terms is not worth it.
+/// Batches with fewer rows than this are not worth comparing.
 const FEW: usize = 32;
-/// Compared terms after which a sieve checks its benefit: if it held back less than one row for [`WORTH`] of them, it
-/// ends.
+/// Number of compared terms after which a sieve checks its benefit. If it rejected less than one row per [`WORTH`]
+/// terms, it stops.
 const TRIED: u64 = 1 << 15;
 const WORTH: u64 = 4;
-/// Number of ids whose position is remembered; a power of two.
+/// Number of ids whose result is cached; a power of two.
 const SEEN: usize = 1 << 14;
 /// The version of ids whose rows are never needed.
 const BEYOND: u32 = u32::MAX;
-/// Rows of an id that pass if all do.
+/// Number of passing rows that stands for all rows of an id.
 const ALL: u64 = u64::MAX;
-/// The tag of a term that is not text.
+/// The tag of a term that is not a string.
 const NO_TEXT: u8 = term::FIRST_DATATYPE;
-/// Bytes that are charged at once.
+/// Granularity of memory charges in bytes.
 const STEP: usize = 1 << 16;
 
 /// The sieves of a part's workers.
 pub(crate) struct Sieves {
     first: FirstByColumn,
     budget: MemoryBudget,
-    /// Sieves of workers that ended.
+    /// Sieves of workers that have ended, for reuse.
     spare: Mutex<Vec<Sieve>>,
-    /// The best bound of all workers.
+    /// The tightest bound of all workers.
     bound: Mutex<Option<Arc<Added<'static>>>>,
 }
 
@@ -67,7 +67,7 @@ impl Sieves {
         }
     }
 
-    /// A sieve for a worker: one handed back by another worker, which remembers the rows that passed, if there is one.
+    /// A sieve for a worker: one that another worker has returned, with the rows that it remembers, or a new one.
     pub fn take(&self) -> Sieve {
         let spare = lock(&self.spare).pop();
         spare.unwrap_or_else(|| Sieve::new(self.first, &self.budget))
@@ -78,13 +78,13 @@ impl Sieves {
     }
 }
 
-/// Rows of one id that passed and are among the first.
+/// Rows with one id that passed and are among the first `most`.
 struct TopEntry {
     key: Arc<Added<'static>>,
     /// Bytes of the term.
     bytes: usize,
     rows: u64,
-    /// Position of the id among those of a batch; `None` for one of an earlier batch.
+    /// Position of the id in the current batch; `None` if it is from an earlier batch.
     at: Option<usize>,
     is_descending: bool,
 }
@@ -116,7 +116,7 @@ fn directed(a: &Added<'_>, b: &Added<'_>, is_descending: bool) -> Ordering {
     }
 }
 
-/// The first of the rows that passed, the last of them on top.
+/// The first `most` of the rows that passed, as a heap with the last of them on top.
 struct TopRows {
     first: FirstByColumn,
     heap: BinaryHeap<TopEntry>,
@@ -135,7 +135,7 @@ impl TopRows {
         directed(a, b, self.first.is_descending)
     }
 
-    /// Adds rows, and returns those of the batch that are no longer among the first.
+    /// Adds rows. Appends those of the current batch that are no longer among the first to `out`.
     fn push(&mut self, entry: TopEntry, out: &mut Vec<TopEntry>) {
         self.rows += entry.rows;
         self.bytes += entry.bytes;
@@ -144,7 +144,7 @@ impl TopRows {
         while let Some(mut last) = self.heap.peek_mut() {
             let before = self.rows - last.rows;
             if before < most {
-                // Some of several equal rows may be left out where there is no other sort column.
+                // Without another sort column, any of several equal rows may be omitted.
                 if self.first.is_alone && self.rows > most {
                     last.rows = most - before;
                     self.rows = most;
@@ -160,7 +160,7 @@ impl TopRows {
         }
     }
 
-    /// The key of the last of `most` rows, once there are this many.
+    /// The bound: the key of the last of `most` rows; `None` while there are fewer.
     fn bound(&self) -> Option<&Arc<Added<'static>>> {
         let last = self.heap.peek()?;
         (self.rows >= self.most()).then_some(&last.key)
@@ -173,18 +173,18 @@ impl TopRows {
     }
 }
 
-/// The ids of a batch, ascending, and the results for each.
+/// The distinct ids of a batch, ascending, with the results for each.
 struct IdBatch {
     ids: Vec<u32>,
-    /// Number of its rows.
+    /// For each id, the number of its rows.
     counts: Vec<u64>,
-    /// Number of its rows that pass.
+    /// For each id, the number of its rows that pass.
     passes: Vec<u64>,
-    /// Tags of terms.
+    /// For each id, the tag of its term.
     tags: Vec<u8>,
-    /// Positions of ids whose rows were added.
+    /// Positions of ids whose rows were added to the first `most`.
     inside: Vec<usize>,
-    /// Rows that were added, and are no longer among the first.
+    /// Rows that were added and are no longer among the first `most`.
     out: Vec<TopEntry>,
     /// Number of rows whose terms were compared.
     compared: u64,
@@ -209,17 +209,17 @@ impl IdBatch {
 pub(crate) struct Sieve {
     best: TopRows,
     bound: Option<Arc<Added<'static>>>,
-    /// The number of the bound.
+    /// Version of the bound, increased when it is tightened.
     version: u32,
-    /// Terms of rows that passed before there were enough to look at.
+    /// Ids of rows that passed before comparisons began.
     early: Vec<u32>,
-    /// Ids and versions: [`BEYOND`], or that of the bound to which the id is equal.
+    /// Cache of ids and versions: [`BEYOND`], or the version of the bound that equals the id's term.
     seen: Vec<[u32; 2]>,
     beyond: Beyond,
     /// Ids and rows of a batch.
     order: Vec<(u32, u32)>,
     keep: Vec<bool>,
-    /// Number of rows whose terms were compared, and of rows that were held back, since the last check.
+    /// Since the last check of the benefit: number of rows whose terms were compared, and number of rejected rows.
     tried: u64,
     held: u64,
     is_over: bool,
@@ -249,7 +249,7 @@ impl Sieve {
         }
     }
 
-    /// Removes rows from `from` on that are not needed; returns their number. The others must be sent.
+    /// Removes unneeded rows from position `from` on; returns their number. The caller must send the others.
     pub fn sift(
         &mut self,
         rows: &mut Columns,
@@ -280,7 +280,7 @@ impl Sieve {
             match self.seen[place(id)] {
                 [known, BEYOND] if known == id => *keep = false,
                 [known, version] if known == id && version == self.version => {}
-                // An unbound value does not count, since operators above may bind it.
+                // Unbound values do not count, since operators above may bind them.
                 _ if id == NO_VERTEX || id >= FIRST_QUERY_ID => {}
                 _ if self.beyond.has(runs, id) => *keep = false,
                 _ => self.order.push((id, row)),
@@ -303,7 +303,7 @@ impl Sieve {
         out
     }
 
-    /// Compares the rows that passed earlier.
+    /// Compares rows that passed before comparisons began.
     fn take_early(&mut self, terms: &mut TermDecoding<'_>) {
         let mut early = std::mem::take(&mut self.early);
         let compared = EARLY.max(COMPARED_TIMES * self.best.first.most as usize);
@@ -323,7 +323,7 @@ impl Sieve {
         self.version += 1;
     }
 
-    /// Adds rows if their term is not beyond the bound; returns the result of the comparison.
+    /// Adds rows unless their term sorts after the bound; returns the result of the comparison.
     fn insert(
         &mut self,
         term: &[u8],
@@ -343,7 +343,7 @@ impl Sieve {
                 is_descending: self.best.first.is_descending,
             };
             self.best.push(entry, out);
-            // Terms may be long, and many come before their memory is checked again.
+            // Terms may be long, and many may be added before memory is checked again.
             if self.holds() as u64 > self.charge.bytes() {
                 self.is_charged();
             }
@@ -362,7 +362,7 @@ impl Sieve {
         if n < 2 * SAMPLE {
             self.compare(&mut batch, &(0..n).collect::<Vec<_>>(), terms);
         } else {
-            // Taken from all runs, and from the whole of each.
+            // The sample is spread evenly over all runs.
             let step = n / SAMPLE;
             let sample: Vec<usize> = (0..n).step_by(step).collect();
             self.compare(&mut batch, &sample, terms);
@@ -397,7 +397,7 @@ impl Sieve {
         self.order = order;
     }
 
-    /// Compares the terms of some ids of a batch with the bound, and adds those that are before it.
+    /// Compares the terms of some ids of a batch with the bound, and adds those that sort before it.
     fn compare(&mut self, batch: &mut IdBatch, some: &[usize], terms: &mut TermDecoding<'_>) {
         let ids: Vec<u32> = some.iter().map(|&at| batch.ids[at]).collect();
         each_term(terms, &ids, |place_of, term| {
@@ -416,13 +416,13 @@ impl Sieve {
                 _ => batch.passes[at] = 0,
             }
         });
-        // Rows of the batch count for one another: those that are among the first at the end will pass.
+        // Rows of the batch tighten the bound for each other; those that are among the first at the end pass.
         if let Some(bound) = self.best.bound().cloned() {
             self.tighten(&bound);
         }
     }
 
-    /// Records the ids of a batch that turned out to be beyond the bound.
+    /// Caches the ids of a batch whose terms sort after the bound.
     fn learn(&mut self, batch: &IdBatch, runs: &OrderedRuns<'_>) {
         let not_passing = batch.passes.iter().enumerate().filter(|p| *p.1 == 0);
         for (at, _) in not_passing {
@@ -437,14 +437,14 @@ impl Sieve {
         }
     }
 
-    /// Returns true for rows that are equal to the bound, where other sort columns decide.
+    /// True for rows equal to the bound if other sort columns decide.
     fn passes_as_tie(&self, entry: &TopEntry) -> bool {
         let bound = self.best.bound();
         let is_tie = bound.is_some_and(|b| entry.key.order(b) == Ordering::Equal);
         is_tie && !self.best.first.is_alone
     }
 
-    /// Among the rows that were added, those that are still among the first pass.
+    /// Lets those added rows pass that are still among the first `most`.
     fn settle(&mut self, batch: &mut IdBatch) {
         for &at in &batch.inside {
             batch.passes[at] = 0;
@@ -458,7 +458,7 @@ impl Sieve {
         }
         let mut entries = std::mem::take(&mut self.best.heap).into_vec();
         for entry in &mut entries {
-            // From now on they are rows that passed.
+            // For the next batch these are rows that passed earlier.
             if let Some(at) = entry.at.take() {
                 batch.passes[at] = match self.best.first.is_alone {
                     true => entry.rows,
@@ -469,14 +469,15 @@ impl Sieve {
         self.best.heap = entries.into();
     }
 
-    /// Takes over another worker's bound, if it is better: the same number of rows up to it passed there.
+    /// Adopts another worker's bound if it is tighter. A bound is valid for all workers, since enough rows up to it
+    /// passed in the worker that published it.
     fn adopt(&mut self, all: &Sieves) {
         if let Some(other) = &*lock(&all.bound) {
             self.tighten(other);
         }
     }
 
-    /// Offers its bound to other workers.
+    /// Publishes this worker's bound to the others.
     fn publish(&mut self, all: &Sieves) {
         if let Some(own) = self.best.bound().cloned() {
             self.tighten(&own);
@@ -493,7 +494,7 @@ impl Sieve {
         let own = self.bound.as_deref();
         if own.is_none_or(|own| self.best.order(other, own) == Ordering::Less) {
             self.bound = Some(Arc::clone(other));
-            // One bound per batch: there are not this many.
+            // Increased at most once per batch, so it cannot reach the limit in practice.
             self.version = self.version.saturating_add(1).min(BEYOND - 1);
         }
     }
@@ -507,7 +508,7 @@ impl Sieve {
             + self.keep.capacity()
     }
 
-    /// Charges the memory held; where there is none left, nothing is held back any more.
+    /// Charges the memory held. Returns false if there is none left; the sieve then lets all rows pass.
     fn is_charged(&mut self) -> bool {
         let holds = self.holds().next_multiple_of(STEP);
         if holds as u64 != self.charge.bytes() && self.charge.set(holds).is_err() {
@@ -522,7 +523,7 @@ impl Sieve {
         (self.best.rows, self.best.bytes) = (0, 0);
         self.early = Vec::new();
         self.beyond = Beyond::default();
-        // Less is never refused.
+        // Reducing a charge never fails.
         let _ = self.charge.set(0);
     }
 }

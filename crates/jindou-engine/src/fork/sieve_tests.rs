@@ -57,7 +57,8 @@ fn first(most: u32, [is_descending, is_alone]: [bool; 2]) -> FirstByColumn {
     }
 }
 
-/// OrderedRuns ids through sieves, `sizes()` rows at once; gives for each row whether it passed.
+/// Passes ids through the sieves of `workers` workers, `sizes()` rows at a time. Returns for each row whether it
+/// passed.
 fn sift(
     numbers: &NumberTerms,
     ids: &[u32],

@@ -1,4 +1,5 @@
-//! The first rows that a shard makes: from the data that it owns where every shard does so, otherwise all of them.
+//! The start rows of an exploration at a shard: those of the data that the shard owns if every shard produces some,
+//! otherwise all of them.
 
 use crate::batch::Batch;
 use crate::explore::{Consumer, Halt, Pipeline, QueryContext, StartReader};
@@ -11,45 +12,45 @@ use jindou_plan::{Exploration, Slot, StartSource, Step, StepKind};
 /// Largest number of ids in a page.
 const PAGE: u32 = 1 << 16;
 
-/// The rest of a start.
+/// The part of a start that was not handed out yet.
 enum StartCursor {
     /// Ids that the shard owns.
     Runs(Vec<[u32; 2]>),
     /// The shard's keys from this one on.
     Keys(u32),
-    /// All values from this one on; their number is known once the first page was made.
+    /// All values from this index on. Their number is known once the first page was processed.
     Values(u64, Option<u64>),
     Done,
 }
 
-/// A start that is cut into pages.
+/// A start that is divided into pages.
 pub(crate) struct PagedStart {
     number: u64,
     cursor: StartCursor,
     source: Option<StartSource>,
-    /// Pages that were handed out and are not processed yet.
+    /// Number of pages that were handed out and are not processed yet.
     open: usize,
     told: bool,
 }
 
-/// Some first rows.
+/// One page of the values or keys that an exploration starts from.
 pub(crate) enum Page {
-    /// Ids, as runs from the first id to before the second.
+    /// Ranges of ids, `[start, end)`.
     Runs(Vec<[u32; 2]>),
-    /// Keys, for which the start's condition is still to be tested.
+    /// Keys that were not tested against the start's condition yet.
     Keys(Vec<u32>),
-    /// Values of a start that one shard makes alone, as far as there are this many.
+    /// A range of value indices of a start that one shard produces alone. It may exceed the number of values.
     Values([u64; 2]),
 }
 
-/// All values of a start, as one worker reads them.
+/// All values of a start, read by one worker.
 pub(crate) struct PagedValues<'a> {
     pipeline: Pipeline<'a>,
     source: StartReader<'a>,
 }
 
 impl<'a> PagedValues<'a> {
-    /// The values of an exploration that has no other step.
+    /// The values of an exploration with a single step.
     pub fn new(first: &'a Exploration, ctx: &QueryContext<'a>) -> Result<Self> {
         Ok(Self {
             pipeline: Pipeline::new(first, ctx)?,
@@ -62,7 +63,7 @@ impl<'a> PagedValues<'a> {
         self.source.len()
     }
 
-    /// Passes some of them on. Returns the number of values, and of rows.
+    /// Executes the values `from..to` and passes their rows to `out`. Returns the number of values and of rows.
     pub fn give(
         &mut self,
         [from, to]: [u64; 2],
@@ -79,10 +80,10 @@ impl<'a> PagedValues<'a> {
 }
 
 impl PagedStart {
-    /// The start of these steps; `alone` if no other shard makes first rows.
+    /// The start of these steps; `alone` if no other shard produces start rows.
     ///
     /// # Errors
-    /// `Internal` for steps that do not begin with a start that this shard can make.
+    /// `Internal` for steps that do not begin with a start that this shard can produce.
     pub fn new(graph: &dyn Graph, steps: &[Step], number: u64, alone: bool) -> Result<Self> {
         let wrong = || Error::Internal("a start that no shard can make".into());
         let Some(StepKind::Start { source, within, .. }) = steps.first().map(|s| &s.kind) else {
@@ -133,7 +134,7 @@ impl PagedStart {
     pub fn next(&mut self, graph: &dyn Graph) -> Option<Page> {
         let page = match &mut self.cursor {
             StartCursor::Done => {
-                // For a start without a page, some worker must report that it is processed.
+                // If the start has no page at all, one worker must still report it as processed.
                 if self.open > 0 || self.told {
                     return None;
                 }
@@ -191,8 +192,8 @@ impl PagedStart {
         Some(page)
     }
 
-    /// Records that this many pages are processed, and their outcome was reported. Returns the start's number, once,
-    /// after the last page.
+    /// Records that this many pages were processed and reported. Returns the message number of the start after the last
+    /// page, once.
     pub fn did(&mut self, pages: usize) -> Option<u64> {
         self.open -= pages.min(self.open);
         let all = pages > 0 && self.open == 0 && matches!(self.cursor, StartCursor::Done);
@@ -201,7 +202,7 @@ impl PagedStart {
 }
 
 impl Page {
-    /// Runs the page through the first step and passes its rows on. Returns the number of values, and of rows.
+    /// Passes the page through the first step and its rows to `out`. Returns the number of values and of rows.
     pub fn run(
         self,
         step: &Step,
@@ -212,7 +213,7 @@ impl Page {
         let mut batch = Batch::new(layout.len(), ctx.budget);
         let mut filters = Filters::new(&step.filters, layout, ctx)?;
         let (mut values, mut rows) = (0u64, 0u64);
-        // `fill` writes this many ids to the column, if there is one.
+        // `fill` writes `n` ids to the column, if there is one.
         let mut give = |n: usize, fill: &mut dyn FnMut(&mut [u32])| -> Result<(), Halt> {
             ctx.check()?;
             batch.ensure(n)?;

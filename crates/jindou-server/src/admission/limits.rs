@@ -193,7 +193,7 @@ impl Admission {
         }
     }
 
-    /// Records that a worker serving light queries goes to a heavy one, or comes back.
+    /// Records that a worker for light queries starts to execute a heavy one, or has finished it.
     pub fn go_away(&self, goes: bool) {
         if goes {
             self.away.fetch_add(1, Ordering::Relaxed);

@@ -235,7 +235,7 @@ fn now_and_then(step: usize, cancel: &CancelToken) -> Result<()> {
     }
 }
 
-/// The ids of the changes' terms; new terms get numbers from [`FIRST_QUERY_ID`] on for now.
+/// The ids of the changes' terms. New terms get temporary numbers from [`FIRST_QUERY_ID`] on.
 fn lookup(
     snapshot: &Snapshot,
     changes: &Changes,

@@ -17,7 +17,8 @@ const RECORDS: u32 = 2;
 const WIDTHS: u32 = 3;
 /// Named graphs: their ids, ascending.
 const GRAPHS: u32 = 4;
-/// Merged files: the predicates that they hold, ascending; their records count whatever other files say.
+/// Merged files: the predicates that they hold, ascending. For these predicates, the records here override those of
+/// other files.
 const HELD: u32 = 5;
 /// Merged files: the folded id of the first tail id in folded finders.
 const FOLD: u32 = 6;

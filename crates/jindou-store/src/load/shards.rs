@@ -122,8 +122,8 @@ impl LoadRun<'_> {
         Ok(neighbours.into_iter().map(bytes).collect())
     }
 
-    /// Splits `strings.jd`, and writes the dictionaries: the terms that a shard owns are numbered in the order of their
-    /// ids, followed by those that all shards have. Indexes are of these numbers.
+    /// Splits `strings.jd` by shard and writes the dictionaries. A shard numbers the terms that it owns in the order of
+    /// their ids, followed by the terms that all shards have. Indexes use these numbers.
     fn write_terms(
         &self,
         blocks: &Blocks,

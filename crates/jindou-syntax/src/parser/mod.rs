@@ -83,7 +83,7 @@ pub(crate) struct Parser<'t, 'o> {
     scopes: Scopes,
     names: FxHashMap<&'t str, u32>,
     variables: Vec<Variable>,
-    /// Blank nodes' labels: the block of each one, and its place.
+    /// Blank node labels, each with the group of patterns that uses it, its token and its node.
     labels: FxHashMap<&'t str, (u32, Token, BlankNode)>,
     block: u32,
     blank: Option<u128>,

@@ -128,7 +128,7 @@ impl Template {
             .collect())
     }
 
-    /// A mapping's placeholder, its kind's IRI and where to draw from.
+    /// A mapping's placeholder, its type's IRI, and the distribution that entities are drawn from.
     fn open(
         &self,
         m: &Mapping,

@@ -39,7 +39,7 @@ pub(super) struct Fact {
     /// Place among the properties.
     pub(super) property: u32,
     pub(super) literal: LiteralRange,
-    /// The numbers drawn to be added to the first.
+    /// Distribution of the number that is added to the first one.
     pub(super) places: PlaceDraw,
 }
 

@@ -20,7 +20,7 @@ pub const BACKUP_PHASES: [&str; 2] = ["copying the base", "copying the log"];
 
 /// Number of attempts at a consistent copy of a store that another process changes.
 const TRIES: usize = 10;
-/// Longest wait until a log that another process writes has proven the records that it had acknowledged to be durable.
+/// Longest wait until the records that another process's log has acknowledged are known to be durable.
 const PROOF: Duration = Duration::from_secs(3);
 
 /// Report on a backup that was taken.
@@ -33,7 +33,7 @@ pub struct BackupReport {
     pub new_files: u64,
     /// Bytes of those files.
     pub new_bytes: u64,
-    /// Records at the log's end that another process had not made durable yet; they are not in the backup.
+    /// Records at the log's end that another process had not made durable yet. The backup does not contain them.
     pub left_out: u64,
     /// Duration of the backup.
     pub time: Duration,

@@ -168,7 +168,7 @@ impl<'a> Look<'a> {
         self.has_room(iri.len()).then(|| named(iri, count))?
     }
 
-    /// The remaining part of the request's patience.
+    /// Time left before the request's time limit.
     pub(crate) fn left(&self) -> Duration {
         let patience = self.request.patience;
         patience.saturating_sub(self.begin.elapsed())
@@ -416,8 +416,8 @@ impl<'a> Look<'a> {
         or(self.objects_of(&subjects, path), anything)
     }
 
-    /// The objects of a predicate or of its inverse, with the number of these vertices that have each. Empty for other
-    /// paths. Vertices that the patience leaves out are not counted.
+    /// The objects of a predicate or of its inverse, each with the number of `vertices` that have it. Empty for other
+    /// paths. Vertices that are not reached within the request's time limit are not counted.
     fn objects_of(&self, vertices: &Sample, path: &str) -> FoundCandidates {
         let (name, direction) = match path.strip_prefix('^') {
             Some(name) => (name, Direction::In),

@@ -232,8 +232,8 @@ impl LabelFinder<'_> {
 struct ObjectsHere<'a>(Edges<'a>);
 
 impl ObjectsHere<'_> {
-    /// The ids of what was found. Where they may be on other shards, what [`Self::may_have`] looks at is fetched in one
-    /// round.
+    /// The ids of the found IRIs. In a sharded store, also fetches the lists that [`Self::may_have`] needs, in one
+    /// round trip.
     fn ids_of(&self, look: &Look<'_>, found: &[Found]) -> Vec<Option<u32>> {
         let ids = search::ids_of(look.snapshot, found.iter().map(|f| f.iri.as_str()));
         let known: Vec<u32> = ids.iter().flatten().copied().collect();
@@ -244,7 +244,7 @@ impl ObjectsHere<'_> {
         ids
     }
 
-    /// False for what the predicate never has there in these graphs.
+    /// False if the predicate has no edge with this id in these graphs.
     fn may_have(&self, look: &Look<'_>, id: u32) -> bool {
         match look.graphs.scope() {
             // Where they may be on another shard, lists may be long ones to fetch.

@@ -53,7 +53,7 @@ pub(crate) struct Devices {
     here: Arc<AtomicUsize>,
 }
 
-/// A running plan that stayed on the CPU by choice, among others of its kind.
+/// A plan that runs on the CPU by choice; counted while it runs.
 #[cfg(feature = "gpu")]
 struct RunHere(Arc<AtomicUsize>);
 
@@ -137,8 +137,8 @@ impl Chosen {
         false
     }
 
-    /// Records that the plan ran in this time and gave these rows, on a device or on the CPU. A side that was not chosen
-    /// says nothing.
+    /// Records the time and rows of a run, on a device (`there`) or on the CPU. Ignored if the prediction was for the
+    /// other side.
     #[cfg(feature = "gpu")]
     pub(crate) fn ran(&self, there: bool, elapsed: Duration, rows: u64) {
         if let Some(run) = self.predicted.as_ref().filter(|r| r.there == there) {

@@ -36,7 +36,7 @@ impl UcxHello {
         to.write_all(&out)
     }
 
-    /// Reads one from a stream whose reads time out soon. After each read `over` is asked for a reason to give up.
+    /// Reads one message from a stream with a short read timeout. Between reads, `over` may return a reason to give up.
     pub(super) fn read(
         from: &TcpStream,
         options: &UcxOptions,

@@ -6,7 +6,8 @@ use jindou_store::{Snapshot, testing};
 use jindou_testing::{Rng, quads};
 use oxrdf::{GraphName, Literal, NamedNode, Quad};
 
-/// The order that intervals are made of: in each run, terms ascend by their bytes.
+/// Checks the order that intervals rely on: within each run, terms ascend by their bytes. Returns the number of pairs
+/// compared.
 fn ascend(data: &[Quad]) -> usize {
     let (_folder, base) = testing::store_of(data);
     let snapshot = Snapshot::of_base(base);
