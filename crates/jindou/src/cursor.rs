@@ -63,7 +63,7 @@ impl BatchQueue {
         self.cancel.check()
     }
 
-    /// Waits for room, giving up any computing place meanwhile, and puts a batch.
+    /// Waits until the queue has space, without holding a computing slot, and adds a batch.
     fn put(&self, columns: BatchColumns, pool: &dyn WorkerPool) -> Result<()> {
         let mut state = self.lock();
         if state.batches.len() >= AHEAD {
@@ -81,7 +81,7 @@ impl BatchQueue {
         Ok(())
     }
 
-    /// Returns when there is room, or when waiting for it is pointless.
+    /// Waits until the queue has space, or no batch is needed any more.
     fn wait_for_room(&self) {
         let mut state = self.lock();
         while state.batches.len() >= AHEAD && !state.closed && self.check().is_ok() {
@@ -115,7 +115,7 @@ impl BatchQueue {
         }
     }
 
-    /// Waits until there is a batch to take; false if the time passed first.
+    /// Waits until a batch is available; false if the time limit passed first.
     fn wait_for_batch(&self, limit: Duration) -> bool {
         let until = Instant::now().checked_add(limit);
         let mut state = self.lock();
@@ -342,8 +342,8 @@ impl Cursor {
         &self.meaning.variables
     }
 
-    /// Waits until [`Self::next_batch`] would return at once, for `limit` at most (and up to 20 ms more). False if the
-    /// time passed first. Useful for programs that check other things now and then.
+    /// Waits until [`Self::next_batch`] would not block, for at most `limit` (and up to 20 ms more). False if the time
+    /// passed first. Useful for programs that must check other things periodically.
     #[must_use]
     pub fn wait(&self, limit: Duration) -> bool {
         self.queue.wait_for_batch(limit)

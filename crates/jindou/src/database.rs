@@ -128,7 +128,8 @@ impl DatabaseState {
         base.check_files().inspect_err(|e| self.trust.0.found(e))
     }
 
-    /// As [`Self::check_files`], in the middle of work at whose end that is called ([`Base::check_for_faults`]).
+    /// As [`Self::check_files`], but cheaper ([`Base::check_for_faults`]): for use during work that calls that function
+    /// at its end.
     ///
     /// # Errors
     /// As [`Self::check_files`].
@@ -179,7 +180,7 @@ impl DatabaseState {
     }
 }
 
-/// Most plans kept, and most bytes of them with their texts.
+/// Largest number of cached plans, and of bytes of them with their texts.
 const PLANS: usize = 4096;
 const PLAN_BYTES: usize = 16 << 20;
 
@@ -250,12 +251,12 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens one server's shards of a store that several servers hold together: from now on it answers the other
-    /// servers, and queries over the whole store.
+    /// Opens one server's shards of a store that several servers hold together. From then on it answers requests of the
+    /// other servers, and queries over the whole store.
     ///
     /// # Errors
     /// As [`Self::open`]; [`Error::Unsupported`] if write access is required; [`Error::Usage`] for a cluster file that
-    /// does not fit the store.
+    /// does not match the store.
     #[cfg(feature = "cluster")]
     #[doc(hidden)]
     pub fn open_server(
@@ -270,8 +271,8 @@ impl Database {
         Ok(Self::over(opened, runtime))
     }
 
-    /// Opens all shards of a store in this process, with queries asked at shard `home` and another transport between
-    /// the shards: for measurements and tests.
+    /// Opens all shards of a store in this process, with queries coordinated at shard `home` and another transport
+    /// between the shards; for measurements and tests.
     ///
     /// # Errors
     /// As [`Self::open`]; [`Error::NotAStore`] for a store without shards.
@@ -334,7 +335,7 @@ impl Database {
         Self { inner }
     }
 
-    /// The database's place among the servers of a shared log; `None` for a store without one.
+    /// The database's connection to a shared log; `None` for a store without one.
     #[cfg(feature = "replicas")]
     #[must_use]
     pub fn replica(&self) -> Option<&crate::replica::Replica> {
@@ -559,7 +560,7 @@ impl Database {
         self.number_of(&self.snapshot())
     }
 
-    /// The number of a snapshot for users: with a shared log that of its newest group.
+    /// The number of a snapshot for users: for a store with a shared log, that of its newest group.
     pub(crate) fn number_of(&self, snapshot: &Snapshot) -> u64 {
         match self.inner.follows_log() {
             true => snapshot.group(),

@@ -27,7 +27,7 @@ const FIRST_PIECE: usize = 1 << 12;
 
 pub(crate) type Options<'o> = Settled<'o, QueryOptions>;
 
-/// The place that running a plan needs; light plans need none.
+/// The computing slot that executing a plan needs; light plans need none.
 fn place<'p>(plan: &Plan, options: &'p Options<'_>, cancel: &CancelToken) -> Result<Computing<'p>> {
     match plan.weight {
         Weight::Light => Ok(Computing::light()),
@@ -287,7 +287,7 @@ struct DecodedRows<'a, 's> {
     sink: &'s mut dyn AnswerSink,
 }
 
-/// Runs a SELECT's plan whose rows of ids go to a single consumer as they are.
+/// Executes a SELECT's plan whose rows of ids are passed unchanged to a single consumer.
 pub(crate) fn pulled(
     plan: &Plan,
     snapshot: &dyn Graph,
@@ -313,11 +313,11 @@ pub(crate) fn pulled(
     Ok(())
 }
 
-/// Rows whose terms are fetched from other shards at once: a multiple of [`GROUP`].
+/// Number of rows whose terms are fetched from other shards in one round trip: a multiple of [`GROUP`].
 const FETCHED: usize = 64 * GROUP;
 
-/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet:
-/// `fetched` is the end of the rows whose terms were.
+/// Fetches the terms of the rows from `from` on, if other shards have some of them and they were not fetched yet.
+/// `fetched` is the end of the rows whose terms were fetched.
 fn fetch_terms(
     snapshot: &dyn Graph,
     columns: &[&[u32]],
@@ -388,8 +388,8 @@ impl<'s> WorkerText<'_, '_, 's> {
         Ok(())
     }
 
-    /// Appends rows' text to the piece. If the piece gets too long in the middle of a row, it is handed on, and the
-    /// other workers wait until all rows of the group are.
+    /// Appends rows' text to the piece. If the piece gets too long in the middle of a row, it is passed on, and the
+    /// other workers wait until all rows of the group were passed on.
     fn push_group(&mut self, columns: &[&[u32]], from: usize, rows: usize) -> Result<usize> {
         let (whole, rows_before) = (self.whole, self.rows);
         let mut sink: Option<MutexGuard<'_, &'s mut dyn AnswerSink>> = None;

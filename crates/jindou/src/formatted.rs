@@ -38,8 +38,8 @@ impl<'a> RowFormatter<'a> {
         }
     }
 
-    /// Appends up to [`GROUP`] rows from `from` on, and hands on what is longer than a piece, also in the middle of a
-    /// row; returns how many.
+    /// Appends up to [`GROUP`] rows from `from` on, and passes text on when a piece is full, also in the middle of a
+    /// row. Returns the number of rows.
     pub(crate) fn group(
         &mut self,
         kind: &RowText,
@@ -177,7 +177,7 @@ struct Cells {
     starts: [u16; SLOTS],
     /// Texts in the order in which they were kept, including replaced ones. All are dropped when it is full.
     text: Vec<u8>,
-    /// Number of lookups since the last decision, and of those that were found.
+    /// Number of lookups since the last decision, and of hits among them.
     asked: u32,
     found: u32,
     /// True while cells are kept.
@@ -194,7 +194,7 @@ const LONGEST: usize = 192;
 const TEXT: usize = 32 << 10;
 /// Number of cells between two decisions.
 const DECIDE: u32 = 2048;
-/// Cells are worth keeping if at least one lookup in this many finds one.
+/// Caching cells is worth it if at least one lookup in this many is a hit.
 const WORTH: u32 = 4;
 /// Groups of rows without kept cells before keeping is tried again.
 const PAUSE: u32 = 2048;

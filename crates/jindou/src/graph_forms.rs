@@ -12,8 +12,8 @@ use oxrdf::{BlankNode, NamedOrBlankNode, Term, Triple};
 use rustc_hash::FxHashSet;
 use xxhash_rust::xxh3::Xxh3Default;
 
-/// Hashes of the triples returned so far, since a graph has each triple once. When the query's memory has no room for
-/// more hashes, later triples may repeat, which every reader of a graph allows.
+/// Hashes of the triples returned so far, for removing duplicates. If the query's memory is exhausted, later triples
+/// may repeat, which every reader of a graph allows.
 struct Given {
     hashes: FxHashSet<u128>,
     budget: MemoryBudget,
@@ -203,7 +203,7 @@ impl<'a> Construct<'a> {
         Ok(self.out.triples)
     }
 
-    /// Decodes a row's terms, each of which is charged before; returns the bytes charged.
+    /// Decodes a row's terms after charging each; returns the bytes charged.
     fn decode(&mut self, columns: &[&[u32]], row: usize) -> Result<u64> {
         self.row.clear();
         let mut charged = 0;
@@ -324,8 +324,8 @@ impl DescribedVertices {
     }
 }
 
-/// Writes the triples about the resources: those that have one as subject, and those about the blank nodes found on the
-/// way (a *concise bounded description*). Returns their number. O(triples written).
+/// Writes the triples about the resources: those that have one as subject, and those about blank nodes reached from
+/// them (a *concise bounded description*). Returns their number. O(triples written).
 pub(crate) fn describe(
     mut resources: DescribedVertices,
     described: &DefaultGraph,

@@ -43,7 +43,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct QueryOptions {
-    /// Threads that a heavy query may use, at most as many as the runtime has; `None` means all of the runtime's.
+    /// Threads that a heavy query may use, at most those of the runtime; `None` means all of the runtime's.
     pub threads: Option<usize>,
     /// Time limit, measured from the call and including planning.
     pub timeout: Option<Duration>,
@@ -74,12 +74,12 @@ pub struct QueryOptions {
     /// True if the common prefixes ([`COMMON_PREFIXES`](crate::COMMON_PREFIXES)) are known where a query does not declare them. They are
     /// by default.
     pub common_prefixes: bool,
-    /// True if the store's prefixes ([`Database::prefixes`](crate::Database::prefixes)) are known where a query does not declare them. They
-    /// are by default, and take precedence over the common ones.
+    /// True (the default) if the store's prefixes ([`Database::prefixes`](crate::Database::prefixes)) apply to queries
+    /// that do not declare them. They take precedence over the common ones.
     pub store_prefixes: bool,
     /// Prefixes, with their IRIs, that a query need not declare; they take precedence over the store's.
     pub prefixes: Vec<(String, String)>,
-    /// Base for a query's relative IRIs, including those that `IRI()` makes, if the query has no BASE of its own.
+    /// Base for a query's relative IRIs, including those of `IRI()`, if the query has no BASE of its own.
     pub base: Option<String>,
     /// Variables of the query, each with the terms that it may take: as a VALUES for each variable at the start of the WHERE clause. A
     /// variable that the query itself gives a value is refused, and so are blank nodes.
@@ -126,7 +126,7 @@ impl Default for QueryOptions {
 /// see without a dataset of their own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DatasetChoice {
-    /// IRIs of the graphs whose merge is the default graph.
+    /// IRIs of the graphs whose union is the default graph.
     pub default: Vec<String>,
     /// IRIs of the named graphs.
     pub named: Vec<String>,

@@ -181,8 +181,8 @@ impl Database {
         Ok(Arc::new(plan))
     }
 
-    /// Plans a prepared query with these terms, or finds its plan in the cache. `prefixes`: the version of those that its text was read
-    /// with.
+    /// Plans a prepared query with these terms, or finds its plan in the cache. `prefixes` is the version of the
+    /// prefixes that its text was parsed with.
     pub(crate) fn plan_with(
         &self,
         text: &str,
@@ -296,8 +296,8 @@ impl Database {
         })
     }
 
-    /// Explains how a query would run: each step, its estimate and the reason for its place; the expected times on CPU
-    /// and GPU, if a GPU may be used; with shards, where each exploration is run, and why.
+    /// Explains how a query would be executed: each step, its estimate and the reason for its position; the predicted
+    /// times on CPU and GPU, if a GPU may be used; for a sharded store, where each exploration is executed, and why.
     pub fn explain(&self, text: &str, options: &QueryOptions) -> Result<String> {
         let planned = self.plan(text, options)?;
         let settled = self.settle(options);
@@ -369,9 +369,9 @@ impl Database {
         })
     }
 
-    /// Warnings about a query that is valid but probably not intended, one sentence each, with their places: extensions
-    /// of other engines, such as the predicate `bif:contains`, and constant patterns of REGEX and REPLACE that are not
-    /// valid. SPARQL makes such a call an error in each row, so that a FILTER with it silently keeps no rows.
+    /// Warnings about a query that is valid but probably not intended, one sentence each, with positions: extensions of
+    /// other engines, such as the predicate `bif:contains`, and invalid constant patterns of REGEX and REPLACE. SPARQL
+    /// makes such a call an error in each row, so that a FILTER with it silently keeps no rows.
     pub fn remarks(&self, text: &str, options: &QueryOptions) -> Result<Vec<String>> {
         let settled = self.settle(options);
         let scope = Scope::for_text(text.len(), &settled.memory, &options.token())?;

@@ -8,8 +8,8 @@ use jindou_model::prefixes::{MOST_PREFIXES, PrefixChange, PrefixOrigin, PrefixTa
 use jindou_model::{Error, Resource, Result};
 use std::sync::Arc;
 
-/// Prefixes in effect with their IRIs and origins, by name: those of a store, and with `common` the common ones that it does not
-/// give another meaning.
+/// Prefixes in effect with their IRIs and origins, by name: those of a store, and with `common` also the common ones
+/// that it does not redefine.
 #[must_use]
 pub fn prefixes_in_effect(
     store: Option<&PrefixTable>,
@@ -79,8 +79,8 @@ impl Database {
         ))
     }
 
-    /// Removes the prefix that was set; or, if none of this name was set, the data's. What the removed one hid is known again, a common
-    /// prefix for example.
+    /// Removes the prefix that was set, or the data's if none with this name was set. A prefix that the removed one
+    /// overrode, such as a common prefix, is in effect again.
     ///
     /// # Errors
     /// [`Error::Conflict`] if the store has no such prefix, common ones included; otherwise as [`Self::update`].

@@ -81,10 +81,10 @@ struct Planned {
 }
 
 impl Database {
-    /// Prepares a query with these variables (without `?` or `$`) as its parameters: each run puts terms in their
-    /// places. It is planned now for average terms, unless a parameter occurs in an expression, a path, a predicate, a
-    /// class or a column of the result: such queries are planned at the first run with each combination of terms. The
-    /// options' dataset and default graph apply to all runs.
+    /// Prepares a query with these variables (without `?` or `$`) as parameters: each run replaces them by terms. It is
+    /// planned now for average terms, unless a parameter occurs in an expression, a path, a predicate, a class or a
+    /// column of the result; such queries are planned at the first run with each combination of terms. The options'
+    /// dataset and default graph apply to all runs.
     ///
     /// # Errors
     /// [`Error::Query`] for bad SPARQL, and for names that are not variables of the query or are assigned a value in
@@ -132,7 +132,7 @@ impl Database {
         })
     }
 
-    /// The vertex of a term, `None` if the store does not have it. It stands for the same term in all snapshots of an
+    /// The vertex of a term, `None` if the store does not have it. It identifies the same term in all snapshots of an
     /// id epoch.
     #[must_use]
     pub fn vertex(&self, term: &Term) -> Option<VertexId> {
@@ -214,7 +214,8 @@ impl PreparedQuery {
         self.shared.charge.bytes() + plan
     }
 
-    /// True if the store's prefixes are still those that the text was read with: else preparing it again may give another query.
+    /// True if the store's prefixes have not changed since the text was parsed; otherwise preparing it again may result
+    /// in another query.
     #[must_use]
     pub fn has_present_prefixes(&self) -> bool {
         let shared = &self.shared;

@@ -41,7 +41,7 @@ impl ProfileNode {
         }
     }
 
-    /// The same profile without values that are known only at the end.
+    /// The same profile without values that are final only at the end.
     pub(crate) fn so_far(mut self) -> Self {
         self.bytes = None;
         self.written = None;
@@ -101,8 +101,8 @@ impl ProfileNode {
     }
 }
 
-/// Depth at which a plan is cut off. Plans nest at most as deep as the engine runs them; the planner gives deep ones a
-/// larger stack, this code does not.
+/// Depth at which a displayed plan is truncated. Plans nest at most as deep as the engine can execute them; the planner
+/// uses a larger stack for deep ones, this code does not.
 const DEEPEST: usize = 500;
 
 fn node(op: &Operator, nodes: &[NodeProfile], next: &mut usize) -> ProfileNode {

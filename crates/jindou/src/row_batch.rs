@@ -18,7 +18,7 @@ pub(crate) struct BatchColumns {
     pub _charge: Charge,
 }
 
-/// The context that gives ids their meaning, shared by a cursor and its batches.
+/// The context for decoding ids, shared by a cursor and its batches.
 pub(crate) struct IdContext {
     pub variables: Vec<String>,
     pub snapshot: Snapshot,

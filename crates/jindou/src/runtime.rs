@@ -146,8 +146,8 @@ impl Runtime {
         self.inner.devices.open_in_background();
     }
 
-    /// Opens the GPU as [`Self::open_gpu`] does, and waits until its speeds are known, or it is known that there is none,
-    /// at most this long; true if so. No query needs this: until then the CPU answers.
+    /// Opens the GPU as [`Self::open_gpu`] does. Waits at most `longest` until its speeds are known, or it is known
+    /// that there is none; returns true if so. No query needs this: until then the CPU executes all plans.
     pub fn wait_for_gpu(&self, longest: Duration) -> bool {
         let began = Instant::now();
         loop {
@@ -215,7 +215,7 @@ impl Runtime {
 
 /// Options with nothing left open.
 pub(crate) struct Settled<'o, O> {
-    /// Threads, at least one.
+    /// Number of threads, at least one.
     pub threads: usize,
     pub memory: MemoryBudget,
     pub pool: &'o Arc<dyn WorkerPool>,
@@ -229,7 +229,7 @@ impl Settled<'_, QueryOptions> {
     /// The executor for a plan.
     ///
     /// # Errors
-    /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU was demanded and there is none.
+    /// [`Error::Gpu`](jindou_model::Error::Gpu), in one sentence, if a GPU is required and there is none.
     pub(crate) fn choose(&self, plan: &Plan, snapshot: &dyn Graph) -> Result<Chosen> {
         let chosen = self
             .runtime
@@ -252,11 +252,11 @@ impl<O> Deref for Settled<'_, O> {
     }
 }
 
-/// The place in which this thread computes for heavy work. It is given back on drop if it was taken by this value.
+/// A computing slot that this thread holds for heavy work. Released on drop, unless the thread had it before.
 pub(crate) struct Computing<'p>(Option<&'p dyn WorkerPool>);
 
 impl<'p> Computing<'p> {
-    /// Waits for a place, unless the thread has one already.
+    /// Waits for a slot, unless the thread has one already.
     ///
     /// # Errors
     /// Those of `cancel`.
@@ -267,12 +267,12 @@ impl<'p> Computing<'p> {
         Ok(Self(pool.enter(cancel)?.then_some(pool)))
     }
 
-    /// Takes a place without waiting, for work that others wait for.
+    /// Takes a slot without waiting, for work that other threads wait for.
     pub(crate) fn at_once(workers: &'p Workers) -> Self {
         Self(workers.enter_at_once().then_some(workers))
     }
 
-    /// Light work, which needs no place.
+    /// Light work, which needs no slot.
     pub(crate) fn light() -> Self {
         Self(None)
     }

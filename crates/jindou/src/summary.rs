@@ -19,7 +19,7 @@ pub struct Summary {
     pub named_quads: u64,
     /// Named graphs.
     pub graphs: u64,
-    /// Distinct subjects in all graphs; also those that lost all of their statements since the last merge.
+    /// Distinct subjects in all graphs, including those that have lost all of their statements since the last merge.
     pub subjects: u64,
     /// Terms that occur as subject, predicate or object.
     pub terms: u64,

@@ -8,10 +8,11 @@ use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-/// The query, each of whose variables with a list takes a term of the list. O(query + terms).
+/// Restricts variables of a query to lists of terms. O(query + terms).
 ///
 /// # Errors
-/// [`Error::Query`] for a name that is not a variable of the query, for one to which the query gives a value, and for a blank node.
+/// [`Error::Query`] for a name that is not a variable of the query, for one to which the query assigns a value, and for
+/// a blank node.
 pub(crate) fn restricted(mut query: Query, lists: &[(String, Vec<Term>)]) -> Result<Query> {
     let names: Vec<&str> = lists.iter().map(|(name, _)| name.as_str()).collect();
     // The same variables can have lists as can be parameters.
@@ -64,7 +65,7 @@ fn with_iris(pattern: &GraphPattern) -> Option<WithIris<'_>> {
 }
 
 impl WithIris<'_> {
-    /// The same with values at the start of the WHERE clause, which is there twice.
+    /// The same with values at the start of the WHERE clause, which occurs twice.
     fn started(&self, values: GraphPattern) -> Result<Arc<GraphPattern>> {
         use GraphPattern as P;
         let rows = started(self.rows, values)?;
@@ -109,7 +110,8 @@ fn ground(term: &Term) -> Option<GroundTerm> {
     Some(GroundTerm::from(&term))
 }
 
-/// The pattern with values joined to what is first in its WHERE clause, so that all filters, BINDs and optional parts see them.
+/// The pattern with values joined to the first part of its WHERE clause, so that all filters, BINDs and optional parts
+/// see them.
 fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<GraphPattern>> {
     let mut above: Vec<&Arc<GraphPattern>> = Vec::new();
     let (mut first, mut inside) = (pattern, false);
@@ -134,8 +136,8 @@ fn started(pattern: &Arc<GraphPattern>, values: GraphPattern) -> Result<Arc<Grap
     Ok(new)
 }
 
-/// The part that is evaluated first. `inside` becomes true within the query's projection: another projection is a subquery's, whose
-/// variables are its own.
+/// The part that is evaluated first. `inside` becomes true within the query's projection; another projection is that of
+/// a subquery, which has variables of its own.
 fn first_part<'p>(p: &'p GraphPattern, inside: &mut bool) -> Option<&'p Arc<GraphPattern>> {
     use GraphPattern as P;
     match p {

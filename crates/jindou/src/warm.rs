@@ -17,7 +17,7 @@ pub enum Warm {
     /// While queries are answered.
     #[default]
     Background,
-    /// As [`Self::Background`], but the server says that it is ready only when that is done.
+    /// As [`Self::Background`], but the server reports that it is ready only after that.
     BeforeReady,
 }
 
@@ -36,7 +36,7 @@ impl std::str::FromStr for Warm {
     }
 }
 
-/// Time between two writings of how often segments are asked for.
+/// Interval of saving the use counts of segments.
 const KEEP: Duration = Duration::from_secs(600);
 
 /// The reading of a store's files in the background, and the counts of what queries ask for. Keeps the database open, and ends when it is
@@ -60,7 +60,7 @@ impl Shared {
         *sync::lock(&self.ended)
     }
 
-    /// Waits for the end, for some time at most. True if it has come.
+    /// Waits for the end, for at most `time`. Returns true if it has ended.
     fn wait(&self, time: Duration) -> bool {
         let ended = sync::lock(&self.ended);
         let ended = self.end.wait_timeout_while(ended, time, |ended| !*ended);
@@ -82,7 +82,7 @@ impl Warming {
         )
     }
 
-    /// True if everything that memory has room for has been read, or reading has failed.
+    /// True if all files that fit into memory were read, or reading has failed.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.shared.done.load(Ordering::Acquire)
@@ -100,10 +100,10 @@ impl Drop for Warming {
 }
 
 impl Database {
-    /// Reads the store's files into the system's page cache on a thread of its own, in the order in which queries need them, as far as
-    /// memory has room; then keeps in the store's folder, every ten minutes and at the end, how often each segment was asked for,
-    /// which is that order after the next start. `failed` is called if reading ends early; queries meet the same failure where it
-    /// concerns them.
+    /// Reads the store's files into the page cache on a thread of its own, in the order in which queries need them, as
+    /// far as memory allows. Then saves the use counts of segments to the store's folder, every ten minutes and at the
+    /// end; they determine the order after the next start. `failed` is called if reading ends early; queries that need
+    /// the same data report the same failure.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
@@ -134,19 +134,19 @@ impl Database {
     }
 }
 
-/// Keeps how often segments were asked for. A folder that cannot be written has no counts for the next start, which is only slower.
+/// Saves the use counts of segments. If the folder cannot be written, only the next start is slower.
 fn keep_use(db: &Database) {
     let _ = db.snapshot().base().keep_segment_use();
 }
 
-/// Reads a snapshot's files, as far as memory has room.
+/// Reads a snapshot's files, as far as memory allows.
 fn read(snapshot: &Snapshot, shared: &Shared) -> Result<()> {
     machine::read_after_others();
     let parts = snapshot.base().warm_parts();
     warm(&parts, room(), &shared.progress, &|| shared.has_ended()).map(drop)
 }
 
-/// Bytes of memory that files may take: nine tenths of those that are free or hold files already.
+/// Bytes of memory that files may use: nine tenths of the memory that is free or already used by the page cache.
 fn room() -> u64 {
     let machine = Machine::read();
     machine.available() / 10 * 9

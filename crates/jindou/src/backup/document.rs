@@ -72,8 +72,9 @@ impl BackupDocument {
         format!("{NAME}{time:020}-{snapshot:010}")
     }
 
-    /// The name of a backup that is taken now. Names sort in the order in which backups were taken: if the clock was set
-    /// back, the name's time is later than that of the newest backup in the target, and only the text has the clock's.
+    /// The name of a new backup. Names sort in the order in which backups were taken: if the clock was set back, the
+    /// time in the name is later than that of the newest backup in the target, and only the document has the clock's
+    /// time.
     pub fn next_name<'n>(
         there: impl Iterator<Item = &'n String>,
         now: u64,

@@ -48,7 +48,7 @@ pub struct BackupTarget {
     files: Arc<dyn Files>,
     /// The local folder, if only one process at a time may write there.
     folder: Option<PathBuf>,
-    /// The only backup to look at, if one was named.
+    /// The only backup to consider, if one was named.
     only: Option<String>,
 }
 
@@ -74,12 +74,12 @@ pub struct BackupInfo {
     pub from: u64,
     /// Id epoch of its base.
     pub epoch: u64,
-    /// Bytes that belong to it, including those that it shares with other backups.
+    /// Total bytes of its files, including those that it shares with other backups.
     pub bytes: u64,
 }
 
 impl BackupTarget {
-    /// A folder, which is created with the folders above it; `file://` and an absolute path means the same.
+    /// A folder, which is created with its parents; also as `file://` and an absolute path.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other URLs, [`Error::Io`].
@@ -124,7 +124,7 @@ impl BackupTarget {
         Ok(path)
     }
 
-    /// Any storage whose files are written whole: `Objects` (feature `object-store`) for an object store.
+    /// Any storage in which files are written as a whole: `Objects` (feature `object-store`) for an object store.
     #[must_use]
     pub fn of(files: Arc<dyn Files>) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl BackupTarget {
         }
     }
 
-    /// All backups in the order in which they were taken. A backup whose text is damaged appears as an error.
+    /// All backups in the order in which they were taken. A backup with a damaged document is returned as an error.
     ///
     /// # Errors
     /// [`Error::Io`] if the backup target cannot be read.
@@ -173,7 +173,7 @@ impl BackupTarget {
             .collect())
     }
 
-    /// The names of all backups among those of files, in the order in which the backups were taken.
+    /// Selects the names of backups from names of files, in the order in which the backups were taken.
     fn names(&self, there: &[String]) -> Vec<String> {
         let is_wanted =
             |n: &&String| document::is_name(n) && self.only.as_ref().is_none_or(|only| *n == only);
@@ -182,7 +182,7 @@ impl BackupTarget {
         names
     }
 
-    /// Keeps others from writing to a folder of backups, and removes incomplete files of a backup that was killed.
+    /// Locks a folder of backups against other writers, and removes incomplete files of a backup that was killed.
     fn alone(&self) -> Result<Option<StoreLock>> {
         let Some(folder) = &self.folder else {
             return Ok(None);
@@ -216,7 +216,7 @@ impl BackupTarget {
     }
 }
 
-/// Creates a folder and those above it, where they are missing.
+/// Creates a folder and its missing parents.
 fn create_folders(path: &Path) -> std::io::Result<()> {
     if path.as_os_str().is_empty() || path.is_dir() {
         return Ok(());

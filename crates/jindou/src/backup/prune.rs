@@ -17,12 +17,12 @@ pub struct PruneReport {
 }
 
 impl BackupTarget {
-    /// Removes all backups but the last `keep` that were taken, and the files that belong to none of those. If that is
-    /// interrupted, the backups that are left are whole, and the next call removes the rest.
+    /// Removes all but the newest `keep` backups, and the files that belong to none of those. If that is interrupted,
+    /// the remaining backups are complete, and the next call removes the rest.
     ///
     /// # Errors
-    /// [`Error::Usage`] if `keep` is 0; [`Error::Damaged`] if a backup that is kept cannot be read, since its files are then
-    /// unknown; [`Error::Conflict`] while another backup is written there; [`Error::Io`].
+    /// [`Error::Usage`] if `keep` is 0; [`Error::Damaged`] if a backup that is kept cannot be read, since its files are
+    /// then unknown; [`Error::Conflict`] while another backup is written there; [`Error::Io`].
     pub fn prune(&self, keep: usize) -> Result<PruneReport> {
         if keep == 0 {
             return Err(Error::Usage(

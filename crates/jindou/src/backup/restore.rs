@@ -35,8 +35,8 @@ pub enum RestoreTo {
 pub struct RestoreReport {
     /// Name of the backup that was restored, or place of the log.
     pub backup: String,
-    /// The restored store's snapshot. That of a log that several servers share is the number of its group; the store itself
-    /// counts in another way.
+    /// The restored store's snapshot. For a log that several servers share, the number of its group; the restored store
+    /// has a numbering of its own.
     pub snapshot: u64,
     /// Commit time of that snapshot, if the log has it: microseconds since 1970 (UTC).
     pub committed: Option<u64>,
@@ -227,7 +227,7 @@ fn restore(
     })
 }
 
-/// Refuses a place where there is something.
+/// Returns an error if a file or a non-empty folder exists at the path.
 pub(crate) fn refuse_occupied(dir: &Path) -> Result<()> {
     let occupied = match std::fs::read_dir(dir) {
         Ok(mut entries) => entries.next().is_some(),
@@ -243,8 +243,8 @@ pub(crate) fn refuse_occupied(dir: &Path) -> Result<()> {
     }
 }
 
-/// Puts a restored store in its place, if it is of this epoch and snapshot. All of it is read once before it is relied on.
-/// Gives the number of its quads.
+/// Moves a restored store to its final path after reading all of it once and checking its epoch and snapshot. Returns
+/// the number of its quads.
 pub(crate) fn appear(
     building: Building,
     epoch: u64,
@@ -377,7 +377,7 @@ impl Restoring<'_> {
         Ok(())
     }
 
-    /// Writes a log with those records of the backup that are wanted. Returns the last record's number, and its time.
+    /// Writes a log with the backup's records up to the restored point. Returns the last record's number and time.
     fn log(&self, dir: &Path, to: RestoreTo) -> Result<(u64, Option<u64>)> {
         let info = &self.backup.info;
         let mut last = (info.base, None);

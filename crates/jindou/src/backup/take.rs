@@ -40,7 +40,7 @@ pub struct BackupReport {
 }
 
 impl Database {
-    /// Backs the store up as it is when the copying ends, while queries and updates continue: everything that was
+    /// Backs up the store's state at the end of the copying, while queries and updates continue. Everything
     /// acknowledged before the call is in the backup. Only files that the target lacks are copied.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Database {
     }
 }
 
-/// The error for a store with a shared log, whose files lack the newest updates.
+/// The error for a store with a shared log, whose newest updates are only in the log.
 fn in_the_log() -> Error {
     Error::Unsupported(
         "backups of a store with a shared log: the log's bucket holds the store's bases and every update; copy the bucket".into(),
@@ -288,8 +288,8 @@ impl Copy<'_> {
         Ok(files)
     }
 
-    /// Copies the parts of the log that the target lacks. Returns the parts, the number of records left out, and the
-    /// first one's time.
+    /// Copies the parts of the log that the target lacks. Returns the parts, the number of records that were left out,
+    /// and the time of the first one.
     fn log(
         &self,
         folder: &Path,

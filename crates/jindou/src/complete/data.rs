@@ -45,7 +45,8 @@ impl FoundCandidates {
 const DECODED: usize = 2_000;
 /// Longest term that is offered, in bytes of its canonical form: longer ones are of no use in a list.
 pub(crate) const LONGEST_TERM: usize = 2048;
-/// Memory of a candidate besides its text, of which there are some copies: in another case, and for its order.
+/// Memory of a candidate in addition to its text, of which there are several copies: one in lower case, and one for
+/// sorting.
 const CANDIDATE: usize = 160;
 const COPIES: usize = 4;
 /// Most neighbours of one subject that are counted.
@@ -223,7 +224,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// The patterns that say something about the subject, directly or through others.
+    /// The patterns that constrain the subject, directly or through other variables.
     pub(crate) fn about(&self, subject: &str) -> Vec<&Pattern> {
         let patterns = &self.place.patterns;
         let mut known: FxHashSet<&str> = FxHashSet::default();

@@ -15,9 +15,9 @@ use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 use std::time::Instant;
 
-/// Characters from which on a word is looked for: many labels have two letters.
+/// Shortest word in characters that is searched in labels; too many labels contain shorter ones.
 const LEAST: usize = 3;
-/// Most candidates whose labels are read, the most frequent ones.
+/// Largest number of candidates whose labels are read, the most frequent ones.
 const MOST_READ: usize = 20_000;
 /// Most resources that a search adds.
 const MOST_SEARCHED: usize = 20;
@@ -25,13 +25,13 @@ const MOST_SEARCHED: usize = 20;
 /// An IRI that is offered for its label.
 pub(crate) struct Labelled {
     pub candidate: Candidate,
-    /// True if the candidate's count means what those of the other candidates do.
+    /// True if the candidate's count has the same meaning as those of the other candidates.
     pub is_counted: bool,
     pub label: Option<String>,
 }
 
-/// IRIs that fit the slot and have the word in a label, the best first. `by_name` is true for terms that are offered
-/// anyway. Reads labels of all graphs, within the rest of the time; what fails or takes longer is left out.
+/// IRIs that fit the slot and have the word in a label, best first. `by_name` is true for terms that are offered
+/// anyway. Reads labels of all graphs within the remaining time; labels that cannot be read by then are omitted.
 pub(crate) fn found(
     look: &Look<'_>,
     word: &str,
@@ -115,7 +115,7 @@ struct LabelFinder<'a> {
 }
 
 impl LabelFinder<'_> {
-    /// Labels of all graphs, or of those that the query reads.
+    /// Options for reading labels of all graphs, or of those that the query reads.
     fn options(&self, all_graphs: bool) -> LabelOptions {
         let request = self.look.request;
         let mut query = request.options.clone();
@@ -167,7 +167,7 @@ impl LabelFinder<'_> {
         Ok(made.into_iter().filter_map(labelled).collect())
     }
 
-    /// Resources that have the word and may stand at the cursor, without those that are offered already.
+    /// Resources that match the word and may stand at the cursor, without those that are offered already.
     fn searched(&self, word: &str, offered: &FxHashSet<Term>) -> Result<Vec<Labelled>> {
         let look = self.look;
         let elsewhere = look.place.slot == Slot::Object || look.place.graph.is_some();
@@ -212,7 +212,7 @@ impl LabelFinder<'_> {
         Ok(made)
     }
 
-    /// The edges whose keys may stand at the cursor, if the predicate there is a known one.
+    /// The edges whose keys may stand at the cursor, if the predicate there is known.
     fn objects(&self) -> Option<ObjectsHere<'_>> {
         let look = self.look;
         let path = match (&look.place.predicate, look.place.slot) {
@@ -228,7 +228,7 @@ impl LabelFinder<'_> {
     }
 }
 
-/// The edges of the predicate at the cursor, by what may stand there.
+/// The edges of the predicate at the cursor, keyed by the terms that may stand there.
 struct ObjectsHere<'a>(Edges<'a>);
 
 impl ObjectsHere<'_> {

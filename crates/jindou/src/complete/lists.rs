@@ -25,7 +25,7 @@ pub(crate) struct NameLists {
     pub has_named: bool,
 }
 
-/// Most named graphs that are offered: more do not help, and decoding them takes time.
+/// Largest number of named graphs that are offered: more do not help, and decoding them takes time.
 const GRAPHS: usize = 1000;
 
 impl NameLists {

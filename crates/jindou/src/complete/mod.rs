@@ -57,13 +57,13 @@ pub struct Request<'t> {
     pub patience: Duration,
     /// The memory, default graph, dataset and undeclared prefixes of that query.
     pub options: QueryOptions,
-    /// The properties whose objects are labels in which words are looked for, the best first. Without any, and without
-    /// the feature `text`, only names are.
+    /// The properties whose objects are searched as labels, best first. If empty, or without the feature `text`, only
+    /// names are searched.
     pub labels: Arc<[String]>,
 }
 
 impl<'t> Request<'t> {
-    /// A request with 50 items at most, the usual patience and the usual labels.
+    /// A request for at most 50 items, with the default time limit and labels.
     #[must_use]
     pub fn new(before: &'t str, after: &'t str) -> Self {
         Self {
@@ -134,7 +134,7 @@ pub struct Item {
     pub count: Option<u64>,
     /// An undeclared common prefix that the text uses, and its IRI.
     pub declare: Option<(String, String)>,
-    /// The label that has the word, of what is offered for it.
+    /// The label that matches the word, if the item is offered because of it.
     pub label: Option<String>,
 }
 
@@ -147,8 +147,7 @@ pub enum Counts {
     Exact,
     /// Counts close to the exact ones.
     Estimate,
-    /// Counts over the whole data, whichever graphs the query reads and whatever its patterns say: only good for
-    /// ranking.
+    /// Counts of the whole data, regardless of the query's graphs and patterns; only useful for ranking.
     Whole,
     /// Counts among this many subjects that match the patterns so far.
     Sample(usize),
@@ -185,8 +184,9 @@ impl Completer {
         }
     }
 
-    /// Finds texts that may stand at the cursor. Never takes longer than three times the patience plus some milliseconds: if
-    /// no answer arrives in time, it offers the words of SPARQL, and predicates and classes of the whole data.
+    /// Finds texts that may stand at the cursor. Takes at most three times the request's time limit plus some
+    /// milliseconds. If the data cannot be read in time, it offers SPARQL's keywords, and predicates and classes of the
+    /// whole data.
     ///
     /// # Errors
     /// [`Error::Query`] for a text longer than [`LONGEST_TEXT`], [`Error::Damaged`] when the store's files are damaged.

@@ -10,7 +10,7 @@ use jindou_syntax::{COMMON_PREFIXES, prefixes_of};
 use oxrdf::NamedNode;
 use rustc_hash::FxHashMap;
 
-/// The prefixes of a text, which take precedence over those that a query need not declare.
+/// The prefixes that apply to a text; its own declarations take precedence.
 pub(crate) struct Names<'p> {
     /// Prefixes that queries may use: those of the options, and those that the text declares.
     declared: FxHashMap<&'p str, &'p str>,
@@ -20,8 +20,9 @@ pub(crate) struct Names<'p> {
 }
 
 impl<'p> Names<'p> {
-    /// `options` have prefixes that the query need not declare, in addition to the store's and the common ones. Where a namespace has
-    /// several, those that `text` declares come first, then those that it uses, then the options', the store's and the common ones.
+    /// `options` contains prefixes in addition to the store's and the common ones. If a namespace has several prefixes,
+    /// those that `text` declares come first, then those that it uses, then the options', the store's and the common
+    /// ones.
     pub(crate) fn at(
         place: &'p CursorPlace,
         text: &str,

@@ -32,16 +32,16 @@ const FUNCTIONS: &[&str] = &[
 
 /// The longest literal that is offered, in bytes.
 const LONGEST_LITERAL: usize = 200;
-/// Number of objects placed before the first variables, and the number of those variables placed before the other
+/// Order of suggestions: number of objects before the first variables, and number of those variables before the other
 /// objects.
 const AMONG_OBJECTS: [usize; 2] = [7, 3];
-/// The same for classes, where a variable is rare.
+/// The same for classes, where a variable is unlikely.
 const AMONG_CLASSES: [usize; 2] = [9, 1];
 
 /// Rank of an item's match with the word so far; lower is better.
 type Fit = u8;
 
-/// The answer: `found` and words of SPARQL, at most `limit` of them.
+/// The answer: `found` and SPARQL's keywords, at most `limit` items.
 pub(crate) fn completion(
     place: &CursorPlace,
     word: &str,
@@ -318,8 +318,8 @@ fn literal(l: &Literal, names: &Names<'_>) -> (String, Option<(String, String)>)
     }
 }
 
-/// Variables of the text. First come those that are named but not constrained yet, as in the list of SELECT, in their
-/// order; then the nearest.
+/// Variables of the text: first those that are named but not constrained yet, as in the SELECT clause, in their order;
+/// then the nearest.
 fn variables(place: &CursorPlace, word: &str) -> Vec<Item> {
     let begins = word.is_empty() || word.starts_with(['?', '$']);
     let takes = matches!(

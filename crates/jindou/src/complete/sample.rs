@@ -14,9 +14,9 @@ use std::fmt::Write as _;
 
 /// Most subjects in a sample.
 pub(crate) const SIZE: usize = 1000;
-/// Most patterns in a query for a sample: planning takes time.
+/// Largest number of patterns in a query for a sample, since planning takes time.
 pub(crate) const MOST_PATTERNS: usize = 24;
-/// Most edges of a predicate whose keys are listed for sampling: a list takes 4 bytes per key, and time.
+/// Largest number of edges of a predicate whose keys are listed for sampling; a list takes 4 bytes per key.
 const MOST_LISTED: u64 = 2_000_000;
 /// Most runs of ids that are searched.
 const MOST_RUNS: usize = 200_000;
@@ -66,7 +66,8 @@ pub(crate) fn subjects(look: &Look<'_>, subject: &str, about: &[&Pattern]) -> Sa
     run(look, &select, about, "")
 }
 
-/// The targets of a path from the subjects that match the patterns, each listed once per way to it.
+/// The targets of a path from the subjects that match the patterns. A target that is reached in several ways is listed
+/// once for each.
 pub(crate) fn ends(look: &Look<'_>, subject: &str, path: &str, about: &[&Pattern]) -> Sample {
     // Two names that do not occur in any pattern: invented ones end in a digit or begin a label with `b`.
     let subject = if subject.len() > 1 { subject } else { "?_from" };
@@ -247,7 +248,7 @@ fn evenly(intervals: &[[u32; 2]]) -> Sample {
     }
 }
 
-/// Subjects of a predicate (or objects, for the other direction), sampled evenly from the store's segments, with those
+/// Subjects of a predicate (or objects, for the other direction), sampled evenly from the store's segments, plus those
 /// of all edits. Empty for a large predicate that also occurs in named graphs.
 pub(crate) fn of_predicate(look: &Look<'_>, p: PredicateId, direction: Direction) -> Sample {
     let edges = Graph::edges(look.snapshot, p, direction);

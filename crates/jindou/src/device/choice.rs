@@ -30,7 +30,7 @@ fn unopened(speeds: Option<Calibration>) -> Devices {
     }])
 }
 
-/// Speeds of an old card behind a slow link.
+/// Speeds of an old card with a slow link.
 fn slow() -> Calibration {
     Calibration {
         stream: 5e9,
@@ -80,7 +80,7 @@ fn heavy_plans_go_to_a_fast_card_and_not_to_a_slow_one() {
     assert!(!is_there(&fast, &plan, &snapshot, 1));
 }
 
-/// Plans that stay on the CPU share its threads, so the next one is expected to take longer there.
+/// Plans executed on the CPU share its threads, so another plan is expected to take longer there.
 #[test]
 fn a_busy_cpu_leaves_more_to_the_card() {
     let (_folder, snapshot) = ring(3000);
@@ -105,7 +105,7 @@ fn a_busy_cpu_leaves_more_to_the_card() {
     assert_eq!(threads(&devices), 8);
 }
 
-/// Whatever the option says, a light plan neither goes to a device nor opens one.
+/// A light plan is neither executed on a device nor opens one, whatever the option is.
 #[test]
 fn light_plans_never_go_to_a_device() {
     let (_folder, snapshot) = ring(30);
@@ -131,7 +131,7 @@ fn light_plans_never_go_to_a_device() {
     }
 }
 
-/// Segments whose transfer would make a plan too slow are brought while the CPU answers it.
+/// Segments whose transfer would make a plan too slow are uploaded while the CPU executes it.
 #[test]
 fn what_is_not_there_comes_in_the_background() {
     let (_folder, snapshot) = ring(3000);
@@ -151,7 +151,7 @@ fn what_is_not_there_comes_in_the_background() {
     }
 }
 
-/// A plan that the estimates give to the device goes back to the CPU when it takes longer there than it took here.
+/// A plan that the estimates assign to the device is executed on the CPU again after it took longer on the device.
 #[test]
 fn the_choice_follows_what_runs_took() {
     let (_folder, snapshot) = ring(3000);
@@ -188,7 +188,7 @@ fn the_choice_follows_what_runs_took() {
     );
 }
 
-/// A driver that takes half a second to open: explaining does not wait for it, nor for the measurement of its speeds.
+/// A driver that takes half a second to open: `explain` waits neither for it nor for the measurement of its speeds.
 #[test]
 fn explaining_says_at_once_what_is_known() {
     let (_folder, snapshot) = ring(3000);
@@ -239,7 +239,8 @@ fn explaining_says_at_once_what_is_known() {
     );
 }
 
-/// A driver that takes half a second to open: the first queries are the CPU's, at once, and later ones the device's.
+/// A driver that takes half a second to open: the first queries are executed on the CPU at once, later ones on the
+/// device.
 #[test]
 fn first_queries_run_on_the_cpu_while_the_device_opens() {
     let (_folder, snapshot) = ring(3000);

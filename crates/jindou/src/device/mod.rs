@@ -25,7 +25,7 @@ pub enum GpuChoice {
     /// Every heavy plan that the GPU's kernels can run; an error if there is no GPU, or if it fails. Light plans run on
     /// the CPU, which is done before a GPU would have begun.
     On,
-    /// Heavy plans that are expected to take less time there, if there is a GPU; the CPU takes over if it fails. Until
+    /// Heavy plans that are predicted to be faster on a GPU, if there is one; if it fails, the CPU executes them. Until
     /// the GPU is open and its speeds are measured (once, in the background, less than a second), the CPU is used.
     Auto,
 }
@@ -97,7 +97,7 @@ impl Executor for Gpu {
 /// A GPU, or the reason in one sentence why there is none; `None` while it is being opened.
 type Found = std::result::Result<Option<Arc<Gpu>>, String>;
 
-/// The executor for a plan, and what is learnt when it is done.
+/// The executor chosen for a plan, and the prediction to compare with the measured time.
 pub(crate) struct Chosen {
     pub executor: ExecutorChoice,
     // Boxed: plans that no device is for, the light ones, are many.
@@ -111,7 +111,7 @@ struct PredictedRun {
     gpu: Arc<Gpu>,
     prediction: jindou_gpu::Prediction,
     there: bool,
-    /// Unless it is there.
+    /// Set if the plan is executed on the CPU.
     _here: Option<RunHere>,
 }
 
@@ -150,7 +150,7 @@ impl Chosen {
     pub(crate) fn ran(&self, _there: bool, _elapsed: Duration, _rows: u64) {}
 }
 
-/// The GPU, if it is expected to take less time.
+/// The GPU, if it is predicted to be faster.
 #[cfg(feature = "gpu")]
 fn worth_it(
     gpu: Arc<Gpu>,
@@ -241,8 +241,7 @@ fn predicted(
 }
 
 impl Devices {
-    /// Devices with at most this many bytes of memory used on each; host memory that is kept for them is charged to
-    /// this budget.
+    /// Devices that use at most this many bytes of memory each; host memory kept for them is charged to this budget.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn limited(memory: u64, host: &MemoryBudget) -> Self {
         Self {
@@ -253,16 +252,16 @@ impl Devices {
         }
     }
 
-    /// Begins to open a GPU in the background, for queries to come.
+    /// Opens a GPU in the background, for later queries.
     pub(crate) fn open_in_background(&self) {
         #[cfg(feature = "gpu")]
         self.gpus.open_in_background();
     }
 
-    /// The executor for this plan, which could use this many threads of the CPU.
+    /// The executor for this plan, which could use this many CPU threads.
     ///
     /// # Errors
-    /// [`Error::Gpu`], in one sentence, if a GPU was demanded and there is none.
+    /// [`Error::Gpu`], in one sentence, if a GPU is required and there is none.
     #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
     pub(crate) fn choose(
         &self,
@@ -298,9 +297,8 @@ impl Devices {
         }
     }
 
-    /// The times that a plan would take on a GPU and on the CPU, as lines of text, and the resulting choice; while the
-    /// GPU is being opened or measured, the choice alone. Empty if no GPU is requested or there is none. Waits for
-    /// nothing.
+    /// The predicted times of a plan on a GPU and on the CPU, as lines of text, and the resulting choice; only the
+    /// choice while the GPU is being opened or measured. Empty if no GPU is requested or there is none. Does not wait.
     pub(crate) fn explain(
         &self,
         plan: &Plan,
@@ -318,7 +316,8 @@ impl Devices {
         }
     }
 
-    /// True once a GPU is open and its speeds are known, or none can be used. Until then both go on in the background.
+    /// True once a GPU is open and its speeds are known, or none can be used. Until then both are done in the
+    /// background.
     pub(crate) fn are_known(&self) -> bool {
         match self.gpu(false) {
             Ok(Some(gpu)) => is_measured(&gpu),
@@ -327,7 +326,7 @@ impl Devices {
         }
     }
 
-    /// Threads of the CPU that a plan would have: its share next to those that stayed on it.
+    /// Number of CPU threads for a plan: its share of the threads, next to the plans that run on the CPU.
     #[cfg(feature = "gpu")]
     fn share(&self, threads: usize) -> usize {
         (threads / (1 + self.here.load(Ordering::Relaxed))).max(1)

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::SystemTime;
 
-/// Receiver of what an operator must be told.
+/// Receives messages for the operator.
 pub type Told = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The store of a database that follows a shared log.

@@ -31,7 +31,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 8] = b"JDREPL1\n";
 /// The file of the log that a store begins.
 const BEGINS: &str = "begins";
-/// Merges whose snapshots may still be in use over the base before.
+/// Number of merges whose snapshots may still use the previous base.
 const MERGES: usize = 4;
 
 /// A store directory that follows, or will follow, a shared log.
@@ -114,7 +114,7 @@ impl Folder {
         state.open.as_ref().map(|(place, _)| place.folder())
     }
 
-    /// Opens what is there.
+    /// Opens the folder's store.
     ///
     /// # Errors
     /// Those of opening a store, and [`Error::Unsupported`] for one with shards.
@@ -161,7 +161,7 @@ impl Folder {
         })
     }
 
-    /// The log that this store begins if there is none: a random number, the same at each start.
+    /// Id epoch of the log that is created from this store if there is none: a random number, the same at each start.
     fn begins(&self) -> Result<u64> {
         let path = self.notes()?.join(BEGINS);
         if let Ok(text) = private::read(&path)
@@ -212,7 +212,7 @@ impl Folder {
         write_durably(&note_path(&self.dir, place, snapshot), &bytes)
     }
 
-    /// Removes the notes of other states; they do no harm.
+    /// Removes the notes of other states, which are not needed.
     fn remove_other_notes(&self, place: u64, snapshot: u64) {
         let kept = note_path(&self.dir, place, snapshot);
         let entries = std::fs::read_dir(self.dir.join(REPLICA));
@@ -279,10 +279,10 @@ impl Folder {
         Ok(())
     }
 
-    /// Merges a snapshot into the files, with the requests that it knows.
+    /// Merges a snapshot into the files, with the remembered requests.
     ///
     /// # Errors
-    /// Those of a merge; the files are then as they were.
+    /// Those of a merge; the files are then unchanged.
     pub(super) fn save(&self, base: &LogBase, snapshot: &Snapshot) -> Result<()> {
         let mut state = sync::lock(&self.state);
         let snapshot = &state.over(snapshot)?;
@@ -441,7 +441,7 @@ impl Coming {
         }
     }
 
-    /// Makes the files durable once all have come.
+    /// Makes the files durable once all were received.
     ///
     /// # Errors
     /// [`Error::Damaged`] if they are not those of a store.
@@ -462,7 +462,7 @@ impl Coming {
     }
 }
 
-/// A store on its way into the folder.
+/// A store that is being received into the folder.
 struct Receiving {
     into: Arc<Folder>,
     log: u64,

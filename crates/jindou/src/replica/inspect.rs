@@ -25,7 +25,7 @@ pub struct LogContents {
     /// Names of the objects that are missing after the newest base: each is a group that the log must have. Of very many
     /// the first ones.
     pub missing: Vec<String>,
-    /// The newest group that anything names, whether or not it is there.
+    /// The newest group that any object names, whether or not it exists.
     pub known: u64,
     /// The servers that have an entry, in the order of their names.
     pub servers: Vec<LogServer>,
@@ -59,15 +59,15 @@ pub struct LogBase {
 pub struct LogServer {
     /// Its name.
     pub name: String,
-    /// Places where the others reach it.
+    /// Addresses at which other servers reach it.
     pub addresses: Vec<String>,
     /// The time at which it wrote the entry, which it does every ten minutes.
     pub written: u64,
-    /// False once the entry is so much older than the youngest one that the others take the server for gone.
+    /// False if the entry is so much older than the newest one that the other servers consider this one gone.
     pub counts: bool,
 }
 
-/// Reads what is in the log at a place: `s3://BUCKET/PREFIX` or a directory. Writes nothing.
+/// Reads the contents of the log at `s3://BUCKET/PREFIX` or in a directory. Writes nothing.
 ///
 /// # Errors
 /// One sentence.
@@ -150,7 +150,7 @@ async fn contents(bucket: &Bucket, identity: &Identity) -> Result<LogContents, F
     })
 }
 
-/// A log that is there. Writes nothing.
+/// Opens an existing log. Writes nothing.
 ///
 /// # Errors
 /// One sentence.

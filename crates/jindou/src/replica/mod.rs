@@ -63,15 +63,16 @@ pub struct SharedLog {
     pub settings: LogSettings,
     /// Limits of the updates that this server evaluates, for itself and for others, and its clients of SERVICE and LOAD.
     pub updates: UpdateOptions,
-    /// Receives what an operator must be told.
+    /// Receives messages for the operator.
     pub told: Told,
-    /// Where other servers reach this one, HOST:PORT; without it this one learns from the log alone what they do.
+    /// Address (HOST:PORT) at which other servers reach this one. Without it, servers exchange updates through the log
+    /// only.
     pub peer_address: Option<String>,
-    /// Where this one listens for them, HOST:PORT, if that is not `peer_address`: behind a forwarded port, say. Has no effect without
-    /// that.
+    /// Address (HOST:PORT) that this server listens at, if it differs from `peer_address`, for example because of port
+    /// forwarding. Has no effect without `peer_address`.
     pub peer_listen: Option<String>,
-    /// True if queries wait by themselves until the published snapshot is fresh enough ([`Consistency::Default`]). A server
-    /// whose threads must not block waits itself ([`Replica::ready_for`]).
+    /// True if queries wait until the published snapshot is fresh enough ([`Consistency::Default`]). A server whose
+    /// threads must not block sets it to false and calls [`Replica::ready_for`].
     pub queries_wait: bool,
 }
 
@@ -110,7 +111,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Longest time for the end of the driver, which has limits of its own.
 const LAST_WORK: Duration = Duration::from_secs(5);
 
-/// A database's place among the servers of a shared log.
+/// A database's connection to the shared log and its other servers.
 pub struct Replica {
     name: ServerName,
     handle: Handle<Snapshot>,
@@ -156,8 +157,8 @@ impl Replica {
         self.runtime = Some(threads);
     }
 
-    /// Waits until the published snapshot satisfies a query that is asked now. Costs an atomic load and a look at the clock
-    /// where it does already.
+    /// Waits until the published snapshot is fresh enough for a query that arrives now. If it is, this costs an atomic
+    /// load and a read of the clock.
     ///
     /// # Errors
     /// [`Error::Stale`].
@@ -223,7 +224,8 @@ impl Replica {
         self.handle.status().await
     }
 
-    /// Waits until a query would be answered at once, at most for the limit. False if it would not even then.
+    /// Waits until a query would be answered without waiting, at most for `limit`. Returns false if that is not the
+    /// case by then.
     #[must_use]
     pub fn wait_until_ready(&self, limit: Duration) -> bool {
         let begun = Instant::now();
@@ -254,7 +256,7 @@ impl Replica {
         self.handle.figures()
     }
 
-    /// Tells the other servers that this one is about to stop, so that they write themselves.
+    /// Announces to the other servers that this one is stopping, so that another one becomes the writer.
     pub async fn drain(&self) {
         self.handle.drain().await;
     }
@@ -264,7 +266,7 @@ impl Replica {
         self.handle.stop();
     }
 
-    /// Writes the published snapshot into the files. Gives its group; `None` if that failed or is under way.
+    /// Saves the published snapshot to the files. Returns its group; `None` if that failed or a save is running.
     pub(crate) fn save(&self) -> Option<u64> {
         wait_for(self.handle.save(), None).flatten()
     }
@@ -331,7 +333,7 @@ fn random() -> u128 {
     u128::from(a) << 64 | u128::from(b)
 }
 
-/// The way to other servers.
+/// The connection to other servers.
 enum Wire {
     Alone(Nobody),
     Connected(net::Connections),

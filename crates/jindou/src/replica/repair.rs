@@ -20,8 +20,8 @@ use jindou_store::{LoadOptions, MergeOptions};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Numbers that are left free after the newest group that is known, before the base of a store that gives some up: a
-/// server of an earlier version may still put groups.
+/// When a repair gives up groups, the new base's number exceeds the newest known group by this much, since a server of
+/// an earlier version may still put groups.
 const SPARE: u64 = 1000;
 /// Most requests that such a base remembers, the newest ones.
 const REQUESTS: usize = 100_000;
@@ -34,7 +34,7 @@ const DESCRIBED: usize = 20;
 pub struct LogDamage {
     /// Each object that is missing or damaged, by its name in the bucket, with what can be done. Empty for a log that is whole.
     pub findings: Vec<String>,
-    /// True if `log.json` is missing or damaged, so that nothing else was looked at.
+    /// True if `log.json` is missing or damaged, so that nothing else was examined.
     pub first_object: bool,
     /// The last snapshot that can be read; `None` where that is the newest one that is known.
     pub whole_up_to: Option<u64>,
@@ -94,7 +94,7 @@ pub fn diagnose(place: &str) -> Result<LogDamage> {
     })
 }
 
-/// The log's first object, or what is wrong with it.
+/// The log's first object, or the problem with it.
 async fn first_object(
     bucket: &Bucket,
     place: &str,
@@ -119,10 +119,10 @@ async fn first_object(
     )
 }
 
-/// Repairs a log. Returns one sentence that says what was done.
+/// Repairs a log. Returns one sentence that describes what was done.
 ///
 /// # Errors
-/// [`Error::Usage`] where that cannot be done or is not needed, and why.
+/// [`Error::Usage`] with the reason if the repair is impossible or not needed.
 pub fn repair(place: &str, how: Repair<'_>) -> Result<String> {
     match how {
         Repair::FirstObject => threads()?.block_on(write_first_object(place)),
@@ -384,7 +384,7 @@ fn upload_from(place: &str, store: &Path) -> Result<String> {
     })
 }
 
-/// Refuses a store whose newest group is another one than the log's.
+/// Rejects a store whose newest group differs from the log's group of the same number.
 async fn same_history(bucket: &Bucket, place: &str, log: u64, base: &Base) -> Result<()> {
     let mut other = false;
     let compare = |group: Group, _| {

@@ -61,7 +61,7 @@ impl From<Graph> for GraphName {
 
 #[derive(Serialize, Deserialize)]
 enum Kind {
-    /// A change that is made only if a condition holds. Servers of versions that do not know conditions refuse it.
+    /// A change that is applied only if a condition holds. Servers of versions that do not know conditions reject it.
     If(Condition, Box<Self>),
     Update,
     Quads {

@@ -16,25 +16,25 @@ use std::time::Duration;
 
 /// Time limit of a request. No client waits for its outcome.
 const REQUEST: Duration = Duration::from_secs(10);
-/// Time between looks at the cancel token.
+/// Interval at which the cancel token is checked.
 const CANCEL_LOOK: Duration = Duration::from_millis(100);
 /// Time for the end of requests that hang.
 const LEAVE: Duration = Duration::from_secs(2);
 
-/// True for the place of a log that servers share: one in S3, or a directory that has a log.
+/// True for the place of a log that servers share: one in S3, or a directory that contains a log.
 #[must_use]
 pub fn is_log(place: &str) -> bool {
     Bucket::is_place(place)
 }
 
-/// Makes a store of a moment of a log, at a folder that does not exist yet or is empty; all or nothing. It has no log that
-/// others share. [`RestoreTo::Snapshot`] is the number of a group, and [`RestoreTo::Time`] by the bucket's clock. Must not
-/// be called from a task of tokio's.
+/// Restores a store from a log as of a time or snapshot, into a folder that does not exist yet or is empty; all or
+/// nothing. The new store has a log of its own. [`RestoreTo::Snapshot`] is the number of a group; [`RestoreTo::Time`]
+/// is by the bucket's clock. Must not be called from a task of tokio's.
 ///
 /// # Errors
-/// [`Error::Conflict`] if the folder is not empty, and where something was removed from the log meanwhile;
-/// [`Error::Usage`] if there is no log, or the log does not go back to the moment or up to it; [`Error::Damaged`];
-/// [`Error::Cancelled`]; [`Error::Io`].
+/// [`Error::Conflict`] if the folder is not empty, and if objects were removed from the log meanwhile; [`Error::Usage`]
+/// if there is no log, or the log does not cover that time or snapshot; [`Error::Damaged`]; [`Error::Cancelled`];
+/// [`Error::Io`].
 pub fn restore(
     place: &str,
     dir: impl AsRef<Path>,
@@ -147,7 +147,7 @@ struct Kept {
     last: u64,
 }
 
-/// A log that is there.
+/// An existing log that is being read.
 struct Past<'a> {
     bucket: Bucket,
     identity: Identity,
@@ -325,7 +325,7 @@ impl Past<'_> {
         )))
     }
 
-    /// The last group that was written at this time or before. A group is put when the one before it is there, so times
+    /// The last group written at or before this time. A group is put only after its predecessor exists, so times
     /// ascend.
     async fn last_until(&self, time: u64, kept: &Kept) -> Result<u64> {
         let (mut low, mut high) = (kept.first, kept.last);
@@ -374,7 +374,8 @@ impl Past<'_> {
         )))
     }
 
-    /// Writes a base's files. Returns the hash of its last group, 0 where it is not known; or what is damaged in it.
+    /// Writes a base's files. Returns the hash of its last group, 0 if it is unknown; or a description of the damage in
+    /// the base.
     async fn base(&self, number: u64, dir: &Path) -> Result<std::result::Result<u64, String>> {
         let epoch = self.identity.epoch;
         let document = match self.bucket.base(epoch, number).await {
@@ -433,10 +434,11 @@ impl Past<'_> {
         Ok(own)
     }
 
-    /// Checks that the groups that were read are those that the servers laid: a name that was trimmed can be created
-    /// again. Trimming goes up to the second newest base, and never behind one that is there: old bases are deleted first.
+    /// Checks that the groups read are those that the servers applied, since a name that was trimmed can be created
+    /// again. Trimming goes up to the second newest base, and never past a base that exists, because old bases are
+    /// deleted first.
     ///
-    /// `latest` is the time of the last that was not read from a span. Spans are copies of what was laid.
+    /// `latest` is the time of the last group that was not read from a span; spans are copies of applied groups.
     async fn check(&self, base: u64, last: u64, latest: Option<u64>) -> Result<()> {
         let bases = self.bases().await?;
         if !bases.contains(&base) {

@@ -22,7 +22,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// The rows of SELECT; none for the other forms.
+    /// The rows of a SELECT; empty for the other forms.
     #[must_use]
     pub fn solutions(&self) -> &[Vec<Option<Term>>] {
         match self {
@@ -31,7 +31,7 @@ impl Answer {
         }
     }
 
-    /// The variables of SELECT; none for the other forms.
+    /// The variables of a SELECT; empty for the other forms.
     #[must_use]
     pub fn variables(&self) -> &[String] {
         match self {

@@ -82,13 +82,14 @@ impl<W: Write> GraphWriter<W> {
         }
     }
 
-    /// Adds a prefix by its name to those that are declared before the next statement, whether it is used or not.
+    /// Requests that a prefix is declared before the next statement, whether it is used or not.
     pub fn want(&mut self, name: impl Into<String>) {
         self.prefixes.want(name.into());
     }
 
-    /// Declares the prefixes that a statement uses before the next one that is written, so that those of many stand together. In
-    /// formats other than Turtle and TriG nothing is declared after the first statement.
+    /// Declares the prefixes that a statement uses before the next written statement. This allows declaring the
+    /// prefixes of many statements together. In formats other than Turtle and TriG nothing is declared after the first
+    /// statement.
     pub fn note<'q>(&mut self, quad: impl Into<QuadRef<'q>>) {
         self.prefixes.note(quad.into());
     }
@@ -191,7 +192,7 @@ struct GraphText {
 }
 
 impl GraphText {
-    /// Declares prefixes, except those whose IRIs are none, after the end of the present subject and graph.
+    /// Declares prefixes after ending the current subject and graph. Those whose IRIs are not valid are skipped.
     fn declare<W: Write>(&mut self, prefixes: Vec<(String, String)>, out: &mut W) -> Result<()> {
         let is_valid = |(_, iri): &(String, String)| NamedNode::new(iri.as_str()).is_ok();
         let before = self.prefixes.len();
@@ -360,7 +361,7 @@ impl GraphText {
         }
     }
 
-    /// Appends an IRI, shortened by the prefix with the longest namespace whose rest may follow a colon.
+    /// Appends an IRI, abbreviated by the prefix with the longest namespace for which the rest is a valid local name.
     fn push_iri(&self, iri: &str, out: &mut Pieces<'_, '_>) {
         for (name, namespace) in &self.prefixes {
             let local = iri.strip_prefix(namespace.as_str());
@@ -376,7 +377,7 @@ impl GraphText {
 /// Longest text after a prefix, in bytes.
 const LONGEST: usize = 2048;
 
-/// True for a text that may follow a prefix, some of its characters behind a backslash.
+/// True for a valid local name, with some of its characters escaped by a backslash.
 fn is_local(local: &str) -> bool {
     let may_begin = |c: char| is_name_start(c) || c.is_ascii_digit() || c == ':';
     let mut chars = local.chars();
@@ -385,7 +386,7 @@ fn is_local(local: &str) -> bool {
         && chars.all(|c| is_name_char(c) || c == ':' || is_escapable(c))
 }
 
-/// True for a character that may stand behind a backslash (SPARQL and Turtle, PN_LOCAL_ESC).
+/// True for a character that may follow a backslash in a local name (SPARQL and Turtle, PN_LOCAL_ESC).
 fn is_escapable(c: char) -> bool {
     "_~.-!$&'()*+,;=/?#@%".contains(c)
 }
@@ -412,7 +413,7 @@ fn push_local(local: &str, out: &mut Pieces<'_, '_>) {
 /// Appends a string in quotation marks.
 fn push_quoted(text: &[u8], out: &mut Pieces<'_, '_>) {
     static CONTROLS: [[u8; 6]; 32] = controls(b"0123456789ABCDEF");
-    /// The first byte of U+FFFE and U+FFFF, which are escaped, is that of few other characters.
+    /// U+FFFE and U+FFFF must be escaped. They are found by their first byte, which few other characters share.
     const SPECIAL: [Needle; 4] = [
         Needle::one(b'"'),
         Needle::one(b'\\'),

@@ -14,7 +14,7 @@ pub(crate) trait CellLayout {
     const BETWEEN: &'static [u8];
     /// Text after the last cell.
     const CLOSE: &'static [u8];
-    /// True if an unbound cell also takes a place, that is, is separated from its neighbours.
+    /// True if an unbound cell is also separated from its neighbours.
     const UNBOUND_HAS_PLACE: bool;
 
     /// Appends a bound cell, given its canonical bytes.
@@ -23,8 +23,7 @@ pub(crate) trait CellLayout {
     /// If the format cannot express the term.
     fn cell<T: TextOut>(&self, column: usize, term: &[u8], out: &mut T) -> Result<()>;
 
-    /// Appends a bound cell, in pieces if it is long: for a text that is as long as a piece, or would be with this
-    /// term.
+    /// Appends a bound cell in pieces, if the text is as long as a piece, or would be with this term.
     ///
     /// # Errors
     /// As [`Self::cell`], and those of `hand_on`.
@@ -46,7 +45,7 @@ pub(crate) trait CellLayout {
     }
 }
 
-/// Appends one row, and hands text on whenever there is a piece of it. O(bytes of the row).
+/// Appends one row, and passes text on whenever a piece is full. O(bytes of the row).
 ///
 /// # Errors
 /// If the format cannot express a term, and those of `hand_on`.

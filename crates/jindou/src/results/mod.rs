@@ -112,8 +112,8 @@ impl RowText {
         self.push_in_pieces(row, out, &mut |_| Ok(()))
     }
 
-    /// Appends one row, and calls `hand_on` whenever 128 KiB or more have gathered, also in the middle of the row; it
-    /// takes the bytes and clears the vector.
+    /// Appends one row, and calls `hand_on` whenever at least 128 KiB have been collected, also in the middle of the
+    /// row. `hand_on` must take the bytes and clear the vector.
     ///
     /// # Errors
     /// As [`Self::push`], those of `hand_on`, and, within long rows, those of the query's token.

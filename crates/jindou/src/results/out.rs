@@ -3,7 +3,7 @@
 use jindou_model::scope::worked;
 use jindou_model::{Error, Result};
 
-/// Bytes of a text that are converted between two looks at the clock.
+/// Bytes of a text that are converted between two checks of the clock.
 pub(crate) const BLOCK: usize = 1 << 14;
 /// Size of the pieces in which text is handed on: large enough that a system call per piece costs nothing.
 pub(crate) const PIECE: usize = 1 << 16;
@@ -24,7 +24,8 @@ pub(crate) trait TextOut {
     fn append(&mut self, text: &[u8]) {
         self.extend_from_slice(text);
     }
-    /// To be called for every block of a text, with its length. True if the rest is not wanted: an error ended the answer.
+    /// Called for every block of a text, with its length. Returns true if the rest is not needed because an error ended
+    /// the answer.
     fn is_over(&mut self, _bytes: usize) -> bool {
         false
     }
@@ -110,8 +111,8 @@ impl TextOut for Pieces<'_, '_> {
     }
 }
 
-/// Copies a text with its escapes. `special` finds the first byte that may begin one; `escape` returns that of what is left of
-/// the text, with the number of bytes that it stands for, or `None` if the first byte stands for itself.
+/// Copies a text with escapes. `special` finds the next byte that may need one. `escape` returns the escape for the
+/// beginning of the remaining text, and the number of bytes that it replaces, or `None` if the first byte needs none.
 #[inline]
 pub(super) fn push_escaped<T: TextOut>(
     text: &[u8],

@@ -11,11 +11,11 @@ pub(super) struct PrefixUse {
     prefixes: Prefixes,
     /// Names that are declared, or were dropped once [`MOST`] were.
     declared: BTreeSet<String>,
-    /// Number of declared ones that statements asked for.
+    /// Number of declarations that statements have caused.
     lines: usize,
-    /// Names to declare before the next statement, and true for those that are declared whether they are used or not.
+    /// Names to declare before the next statement; true for those that are declared whether they are used or not.
     wanted: BTreeMap<String, bool>,
-    /// Namespaces of which no further prefix can be wanted.
+    /// Namespaces whose prefix was declared, or which have none.
     settled: FxHashSet<Box<str>>,
 }
 
@@ -36,12 +36,12 @@ impl PrefixUse {
         }
     }
 
-    /// Adds a prefix by its name to those that are wanted.
+    /// Requests the declaration of a prefix.
     pub fn want(&mut self, name: String) {
         self.wanted.insert(name, true);
     }
 
-    /// Adds the prefixes that a statement uses to those that are wanted.
+    /// Requests the declaration of the prefixes that a statement uses.
     pub fn note(&mut self, quad: QuadRef<'_>) {
         if self.prefixes.is_empty() {
             return;
@@ -63,7 +63,7 @@ impl PrefixUse {
         }
     }
 
-    /// Adds the prefix of an IRI to those that are wanted, if it has one that is not declared.
+    /// Requests the declaration of an IRI's prefix, if it has one that is not declared yet.
     fn uses(&mut self, iri: &str) {
         let end = memchr::memrchr3(b'#', b'/', b':', iri.as_bytes()).map_or(0, |at| at + 1);
         let space = &iri[..end];

@@ -67,7 +67,7 @@ impl Prefixes {
         }
     }
 
-    /// True if there is none.
+    /// True if there are no prefixes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iris.is_empty()
@@ -84,8 +84,8 @@ impl Prefixes {
         self.iris.iter().map(|(n, i)| (n.as_str(), i.as_str()))
     }
 
-    /// The short name of an IRI by the longest namespace that has a prefix; `None` without one of at most 2,048 bytes, or where
-    /// the rest would need an escape. O(length).
+    /// The short name of an IRI, using the longest namespace that has a prefix. `None` if there is none of at most
+    /// 2,048 bytes, or if the rest would need an escape. O(length).
     #[must_use]
     pub fn shorten(&self, iri: &str) -> Option<String> {
         let (name, local) = self.split(iri)?;
@@ -109,12 +109,13 @@ impl Prefixes {
     }
 }
 
-/// Bytes of the longest namespace that is looked up: an IRI may have as many that end in `_` as it has bytes.
+/// Longest namespace in bytes that is looked up. Without a limit, an IRI could have as many candidates (prefixes that
+/// end in `_`) as bytes.
 const LONGEST: usize = 2048;
 
-/// The beginnings of an IRI that may be the namespace of a short name, the longest first: the whole IRI, and what ends in `_`, down to
-/// the first that ends in `#`, `/` or `:`, because what follows a shorter one would need an escape. O(length) without what is done
-/// with each.
+/// The prefixes of an IRI that may be the namespace of a short name, longest first: the whole IRI, and those that end
+/// in `_`, down to the first that ends in `#`, `/` or `:`. With a shorter one, the rest would need an escape.
+/// O(length), without the caller's work for each.
 pub(crate) fn namespaces(iri: &str) -> impl Iterator<Item = &str> {
     const ENDS: [char; 3] = ['#', '/', ':'];
     let mut ended = false;

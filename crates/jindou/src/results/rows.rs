@@ -228,8 +228,8 @@ pub(super) fn push_xml_text<T: TextOut>(text: &[u8], out: &mut T) -> Result<()> 
     Ok(())
 }
 
-/// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML lacks, are found by their first byte, which few other
-/// characters share.
+/// Bytes that are escaped in XML. U+FFFE and U+FFFF, which XML does not allow, are found by their first byte, which few
+/// other characters share.
 const XML: [Needle; 4] = [
     Needle::two(b'<', b'>'),
     Needle::two(b'&', b'\''),

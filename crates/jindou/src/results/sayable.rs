@@ -10,9 +10,9 @@ use oxrdf::{
 use oxrdfio::RdfFormat;
 use std::fmt::{self, Write as _};
 
-/// Checks that a format can express a triple in such a way that every reader gets the same triple. If the format does
-/// not allow the labels of its blank nodes, returns a triple with other labels to write instead; different labels stay
-/// different. `None` means the triple itself. O(triple).
+/// Checks that a format can express a triple such that every reader gets the same triple. If the format does not allow
+/// the labels of its blank nodes, returns a triple with other labels to write instead; different labels stay different.
+/// `None` means that the triple can be written unchanged. O(triple).
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the reason, the triple, and an alternative.
@@ -139,7 +139,7 @@ fn in_xml(mut triple: TripleRef<'_>) -> Result<bool, &'static str> {
     }
 }
 
-/// Prefix of labels that replace others.
+/// Prefix of the labels that replace others.
 const OTHERWISE: &str = "x.";
 
 /// True if RDF/XML can express a label as it is.
@@ -147,8 +147,8 @@ fn is_own(label: &str) -> bool {
     is_name(label) && !label.starts_with(OTHERWISE)
 }
 
-/// A name for a label; different labels get different names. It does not end with a dot, since labels in other formats
-/// must not.
+/// A valid label in place of another one; different labels get different replacements. It does not end with a dot,
+/// since labels in other formats must not.
 fn name_of(label: &str) -> BlankNode {
     if is_own(label) {
         return BlankNode::new_unchecked(label);
@@ -164,7 +164,7 @@ fn name_of(label: &str) -> BlankNode {
     BlankNode::new_unchecked(name)
 }
 
-/// The triple with names in place of its labels.
+/// The triple with replaced labels.
 fn with_names(triple: TripleRef<'_>) -> Triple {
     let mut whole = triple.into_owned();
     let mut at = &mut whole;

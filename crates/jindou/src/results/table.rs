@@ -6,13 +6,13 @@ use super::text::push_tsv_term;
 use jindou_model::term::{self, Parts};
 use std::borrow::Cow;
 
-/// Number of rows that decide the column widths, and most bytes of them.
+/// Number of rows that determine the column widths, and their largest total bytes.
 const SAMPLE: usize = 200;
 const SAMPLE_BYTES: usize = 1 << 20;
 /// Largest width to which columns are padded.
 const MAX_WIDTH: usize = 60;
 
-/// A text, cut to this many columns if necessary, with `…` in place of the rest.
+/// A text, truncated to this many columns if necessary and ended with `…`.
 fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     match text.char_indices().nth(columns) {
         None => Cow::Borrowed(text),
@@ -45,7 +45,7 @@ fn fit(widths: &mut [usize], screen: usize) {
     }
 }
 
-/// A table for people that is drawn while rows come in.
+/// A table for a terminal, written while rows arrive.
 #[derive(Debug, Default)]
 pub(super) struct TextTable {
     header: Vec<String>,

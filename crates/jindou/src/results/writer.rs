@@ -175,8 +175,8 @@ impl<W: Write> ResultWriter<W> {
         Self { graphs, ..self }
     }
 
-    /// The same, with IRIs in tables for people and in Turtle and TriG written by these prefixes. A graph declares those of them that it
-    /// uses.
+    /// The same writer, with IRIs abbreviated by these prefixes in tables for people, Turtle and TriG. A graph declares
+    /// the prefixes that it uses.
     #[must_use]
     pub fn with_prefixes(self, prefixes: Prefixes) -> Self {
         Self { prefixes, ..self }
@@ -410,7 +410,8 @@ impl<W: Write + Send> AnswerSink for ResultWriter<W> {
     }
 }
 
-/// Triples of a graph that are looked at for prefixes before it begins, and bytes of their terms: a term may have megabytes.
+/// Number of triples of a graph that are examined for prefixes before it is written, and largest bytes of their terms,
+/// since a term may have megabytes.
 const HELD: usize = 256;
 const HELD_BYTES: usize = 1 << 16;
 

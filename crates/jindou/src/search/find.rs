@@ -14,17 +14,17 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-/// Resources of one source that are compared: those of fewer words come first there.
+/// Largest number of resources per source that are ranked; those with fewer words come first in a source.
 pub(super) const MOST_CANDIDATES: usize = 500;
-/// Terms of one source that are looked at.
+/// Largest number of terms per source that are examined.
 pub(super) const MOST_TERMS: usize = 20_000;
-/// Resources that one literal labels of which are candidates.
+/// Largest number of candidate resources per literal.
 const MOST_EACH: usize = 200;
-/// Candidates whose uses are counted.
+/// Largest number of candidates whose uses are counted.
 const MOST_COUNTED: usize = 1000;
 /// Bytes of a candidate besides its text.
 const CANDIDATE: u64 = 160;
-/// Of the patience, the part after which literals are not looked for any longer.
+/// Fraction of the time limit after which no more literals are searched.
 const FOR_LITERALS: f64 = 0.6;
 
 /// A resource that may be among the best.
@@ -52,7 +52,7 @@ pub(super) struct ResourceFinder<'a> {
     pub(super) complete: bool,
 }
 
-/// The terms of one source that have the words come here.
+/// Receives the terms of one source that match the words.
 struct Taker<'f> {
     sight: &'f LabelSight<'f>,
     asked: &'f WordQuery,
@@ -340,7 +340,8 @@ pub(super) fn tail_id(n: u32) -> u32 {
     FIRST_TAIL_ID + n
 }
 
-/// Number of labels that must be looked through, at most: those of two properties, or of default and named graphs, count twice.
+/// Upper bound on the number of labels to scan. A label of two properties, or of default and named graphs, counts
+/// twice.
 pub(super) fn label_keys(sight: &LabelSight<'_>) -> u64 {
     let keys = |p: &(usize, PredicateId)| {
         u64::from(sight.edges(p.1, Direction::In).key_counts()[0])

@@ -40,7 +40,7 @@ pub(super) fn of_iris(
 
 /// Labels that are prefetched at a time.
 const AHEAD: usize = 32;
-/// Vertices whose labels are fetched together.
+/// Number of vertices whose labels are fetched in one round trip.
 const TOGETHER: usize = 256;
 
 /// How good a label's language is; smaller is better.
@@ -141,11 +141,12 @@ pub(super) fn of(
         .collect())
 }
 
-/// Vertices between two looks at the clock, and where their labels are fetched from other shards.
+/// Number of vertices between two checks of the clock, and, if their labels are fetched from other shards, per round
+/// trip.
 const LOOK: usize = 64;
 const FETCHED: usize = 1024;
 
-/// Of each vertex the label, in any language, that has the words best, as far as the time goes.
+/// For each vertex, the label in any language that matches the words best, as far as the time limit allows.
 ///
 /// # Errors
 /// As [`of_iris`].

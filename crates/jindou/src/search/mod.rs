@@ -44,15 +44,15 @@ pub const LABEL_PROPERTIES: [&str; 6] = [
     "http://purl.org/dc/terms/title",
 ];
 
-/// The time that a search takes at most, unless told otherwise.
+/// Default time limit of a search.
 pub const PATIENCE: Duration = Duration::from_millis(200);
 /// Most resources that one call asks the labels of.
 pub const MOST_LABELS: usize = 10_000;
-/// Most resources that a search gives.
+/// Largest number of resources that a search returns.
 pub const MOST_FOUND: usize = 200;
 /// Longest label in bytes: of longer texts the beginning is given, with an ellipsis. Lists show no more.
 pub const LONGEST_LABEL: usize = 1024;
-/// Longest IRI in bytes of a resource or class that a search gives.
+/// Longest IRI in bytes of a resource or class that a search returns.
 const LONGEST_IRI: usize = 8 << 10;
 /// Longest text that is searched for, in bytes; of longer ones the beginning counts.
 const LONGEST: usize = 1024;
@@ -65,8 +65,8 @@ pub struct LabelOptions {
     pub languages: Vec<String>,
     /// The properties whose objects are labels, the best first ([`LABEL_PROPERTIES`]).
     pub properties: Arc<[String]>,
-    /// Graphs that are read (`union_default`, `dataset`), memory, time and the token. Where `union_default` is not set, all graphs are
-    /// read, whatever the store's own default is.
+    /// Graphs to read (`union_default`, `dataset`), memory, time limit and token. If `union_default` is not set, all
+    /// graphs are read, whatever the store's own default is.
     pub query: QueryOptions,
 }
 
@@ -151,10 +151,11 @@ pub struct Found {
 pub struct Searched {
     /// Resources, the best first: by how well a text fits (the same, begins so, has the words), fewer words, more uses.
     pub found: Vec<Found>,
-    /// True if everything was looked at that may have the words. False where time was up, where very many have them, and where terms of
-    /// updates are not indexed yet: then there may be more resources, and better ones.
+    /// True if all terms that may match were examined. False if the time limit was reached, if very many terms match,
+    /// and if terms of updates are not indexed yet; then there may be more and better resources.
     pub complete: bool,
-    /// False if the store has no index of words ([`Text`]) for the terms in its files, so that the search had to look through them.
+    /// False if the store has no index of words ([`Text`]) for the terms in its files, so that the search had to scan
+    /// them.
     pub indexed: bool,
 }
 
@@ -164,15 +165,15 @@ pub(crate) fn has_labels(snapshot: &Snapshot, properties: &[String]) -> bool {
     all.any(|iri| sight::predicate_of(snapshot, iri).is_some())
 }
 
-/// Charges what is kept of other shards' data to this memory.
+/// Charges cached data of other shards to this memory.
 fn charge_shards(snapshot: &Snapshot, memory: &MemoryBudget) {
     if let Some(sharded) = snapshot.as_sharded() {
         sharded.charge_to(memory);
     }
 }
 
-/// Of each of these vertices the label, in any language, that has the words best. Those that the time does not suffice
-/// for have none.
+/// For each of these vertices, the label in any language that matches the words best; `None` for those that were not
+/// reached within the time limit.
 pub(crate) fn labels_with(
     db: &Database,
     snapshot: &Snapshot,

@@ -6,12 +6,12 @@ use crate::{Result, Snapshot};
 use jindou_model::{FIRST_TAIL_ID, VertexId};
 use jindou_text::{SearchedTerms, TermJudge, WordQuery};
 
-/// Terms between two looks at the clock.
+/// Number of terms between two checks of the clock.
 const CHECK: u32 = 256;
-/// Labels that are listed to be looked through.
+/// Largest number of labels that are listed for a scan.
 const MOST_LISTED: u64 = 1 << 20;
 
-/// The terms of the tail from this number on. Returns whether those were all.
+/// Scans the terms of the tail from this number on. Returns true if it reached the end.
 pub(super) fn tail(
     snapshot: &Snapshot,
     from: u32,
@@ -35,7 +35,7 @@ pub(super) fn tail(
     true
 }
 
-/// The terms of the base. Returns whether those were all.
+/// Scans the terms of the base. Returns true if it reached the end.
 ///
 /// # Errors
 /// `Damaged`.

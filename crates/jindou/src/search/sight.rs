@@ -8,13 +8,13 @@ use jindou_graph::{Edges, Graph};
 use jindou_model::{CancelToken, Direction, NO_VERTEX, PredicateId, Result, VertexId, term};
 use std::time::Instant;
 
-/// Classes of one resource that are looked at.
+/// Largest number of classes per resource that are examined.
 const MOST_CLASSES: usize = 64;
 
 pub(super) struct LabelSight<'a> {
     pub snapshot: &'a Snapshot,
     pub graphs: DefaultGraph,
-    /// Label properties that the data has, with their place in the list.
+    /// Label properties that occur in the data, with their position in the list.
     pub labels: Vec<(usize, PredicateId)>,
     rdf_type: Option<PredicateId>,
     pub cancel: CancelToken,
@@ -27,7 +27,7 @@ pub(super) fn id_of(snapshot: &Snapshot, iri: &str) -> Option<VertexId> {
     snapshot.lookup(&canonical)
 }
 
-/// The ids of IRIs, in one round where they may be on other shards.
+/// The ids of IRIs; in a sharded store, in one round trip.
 pub(crate) fn ids_of<'i>(
     snapshot: &Snapshot,
     iris: impl Iterator<Item = &'i str>,
@@ -46,7 +46,7 @@ pub(crate) fn ids_of<'i>(
     ids.into_iter().map(known).collect()
 }
 
-/// The predicate with this IRI. All shards have the terms of predicates, so no other one is asked.
+/// The predicate with this IRI. All shards have the terms of predicates, so no other shard is asked.
 pub(super) fn predicate_of(snapshot: &Snapshot, iri: &str) -> Option<PredicateId> {
     let id = match snapshot.base().own_data() {
         None => id_of(snapshot, iri)?.0,
@@ -89,7 +89,8 @@ impl<'a> LabelSight<'a> {
         Graph::edges(self.snapshot, p, direction)
     }
 
-    /// About how often a resource occurs, in all graphs; `None` if it does not in those that are read.
+    /// Approximate number of occurrences of a resource in all graphs; `None` if it does not occur in the graphs that
+    /// are read.
     pub fn uses(&self, v: u32, scratch: &mut Vec<u32>) -> Option<u64> {
         let scope = self.graphs.scope();
         if let Some(sharded) = self.snapshot.as_sharded() {
@@ -111,7 +112,8 @@ impl<'a> LabelSight<'a> {
         uses_of(predicates, edges, as_predicate)
     }
 
-    /// [`Self::uses`] of many, 0 for those that do not occur; of those after the first ones only as far as the time goes.
+    /// [`Self::uses`] of many resources, 0 for those that do not occur. Those after the first `first` are counted only
+    /// until the time limit.
     pub fn uses_of_many(&self, ids: &[u32], first: usize, end: Instant) -> Vec<u64> {
         let mut all = Vec::with_capacity(ids.len());
         if let Some(sharded) = self.snapshot.as_sharded() {
@@ -135,14 +137,14 @@ impl<'a> LabelSight<'a> {
         all
     }
 
-    /// Has the terms of vertices fetched in one round, where they may be on other shards.
+    /// Prefetches the terms of vertices from other shards in one round trip.
     pub fn fetch_terms(&self, ids: &[u32]) {
         if let Some(sharded) = self.snapshot.as_sharded() {
             sharded.fetch_terms(ids.iter().copied());
         }
     }
 
-    /// Has what [`Self::class`] reads of many vertices fetched in a few rounds, where it may be on other shards.
+    /// Prefetches the data that [`Self::class`] reads for many vertices from other shards, in a few round trips.
     pub fn fetch_classes(&self, ids: &[u32]) {
         let (Some(sharded), Some(p)) = (self.snapshot.as_sharded(), self.rdf_type) else {
             return;

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 /// Of the runtime's memory, the part that the index of the tail may take.
 const SHARE: u64 = 8;
 
-/// The index of the tail's terms as far as it is made. A database has one.
+/// The index of the tail's terms, which a background thread extends. A database has one.
 #[derive(Default)]
 pub(crate) struct TailTexts {
     state: Mutex<State>,
@@ -28,7 +28,7 @@ struct State {
     full: Option<u32>,
 }
 
-/// True if the base's index, if it has one, can be searched at once; of a store in shards, those of this process.
+/// True if the base's index, if it has one, can be searched immediately; in a sharded store, those of this process.
 pub(super) fn ready(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
         return sharded.others().prepare_search(&mut || true);
@@ -37,7 +37,7 @@ pub(super) fn ready(snapshot: &Snapshot) -> bool {
     index.is_none_or(OpenText::is_ready)
 }
 
-/// True if no terms of the base have to be looked through; of a store in shards, those of this process.
+/// True if no terms of the base have to be scanned; in a sharded store, those of this process.
 pub(super) fn has_index(snapshot: &Snapshot) -> bool {
     if let Some(sharded) = snapshot.as_sharded() {
         return sharded.others().has_word_index();
@@ -47,7 +47,7 @@ pub(super) fn has_index(snapshot: &Snapshot) -> bool {
 }
 
 impl TailTexts {
-    /// The index of a snapshot's tail, as far as it is made.
+    /// The index of a snapshot's tail, up to the terms indexed so far.
     pub fn of(&self, snapshot: &Snapshot) -> Growing {
         let state = sync::lock(&self.state);
         match state.epoch == snapshot.base().epoch() {
@@ -68,7 +68,7 @@ impl TailTexts {
         !is_full && len.saturating_sub(state.grown.len()) >= BLOCK
     }
 
-    /// Has a thread do what is to be done, unless one is at it. The thread ends with the database.
+    /// Starts a thread that indexes the remaining terms, unless one is running. The thread ends with the database.
     pub fn catch_up(this: &Arc<Self>, snapshot: &Snapshot, memory: &MemoryBudget) {
         if ready(snapshot) && !this.is_behind(snapshot) || this.working.swap(true, Ordering::AcqRel)
         {

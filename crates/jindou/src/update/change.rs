@@ -16,9 +16,9 @@ pub(crate) enum Change {
     /// Quads to insert, or to remove.
     Quads {
         changes: Changes,
-        /// The graph that loses what it had before.
+        /// The graph whose previous content is deleted.
         replaced: Option<GraphName>,
-        /// The graph whose presence is reported.
+        /// The graph whose existence is reported.
         watched: Option<GraphName>,
         prefixes: Vec<PrefixChange>,
     },

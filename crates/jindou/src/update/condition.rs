@@ -32,9 +32,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 pub struct Condition {
     /// The graph; `None` for the whole store.
     pub graph: Option<GraphName>,
-    /// Contents of which the present one must be one.
+    /// The graph's content must be one of these.
     pub matches: Option<RevisionSet>,
-    /// Contents of which the present one must be none.
+    /// The graph's content must not be one of these.
     pub differs: Option<RevisionSet>,
 }
 
@@ -145,9 +145,9 @@ pub(crate) fn revision(snapshot: &Snapshot, graph: Option<&GraphName>) -> Result
 }
 
 impl Database {
-    /// A number for the present content of a graph, or of the whole store: the same number means the same quads, in this
-    /// store, in its copies, and after any restart, merge or restoration; a change makes another one. Other graphs do not matter. O(log changed
-    /// graphs).
+    /// A number for the present content of a graph, or of the whole store. The same number means the same quads, in
+    /// this store, in its copies, and after any restart, merge or restore; any change results in another number.
+    /// Changes of other graphs do not affect it. O(log changed graphs).
     ///
     /// # Errors
     /// [`Error::Query`] for a name that is not an IRI.

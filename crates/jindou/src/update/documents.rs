@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Reading time from which a document counts as heavy work, and waits for a place.
+/// Reading time after which a document counts as heavy work and needs a slot.
 const SMALL: Duration = Duration::from_millis(5);
 
 /// Documents from files below given folders; IRIs of other schemes are left to another source (a web client).
@@ -144,8 +144,8 @@ pub(super) fn load(
     Ok(gathered)
 }
 
-/// The quads of a source that are to be inserted. They are read before the writer's turn begins, so that a parser never
-/// holds up other writers.
+/// The quads of a source to be inserted. They are read before the transaction begins, so that a slow parser never
+/// delays other writers.
 pub(super) struct GatheredQuads {
     changes: Changes,
     prefixes: DeclaredPrefixes,
@@ -251,7 +251,7 @@ pub(super) fn gather(
     Ok(shared.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Bytes of terms between two looks at time and memory.
+/// Bytes of terms between two checks of time and memory.
 const WORK: usize = 8 << 20;
 
 struct IntoChanges<'a> {
@@ -260,7 +260,7 @@ struct IntoChanges<'a> {
     pool: &'a dyn WorkerPool,
     cancel: &'a CancelToken,
     begun: Instant,
-    /// True if reading took a place to compute in.
+    /// True if reading has acquired a slot.
     entered: bool,
 }
 

@@ -118,7 +118,7 @@ impl Drop for FilesPermit<'_> {
 }
 
 impl WritableStore {
-    /// Begins work on the files as a whole. Until it ends, other such work is refused, and all of the log is kept.
+    /// Begins exclusive work on the files. Until it ends, other such work is rejected, and the whole log is kept.
     ///
     /// # Errors
     /// [`Error::Conflict`] if other work is in progress.
@@ -172,12 +172,11 @@ impl WritableStore {
         Ok(Log::open(Arc::new(files), epoch, after, self.options, none)?.0)
     }
 
-    /// Replaces the base and the log in use by others, both of which are durable. Records must not be handed over
-    /// meanwhile.
+    /// Switches to another base and log, both of which are durable. No records may be passed to the log meanwhile.
     ///
     /// # Errors
-    /// [`Error::Io`] if that is not possible, in which case nothing has changed, or if it is uncertain which base a
-    /// loss of power would leave; then updates are no longer accepted, and both bases stay.
+    /// [`Error::Io`] if that is not possible, in which case nothing has changed, or if it is uncertain which base would
+    /// be found after a power loss; then updates are no longer accepted, and both bases stay.
     pub(crate) fn switch(&self, place: BaseLocation, log: Log) -> Result<(), Switching> {
         let mut open = sync::write(&self.open);
         if let Some(e) = place.make_current().map_err(Switching::Not)? {
@@ -406,7 +405,8 @@ pub(crate) fn log_in(folder: &Path, epoch: u64) -> Result<Option<Directory>> {
     }
 }
 
-/// Keeps others from changing a store directory with a log, its own or a shared one. `None` if it is not a store.
+/// Locks a store directory with a log, its own or a shared one, against changes by other processes. `None` if it is not
+/// a store.
 ///
 /// # Errors
 /// [`Error::InUse`] when another process may be changing it.

@@ -21,13 +21,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Interval between looks at the files.
+/// Interval at which the files are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// A look that found work takes at most one part in this many of a core.
+/// A check that found changes takes at most this fraction (1/n) of a core.
 const SHARE: u32 = 4;
 /// Resolution of file systems' clocks: a file that changed this recently may change again without showing it.
 const COARSE: Duration = Duration::from_millis(100);
-/// Failures that last less long than this are caused by the other process changing the files.
+/// Failures that last shorter than this are attributed to the other process changing the files.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Values that tell if a file has changed: device, inode, length, and modification time in nanoseconds.
@@ -39,7 +39,7 @@ fn stamp(path: &Path) -> Stamp {
     Some((m.dev(), m.ino(), m.len(), time))
 }
 
-/// The state of a store directory's files, as far as changes show in it.
+/// The observed state of a store directory's files, for detecting changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     current: Stamp,
@@ -94,7 +94,7 @@ impl Followed {
     }
 }
 
-/// A database and its files, while nothing else looks at them.
+/// A database and its files, locked for one check.
 struct Follower<'a> {
     db: &'a Database,
     followed: MutexGuard<'a, Followed>,

@@ -8,7 +8,7 @@ use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId, Result};
 use jindou_plan::sparql::{Canonical, GraphTarget, NamedNode};
 use jindou_store::{ChangeTerm, Snapshot};
 
-/// Changes between two looks at the clock and the budget.
+/// Number of changes between two checks of the clock and the budget.
 const LOOK: usize = 1 << 12;
 
 /// The graphs to which an operation applies.

@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// A database's merges: the running one, and counts of those that ended.
+/// A database's merges: the running one, and counts of finished ones.
 #[derive(Default)]
 pub(crate) struct Merges {
     running: AtomicBool,
@@ -30,7 +30,7 @@ pub(crate) struct Merges {
 }
 
 impl Merges {
-    /// Counts a merge that a store with a shared log makes.
+    /// Counts a merge of a store with a shared log.
     #[cfg(feature = "replicas")]
     pub(crate) fn counted(&self, merge: impl FnOnce() -> Result<()>) -> Result<()> {
         self.running.store(true, Ordering::Relaxed);
@@ -114,8 +114,9 @@ impl MergePolicy {
 const EDITS: u64 = 1_000_000;
 /// Edits also have to be at least one in this many quads.
 const SHARE: u64 = 20;
-/// Number of groups of a shared log since the last merge that justify one: a server that starts fetches them and lays one after the
-/// other, at some 60 µs each. They also have to be at least one in this many quads, so that laying them takes longer than a merge.
+/// Number of groups of a shared log since the last merge that justify one: a server that starts fetches and applies
+/// them, at some 60 µs each. They must also be at least one in this many quads, so that applying them takes longer than
+/// a merge.
 const GROUPS: u64 = 50_000;
 const GROUPS_SHARE: u64 = 50;
 /// Bytes of the log that justify a merge: opening the store has to read them.

@@ -86,7 +86,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 pub(crate) use transaction::Transaction;
 
-/// How to run an update. By default as the database's [`Runtime`](crate::Runtime) says, without a deadline, LOAD and SERVICE.
+/// Options of an update. The defaults are those of the database's [`Runtime`](crate::Runtime), without a deadline, LOAD
+/// and SERVICE.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct UpdateOptions {
@@ -96,7 +97,7 @@ pub struct UpdateOptions {
     /// changes are handed to the journal, since they cannot be taken back.
     pub timeout: Option<Duration>,
     /// Memory for patterns and changes together; `None` means the rest of the runtime's. An update that does not fit is
-    /// refused and changes nothing.
+    /// rejected and changes nothing.
     pub memory: Option<MemoryBudget>,
     /// Cancels the update from another thread, until its changes are handed to the journal.
     pub cancel: CancelToken,
@@ -104,11 +105,11 @@ pub struct UpdateOptions {
     /// load.
     pub union_default: Option<bool>,
     /// The graphs that patterns read in place of the store's default graph and named graphs (SPARQL 1.1 Protocol
-    /// §2.2.3). With it, a request with its own USING or WITH is refused.
+    /// §2.2.3). With it, a request with its own USING or WITH is rejected.
     pub using: Option<DatasetChoice>,
     /// The IRI that relative IRIs are resolved against where the request has no BASE.
     pub base: Option<String>,
-    /// The only graph that the request may change, and the one that it means where it names none (Graph Store Protocol,
+    /// The only graph that the request may change. Operations without a graph name refer to it (Graph Store Protocol,
     /// PATCH).
     pub only: Option<GraphName>,
     /// The client for `SERVICE`. Without one, patterns with SERVICE are refused.
@@ -117,24 +118,24 @@ pub struct UpdateOptions {
     pub functions: Functions,
     /// Source of the documents for `LOAD`. Without one, LOAD is refused.
     pub documents: Option<Arc<dyn DocumentSource>>,
-    /// True if LOAD skips the bad statements of its documents: [`UpdateReport::skipped`] says which.
+    /// True if LOAD skips malformed statements; [`UpdateReport::skipped`] lists them.
     pub lenient: bool,
     /// True if the common prefixes are known where a request does not declare them. They are by default.
     pub common_prefixes: bool,
-    /// True if the store's prefixes ([`Database::prefixes`]) are known where a request does not declare them. They are by default, and come
-    /// before the common ones.
+    /// True (the default) if the store's prefixes ([`Database::prefixes`]) apply to requests that do not declare them.
+    /// They take precedence over the common ones.
     pub store_prefixes: bool,
-    /// Prefixes with their IRIs that are known where a request does not declare them; they come before the store's.
+    /// Prefixes with their IRIs for requests that do not declare them; they take precedence over the store's.
     pub prefixes: Vec<(String, String)>,
-    /// The caller's name for the request: a request whose name was used within the last ten minutes is not done, and gets
-    /// the first one's report. Not for calls of an [`OpenTransaction`].
+    /// The caller's key for the request. A request with a key that was used within the last ten minutes is not executed
+    /// and gets the first one's report. Not for calls of an [`OpenTransaction`].
     pub key: Option<String>,
-    /// A hash of the request: one with the name of another request, by this number, is refused ([`Error::KeyReused`]). 0
-    /// stands for any request.
+    /// A hash of the request. A request with the key of another request, as shown by this hash, is rejected
+    /// ([`Error::KeyReused`]). 0 matches any request.
     ///
     /// [`Error::KeyReused`]: crate::Error::KeyReused
     pub fingerprint: u64,
-    /// A condition on the present content of a graph, tested in the same step as the update is made. Not for calls of an
+    /// A condition on the present content of a graph, tested atomically with the update. Not for calls of an
     /// [`OpenTransaction`].
     pub condition: Option<Condition>,
 }
@@ -214,8 +215,8 @@ impl UpdateOptions {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UpdateReport {
-    /// The snapshot that shows the update, as [`Database::snapshot_number`] counts. An update that changed nothing creates none,
-    /// unless it has a key.
+    /// Number of the snapshot after the update ([`Database::snapshot_number`]). An update that changed nothing creates
+    /// none, unless it has a key.
     pub snapshot: u64,
     /// Number of operations.
     pub operations: usize,
@@ -241,7 +242,7 @@ pub struct UpdateReport {
     pub commit_time: Duration,
 }
 
-/// A request on its way from text to changes.
+/// A parsed request that is not executed yet.
 struct ReadRequest {
     parsed: ParsedUpdate,
     /// Charge for the operations.

@@ -55,7 +55,8 @@ impl Deref for WriterOf {
 /// ```
 pub struct OpenTransaction {
     db: Database,
-    /// `None` for a store with a shared log, where the changes stand only if no others come in between.
+    /// The right to write; `None` for a store with a shared log, where the commit fails if others have changed the
+    /// store in between.
     turn: Option<WriterTurn<WriterOf>>,
     before: Snapshot,
     changes: Transaction,

@@ -18,7 +18,7 @@ use jindou_store::ChangeTerm;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Quads between two looks at the clock and the budget.
+/// Number of quads between two checks of the clock and the budget.
 const LOOK: usize = 1 << 12;
 /// Bytes of terms after which the clock and the budget are checked, too.
 const LOOK_BYTES: usize = 8 << 20;
@@ -26,9 +26,9 @@ const LOOK_BYTES: usize = 8 << 20;
 /// Documents of LOADs, by the numbers of their operations.
 pub(super) type Loaded = FxHashMap<usize, Result<GatheredQuads>>;
 
-/// Reads the documents of a request's LOADs before the turn to write, so that a parser or another server never holds up
-/// other writers. A failure is reported when its operation's turn comes; unless that is SILENT, documents after it are
-/// not read.
+/// Reads the documents of a request's LOADs before the transaction begins, so that a slow parser or server never delays
+/// other writers. A failure is reported when its operation is executed. Unless that operation is SILENT, the documents
+/// after it are not read.
 pub(super) fn read_documents(
     request: &UpdateRequest,
     options: &Settled<'_, UpdateOptions>,

@@ -29,8 +29,8 @@ pub struct ReclusterOptions {
     pub threads: usize,
     /// Cancels the reclustering from another thread: the store then stays as it was.
     pub cancel: CancelToken,
-    /// The indexes of the new base. `None`: those that the database was opened with, without those that are built on demand
-    /// ([`Index::on_demand`](crate::index::Index::on_demand)) and that the store does not have.
+    /// The indexes of the new base. `None`: those that the database was opened with, without indexes that are built on
+    /// demand ([`Index::on_demand`](crate::index::Index::on_demand)) and that the store does not have.
     pub indexes: Option<Indexes>,
 }
 
@@ -96,7 +96,7 @@ pub const RECLUSTER_PHASES: [&str; 9] = [
 
 /// Number of remaining transactions for which updates may be made to wait.
 const FEW: u64 = 64;
-/// Rounds of catching up after which updates are made to wait whatever remains.
+/// Rounds of catching up after which updates are blocked for the last round.
 const ROUNDS: usize = 16;
 
 impl Database {
@@ -192,7 +192,7 @@ impl Database {
         }
     }
 
-    /// Brings a new base up to date and puts it in the old one's place.
+    /// Applies the latest transactions to a new base and replaces the old one by it.
     fn take_over(
         &self,
         disk: &WritableStore,

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use xxhash_rust::xxh3::xxh3_128;
 
 impl UpdateOptions {
-    /// The request's key among those of all requests.
+    /// The request's key as a number.
     pub(crate) fn request_key(&self) -> Option<u128> {
         self.key.as_ref().map(|key| xxh3_128(key.as_bytes()))
     }
@@ -47,7 +47,7 @@ impl UpdateOptions {
         }))
     }
 
-    /// The result of a transaction over `head`, with a note that this request was done, if it has a key.
+    /// The result of a transaction over `head`, with a record of the executed request if it has a key.
     pub(super) fn noted(
         &self,
         made: Option<(Snapshot, Vec<u8>)>,

@@ -300,7 +300,7 @@ impl TemplateRows<'_> {
     }
 }
 
-/// Makes quads from one row after the other.
+/// Instantiates a template for one row after the other.
 struct QuadMaker<'a> {
     snapshot: &'a Snapshot,
     decoder: TermDecoder<'a>,
@@ -310,11 +310,12 @@ struct QuadMaker<'a> {
     blanks: Vec<Vec<u8>>,
     /// Bytes of the quad's terms that have no id.
     made: [Vec<u8>; 4],
-    /// Quads since the last look at clock and memory.
+    /// Number of quads since the last check of clock and memory.
     quads: usize,
 }
 
-/// Quads between two looks at clock and memory: a row may make a hundred thousand. Bytes of their terms count, too.
+/// Number of quads between two checks of clock and memory: a row may create a hundred thousand. Bytes of their terms
+/// count, too.
 const QUADS: usize = 4096;
 /// Number of bytes that take as long as a quad.
 const BYTES_A_QUAD: usize = 256;

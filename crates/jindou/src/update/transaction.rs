@@ -9,10 +9,10 @@ use jindou_model::{CancelToken, Error, MemoryBudget, Resource, Result};
 use jindou_store::{Changes, Snapshot};
 use std::fmt::Write as _;
 
-/// Bytes that applying takes temporarily for each change: the quad sorted and looked up, its place in two patches, its
+/// Temporary memory in bytes for applying a change: the sorted and looked-up quad, its entries in two patches, its
 /// record.
 const APPLYING: u64 = 160;
-/// Bytes that applying takes for each predicate: its patches, its counts.
+/// Bytes for applying changes of a predicate: its patches and its counts.
 const PREDICATE: u64 = 900;
 /// Copies of the terms' text besides the changes' own: the dictionary's, the record's, and the log's group.
 const COPIES: u64 = 3;
@@ -35,7 +35,7 @@ pub(crate) struct Transaction {
     record: Vec<u8>,
     outcome: ChangeCounts,
     begun: bool,
-    /// True if the graph that the update is about had a quad; `None` if it is about none.
+    /// True if the graph that the update refers to had a quad; `None` if it refers to none.
     pub(super) graph_was_there: Option<bool>,
     pub(super) labels: LabelGenerator,
     pub(super) threads: usize,
@@ -124,7 +124,7 @@ impl Transaction {
         self.check_for(0)
     }
 
-    /// As [`Self::check`], before this many bytes are made in addition.
+    /// As [`Self::check`], before this many additional bytes are allocated.
     pub(super) fn check_for(&mut self, more: u64) -> Result<()> {
         self.cancel.check()?;
         let held = self.changes.bytes() as u64 + applying(&self.changes);
@@ -182,7 +182,7 @@ impl Transaction {
         self.charge.set(self.recorded())
     }
 
-    /// Changes prefixes; those of the snapshot are of the transaction so far.
+    /// Changes prefixes; the snapshot has those of the transaction so far.
     pub(crate) fn change_prefixes(
         &mut self,
         changes: impl IntoIterator<Item = PrefixChange>,

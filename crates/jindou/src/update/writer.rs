@@ -135,7 +135,7 @@ impl Writer {
         sync::lock(&self.state)
     }
 
-    /// Waits for this transaction's turn; until the turn ends there is no other.
+    /// Waits for the exclusive right to write, which lasts until the result is dropped.
     pub(crate) fn turn(&self, cancel: &CancelToken) -> Result<WriterTurn<&Self>> {
         Self::turn_of(self, cancel)
     }
