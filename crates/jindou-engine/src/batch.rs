@@ -10,7 +10,7 @@ pub(crate) struct OperatorCharge {
 }
 
 impl OperatorCharge {
-    /// For memory whose holder has no name of its own in messages.
+    /// A charge for memory whose holder is not named in messages.
     pub fn new(budget: &MemoryBudget) -> Self {
         Self::for_holder(Holder::Rest, budget)
     }
@@ -54,8 +54,8 @@ impl Drop for OperatorCharge {
     }
 }
 
-/// Borrowed rows. Every column has at least `rows` entries; without columns the rows are a bare multiplicity, which no
-/// batch size bounds.
+/// Borrowed rows. Every column has at least `rows` entries. Rows without columns are only a number, which the batch
+/// size does not limit.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'a> {
     pub columns: &'a [Vec<u32>],
@@ -86,8 +86,8 @@ pub(crate) fn widen(column: &mut Vec<u32>, kept: usize, room: usize) {
     *column = wider;
 }
 
-/// Output of a step. Columns are kept at full length (`room`) so that loops write by index; `rows` says how much of
-/// them counts.
+/// Output of a step. Columns are kept at their full length (`room`), so that loops write by index; only the first
+/// `rows` entries are valid.
 pub(crate) struct Batch {
     pub columns: Vec<Vec<u32>>,
     pub rows: usize,
@@ -131,7 +131,7 @@ impl Batch {
         self.room
     }
 
-    /// Makes room for `rows` rows in all.
+    /// Grows the columns to at least `rows` rows.
     pub fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.room {
             self.charge.set(rows * 4 * self.columns.len())?;

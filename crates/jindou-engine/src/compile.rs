@@ -16,9 +16,9 @@ use std::sync::{Arc, Mutex};
 pub(crate) enum LeafSource<'a> {
     Explore(&'a Exploration),
     RowBuffer(RowBuffer),
-    /// Rows that another executor makes meanwhile.
+    /// Rows that another executor produces concurrently.
     Pulled(Arc<dyn PulledRows>),
-    /// Rows that another executor makes once the pipeline runs.
+    /// Rows that another executor produces once the pipeline is running.
     Streamed(Box<Streamed<'a>>),
     /// Columns of any length.
     Whole(Batch),
@@ -55,7 +55,7 @@ impl StageInput {
 pub(crate) struct Pipe<'a> {
     pub leaves: Vec<Leaf<'a>>,
     pub links: Vec<Link<'a>>,
-    /// Slots of the rows that come out.
+    /// Slots of the output rows.
     pub layout: Vec<Slot>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) enum OpenPipe {
     Link(usize),
 }
 
-/// The outer rows that `OuterRows` stands for.
+/// The outer rows that `OuterRows` refers to.
 pub(crate) enum OuterRows {
     /// The one of [`Exec::outer`], if any.
     One,
@@ -183,8 +183,8 @@ impl<'e, 'a> PipelineBuilder<'e, 'a> {
         }
     }
 
-    /// Removes the leaves and stages after the first this many, whose rows nothing takes: an open end without a
-    /// following stage would give its rows to the sink.
+    /// Removes the leaves and stages after this many, whose rows have no consumer. Without that, an open end without a
+    /// following stage would pass its rows to the sink.
     pub fn forget(&mut self, (leaves, links): (usize, usize)) {
         self.leaves.truncate(leaves);
         self.links.truncate(links);

@@ -24,7 +24,8 @@ const PLAIN_DEPTH: usize = 100;
 /// Stack for each level of a deep tree.
 const STACK_A_LEVEL: usize = 8 << 10;
 
-/// Runs a plan with one sink per worker, made by `sinks`. Rows whose order matters come from one worker.
+/// Executes a plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from one
+/// worker.
 ///
 /// # Errors
 /// `Cancelled`, `Timeout`, `Limit` (memory; the message names the operator), errors of the sink, `Internal` for a plan
@@ -177,8 +178,9 @@ pub(crate) fn drive(
     Ok(profile)
 }
 
-/// Scope of an execution, for memory that its operators take without charging it. None for small explorations, which
-/// take no such memory, and where memory is exchanged with other threads, that is, with an executor or other shards.
+/// Scope of an execution, which measures memory that its operators allocate without charging it. `None` for small
+/// explorations, which allocate no such memory, and if memory is exchanged with other threads, that is, with an
+/// executor or other shards.
 fn measured(
     plan: &Plan,
     snapshot: &dyn Graph,

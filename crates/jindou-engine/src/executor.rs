@@ -24,11 +24,11 @@ pub struct Task<'a> {
 
 /// An operator to run with everything below it, with its limits.
 pub struct OperatorTask<'a> {
-    /// The operator. None of its parts depends on rows of other operators.
+    /// The operator. It does not depend on rows of other operators.
     pub op: &'a Operator,
     /// Largest number of its rows that are needed.
     pub most: Option<u64>,
-    /// The first rows in some order, if only these are needed; others may come as well.
+    /// Set if only the first rows in some order are needed; other rows may be returned as well.
     pub top: Option<Top>,
     /// The state of the graph.
     pub snapshot: &'a dyn Graph,
@@ -42,13 +42,13 @@ pub enum Repeats {
     /// Every duplicate is delivered.
     #[default]
     Each,
-    /// Equal rows may come once.
+    /// Duplicates may be removed.
     Once,
-    /// Equal rows may come once, if one more column, after the others, gives their number.
+    /// Duplicates may be removed if an additional last column has their number.
     Counted,
 }
 
-/// The rows of an exploration that may be among those shown by an ORDER BY with LIMIT above it.
+/// The rows of an exploration that an ORDER BY with LIMIT above it may need.
 ///
 /// Each row of the exploration becomes at least one of the sorted rows, with the same term in `slot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +57,13 @@ pub struct Top {
     pub slot: Slot,
     /// True if the greatest terms come first.
     pub is_descending: bool,
-    /// True if there is no other sort slot, so that any of several rows with equal terms may be shown.
+    /// True if the slot is the only sort key, so that any of several rows with equal terms may be returned.
     pub is_alone: bool,
-    /// Number of rows that are shown, plus those skipped before them.
+    /// Number of rows needed: LIMIT plus OFFSET.
     pub most: u64,
 }
 
-/// The rows of an exploration that are needed above it: any others may come as well.
+/// The rows of an exploration that are needed above it; other rows may be returned as well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Treatment of duplicate rows.
@@ -72,7 +72,7 @@ pub struct Needs {
     pub top: Option<Top>,
 }
 
-/// Result of polling an executor that makes rows while they are taken.
+/// Result of polling an executor that produces rows while they are consumed.
 #[derive(Debug)]
 pub enum Poll {
     /// Some rows: their columns, and their number. Without columns only the number counts.
@@ -95,7 +95,7 @@ pub trait RowBlock: Send + Sync {
     fn column(&self, at: usize) -> &[u32];
 }
 
-/// Rows that an executor makes while any thread takes them. Dropping the value stops their production.
+/// Rows that an executor produces while any thread consumes them. Dropping the value stops their production.
 pub trait PulledRows: Send + Sync {
     /// The next available rows.
     ///
@@ -109,11 +109,11 @@ pub trait PulledRows: Send + Sync {
     /// Those of the task's token, and the loss of the producer.
     fn wait(&self) -> Result<()>;
 
-    /// Signals that no more rows are needed: none are made any more, and those already made are not delivered.
+    /// Signals that no more rows are needed: production stops, and rows already produced are not delivered.
     fn end(&self) {}
 
-    /// Returns true if the last column gives the number of rows that each row stands for. Rows without columns have no
-    /// such column.
+    /// True if the last column has the number of rows that each row stands for. Rows without columns have no such
+    /// column.
     fn is_counted(&self) -> bool {
         false
     }
@@ -136,9 +136,9 @@ pub trait PulledRows: Send + Sync {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShardWork {
-    /// Rows that entered its steps, summed over the steps; for the first step, values that were looked at.
+    /// Rows that entered its steps, summed over the steps; for the first step, values that were read.
     pub rows: u64,
-    /// Rows that it sent to other shards, on their way or to the query's coordinator.
+    /// Rows that it sent to other shards or to the query's coordinator.
     pub sent: u64,
     /// Time in which its threads computed, including waits for requested lists.
     pub time: std::time::Duration,
@@ -197,12 +197,12 @@ impl PulledRows for Ready {
 pub struct GroupedRows<'a> {
     /// Input of the operator.
     pub input: &'a Operator,
-    /// Slots whose ids matter, each once.
+    /// Slots whose ids matter, without duplicates.
     pub ids: Vec<Slot>,
-    /// Slots of `ids` of which, for equal ids in all others, only one of the least and one of the greatest values matter:
-    /// other values may come as one of these.
+    /// Slots of `ids` of which, among rows with equal ids in all others, only a smallest and a largest value matter;
+    /// other values may be replaced by one of these.
     pub extremes: Vec<Slot>,
-    /// Slots of which it only matters whether they are bound; any id may stand for a bound one.
+    /// Slots for which only bound or unbound matters; any id may represent a bound one.
     pub tested: Vec<Slot>,
 }
 
@@ -269,14 +269,14 @@ impl<'a> GroupedRows<'a> {
         }
     }
 
-    /// All slots: first those whose ids matter.
+    /// All slots: those whose ids matter first.
     #[must_use]
     pub fn slots(&self) -> Vec<Slot> {
         self.ids.iter().chain(&self.tested).copied().collect()
     }
 }
 
-/// Runs exploration steps. One implementation for each kind of place that rows can be in.
+/// Executes exploration steps. There is one implementation for each kind of place that rows can be in.
 pub trait Executor: Send + Sync {
     /// Name for EXPLAIN and logs.
     fn name(&self) -> &'static str;
@@ -286,23 +286,23 @@ pub trait Executor: Send + Sync {
         self.name().into()
     }
 
-    /// Number of the task's steps, from its start on, that this executor runs: the caller has the others run elsewhere.
-    /// All steps by default.
+    /// Number of the task's steps, from its start on, that this executor can execute; the caller has the others
+    /// executed elsewhere. By default all steps.
     ///
     /// # Errors
-    /// When it cannot tell, such as `Internal` from a broken device.
+    /// If that cannot be determined, such as `Internal` from a broken device.
     fn prefix(&self, task: &Task<'_>) -> Result<usize> {
         Ok(task.steps.len())
     }
 
-    /// Returns true if it is worth running explorations inside parts of a plan that run for each row, or batch of rows,
-    /// of other parts.
+    /// True if it is worth using this executor for explorations inside parts of a plan that are executed for each row,
+    /// or batch of rows, of other parts.
     fn runs_nested(&self) -> bool {
         true
     }
 
-    /// Starts the task's steps, all that [`Self::prefix`] gave, for an executor whose rows are produced while they are
-    /// taken. `None` if it is not such an executor, or the steps had better run here after all.
+    /// Starts the task's steps, as many as [`Self::prefix`] returned, for an executor whose rows are produced while
+    /// they are consumed. `None` if it is not such an executor, or the steps should be executed by the caller.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -315,10 +315,10 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// Runs the steps and gives the rows to a sink, batch by batch: columns in the order of [`columns_after`], which is
-    /// returned. A batch may be much larger than the task's `batch_rows`; rows that stay valid are better given as
-    /// [blocks](Sink::block), which several threads take. Appends the counts of each step to `profile`, if the executor
-    /// has them.
+    /// Executes the steps and passes the rows to a sink, batch by batch, with the columns of [`columns_after`], which
+    /// are returned. A batch may be much larger than the task's `batch_rows`. Rows that stay valid are better passed as
+    /// [blocks](Sink::block), which several threads can process. Appends the counts of each step to `profile`, if the
+    /// executor has them.
     ///
     /// # Errors
     /// `Cancelled`, `Timeout`, `Limit`, and the sink's.
@@ -329,9 +329,9 @@ pub trait Executor: Send + Sync {
         profile: &mut Vec<StepProfile>,
     ) -> Result<Vec<Slot>>;
 
-    /// Returns true if this executor runs the operator with everything below it, by [`Self::groups`] or
-    /// [`Self::counts`] if it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]: then fewer rows come back than
-    /// the exploration below makes. No operator by default.
+    /// True if this executor executes the operator with everything below it, by [`Self::groups`] or [`Self::counts`] if
+    /// it is a GROUP BY or a COUNT, otherwise by [`Self::operator`]. Then fewer rows are returned than the exploration
+    /// below produces. By default no operator.
     ///
     /// # Errors
     /// As [`Self::prefix`].
@@ -339,8 +339,8 @@ pub trait Executor: Send + Sync {
         Ok(false)
     }
 
-    /// Runs an operator that it [`runs`](Self::runs) and gives the rows to a sink: columns as in [`Operator::layout`].
-    /// Appends the counts of each step of the exploration below to `profile`.
+    /// Executes an operator that it [`runs`](Self::runs) and passes the rows to a sink, with columns as in
+    /// [`Operator::layout`]. Appends the counts of each step of the exploration below to `profile`.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -364,9 +364,9 @@ pub trait Executor: Send + Sync {
         Err(Error::Unsupported(format!("{name} on {}", self.name())))
     }
 
-    /// Runs the input of a GROUP BY or COUNT that it [`runs`](Self::runs), and gives equal rows once: columns as in
-    /// [`GroupedRows::slots`], then the number of rows that each stands for, which is not 0. The same row may come
-    /// several times. Returns false, with nothing given, if the operator had better run here after all.
+    /// Executes the input of a GROUP BY or COUNT that it [`runs`](Self::runs), and returns equal rows once: columns as
+    /// in [`GroupedRows::slots`], then the number of rows that each stands for, which is not 0. The same row may be
+    /// returned several times. Returns false, without any row, if the caller should execute the operator.
     ///
     /// # Errors
     /// As [`Self::stream`].
@@ -379,11 +379,11 @@ pub trait Executor: Send + Sync {
         Ok(false)
     }
 
-    /// Runs a whole plan and gives its rows to a sink: columns in the plan's order, in batches of any size.
+    /// Executes a whole plan and passes its rows to a sink: columns in the plan's order, in batches of any size.
     ///
     /// # Errors
-    /// `Unsupported`, before the first row, for a plan of which this executor can run no more than the steps; by
-    /// default for every plan. Otherwise errors of [`Self::stream`]; the sink may have received rows by then.
+    /// `Unsupported`, before the first row, for a plan of which this executor can execute only the steps; by default
+    /// for every plan. Otherwise errors of [`Self::stream`]; the sink may have received rows by then.
     fn whole(
         &self,
         _plan: &Plan,
@@ -414,9 +414,9 @@ pub trait Executor: Send + Sync {
     }
 }
 
-/// Columns of rows that had these slots and went through the steps: slots that are bound, and either live after the
-/// last step or read by its conditions, in the order in which they were bound. Takes time in proportion to the steps times their
-/// columns, so `check` is asked at every step whether to go on.
+/// Columns after steps over rows with these slots: slots that are bound, and either live after the last step or read by
+/// its conditions, in the order in which they were bound. Takes time proportional to the steps times their columns, so
+/// `check` is called at every step.
 ///
 /// # Errors
 /// Those of `check`.

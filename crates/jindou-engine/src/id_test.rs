@@ -29,8 +29,8 @@ pub(crate) enum IdTest<'a> {
 pub(crate) struct Runs {
     /// `[start, end)`.
     runs: Vec<[u32; 2]>,
-    /// The same set as one bit per id, of the base's and of the tail's, where scattered updates left so many runs that
-    /// searching them costs more.
+    /// The same set as one bit per id, for the base's and the tail's ids; used if scattered updates left too many runs to
+    /// search.
     bits: Option<[Bits; 2]>,
 }
 

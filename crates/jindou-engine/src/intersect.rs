@@ -52,7 +52,7 @@ pub(crate) fn intersect_inside(
     intersect_clipped(short, long, start, width, out)
 }
 
-/// A list and the array that contains it: what lies after the list may be read (and is discarded).
+/// A list and the array that contains it. Elements after the list may be read (and are discarded).
 #[derive(Clone, Copy)]
 pub(crate) struct Placed<'l> {
     pub array: &'l [u32],
@@ -203,7 +203,7 @@ fn intersect_long(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     }
 }
 
-/// Guesses from a few places whether most ids are followed by the next id.
+/// Estimates from a few positions whether most ids are followed by the next id.
 fn has_runs(list: &[u32]) -> bool {
     let step = list.len() / 4;
     if step < 2 {
@@ -217,8 +217,8 @@ fn has_runs(list: &[u32]) -> bool {
     runs >= 2
 }
 
-/// Both sides seek: the side that lags jumps to the other's id. Ascending ids bound the jump by the difference of the
-/// ids, and inside a run of consecutive ids the bound is the position itself.
+/// Both sides seek: the side that lags jumps to the other's id. Since ids ascend, the jump is at most the difference of
+/// the ids, and within a run of consecutive ids it is exactly that.
 fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     let (mut i, mut j, mut w) = (0, 0, 0);
     while let (Some(&x), Some(&y)) = (a.get(i), b.get(j)) {
@@ -239,7 +239,7 @@ fn leapfrog(a: &[u32], b: &[u32], out: &mut [u32]) -> usize {
     w
 }
 
-/// The first position from `at` on that is not below `v`, at most `bound` and at least one further on.
+/// The first position from `at` on whose id is not below `v`; at most `bound`, and at least `at + 1`.
 #[inline]
 fn seek(list: &[u32], at: usize, v: u32, bound: usize) -> usize {
     if list.get(at + bound) == Some(&v) {

@@ -385,7 +385,7 @@ impl KeyTable {
         self.recharge(0)
     }
 
-    /// Charges the current memory and what is about to be allocated.
+    /// Charges the current memory plus an upcoming allocation.
     fn recharge(&mut self, more: usize) -> Result<()> {
         let keys = (self.keys.capacity() * 2).max(self.table.len() * 2 / 3 * self.width);
         self.charge

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 /// Number of rows that a short start is expanded to before its steps are shared among threads.
 const SHARE_FROM: usize = 512;
 
-/// Work that workers take morsels from.
+/// The input that workers divide into morsels.
 pub(crate) enum MorselSource<'p> {
     /// The start's values.
     Start(Start<'p>),
@@ -26,7 +26,7 @@ pub(crate) enum MorselSource<'p> {
     Scan(Start<'p>),
     /// Chunks; the first morsel has the rows without columns as well.
     RowBuffer(&'p RowBuffer),
-    /// Rows that another executor makes meanwhile.
+    /// Rows that another executor produces concurrently.
     Pulled(&'p dyn PulledRows),
     /// Rows that another executor produces on the main worker's thread, and the number of blocks by which it may be
     /// ahead of the other workers.
@@ -46,8 +46,8 @@ pub(crate) struct LeafJob<'p> {
     pub done: AtomicBool,
 }
 
-/// The work of a leaf that morsels are taken from, and its size. Also returns the exploration's pipeline, which is made
-/// to find out.
+/// The input of a leaf, and its size. Also returns the exploration's pipeline, which must be created to determine the
+/// size.
 pub(crate) fn job<'p, 'a>(
     leaf: &'p Leaf<'a>,
     ctx: &QueryContext<'p>,

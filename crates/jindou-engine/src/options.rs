@@ -7,7 +7,7 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-/// Longest time for which a thread keeps its place while another one writes to a shared sink.
+/// Longest time for which a thread holds its slot while another one writes to a shared sink.
 const WRITING: Duration = Duration::from_millis(2);
 /// Interval between checks meanwhile.
 const LOOK: Duration = Duration::from_micros(20);
@@ -19,8 +19,8 @@ pub const DEFAULT_BATCH_ROWS: usize = 2048;
 /// Receives one row of an endpoint's answer: canonical bytes of its terms.
 pub type TakeRow<'r> = &'r mut dyn FnMut(&[Option<Vec<u8>>]) -> Result<()>;
 
-/// Asks other endpoints for rows, for `SERVICE`. The engine itself does not use the network: its caller decides which
-/// endpoints may be reached.
+/// Requests rows from other endpoints, for `SERVICE`. The engine itself does not use the network: its caller decides
+/// which endpoints may be reached.
 pub trait ServiceCaller: Debug + Send + Sync {
     /// Sends `query` to `endpoint` and calls `row` with the canonical bytes of each solution's terms: one cell for each
     /// of `variables`, `None` where it is unbound.
@@ -43,34 +43,33 @@ pub type Main<'m> = dyn FnMut(&mut dyn FnMut(usize)) + 'm;
 
 /// Threads that help with a heavy plan. Without a pool, a query starts its own threads.
 ///
-/// A pool may limit how many threads compute at once, counting helpers and callers: each then computes in a *place*.
+/// A pool may limit how many threads compute at once, counting helpers and callers: each then holds a *slot* (place).
 pub trait WorkerPool: Debug + Send + Sync {
     /// Runs `main` on this thread. Whenever `main` calls its argument with a number, up to this many further threads
     /// call `help` once each, if any are free. Returns when `main` and all calls of `help` that began have returned;
     /// none begins afterwards. Neither of them panics.
     fn work(&self, help: &(dyn Fn() + Sync), main: &mut Main<'_>);
 
-    /// Returns true if other work needs a helper's place: helpers return at the end of their morsels, and may be sent
-    /// again.
+    /// True if other work needs a helper's slot: helpers return at the end of their morsels, and may be started again.
     fn is_crowded(&self) -> bool {
         false
     }
 
-    /// Yields this thread's place to urgent work, if it has one and it is needed; called between two morsels by the
-    /// thread that runs the plan.
+    /// Yields this thread's slot to urgent work if necessary; called between two morsels by the thread that runs the
+    /// plan.
     ///
     /// # Errors
-    /// Those of `cancel` before a place is available again; the thread then has none.
+    /// Those of `cancel` before a slot is available again; the thread then has none.
     fn pause(&self, cancel: &CancelToken) -> Result<()> {
         cancel.check()
     }
 
-    /// Returns true if this thread computes in a place of this pool.
+    /// True if this thread holds a slot of this pool.
     fn is_inside(&self) -> bool {
         false
     }
 
-    /// Waits for a place for this thread. Returns false if it already has one.
+    /// Waits for a slot for this thread. Returns false if it already has one.
     ///
     /// # Errors
     /// Those of `cancel`.
@@ -79,13 +78,13 @@ pub trait WorkerPool: Debug + Send + Sync {
         Ok(false)
     }
 
-    /// Gives this thread's place back, if it has one.
+    /// Releases this thread's slot, if it has one.
     fn leave(&self) {}
 
-    /// Runs a closure that waits rather than computes, without this thread's place.
+    /// Calls a closure that waits rather than computes, without this thread's slot.
     ///
     /// # Errors
-    /// Those of `cancel` while waiting for a place afterwards; the thread then has none.
+    /// Those of `cancel` while waiting for a slot afterwards; the thread then has none.
     fn blocking(&self, cancel: &CancelToken, wait: &mut dyn FnMut()) -> Result<()> {
         let inside = self.is_inside();
         if inside {
@@ -124,8 +123,8 @@ impl WorkerPool for Spawned {
 /// Options for running a plan.
 #[derive(Clone, Debug)]
 pub struct ExecOptions {
-    /// Largest number of threads, this one included. Light plans start on one and take more only when they turn out not
-    /// to be light.
+    /// Largest number of threads, this one included. Light plans start on one and use more only if they turn out not to
+    /// be light.
     pub threads: usize,
     /// Cancellation and deadline, checked once per batch.
     pub cancel: CancelToken,
@@ -195,7 +194,7 @@ impl Default for ExecOptions {
 /// Rows, time and bytes of one step, all workers together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StepProfile {
-    /// Rows that came in; for the start, values that were looked at.
+    /// Input rows; for the start, values that were read.
     pub rows_in: u64,
     /// Rows that went out, after the step's filters.
     pub rows_out: u64,
@@ -210,7 +209,7 @@ pub struct StepProfile {
 /// Rows, time and memory of one operator of the tree, all workers together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeProfile {
-    /// Rows that came in, of all inputs; for a join, those of the side that streams.
+    /// Input rows of all inputs; for a join, those of the streaming side.
     pub rows_in: u64,
     /// Rows that went out.
     pub rows_out: u64,

@@ -1,7 +1,7 @@
 //! Instructions of this processor that loops have a way of their own for.
 
-/// True if loops may use AVX2: the processor has it, and `JINDOU_PORTABLE` is not set. That is looked at once a process, and
-/// is for tests and comparisons: answers are the same without.
+/// True if loops may use AVX2: the processor has it, and `JINDOU_PORTABLE` is not set. The variable is read once per
+/// process and is for tests and comparisons; answers are the same without AVX2.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {

@@ -112,7 +112,7 @@ impl RowBuffer {
         self.charge.bytes()
     }
 
-    /// Calls `f` with all rows; those without columns in one piece.
+    /// Calls `f` with all rows; with rows without columns only once.
     pub fn each(&self, mut f: impl FnMut(View<'_>) -> Flow) -> Flow {
         if self.bare > 0 {
             f(View {

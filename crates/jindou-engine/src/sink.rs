@@ -6,7 +6,7 @@ use jindou_model::sync;
 use jindou_model::{NO_VERTEX, Result};
 use std::sync::{Mutex, PoisonError};
 
-/// Receives result batches of one worker (or of all, one after the other).
+/// Receives result batches of one worker (or of all, one at a time).
 pub trait Sink: Send {
     /// Takes `rows` rows: one slice of ids for each output column, in the plan's order, all `rows` long. 0 is unbound;
     /// ids from `FIRST_QUERY_ID` on are in the query's `QueryTerms`. The slices are overwritten after the call. An
@@ -19,8 +19,8 @@ pub trait Sink: Send {
     /// Any failure of the sink to take rows.
     fn batch(&mut self, columns: &[&[u32]], rows: usize) -> Result<()>;
 
-    /// As [`Self::batch`], with rows that stay valid until they are dropped: a sink may keep some blocks, and have other
-    /// threads take them.
+    /// As [`Self::batch`], with rows that stay valid until they are dropped: a sink may keep some blocks, and process
+    /// them on other threads.
     ///
     /// # Errors
     /// As [`Self::batch`].
@@ -38,7 +38,7 @@ pub trait ParallelSink: Sync {
     /// Creates a part for a worker.
     fn local(&self) -> Self::Local;
 
-    /// Takes back the part of a worker that ended without error.
+    /// Merges the part of a worker that ended without error.
     ///
     /// # Errors
     /// Any failure that makes the result incomplete.
@@ -81,7 +81,7 @@ impl<P: ParallelSink> SinkFactory for P {
     }
 }
 
-/// One consumer that all workers give their batches to, one batch at a time, for writers of a stream. Batches of some
+/// One consumer that receives the batches of all workers, one batch at a time, for writers of a stream. Batches of some
 /// thousand rows keep the lock cheap compared with the writing.
 pub struct Streaming<'s, S: Sink + ?Sized> {
     sink: Mutex<&'s mut S>,
@@ -203,7 +203,7 @@ impl Sink for ChecksumSink {
     }
 }
 
-/// A sink whose parts add up.
+/// A sink whose parts are added up.
 #[derive(Debug, Default)]
 pub struct Summed<S> {
     whole: Mutex<S>,

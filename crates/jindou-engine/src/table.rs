@@ -106,7 +106,7 @@ impl TupleSet {
         &self.tuples[at..at + self.width]
     }
 
-    /// All tuples, one after the other.
+    /// All tuples, in order.
     pub fn tuples(&self) -> impl Iterator<Item = &[u32]> {
         (0..self.len).map(|n| self.get(n))
     }

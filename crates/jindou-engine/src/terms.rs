@@ -20,9 +20,9 @@ use std::time::SystemTime;
 const SHARDS: usize = 16;
 /// Overhead of a term beyond its own bytes: its end, and its entry in the hash table.
 const OVERHEAD: usize = 24;
-/// Length of a term that is kept apart from the others.
+/// Terms of at least this length are stored separately.
 const LONG: usize = 1 << 16;
-/// Bytes of terms for which a shard has room at first.
+/// Initial capacity of a shard, in bytes of terms.
 const LEAST: usize = 256;
 /// Bytes are charged to the query in steps of this size.
 const CHARGE_STEP: usize = 1 << 16;
@@ -30,13 +30,13 @@ const CHARGE_STEP: usize = 1 << 16;
 /// The query-local dictionary: ids from `FIRST_QUERY_ID` on. Each query has its own; it must live as long as the
 /// query's results are decoded.
 pub struct QueryTerms {
-    /// Created with the first term: most queries make none, and are shorter than creating these takes.
+    /// Created with the first term: most queries create none, and take less time than creating the shards.
     shards: OnceLock<Box<[RwLock<Shard>; SHARDS]>>,
     /// The moment that `NOW()` names.
     now: OnceLock<Temporal>,
 }
 
-/// Terms one after the other, and a hash table of their numbers.
+/// Concatenated terms, and a hash table of their numbers.
 #[derive(Default)]
 struct Shard {
     bytes: Vec<u8>,
@@ -188,11 +188,11 @@ impl QueryTerms {
             .map(id)
     }
 
-    /// Id of a term that an expression made: the store's if the store has the term, so that equal terms have equal ids
-    /// wherever they come from; otherwise a query-local one, charged to `budget`.
+    /// Id of a term that an expression has computed: the store's id if the store has the term, so that equal terms have
+    /// equal ids; otherwise a query-local one, charged to `budget`.
     ///
     /// # Errors
-    /// `Limit` when the budget refuses or the ids are used up.
+    /// `Limit` if the budget is exhausted or the ids are used up.
     pub fn resolve(
         &self,
         vocabulary: Vocabulary<'_>,

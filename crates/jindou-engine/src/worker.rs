@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 const MORSELS_A_THREAD: u64 = 24;
 /// Smallest and largest number of start values in a morsel.
 const MORSEL: Range<u64> = 16..16_384;
-/// Time after which a plan that was expected to be light gets its other threads: starting them costs about a tenth of
-/// it.
+/// Time after which a plan that was expected to be light gets its other threads. Starting them costs about a tenth of
+/// this.
 const PATIENCE: Duration = Duration::from_micros(300);
 /// First batch of a pipeline that ends once it has enough rows: small, so that the first row costs little; producing
 /// all rows hardly costs more.
@@ -217,8 +217,9 @@ fn run_workers<'p, 'a, 's>(
 /// checks.
 const JOBS_AHEAD: usize = 64;
 
-/// Runs one worker from first to last morsel; `between` is called before each morsel and decides whether to go on, which
-/// the main worker always does. The first failure is the query's outcome. `None` also if the worker took no part.
+/// Runs one worker from its first to its last morsel. `between` is called before each morsel and decides whether to
+/// continue, which the main worker always does. The first failure is the query's outcome. Also `None` if the worker
+/// took no part.
 fn worker<'p, 'a, 's>(
     shared: &PipelineState<'_, 'p, 'a, 's>,
     first: Option<(usize, Pipeline<'p>)>,
@@ -349,7 +350,7 @@ fn take_morsels<'p, 'a, 's>(
     }))
 }
 
-/// Runs another executor on the main worker's thread, and takes its blocks on all of them.
+/// Runs another executor on the main worker's thread, and processes its blocks on all of them.
 fn take_blocks(
     ctx: &QueryContext<'_>,
     rows: &Streamed<'_>,
@@ -395,7 +396,7 @@ impl StreamWork for BlockWork<'_, '_, '_, '_, '_, '_> {
     }
 }
 
-/// Returns true if a worker was only told to stop because another one has found enough rows.
+/// True if a worker was stopped only because another one has found enough rows.
 fn is_because_of_enough(shared: &PipelineState<'_, '_, '_, '_>, e: &Error) -> bool {
     matches!(e, Error::Cancelled)
         && shared.enough.load(Ordering::Relaxed)
@@ -425,7 +426,7 @@ fn is_done(shared: &PipelineState<'_, '_, '_, '_>, at: usize, job: &LeafJob<'_>)
     job.done.load(Ordering::Relaxed) || shared.pipe.slices(at).any(|s| s.is_done())
 }
 
-/// Takes morsels of one leaf until there are none left.
+/// Processes morsels of one leaf until there are none left.
 fn take_job<'p>(
     shared: &PipelineState<'_, 'p, '_, '_>,
     at: usize,
@@ -530,8 +531,8 @@ fn take_job<'p>(
     Ok(())
 }
 
-/// The next rows that another executor made; `None` when there are no more. While there are none yet, this thread gives
-/// up its place.
+/// The next rows from another executor; `None` when there are no more. The thread does not hold its slot while it
+/// waits.
 pub(crate) fn next_pulled(ctx: &QueryContext<'_>, rows: &dyn PulledRows) -> Result<Option<Batch>> {
     loop {
         match rows.poll()? {

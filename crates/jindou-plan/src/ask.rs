@@ -11,15 +11,15 @@ use std::sync::Arc;
 /// Largest number of ids from an index that an exploration starts at. A plan should not hold more; the index still
 /// tests the condition.
 const MOST_IDS: usize = 1 << 16;
-/// An index's answer is used as a start only if it has at most one in this many of the graph's ids: more would narrow
-/// too little.
+/// An index's answer is used as a start only if it has at most one in this many of the graph's ids; a larger one is not
+/// selective enough.
 const SHARE: u32 = 4;
 /// Deepest nesting of calls.
 const MAX_DEPTH: usize = 8;
-/// Bytes of a constant that an index is asked about: questions own their constants.
+/// Largest constant in bytes that is passed to an index, since questions own their constants.
 const MAX_CONSTANT: usize = 4 << 10;
 
-/// Least share of rows that an index is assumed to leave: the few terms that pass may occur in most rows.
+/// Smallest share of rows that an index is assumed to leave: the few terms that pass may occur in most rows.
 const LEAST: f64 = 1e-3;
 
 /// A question that an index of the graph knew an answer to when a plan was made.
@@ -51,7 +51,7 @@ impl Condition {
 }
 
 impl GeneralExpression {
-    /// Share of the rows for which the condition is computed; the index that answered the question settles the others.
+    /// Share of the rows for which the condition is evaluated; the index has decided the others.
     pub(crate) fn costly_share(&self) -> f64 {
         self.asked.as_ref().map_or(1.0, |a| a.unsettled)
     }

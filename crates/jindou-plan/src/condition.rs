@@ -20,12 +20,13 @@ pub(crate) enum CompiledCondition {
     OneOf(Slot, Vec<u32>),
     /// A condition to test when its slots are bound.
     Test(Condition),
-    /// As [`Self::Test`]; of the ids of the graph's own terms, only these can pass, as this index says.
+    /// As [`Self::Test`]. Of the ids of the graph's own terms, only those in the list can pass, according to the named
+    /// index.
     Narrowed(Slot, Vec<u32>, String, Condition),
 }
 
-/// Members of an IN up to which each is compared by rank; more are looked up together. Also the number of parts of a
-/// chain of `&&` or `||` up to which each is a condition of its own.
+/// Up to this number of members, an IN compares each by rank; more are looked up in a set. Also the largest number of
+/// operands of `&&` or `||` that become separate conditions.
 const MANY: usize = 64;
 
 pub(crate) struct ConditionCompiler<'a> {

@@ -20,8 +20,8 @@ pub(crate) const PATH: f64 = 20.0;
 /// A call to another endpoint.
 pub(crate) const SERVICE: f64 = 50e6;
 
-/// Rows of a join on this many keys: each row of the larger side is assumed to find the rows of the smaller side that
-/// an even spread over its distinct values gives.
+/// Estimated rows of a join on this many keys. Each row of the larger side is assumed to match an average number of
+/// rows of the smaller side, which is evenly spread over its distinct values.
 pub(crate) fn joined(left: f64, right: f64, keys: usize) -> f64 {
     if keys == 0 {
         return left * right;

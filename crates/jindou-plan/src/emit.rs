@@ -22,7 +22,7 @@ pub(crate) struct StepEmitter<'a> {
     state: SearchState,
     /// Slots bound before the first step: then there is no start.
     given: u128,
-    /// True if the steps go on from rows.
+    /// True if the steps extend existing rows.
     goes_on: bool,
 }
 

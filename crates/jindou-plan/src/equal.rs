@@ -37,7 +37,7 @@ pub(crate) fn pair(f: &Expr) -> Option<(Slot, Slot, bool)> {
 /// tested.
 type Given = (Bgp, Copies, Vec<Arc<Expr>>);
 
-/// Slots that were removed from a group, each with the value that it had.
+/// Slots that were removed from a group, each with the expression for its value.
 type Copies = Vec<(Slot, Arc<Expr>)>;
 
 /// Merges two slots of a group wherever a filter admits only one and the same term for both; also returns what each
@@ -73,8 +73,8 @@ pub(crate) fn unified(group: &Bgp, snapshot: &dyn Graph) -> Option<(Bgp, Copies)
     }
 }
 
-/// Replaces slots of the group by slots of the rows that it goes on from, where a condition requires both to be the
-/// same term. `None` if there is no such condition.
+/// Replaces slots of the group by slots of the rows that it extends, if a condition requires both to be the same term.
+/// `None` if there is no such condition.
 pub(crate) fn given(
     group: &Bgp,
     conditions: &[Arc<Expr>],
@@ -142,7 +142,7 @@ fn read(f: &mut Arc<Expr>, gone: Slot, keep: Slot) {
     }
 }
 
-/// The term at the other slot.
+/// An expression with the other slot's term.
 pub(crate) fn copy(of: Slot) -> Expr {
     let v = Variable::new_unchecked("same");
     Expr::plain(v.clone().into(), [(v, of)])
@@ -261,7 +261,7 @@ pub(crate) fn components(group: &Bgp, by_graph: bool) -> (Vec<Bgp>, Vec<Arc<Expr
     (parts, over)
 }
 
-/// The root of a pattern's tree; halves the way to it.
+/// The root of a pattern's tree (union-find with path halving).
 fn root(parents: &mut [usize], mut at: usize) -> usize {
     while parents[at] != at {
         parents[at] = parents[parents[at]];

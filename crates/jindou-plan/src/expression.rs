@@ -164,7 +164,7 @@ pub(crate) fn varies(f: &Function) -> bool {
     f.definition().is_some_and(|d| !d.deterministic)
 }
 
-/// The direct subexpressions of one; patterns of EXISTS are not looked into.
+/// The direct subexpressions; patterns of EXISTS are not searched.
 #[must_use]
 pub fn parts(e: &Expression) -> Vec<&Expression> {
     let mut out = vec![];
@@ -279,7 +279,7 @@ pub fn map_parts<E>(
     }))
 }
 
-/// Parts of an expression between two looks at the clock.
+/// Parts of an expression between two checks of the clock.
 const PARTS: usize = 1 << 12;
 
 /// Calls `f` with the expression and everything inside it, except patterns of EXISTS. Gives up once the [scope] is over.
@@ -299,13 +299,13 @@ pub(crate) fn walk<'a>(e: &'a Expression, f: &mut impl FnMut(&'a Expression)) {
 /// Members of an IN that weigh as much as one part of an expression.
 const MEMBERS: usize = 16;
 
-/// True if planning and testing an expression once more costs at most this much: see [`Expr::weight`]. O(`most`).
+/// True if planning and testing an expression once more has at most this weight ([`Expr::weight`]). O(`most`).
 pub(crate) fn weighs_at_most(e: &Expression, most: usize) -> bool {
     weight_until(e, most) <= most
 }
 
-/// The number of an expression's parts, where a list of constants counts only a fraction; some number above `most` as
-/// soon as it is above.
+/// The weight of an expression: the number of its parts, where a list of constants counts only a fraction. Stops when
+/// the weight exceeds `most`.
 fn weight_until(e: &Expression, most: usize) -> usize {
     let mut weight = 0;
     let mut stack = vec![e];

@@ -70,22 +70,22 @@ impl<'a> Argument<'a> {
 
 /// A function that a program registers under an IRI. Several threads call it at once.
 pub trait Function: Send + Sync {
-    /// Numbers of arguments that the function takes, [`MAX_ARGUMENTS`] at most. Called once, at registration; queries
-    /// that call the function with other numbers are refused.
+    /// The numbers of arguments that the function accepts, at most [`MAX_ARGUMENTS`]. Called once, at registration;
+    /// queries that call the function with other numbers are rejected.
     fn arguments(&self) -> RangeInclusive<usize>;
 
     /// The value, `None` for an error (as in SPARQL: BIND then binds nothing, FILTER drops the row). An argument is
     /// `None` where it is unbound or itself an error. A panic ends the query with an error that names the function.
     fn call(&self, arguments: &[Option<Argument<'_>>]) -> Option<Term>;
 
-    /// Returns true if equal arguments always give the same value: then values are remembered, and expressions with the
-    /// function may be evaluated earlier or less often than the query suggests. Called once.
+    /// True if equal arguments always give the same value. Then values are cached, and expressions with the function
+    /// may be evaluated earlier or less often than the query suggests. Called once.
     fn is_deterministic(&self) -> bool {
         true
     }
 }
 
-/// A closure, and the numbers of arguments that it takes.
+/// A closure, and the numbers of arguments that it accepts.
 struct Closure<F>(RangeInclusive<usize>, F);
 
 impl<F> Function for Closure<F>

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 pub struct IdFilter {
     /// Ids that all members have in the base.
     pub intervals: Intervals,
-    /// Conditions whose intersection the intervals are, if updates touched any of them; otherwise empty, and the
+    /// The conditions whose intersection the intervals are, if updates touched any of them; otherwise empty, and the
     /// intervals are exact.
     pub members: Vec<Member>,
 }
@@ -53,9 +53,8 @@ impl TouchedBy {
         (snapshot.edges(self.predicate, self.direction), scope)
     }
 
-    /// Returns false if a vertex that the patch marks cannot satisfy the condition. The edge of a class is looked up,
-    /// since no later step does it; whether a key has an edge is left to the step that reads it. O(log edits + log
-    /// degree).
+    /// False if a vertex that the patch marks cannot satisfy the condition. The edge of a class is looked up, since no
+    /// later step does that; whether a key has an edge is left to the step that reads it. O(log edits + log degree).
     #[inline]
     #[must_use]
     pub fn may_hold(&self, view: &Edges<'_>, scope: GraphScope<'_>, v: u32) -> bool {
@@ -75,7 +74,7 @@ impl TouchedBy {
             .is_none_or(|n| view.contains_counting(v, n, scope, looked))
     }
 
-    /// Number of edits to look at to find the vertices that edits added or removed. O(log edits).
+    /// Number of edits that must be read to find the vertices that edits added or removed. O(log edits).
     fn edits(&self, snapshot: &dyn Graph) -> u64 {
         let Some(p) = self.deciding(snapshot).patch() else {
             return 0;
@@ -90,7 +89,7 @@ impl TouchedBy {
         }
     }
 
-    /// Segments whose edits tell which vertices changed: the instances for a class, otherwise the keys.
+    /// Segments whose edits determine which vertices changed: the instances for a class, otherwise the keys.
     fn deciding<'s>(&self, snapshot: &'s dyn Graph) -> Edges<'s> {
         match self.neighbour {
             Some(_) => snapshot.edges(self.predicate, self.direction.reverse()),
@@ -204,7 +203,7 @@ impl IdFilter {
 
     /// Removes touched keys that narrow little: looking at vertices marked by updates would cost more than it saves.
     pub(crate) fn pruned(self) -> Self {
-        /// Number of ids that the other conditions leave for each one that all conditions leave.
+        /// Conditions are dropped if that lets at most this many times as many ids pass.
         const LITTLE: f64 = 1.25;
         let mut it = self;
         let mut at = 0;

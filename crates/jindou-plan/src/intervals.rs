@@ -103,8 +103,8 @@ pub(crate) fn of_keys(segment: &Segment<'_>) -> Option<Intervals> {
     }
 }
 
-/// Number of the segment's keys in `within`; exact up to 512 intervals, otherwise estimated from 512 evenly chosen
-/// ones. The flag says whether it is exact. O(min(intervals, 512) × log keys + intervals).
+/// Number of the segment's keys in `within`, and whether it is exact: up to 512 intervals it is, otherwise it is
+/// estimated from 512 evenly chosen ones. O(min(intervals, 512) × log keys + intervals).
 pub(crate) fn overlap(segment: &Segment<'_>, within: &[[u32; 2]]) -> (f64, bool) {
     let step = within.len().div_ceil(MAX_COUNTED).max(1);
     let (mut keys, mut ids) = (0.0, 0.0);

@@ -21,7 +21,7 @@ const MAX_TRIED: usize = 10;
 const MANY: usize = 64;
 /// Assumed later cost of a row, roughly in nanoseconds of one core.
 const ROW_AHEAD: f64 = 8.0;
-/// Largest set of terms by which a filter gives a path's ends.
+/// Largest set of terms in a filter that is used as the ends of a path.
 const MAX_GIVEN: usize = 256;
 /// Number of cheapest parts that are tried as the first one if there are paths.
 const STARTS: usize = 3;
@@ -292,7 +292,7 @@ fn given_ends(parts: &[JoinPart<'_>], filters: &[Arc<Expr>]) -> Vec<LogicalNode>
     out
 }
 
-/// A slot and the IRIs of which it must be one for a filter to be true.
+/// A slot and the IRIs of which its value must be one for a filter to be true.
 fn terms_of(f: &Expr) -> Option<(Slot, Vec<Row>)> {
     let (v, list) = match &*f.expression {
         Expression::Equal(a, b) | Expression::SameTerm(a, b) => match (&**a, &**b) {

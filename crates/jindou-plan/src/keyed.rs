@@ -71,14 +71,14 @@ pub(crate) struct KeyedCondition {
     always: Option<ComparisonSide>,
 }
 
-/// Comparisons of the two sides of a join, one of which must be true where the condition is.
+/// Comparisons of the two sides of a join of which at least one is true if the condition is.
 struct LinkedComparisons<'c> {
     either: Vec<OrientedComparison<'c>>,
     /// True if the condition is equivalent to the comparisons.
     is_exact: bool,
 }
 
-/// A comparison whose sides are in the order of the join's sides.
+/// A comparison whose operands are in the order of the join's sides.
 #[derive(Clone, Copy)]
 struct OrientedComparison<'c> {
     left: &'c ComparisonSide,
@@ -254,8 +254,8 @@ pub(crate) fn compared(root: &LogicalNode) -> SlotSet {
     out
 }
 
-/// The condition with the value substituted for the variable that it is bound to, where that makes it a comparison of
-/// the two sides of a join. The value must be deterministic and small: each condition gets a copy.
+/// The condition with a variable replaced by the value that it is bound to, if that makes it a comparison of the two
+/// sides of a join. The value must be deterministic and small, since each condition gets a copy.
 pub(crate) fn through(f: &Expr, to: Slot, value: &Expr) -> Option<Expr> {
     if f.per_row || value.per_row || !compares(f) {
         return None;
@@ -328,8 +328,8 @@ pub(crate) fn is_text(e: &Expression, scope: &Expr, rows: &Built) -> bool {
 }
 
 impl ComparisonSide {
-    /// Returns true if the expression can be computed from the rows of one side of a join: slots that the other side or
-    /// a part that is joined `later` could add are certain to be bound in them.
+    /// True if the expression can be computed from the rows of one side of a join: slots that the other side, or a part
+    /// that is joined `later`, might also bind are certain to be bound in them.
     fn is_of(&self, own: &Built, other: &Built, later: &SlotSet) -> bool {
         let added = |s| other.possible.has(s) || later.has(s);
         self.slots.meets(&own.possible)
@@ -425,8 +425,8 @@ impl KeyedCondition {
         })
     }
 
-    /// Returns true if the comparison connects the rows of two inputs without a common slot, or, by equality, connects
-    /// those with one more closely.
+    /// True if the comparison can be used for joining two inputs: they have no common slot, or they have one and the
+    /// comparison is an equality, which makes the join more selective.
     pub(crate) fn links(&self, left: &Built, right: &Built, later: &SlotSet) -> bool {
         !self.is_order() && self.between(left, right, later).is_some()
     }

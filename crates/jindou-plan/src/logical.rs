@@ -61,7 +61,7 @@ impl LogicalPattern {
 pub(crate) struct Bgp {
     pub patterns: Vec<LogicalPattern>,
     pub filters: Vec<Arc<Expr>>,
-    /// Positions of patterns by hash, filled once patterns are looked up among many.
+    /// Positions of patterns by hash, filled on first use if there are many.
     places: FxHashMap<u64, usize>,
     /// Number of patterns that are in `places`.
     placed: usize,
@@ -215,14 +215,14 @@ pub(crate) struct LogicalNode {
     pub(crate) group: Option<usize>,
 }
 
-/// Amount of work that a part of the query stands for; it bounds how often conditions may be repeated in the part.
+/// Work of a part of the query; limits how often conditions may be repeated in the part.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RepeatCost {
     /// Nodes.
     nodes: usize,
-    /// Weight of the conditions that sank to more than one place.
+    /// Weight of the conditions that were pushed down to more than one place.
     repeated: usize,
-    /// True if a path may be what connects the part with others.
+    /// True if the part may be connected with others only by a path.
     has_path: bool,
 }
 
@@ -291,7 +291,7 @@ impl LogicalNode {
         self.size.nodes
     }
 
-    /// Returns true if a path may be what connects the part with others.
+    /// True if the part may be connected with others only by a path.
     pub(crate) fn has_path(&self) -> bool {
         self.size.has_path
     }
@@ -684,7 +684,7 @@ impl LogicalNode {
         Self::new(NodeKind::Project(Box::new(self)), certain, possible, uses)
     }
 
-    /// Adds the graph variable, whose graphs the solutions come from, to the scope.
+    /// Adds the graph variable, which names the graphs of the solutions, to the scope.
     pub(crate) fn in_graph(mut self, g: Slot) -> Self {
         self.certain.insert(g);
         self.possible.insert(g);

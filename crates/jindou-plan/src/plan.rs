@@ -31,7 +31,7 @@ pub enum Operand {
     Const(u32),
 }
 
-/// The graphs that a pattern looks at.
+/// The graphs that a pattern reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GraphRef {
     /// The default graph.

@@ -14,11 +14,11 @@ use jindou_syntax::algebra::Query;
 /// Options that the caller chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct PlanOptions {
-    /// True if patterns outside GRAPH look at the default graph and all named graphs merged.
+    /// True if patterns outside GRAPH read the union of the default graph and all named graphs.
     pub union_default: bool,
     /// Functions that the query may call by IRI.
     pub functions: Functions,
-    /// Version of the store's prefixes that the text was read with: plans of a text under other prefixes are others.
+    /// Version of the store's prefixes that the text was parsed with. The cache distinguishes plans by it.
     pub prefixes: u64,
 }
 
@@ -73,8 +73,8 @@ const PLAIN_DEPTH: usize = 40;
 /// Stack of that thread; only touched pages cost memory.
 const DEEP_STACK: usize = 512 << 20;
 
-/// Cost of a triple of a template, roughly in nanoseconds of one core: its terms are built, looked up among those
-/// already given, and written.
+/// Cost of a triple of a template, roughly in nanoseconds of one core: building its terms, checking for duplicates, and
+/// writing.
 const TRIPLE: f64 = 400.0;
 
 fn is_shallow(query: &Query) -> bool {

@@ -51,7 +51,7 @@ pub(crate) struct Edge {
 }
 
 impl Edge {
-    /// Scope to read with, as far as it is known before the graph variable is bound.
+    /// The graphs to read, as far as they are known before the graph variable is bound.
     pub(crate) fn graph_ref(&self, named: Option<&[u32]>) -> GraphRef {
         match &self.graph {
             PatternGraph::Fixed(g) => g.clone(),
@@ -85,7 +85,7 @@ pub(crate) struct Resolved {
     pub within: Vec<Option<IdFilter>>,
     /// Origin of `within`, for EXPLAIN.
     pub within_why: Vec<Vec<String>>,
-    /// Classes that `within` stands for.
+    /// Classes that `within` already tests.
     pub classes: Vec<(Slot, u32)>,
     /// Edges whose subject is in `within` because it has the predicate.
     pub absorbed_keys: u128,
@@ -99,7 +99,7 @@ pub(crate) type Empty = String;
 
 /// The query's FROM and FROM NAMED.
 pub(crate) struct Dataset {
-    /// Graphs that patterns outside GRAPH look at.
+    /// Graphs that patterns outside GRAPH read.
     pub default: GraphRef,
     /// `FROM NAMED`: ascending.
     pub named: Option<Vec<u32>>,

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 const WIDTH: usize = 16;
 /// Product of slots and edges up to which the beam has its full width.
 const FULL_WIDTH: usize = 200;
-/// Assumed later cost of a row, roughly in nanoseconds of one core: keeps cheap starts with many rows from crowding out
-/// the others.
+/// Assumed later cost of a row, roughly in nanoseconds of one core. It keeps cheap starts with many rows from
+/// displacing the others.
 const ROW_AHEAD: f64 = 8.0;
 
 struct SearchNode {
@@ -108,7 +108,7 @@ pub(crate) fn order(
     Some(out)
 }
 
-/// All useful moves: along edges from what is bound; a product only when nothing else can be reached.
+/// All useful moves: along edges from bound slots; a cross product only if nothing else can be reached.
 fn moves_from(model: &CostModel<'_>, need: u128, state: &SearchState, out: &mut Vec<SearchMove>) {
     let bound = state.bound;
     for slot in bits(need & !bound) {

@@ -7,8 +7,8 @@ use crate::operator::{Apply, Distinct, Filter, Join, Slice};
 use crate::set::SlotSet;
 use crate::{ApplyKind, JoinKind, Operator};
 
-/// Turns such joins into semi-joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Returns
-/// whether there was one. `wanted` has the slots of the root's rows that are read. O(operators × columns).
+/// Replaces joins by semi-joins in a tree whose unread columns were dropped ([`crate::operator::prune`]). Returns true
+/// if there was one. `wanted` has the slots of the root's rows that are read. O(operators × columns).
 pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     let mut changed = false;
     if let Operator::Slice(Slice {
@@ -28,8 +28,8 @@ pub(crate) fn reduce(root: &mut Operator, wanted: &SlotSet) -> bool {
     changed
 }
 
-/// The left side of an OPTIONAL whose right side contributes nothing that is needed: each left row occurs at least
-/// once.
+/// The left side of an OPTIONAL whose right side contributes nothing that is needed, since each left row occurs at
+/// least once.
 fn without_optional(op: &mut Operator, needed: &SlotSet) -> Option<Operator> {
     let (left, given) = match op {
         Operator::Join(Join {

@@ -30,7 +30,7 @@ impl SlotSet {
         }
     }
 
-    /// Makes room for the words `from .. to`, which are at least 1.
+    /// Extends the array to the words `from .. to`, which are at least 1.
     fn cover(&mut self, from: usize, to: usize) {
         if self.high.is_empty() {
             self.first = from;

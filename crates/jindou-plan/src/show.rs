@@ -54,7 +54,7 @@ pub(crate) fn bounded(shown: &dyn Display, most: usize) -> String {
     out.text
 }
 
-/// The first members of a list, and the number of the others: a plan's text stays in proportion to the plan.
+/// The first members of a list, and the number of the others, which bounds the length of a plan's text.
 pub(crate) fn list<T>(members: &[T], with: &str, text: impl Fn(&T) -> String) -> String {
     listed(members, text).join(with)
 }

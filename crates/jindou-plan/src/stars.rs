@@ -10,9 +10,9 @@ use std::cell::RefCell;
 
 /// Members that fit a mask; any more are left out of the estimates.
 pub(crate) const MAX_MEMBERS: usize = 24;
-/// Sets (most frequent first) whose own edge counts are read; the rest use the predicate's mean.
+/// Number of sets (most frequent first) whose own edge counts are used; the others use the predicate's mean.
 const EXACT_SETS: u32 = 1_000;
-/// Groups (largest first) that estimates add up; the others count only where none of these matches.
+/// Number of groups (largest first) whose estimates are summed; the others count only if none of these matches.
 const MAX_GROUPS: usize = 192;
 
 /// One required predicate or class of a variable.

@@ -15,21 +15,21 @@ use crate::{
 use jindou_model::scope;
 use std::sync::Arc;
 
-/// Largest number of slots in one group; the rest of a mask is for hidden slots.
+/// Largest number of slots in one group; the remaining bits of a mask are for hidden slots.
 pub(crate) const MAX_LOCAL: usize = 100;
 
 /// Steps with their estimates.
 pub(crate) struct PlannedSteps {
-    /// Empty only when the group requires nothing more of the rows that it goes on from.
+    /// The steps; empty only if the group requires nothing more of the rows that it extends.
     pub steps: Vec<Step>,
     /// Conditions on the given slots alone that no step tests; only if there are no steps.
     pub conditions: Vec<Condition>,
     pub rows: f64,
-    /// Includes the cost of making rows, but not that of the rows gone on from.
+    /// Includes the cost of producing rows, but not that of the rows that are extended.
     pub cost: f64,
 }
 
-/// Plans a group. `given`: slots bound in every row to go on from, and the estimated number of these rows. `Err` is the
+/// Plans a group. `given`: slots bound in every row to extend, and the estimated number of these rows. `Err` is the
 /// reason why nothing can match.
 pub(crate) fn plan(
     group: &Bgp,

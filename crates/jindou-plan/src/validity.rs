@@ -49,7 +49,7 @@ impl Validity {
 pub(crate) struct WatchedSnapshot<'a> {
     snapshot: &'a dyn Graph,
     bound: Cell<bool>,
-    /// Terms that were looked up.
+    /// Results of term lookups.
     found: RefCell<FxHashMap<Canonical, Option<VertexId>>>,
     /// Placeholders of parameters are terms, with ids that no vertex has.
     parameters: bool,
@@ -65,7 +65,7 @@ impl<'a> WatchedSnapshot<'a> {
         }
     }
 
-    /// Watches a snapshot for a query whose parameters are placeholders.
+    /// Records the reads of a snapshot for a query whose parameters are placeholders.
     pub fn with_parameters(snapshot: &'a dyn Graph) -> Self {
         Self {
             parameters: true,

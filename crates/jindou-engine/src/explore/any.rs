@@ -119,7 +119,7 @@ impl<'a> ExpandAnyStep<'a> {
         }
     }
 
-    /// Asks other shards for the lists of a batch.
+    /// Requests the lists of a batch from other shards.
     fn fetch(&self, sharded: &Sharded, input: View<'_>) {
         let mut rows = Vec::new();
         for row in 0..input.rows {

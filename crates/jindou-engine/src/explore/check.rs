@@ -9,7 +9,7 @@ use crate::intersect::has;
 use jindou_model::Result;
 use jindou_plan::{EdgeList, GraphRef, Operand};
 
-/// Length above which a constant's list is not searched: the edge is looked up from its other end, whose list is likely
+/// A constant's list longer than this is not searched: the edge is looked up from its other end, whose list is likely
 /// shorter and whose key is found without a search.
 const LONG: usize = 64;
 
@@ -26,7 +26,7 @@ pub(crate) struct CheckStep<'a> {
     place: usize,
     made: bool,
     graphs: Vec<u32>,
-    /// Answers for a batch, where other shards were asked.
+    /// Results for a batch, if other shards were asked.
     there: Vec<bool>,
     asked: bool,
     work: usize,

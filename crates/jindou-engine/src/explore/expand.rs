@@ -34,7 +34,8 @@ struct Pairs<'p> {
 }
 
 impl Pairs<'_> {
-    /// Intersects the rows as far as `to` has room; returns the row to continue with and the number of rows written.
+    /// Intersects the lists of rows until `to` is full. Returns the row to continue with and the number of rows
+    /// written.
     fn run(
         &self,
         rows: Range<usize>,
@@ -105,7 +106,7 @@ impl Pairs<'_> {
     }
 }
 
-/// Prefetches a list: all of a short one, and of a long one the places where a binary search looks first. Saves a
+/// Prefetches a list: all of a short one, and of a long one the positions that a binary search reads first. Saves a
 /// quarter of the time of intersections of long lists (LUBM L1), whose searches otherwise miss the cache at every step.
 #[inline(always)]
 fn prefetch_list(array: &[u32], bounds: [u32; 2]) {
@@ -136,7 +137,7 @@ pub(crate) struct ExpandStep<'a> {
     /// Where to continue when the output was full: row, and position in its list.
     row: usize,
     place: usize,
-    /// The row's list where it had to be built, valid while `made`.
+    /// True if the row's list had to be merged into a buffer, which is valid while this is set.
     made: bool,
     list: Vec<u32>,
     graphs: Vec<u32>,
@@ -481,8 +482,8 @@ impl<'a> ExpandStep<'a> {
         Ok(false)
     }
 
-    /// Expands two lists per row, each in one segment: the shape of most triangles, without the general loop's
-    /// branches. Continues as long as the output certainly has room; returns false if nothing was done.
+    /// Expands two lists per row, each in one segment. This is the shape of most triangle queries, and avoids the
+    /// branches of the general loop. Continues while the output certainly has space; returns false if nothing was done.
     fn fill_pair(&mut self, ctx: &QueryContext<'_>, out: &mut Emit<'_>) -> Result<bool> {
         let [first, second] = &self.lists[..] else {
             return Ok(false);

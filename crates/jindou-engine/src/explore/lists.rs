@@ -78,7 +78,7 @@ pub(crate) struct Bounds<'p> {
 }
 
 impl<'p> Bounds<'p> {
-    /// The array that a range lies in, and the range in it.
+    /// The array that a range refers to, and the range in it.
     #[inline(always)]
     pub fn place(&self, [a, b]: [u32; 2]) -> (&'p [u32], [u32; 2]) {
         let end = self.array.len();
@@ -105,7 +105,7 @@ enum ListForm<'a> {
     Dirty(Segment<'a>, &'a Patch),
     /// Every key is merged from default graph, named graphs and patch.
     Merged,
-    /// The lists of each batch are fetched from the shards that have them, and laid out after an array of this shard's.
+    /// The lists of each batch are fetched from the shards that have them, and appended to an array of this shard's.
     Laid(&'a [u32]),
 }
 
@@ -252,7 +252,7 @@ impl<'a> NeighbourLists<'a> {
         }
     }
 
-    /// Tests whether the edges of a batch exist, asking each shard once; false where they are better looked up row by
+    /// Tests whether the edges of a batch exist, with one request per shard; false if they should be looked up row by
     /// row.
     pub fn contains_many(
         &self,
@@ -457,7 +457,7 @@ impl<'a> NeighbourLists<'a> {
     }
 }
 
-/// `finder.find_many`, but ids that all lie in the run of the first one are found by one subtraction each: starts at an
+/// As `finder.find_many`, but ids in the same run as the first one are found by one subtraction each. Starts at an
 /// index vertex come in order, and so do most vertices connected with them.
 fn find_keys(finder: KeyFinder<'_>, ids: &[u32], keys: &mut Vec<u32>) {
     let (KeyFinder::Intervals(runs), Some(&first)) = (finder, ids.first()) else {

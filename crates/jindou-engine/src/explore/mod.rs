@@ -206,8 +206,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Adds a row for each id of `list` that fits: `to` takes the ids, constants repeat, graphs run alongside the list.
-    /// Returns the number of ids that fitted.
+    /// Adds a row for each id of `list` that fits into the batch: `to` gets the ids, constants are repeated, and
+    /// `graphs` is parallel to the list. Returns the number of ids that fitted.
     pub fn list(
         &mut self,
         input_row: usize,

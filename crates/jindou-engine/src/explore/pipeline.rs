@@ -21,7 +21,7 @@ const FLUSHED: usize = 8;
 /// One worker's steps.
 pub(crate) struct Pipeline<'a> {
     start: Batch,
-    /// Rows of the source that the next batch takes.
+    /// Number of source rows for the next batch.
     start_batch: usize,
     start_filters: Filters<'a>,
     start_stats: StepStats,
@@ -96,8 +96,8 @@ impl<'a> Pipeline<'a> {
         })
     }
 
-    /// Steps that go on from rows with these columns; there is no start. Slots from [`jindou_plan::FIRST_HIDDEN`] on
-    /// stay whether or not a step lists them as live.
+    /// Steps that extend rows with these columns, without a start. Slots from [`jindou_plan::FIRST_HIDDEN`] on are kept
+    /// whether or not a step lists them as live.
     pub fn after(slots: &[Slot], steps: &'a [Step], ctx: &QueryContext<'a>) -> Result<Self> {
         let mut layouts = Vec::with_capacity(steps.len() + 1);
         layouts.push(slots.to_vec());

@@ -263,8 +263,7 @@ fn keys<'a>(
     }
 }
 
-/// The keys inside, looked up one by one, where there are so few ids inside that this is cheaper than building all
-/// keys.
+/// The keys inside, looked up one by one; used if so few ids are inside that this is cheaper than listing all keys.
 fn few(view: &Edges<'_>, scope: GraphScope<'_>, within: &IdTest<'_>) -> Option<Vec<u32>> {
     /// Keys that are built in the time of one lookup.
     const EACH: u64 = 8;
@@ -284,7 +283,7 @@ fn few(view: &Edges<'_>, scope: GraphScope<'_>, within: &IdTest<'_>) -> Option<V
     )
 }
 
-/// About how many keys a predicate has in named graphs, with those that a patch adds.
+/// Approximate number of keys that a predicate has in named graphs, including those that a patch adds.
 fn named_keys(view: &Edges<'_>) -> u64 {
     let more = view.patch().map_or(0, |p| p.more_keys());
     u64::from(view.key_counts()[1]) + u64::from(more)

@@ -84,7 +84,7 @@ pub(super) struct StepState<'a> {
     pub(super) bare: usize,
     /// Rows that are handed on at once.
     pub(super) pace: usize,
-    /// Bytes that the step takes before there is a row.
+    /// Bytes that the step allocates before there are rows.
     plumbing: usize,
     charge: OperatorCharge,
     pub(super) stats: StepStats,
@@ -103,7 +103,7 @@ pub(super) struct Ahead<'a> {
     pub scope: GraphScope<'a>,
 }
 
-/// Largest number of rows whose lists are fetched ahead: with more, earlier steps may leave few.
+/// Largest number of rows whose lists are prefetched; with more, earlier steps may leave few.
 const FEW_AHEAD: usize = 64;
 
 impl<'a> StepState<'a> {

@@ -3,7 +3,7 @@
 use jindou_graph::{Edges, Graph};
 use jindou_model::{Direction, PredicateId};
 
-/// Predicates that are cached; those whose numbers differ by a multiple of this displace each other.
+/// Size of the cache of predicates. Predicates whose numbers differ by a multiple of this displace each other.
 const KEPT: usize = 32;
 
 /// A predicate that a row leads to.
@@ -18,8 +18,8 @@ pub(crate) struct RowPredicate<'a> {
 /// Graph lookups before more than the last predicate is cached: few rows should not pay for a table.
 const WARM: usize = 64;
 
-/// The predicates that rows led to most recently, in one direction. Most rows lead to the same few; the graph is asked
-/// only for others.
+/// Cache of the predicates that rows led to most recently, in one direction. Most rows lead to the same few, so the
+/// graph is asked rarely.
 pub(crate) struct RowPredicates<'a> {
     graph: &'a dyn Graph,
     direction: Direction,

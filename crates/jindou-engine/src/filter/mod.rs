@@ -72,7 +72,7 @@ struct FilterScratch<'s> {
     work: &'s mut usize,
 }
 
-/// Scratch memory that the conditions of one list use one after the other: there may be a hundred thousand conditions.
+/// Scratch memory that the conditions of one list share, since there may be a hundred thousand conditions.
 #[derive(Default)]
 struct SharedScratch {
     /// Questions to an index and its answers.
@@ -148,7 +148,7 @@ impl<'a> FilterNode<'a> {
         })
     }
 
-    /// Costly conditions come last.
+    /// Relative cost; costly conditions are evaluated last.
     fn cost(&self) -> u32 {
         match self {
             Self::Same(..) | Self::Bound(_) => 1,
@@ -185,8 +185,8 @@ impl<'a> FilterNode<'a> {
         }
     }
 
-    /// Sets `out[i]` to the value for row `from + i`, where `out[i]` is `TRUE` on entry ("wanted"); the values of other
-    /// rows are left as they are.
+    /// Sets `out[i]` to the value for row `from + i`, if `out[i]` is `TRUE` on entry ("wanted"). The values of other
+    /// rows are not changed.
     fn eval(
         &mut self,
         ctx: &EvalContext<'_>,
@@ -343,7 +343,8 @@ fn is_numeric(ctx: &EvalContext<'_>, id: u32) -> Result<bool> {
     })
 }
 
-/// A step's conditions, which must all be true. Most steps have none, and their states are moved often while they are made.
+/// A step's conditions, which must all be true. Boxed, since most steps have none, and their states are moved often
+/// during construction.
 pub(crate) struct Filters<'a>(Option<Box<ConditionList<'a>>>);
 
 impl<'a> Filters<'a> {
@@ -417,7 +418,7 @@ impl<'a> ConditionList<'a> {
         })
     }
 
-    /// Makes room for the values of this many rows, all of them wanted.
+    /// Allocates the values of this many rows, all set to "wanted".
     fn ensure(&mut self, rows: usize) -> Result<()> {
         if rows > self.charged {
             self.charge.set(rows.saturating_mul(self.all_of_a_row))?;

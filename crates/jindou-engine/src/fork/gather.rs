@@ -61,8 +61,8 @@ pub(crate) struct Gathering {
 }
 
 impl Gathering {
-    /// For parts that have this many steps each, give this many columns after the last one and rows this often, and
-    /// begin with messages of these numbers.
+    /// Creates the state for parts with this many steps each, this many columns after the last one, and this treatment
+    /// of duplicates, which begin with messages of these numbers.
     pub fn new(
         (query, hub): (QueryName, Arc<HubState>),
         cancel: &CancelToken,

@@ -122,7 +122,7 @@ fn messages_come_back_and_cut_ones_do_not() {
     }
 }
 
-/// A changed byte gives another message or none, and never more memory than there are bytes.
+/// A changed byte results in another message or an error, and never allocates more memory than there are bytes.
 #[test]
 fn damaged_messages_are_refused_or_mean_themselves() {
     let query = QueryName { home: 1, number: 2 };
@@ -140,7 +140,7 @@ fn damaged_messages_are_refused_or_mean_themselves() {
     }
 }
 
-/// The first of no rows are asked for by nothing.
+/// An ORDER BY with LIMIT 0 is never sent.
 #[test]
 fn no_rows_are_not_the_first() {
     let query = QueryName { home: 1, number: 2 };

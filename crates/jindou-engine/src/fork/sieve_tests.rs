@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Id `i + 1` has the number `values[i]` as its term, if it has one.
 struct NumberTerms {
     values: Vec<Option<i64>>,
-    /// Terms that were asked for.
+    /// Number of terms requested.
     asked: AtomicUsize,
 }
 
@@ -99,7 +99,7 @@ fn sift(
     passed
 }
 
-/// Each row that was held back comes after enough others that passed.
+/// Checks that each rejected row sorts after enough others that passed.
 fn is_right(numbers: &NumberTerms, ids: &[u32], passed: &[bool], first: FirstByColumn) {
     let mut known: Vec<i64> = ids
         .iter()
@@ -162,8 +162,8 @@ fn rows_that_are_held_back_come_after_enough_others() {
     assert!(held > 100_000, "{held} held back");
 }
 
-/// In random order the row at place n is among the first k of those until then with probability k/n, so about k (1 + ln(n/k)) rows pass a
-/// worker that looks at each alone; a sieve looks at many together, and so lets fewer pass.
+/// In random order, the row at position n is among the first k so far with probability k/n. So about k (1 + ln(n/k))
+/// rows pass a worker that compares each by itself; a sieve compares many together, so fewer pass.
 #[test]
 fn few_rows_pass_in_random_order() {
     const ROWS: u32 = 100_000;
@@ -185,7 +185,7 @@ fn few_rows_pass_in_random_order() {
     }
 }
 
-/// Rows that come from the last to the first are each the best so far: of each batch only the first pass.
+/// If rows arrive in reverse order, each is the first so far, but only the first of each batch pass.
 #[test]
 fn the_worst_order_costs_the_first_of_each_batch() {
     let budget = MemoryBudget::new(1 << 30);
@@ -217,7 +217,7 @@ fn equal_rows_pass_as_they_are_needed() {
     }
 }
 
-/// Where all rows are shown, no term is looked at.
+/// If all rows are needed, no term is compared.
 #[test]
 fn few_rows_cost_nothing() {
     let budget = MemoryBudget::new(1 << 30);

@@ -21,10 +21,11 @@ pub enum ExecutorChoice {
     Here,
     /// Another executor; the CPU if that one cannot run the plan, or fails.
     Rather(Arc<dyn Executor>),
-    /// Another executor, whose failure is the query's; the CPU only for plans that it cannot run at all.
+    /// Another executor is required: if it fails, so does the query. The CPU is used only for plans that it cannot
+    /// execute at all.
     Demanded(Arc<dyn Executor>),
-    /// The shards of the store, as far as they can run the plan, and for the rest this CPU, which asks them for data.
-    /// Their failure is the query's.
+    /// The shards of the store execute as much of the plan as they can, and this CPU the rest, requesting data from
+    /// them. If they fail, so does the query.
     Shards(Arc<dyn Executor>),
 }
 
@@ -57,7 +58,7 @@ pub struct Execution<'a> {
 pub struct ExecutionOutcome {
     /// Counts and times.
     pub profile: Profile,
-    /// Lines about the execution that only its executor can give; empty unless profiling.
+    /// Lines about the execution that only its executor knows; empty unless profiling.
     pub details: String,
     /// Reason why the CPU ran the plan although another executor was chosen.
     pub why_here: Option<String>,
@@ -66,10 +67,11 @@ pub struct ExecutionOutcome {
 }
 
 impl Execution<'_> {
-    /// Runs the plan with one sink per worker, made by `sinks`. Rows whose order matters come from one worker.
+    /// Executes the plan with one sink per worker, created by `sinks`. If the order of rows matters, they all come from
+    /// one worker.
     ///
     /// # Errors
-    /// As [`execute`]; [`Error::Gpu`], in one sentence, where another executor was demanded and failed.
+    /// As [`execute`]; [`Error::Gpu`], in one sentence, if another executor was required and failed.
     pub fn run<P: ParallelSink>(&self, sinks: &P) -> Result<ExecutionOutcome> {
         self.rows(sinks)
     }
@@ -177,11 +179,12 @@ impl Execution<'_> {
         })
     }
 
-    /// Runs the whole plan, or its first steps, on the other executor; its rows are held until it is done, or not.
+    /// Executes the whole plan, or its first steps, on the other executor. With `hold`, its rows are buffered until it
+    /// has finished.
     ///
     /// # Errors
-    /// `Unsupported` before the first row, where the other executor runs no part of it; otherwise its own or the
-    /// sink's.
+    /// `Unsupported` before the first row, if the other executor cannot execute any part of it; otherwise its own or
+    /// the sink's.
     fn rows_there(
         &self,
         other: &dyn Executor,

@@ -27,10 +27,10 @@ use jindou_plan::operator::{ApplyKind, JoinKind};
 use jindou_plan::{Aggregate, AggregateFunction, Exploration, Operator, Plan, Slot};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Runs a plan with `executor` running the first steps of its explorations, as many as it can, and this CPU the rest.
+/// Executes a plan: `executor` executes the first steps of its explorations, as many as it can, and this CPU the rest.
 ///
 /// # Errors
-/// `Unsupported`, before the first row, where the executor runs less than two steps of every longer exploration;
+/// `Unsupported`, before the first row, if the executor executes less than two steps of every longer exploration;
 /// otherwise as [`crate::execute`].
 pub fn execute_on(
     plan: &Plan,
@@ -56,7 +56,7 @@ const HELD_TOGETHER: usize = 512;
 enum OffloadShare {
     /// A number of steps of its exploration, from the start on, which may be zero; and which of the rows are needed.
     Steps(usize, Needs),
-    /// The node with everything below it; at most this many rows are needed, or the first ones in some order.
+    /// The node with everything below it; needs at most this many rows, or the first ones in some order.
     All(Option<u64>, Option<Top>),
 }
 
@@ -89,7 +89,7 @@ struct PulledExploration {
 }
 
 impl<'a> Offload<'a> {
-    /// The whole plan on an executor, which says when it is run if it cannot.
+    /// The whole plan on an executor, which reports an error during execution if it does not support it.
     fn whole(options: &'a ExecOptions, executor: &'a dyn Executor, hold: bool) -> Self {
         Self {
             executor,
@@ -365,8 +365,8 @@ impl<'a> Offload<'a> {
         }
     }
 
-    /// Starts an exploration whose rows are pulled. Returns the rows, their slots, and the number of steps they have
-    /// gone through; `None` if the executor does not support that, or all steps run here.
+    /// Starts an exploration whose rows are pulled. Returns the rows, their slots, and the number of steps that they
+    /// have passed; `None` if the executor does not support that, or all steps are executed here.
     pub fn pull(
         &self,
         snapshot: &dyn Graph,
@@ -381,7 +381,7 @@ impl<'a> Offload<'a> {
         self.begin(snapshot, e, node, needs)
     }
 
-    /// As [`Self::pull`], for callers that take rows with a count; `None` also where the rows do not have one.
+    /// As [`Self::pull`], for callers that accept rows with a count; also `None` if the rows have no count.
     pub fn pull_counted(
         &self,
         snapshot: &dyn Graph,
@@ -536,7 +536,7 @@ fn one_leaf(source: LeafSource<'_>, node: usize, layout: Vec<Slot>) -> Pipe<'_> 
     }
 }
 
-/// Counts rows on their way.
+/// Counts rows that pass through.
 struct Counted<'s> {
     rows: u64,
     sink: &'s mut dyn Sink,

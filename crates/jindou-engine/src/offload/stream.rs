@@ -19,15 +19,15 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-/// Rows of a block that is made of an executor's plain rows.
+/// Number of rows in a block built from an executor's plain rows.
 const BLOCK: usize = 1 << 14;
-/// Least and most rows of a piece: few, since the steps above may take long for each.
+/// Smallest and largest number of rows of a piece: few, since the steps above may take long for each row.
 const PIECE: Range<u64> = 64..16_384;
 /// Pieces that each thread should have of the rows so far.
 const PIECES_A_THREAD: u64 = 8;
 /// Pieces from which on helpers are worth their start.
 const WORTH_HELP: u64 = 2;
-/// Longest sleep before a worker without a block looks again.
+/// Polling interval of a worker that waits for a block.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Runs an executor's steps into a sink.
@@ -57,7 +57,7 @@ struct StreamState {
     rows: u64,
     pieces: u64,
     bytes: u64,
-    /// True once no more blocks will come.
+    /// True once the last block was received.
     over: bool,
 }
 
@@ -70,7 +70,7 @@ pub(crate) trait StreamWork {
 }
 
 impl<'a> Streamed<'a> {
-    /// Rows of a run, of which there may be this many bytes.
+    /// Rows of a run, of which at most this many bytes are buffered.
     pub fn new(run: Run<'a>, most: Option<u64>) -> Self {
         Self {
             run,
@@ -85,7 +85,8 @@ impl<'a> Streamed<'a> {
         sync::lock(&self.state)
     }
 
-    /// Pieces that helpers could take: no end is known until the last block came, and few pieces are not worth help.
+    /// Number of pieces for helpers. Unbounded until the last block was received; few remaining pieces are not worth a
+    /// helper.
     pub fn left(&self) -> u64 {
         let state = self.state();
         match state.over {
@@ -95,7 +96,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// True once no piece is left and none will come.
+    /// True once all pieces were consumed and no more will be produced.
     pub fn is_over(&self) -> bool {
         let state = self.state();
         state.over && state.ready.is_empty()
@@ -151,8 +152,8 @@ impl<'a> Streamed<'a> {
         Ok(())
     }
 
-    /// The next piece for a worker that does not run the executor; `None` when there are no more, or `is_done`. While
-    /// there is none yet, the thread gives up its place.
+    /// The next piece for a worker that does not run the executor; `None` when there are no more, or if `is_done`. The
+    /// thread does not hold its slot while it waits for a piece.
     fn next(&self, ctx: &QueryContext<'_>, is_done: &dyn Fn() -> bool) -> Result<Option<Piece>> {
         loop {
             let mut state = self.state();
@@ -175,9 +176,9 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Runs the executor, unless it has run. Pieces of its blocks go to the queue for other workers; at most `room` are
-    /// left there before it goes on, the rest is taken here. `between` is called for each block: it calls for help, and
-    /// yields the thread's place where it is needed.
+    /// Runs the executor, unless it was run before. Pieces of its blocks are queued for other workers; at most `room`
+    /// are left in the queue, the others are processed here. `between` is called for each block: it requests helpers,
+    /// and yields the thread's slot if needed.
     pub fn drive(
         &self,
         ctx: &QueryContext<'_>,
@@ -208,7 +209,7 @@ impl<'a> Streamed<'a> {
         }
     }
 
-    /// Takes pieces until there are no more, none is needed, or `stays` is false.
+    /// Processes pieces until there are no more, no more are needed, or `stays` is false.
     pub fn take_all(
         &self,
         ctx: &QueryContext<'_>,
@@ -233,7 +234,8 @@ fn give(piece: &Piece, work: &mut dyn StreamWork) -> Flow {
     work.rows(&columns, piece.rows)
 }
 
-/// Says that no more blocks will come, however the run ends. Unless it ended well, those that are left are dropped.
+/// Marks the end of the blocks on drop, however the run ends. Unless it ended successfully, the remaining blocks are
+/// dropped.
 struct End<'d, 'a>(&'d Streamed<'a>);
 
 impl End<'_, '_> {
@@ -253,7 +255,7 @@ impl Drop for End<'_, '_> {
     }
 }
 
-/// Something of this thread inside a value that may be sent to others, where it cannot be had.
+/// A value of this thread inside a value that may be sent to other threads, where it cannot be accessed.
 struct OnThread<'d, T: ?Sized> {
     value: &'d mut T,
     thread: ThreadId,
@@ -281,7 +283,7 @@ impl<'d, T: ?Sized> OnThread<'d, T> {
     }
 }
 
-/// The executor's sink: queues its rows, and takes some of them itself.
+/// The executor's sink: queues its rows, and processes some of them itself.
 struct Driver<'d, 'a, 'p> {
     streamed: &'d Streamed<'a>,
     ctx: &'d QueryContext<'p>,

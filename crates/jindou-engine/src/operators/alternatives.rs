@@ -39,7 +39,7 @@ impl Alternatives {
         }
     }
 
-    /// Keeps only those pairs of a row of the batch and one of the class that no alternative before `n` has found.
+    /// Keeps only the pairs of a batch row and a class row that no alternative before `n` has found.
     pub fn new_pairs(
         &mut self,
         ctx: &QueryContext<'_>,

@@ -19,12 +19,13 @@ pub(crate) struct Attach {
     width: usize,
     /// For each further column, the inner column.
     new: Vec<Option<usize>>,
-    /// Outer and inner column of slots that both have and that some inner row does not take from its outer row.
+    /// Outer and inner column of slots that both have and whose value may differ from the outer row's in some inner
+    /// row.
     both: Vec<(usize, usize)>,
 }
 
 impl Attach {
-    /// `output` begins with the outer slots; `read` are those that every inner row takes from its outer row.
+    /// `output` begins with the outer slots; `read` are the slots whose value every inner row takes from its outer row.
     pub fn new(outer: &[Slot], inner: &[Slot], output: &[Slot], read: &[Slot]) -> Self {
         let (inner, read) = (SlotLayout::new(inner), SlotLayout::new(read));
         let of = |s: &Slot| inner.position_of(*s);
@@ -87,7 +88,8 @@ impl Attach {
     }
 }
 
-/// Appends outer rows alone: those whose flag is `want`. `mark` has the values of a last column for flags 0 and 1.
+/// Appends outer rows without an inner row, if their flag is `want`. `mark` has the values of a last column for flags 0
+/// and 1.
 pub(crate) fn alone(
     out: &mut Batch,
     outer: View<'_>,
@@ -117,7 +119,7 @@ pub(crate) fn alone(
     Ok(())
 }
 
-/// Numbers of the outer rows that an apply gives alone, depending on which were matched.
+/// Numbers of the outer rows that an apply returns by themselves, depending on which were matched.
 pub(crate) fn alone_of(kind: ApplyKind, matched: &[u8], out: &mut Vec<u32>) {
     out.clear();
     let numbers = (0u32..).zip(matched);

@@ -333,7 +333,7 @@ fn one_row(numbers: &[u64], ctx: &QueryContext<'_>) -> Result<Batch> {
     Ok(out)
 }
 
-/// Ids of small numbers: most groups' counts are small.
+/// Cached ids of small numbers, since most groups' counts are small.
 #[derive(Default)]
 struct SmallNumbers {
     ids: Vec<u32>,

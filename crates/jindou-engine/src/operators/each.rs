@@ -197,7 +197,7 @@ impl StageWorker for Each<'_> {
     }
 }
 
-/// Calls `f` with all rows, at most a batch at a time.
+/// Calls `f` with all rows, at most one batch at a time.
 fn each_part(
     held: &RowBuffer,
     ctx: &QueryContext<'_>,

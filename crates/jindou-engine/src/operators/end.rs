@@ -23,7 +23,7 @@ pub(crate) enum EndSpec<'a, 's> {
     Any,
     Count(&'a [Slot], &'a [Count]),
     Group(&'a [Slot], &'a [Aggregate]),
-    /// Sorted rows; at most this many of the first.
+    /// Sorted rows, with an optional limit.
     Order(&'a [(Slot, bool)], Option<u64>),
 }
 

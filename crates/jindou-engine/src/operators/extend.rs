@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// One or more consecutive BINDs, the first one first: the input rows are copied once, however many columns are added.
 struct ExtendSpec<'a> {
     values: Vec<(&'a GeneralExpression, usize)>,
-    /// The slots that come in, and those that are added.
+    /// The slots of the input, and the added ones.
     slots: Vec<Slot>,
 }
 
@@ -138,7 +138,7 @@ struct ExtendedColumn {
 
 /// Adds columns with expressions' values.
 struct ExtendStage {
-    /// Columns that come in.
+    /// Number of input columns.
     width: usize,
     columns: Vec<ExtendedColumn>,
     out: Batch,

@@ -53,8 +53,8 @@ impl<'a> PipelineBuilder<'_, 'a> {
 }
 
 impl<'a> PipelineBuilder<'_, 'a> {
-    /// The state of a GROUP BY or COUNT, made for the rows that another executor gives it, and that executor; `None` if
-    /// the rows are made here.
+    /// The state of a GROUP BY or COUNT for rows grouped by another executor, and that executor; `None` if the rows are
+    /// produced here.
     pub(super) fn grouped<T>(
         &self,
         op: &Operator,
@@ -138,7 +138,7 @@ impl Groups {
         Ok(map)
     }
 
-    /// Writes the keys of the groups to the first columns of a batch that has room for them.
+    /// Writes the keys of the groups to the first columns of a batch, which must be large enough.
     pub fn write_keys(&self, columns: &mut [Vec<u32>]) {
         let width = self.columns.len();
         for (c, column) in columns.iter_mut().enumerate().take(width) {

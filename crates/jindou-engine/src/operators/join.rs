@@ -40,7 +40,7 @@ struct JoinProbe<'a> {
     known: Vec<(usize, IndexKeys, Arc<JoinIndex>)>,
 }
 
-/// Part of a batch that is looked up in a class.
+/// The rows of a batch that are looked up in one class of held rows.
 #[derive(Clone, Copy)]
 struct ClassLookup<'x> {
     rows: View<'x>,
@@ -289,7 +289,7 @@ impl<'a> JoinProbe<'a> {
         flow
     }
 
-    /// Matches rows by keys, some of which are looked up by the terms that theirs are equal to.
+    /// Matches rows by keys, some of which are looked up by the terms that are equal by value.
     fn matches(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -555,7 +555,7 @@ impl StageWorker for JoinProbe<'_> {
 }
 
 impl JoinLookup {
-    /// Sets `found` to the key numbers of the rows; `terms` are those of keys by value.
+    /// Sets `found` to the key numbers of the rows. `terms` has the terms of keys that are looked up by value.
     fn find(
         &mut self,
         table: &JoinTable<'_>,

@@ -19,7 +19,7 @@ use jindou_plan::{Condition, JoinKind, Match, MatchBy, Relation, Slot, operator}
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
-/// Largest number of keys that may be unbound: each takes a bit.
+/// Largest number of keys that may be unbound, since each needs a bit.
 const MOST_UNSURE: usize = 64;
 
 /// A slot of both sides, or one of each that must match.
@@ -37,25 +37,25 @@ pub(crate) type IndexKeys = (Option<usize>, u64);
 #[derive(Clone, Copy)]
 pub(crate) struct KeyAlternative {
     pub key: JoinColumns,
-    /// True if the row's own term is not the one to look up.
+    /// True if the key is looked up by other terms than the row's own.
     pub by_value: bool,
 }
 
 /// Layout of a join: columns of the streamed rows, of the held rows, and of the output.
 pub(crate) struct JoinShape<'a> {
     pub kind: JoinKind,
-    /// Slots of the output: those of the left side, then those that the right side adds.
+    /// Slots of the output: those of the left side, then those that only the right side has.
     pub output: Vec<Slot>,
     pub left_width: usize,
-    /// Keys bound in every row of both sides; then those of the matches, which are bound in every held row, and where
-    /// an unbound slot of the other side means that there is no partner.
+    /// Keys that are bound in every row of both sides; then the keys of comparisons, which are bound in every held row.
+    /// An unbound slot on the other side of a comparison has no partner.
     pub sure: Vec<JoinColumns>,
-    /// Comparisons of the last keys of `sure`: the row's own term is not the one to look up.
+    /// Comparisons of the last keys of `sure`, which are looked up by other terms than the row's own.
     pub by_value: Vec<MatchBy>,
-    /// Second bounds: the position in `by_value` of a comparison by order, and another one with the same held column,
-    /// the first side of which is this column.
+    /// Second bounds of ranges: the position in `by_value` of an order comparison, another order comparison with the
+    /// same held column, and the column that is its first side.
     pub bounds: Vec<(usize, Relation, usize)>,
-    /// Alternatives, at least one of which must match, unless there are none. Either side may be unbound.
+    /// Alternatives of which at least one must match, unless there are none. Either side may be unbound.
     pub either: Vec<KeyAlternative>,
     /// Columns of the held rows that must be bound.
     needed: Vec<usize>,
@@ -63,7 +63,7 @@ pub(crate) struct JoinShape<'a> {
     pub never: bool,
     /// Keys that may be unbound in some row of a side.
     pub unsure: Vec<JoinColumns>,
-    /// Columns of the held rows that come after the left side's.
+    /// Columns of the held rows that are appended to the left side's.
     pub added: Vec<usize>,
     pub condition: Option<&'a Condition>,
     /// Slots of left rows followed by the right side's, for the condition.

@@ -38,7 +38,7 @@ use crate::compile::PipelineBuilder;
 use crate::explore::Halt;
 use jindou_plan::{Operator, Slot};
 
-/// Rows in a batch that an operator makes.
+/// Number of rows in a batch that an operator produces.
 const BATCH: usize = 2048;
 
 impl<'a> PipelineBuilder<'_, 'a> {

@@ -17,7 +17,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::sync::Mutex;
 
-/// A top-k buffer is cut when it holds this many times k rows, at least [`LEAST`].
+/// A top-k buffer is truncated when it holds this many times k rows, and at least [`LEAST`].
 const SLACK: usize = 4;
 const LEAST: usize = 4096;
 /// Rows between two checks of the deadline.
@@ -34,7 +34,7 @@ impl<'a> PipelineBuilder<'_, 'a> {
         self.sorted(op, None, node)
     }
 
-    /// Sorted rows; at most this many of the first.
+    /// Sorted rows, with an optional limit.
     pub(super) fn sorted(
         &mut self,
         op: &'a operator::OrderBy,
@@ -64,7 +64,8 @@ pub(crate) struct Sorter {
     rows: FlatRows,
     /// True if a sort column has a term that the base does not have, or a triple term.
     added: bool,
-    /// With `most` rows of base terms collected: the greatest first key among them. Later rows must not exceed it.
+    /// Set once `most` rows with base terms were collected: the largest first key among them, which later rows must not
+    /// exceed.
     bound: Option<u64>,
     /// Order of this worker's rows, once they are sorted.
     order: Option<RowOrder>,
@@ -83,7 +84,7 @@ struct WorkerRows {
     order: Option<RowOrder>,
 }
 
-/// Rows, one after the other.
+/// Rows, stored row by row.
 struct FlatRows {
     width: usize,
     ids: Vec<u32>,
@@ -215,7 +216,7 @@ impl Sorter {
         Ok(())
     }
 
-    /// Stores the rows whose first key is not beyond the bound.
+    /// Stores the rows whose first key does not exceed the bound.
     fn push_within(&mut self, ctx: &QueryContext<'_>, rows: View<'_>, bound: u64) -> Result<()> {
         let Some(&(column, descending)) = self.by.first() else {
             return self.rows.push(rows);
@@ -342,7 +343,7 @@ impl Sorter {
     }
 }
 
-/// Merges the rows of sorted parts, least first.
+/// Merges the rows of sorted parts.
 struct RowMerge<'m> {
     parts: &'m [(&'m FlatRows, &'m RowOrder)],
     /// Number of rows output, by part.

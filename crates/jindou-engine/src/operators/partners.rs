@@ -10,7 +10,7 @@ use jindou_model::{Holder, Result};
 use jindou_plan::{MatchBy, Relation};
 use rustc_hash::FxHashSet;
 
-/// The terms of a column of the held rows, prepared for finding those that a term matches.
+/// The terms of a column of the held rows, prepared for finding those that match a term.
 pub(crate) enum MatchTerms {
     Equal(Equals),
     Ordered(Relation, Ordered),
@@ -66,8 +66,8 @@ pub(crate) struct PartnerRows {
     askers: Vec<Asker>,
     /// True if each held term that is found is a partner, and one is enough.
     first: bool,
-    /// Terms that the current row matches, by comparison, except for the last one if it is by order: those are copied
-    /// as needed.
+    /// For each comparison, the terms that the current row matches. Those of a last comparison by order are copied on
+    /// demand.
     lists: Vec<Vec<u32>>,
     /// Number of terms that match by the last comparison.
     last: usize,
@@ -136,8 +136,8 @@ impl PartnerRows {
         self.at.clear();
     }
 
-    /// Writes the next combinations, at most a batch of them, replacing the previous ones; returns false if there are
-    /// none. Rows are those in `some`, or all, except those marked in `done`.
+    /// Writes the next combinations, at most one batch of them, replacing the previous ones; returns false if there are
+    /// none. Processes the rows in `some`, or all, except those marked in `done`.
     #[expect(
         clippy::too_many_arguments,
         reason = "one call, all of it the batch's state"
@@ -217,8 +217,8 @@ impl PartnerRows {
         Ok(true)
     }
 
-    /// Writes the remaining combinations of the current row, the last comparison fastest, until there are `most` or
-    /// none is left.
+    /// Writes the remaining combinations of the current row, with the last comparison varying fastest, until there are
+    /// `most` or none is left.
     fn combine(&mut self, sets: &[MatchTerms], most: usize) {
         let (Some((from, before)), Some((last, others))) =
             (self.at.split_last_mut(), self.lists.split_last())

@@ -33,7 +33,7 @@ impl SliceState {
         }
     }
 
-    /// Returns true if it takes no more rows.
+    /// True if it needs no more rows.
     pub fn is_done(&self) -> bool {
         self.taken.load(Ordering::Relaxed) >= self.end
     }

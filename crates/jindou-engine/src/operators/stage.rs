@@ -8,7 +8,7 @@ use jindou_model::{Error, Result};
 use jindou_plan::Slot;
 use std::time::{Duration, Instant};
 
-/// Index that stands for the end, after the last stage.
+/// Index of the end, after the last stage.
 pub(crate) const END: usize = usize::MAX;
 
 /// Specification of a stage, shared by all workers, each of which creates its own [`StageWorker`] from it.
@@ -33,7 +33,7 @@ pub(crate) trait StageSpec: Send + Sync {
 
 /// State of a stage in one worker. Called once per batch.
 pub(crate) trait StageWorker {
-    /// Processes a batch, and passes the results to the rest of the pipeline, unless it holds them back for now.
+    /// Processes a batch, and passes the results to the rest of the pipeline, unless it buffers them.
     fn batch(
         &mut self,
         ctx: &QueryContext<'_>,
@@ -60,7 +60,7 @@ pub(crate) trait StageWorker {
     /// Drops rows that are held back.
     fn clear(&mut self) {}
 
-    /// Returns true if any number of rows without columns may come at once.
+    /// True if any number of rows without columns may be passed at once.
     fn takes_bare_rows(&self) -> bool {
         false
     }
@@ -141,7 +141,7 @@ pub(crate) struct NextStages<'x, 's, 'r> {
 }
 
 impl NextStages<'_, '_, '_> {
-    /// Adds time that belongs to another node, where times are measured: one whose work the same stage does.
+    /// If times are measured, adds time that belongs to another node whose work the same stage does.
     pub fn spent_for_another(&mut self, time: Duration) {
         self.spent += time;
     }

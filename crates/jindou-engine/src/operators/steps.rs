@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 struct StepsSpec<'a>(&'a [Step], usize);
 
-/// Steps that go on from rows.
+/// Steps that extend rows.
 struct StepsStage<'a>(Pipeline<'a>);
 
 impl<'a> PipelineBuilder<'_, 'a> {

@@ -43,7 +43,7 @@ pub(crate) struct PathSearch<'a> {
     behind: Side,
     /// The search backwards through the forward automaton, for searches from both ends.
     meeting: Side,
-    /// The searches whose complete results `ahead` and `behind` hold: the start node of each, and the graph.
+    /// The searches whose complete results are in `ahead` and `behind`: the start node of each, and the graph.
     whole: [Option<(u32, Option<u32>)>; 2],
     /// The most recently requested ends.
     last: Option<(u32, u32, Option<u32>)>,

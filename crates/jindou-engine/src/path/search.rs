@@ -91,7 +91,7 @@ impl Side {
         Ok(())
     }
 
-    /// Expands all waiting nodes; returns true as soon as a node was already visited by the other side.
+    /// Expands all nodes of the frontier; returns true as soon as a node was already visited by the other side.
     pub fn level(
         &mut self,
         ctx: &QueryContext<'_>,

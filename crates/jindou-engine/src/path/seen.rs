@@ -58,7 +58,7 @@ impl VisitedSet {
         self.recharge(0, 0)
     }
 
-    /// Makes room for this many more nodes, which [`Self::insert`] requires.
+    /// Allocates space for this many more nodes, which [`Self::insert`] requires.
     #[inline]
     pub fn reserve(&mut self, more: usize) -> Result<()> {
         let want = self.order.len() + more;
@@ -108,7 +108,7 @@ impl VisitedSet {
             .set(order * 4 + self.few.capacity() * 6 + self.bits.len() * 8 + bytes)
     }
 
-    /// Adds a node; returns true if it is new. There must be room for it.
+    /// Adds a node; returns true if it is new. There must be space for it.
     #[inline]
     pub fn insert(&mut self, v: u32) -> bool {
         let new = match self.bits.get_mut((v / 64) as usize) {

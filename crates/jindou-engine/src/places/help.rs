@@ -33,7 +33,7 @@ struct Help {
 struct PoolState {
     wanted: usize,
     running: usize,
-    /// True once no more helpers may come.
+    /// True once no more helpers may start.
     withdrawn: bool,
 }
 
@@ -74,8 +74,8 @@ impl HelpCalls {
         self.wanted.fetch_add(helpers, Ordering::SeqCst);
     }
 
-    /// Helps the query that has waited longest; returns false if none needs help. Where the helper gave way to others
-    /// in the middle (`gave_way` afterwards), the query still needs that help.
+    /// Helps the query that has waited longest; returns false if no query needs help. If the helper yielded its slot
+    /// before the end (`gave_way` afterwards), the query still needs help.
     pub fn help(&self, gave_way: impl FnOnce() -> bool) -> bool {
         let help = {
             let mut asked = self.lock();

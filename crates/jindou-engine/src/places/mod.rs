@@ -19,7 +19,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 
 thread_local! {
-    /// Address of the workers in one of whose places this thread computes; 0 for none.
+    /// Address of the pool in which this thread holds a slot; 0 for none.
     static PLACE_OF: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -59,7 +59,7 @@ struct WorkersShared {
     /// Condition variable on which helpers sleep.
     work: Condvar,
     calls: HelpCalls,
-    /// Number of threads that need a place now: callers that wait, and urgent ones that do not wait. Read by helpers.
+    /// Number of threads that need a slot now: waiting callers, and urgent ones that do not wait. Read by helpers.
     pressed: AtomicUsize,
     /// Number of taken places beyond the existing ones.
     over: AtomicUsize,
@@ -69,14 +69,14 @@ struct WorkersShared {
 struct WorkersState {
     /// Number of threads in places.
     taken: usize,
-    /// Callers that wait for a place.
+    /// Callers that wait for a slot.
     waiting: VecDeque<Arc<Waiter>>,
     /// Number of helper threads.
     helpers: usize,
     closed: bool,
 }
 
-/// A waiting caller. It is given a place under the lock of the state.
+/// A waiting caller. The slot is assigned under the lock of the state.
 struct Waiter {
     thread: Thread,
     given: AtomicBool,
@@ -95,7 +95,7 @@ impl WorkersShared {
             .store(over + state.waiting.len(), Ordering::Relaxed);
     }
 
-    /// Gives this thread's place to the caller that has waited longest, or frees it.
+    /// Passes this thread's slot to the caller that has waited longest, or frees it.
     fn free(&self) {
         let mut state = self.lock();
         match state.waiting.pop_front() {
@@ -117,7 +117,7 @@ impl WorkersShared {
         }
     }
 
-    /// Waits for a place, ahead of others if `first`.
+    /// Waits for a slot, ahead of others if `first`.
     fn wait(&self, cancel: &CancelToken, first: bool) -> Result<()> {
         let waiter = {
             let mut state = self.lock();
@@ -189,7 +189,7 @@ impl WorkersShared {
 }
 
 impl Workers {
-    /// Creates a number of places, at least one. Helpers, one fewer than places, are started on first use.
+    /// Creates a number of slots, at least one. Helpers, one fewer than slots, are started on first use.
     #[must_use]
     pub fn new(places: usize) -> Self {
         let shared = Arc::new(WorkersShared {
@@ -219,9 +219,9 @@ impl Workers {
         (state.taken, state.waiting.len())
     }
 
-    /// Gives this thread a place at once: where none is free, an extra one, until the first of the other threads
-    /// reaches the end of a morsel. For work that others wait for, of which there is one at a time. Returns false if
-    /// the thread already has a place.
+    /// Gives this thread a slot at once. If none is free, it gets an extra one until another thread reaches the end of
+    /// a morsel. For work that others wait for, of which there is one at a time. Returns false if the thread already
+    /// has a slot.
     pub fn enter_at_once(&self) -> bool {
         if PLACE_OF.get() != 0 {
             return false;
@@ -233,7 +233,7 @@ impl Workers {
         true
     }
 
-    /// Starts missing helpers, as far as the system can start threads, and wakes those that may work.
+    /// Starts missing helpers, as far as threads can be started, and wakes those that may work.
     fn call(&self, helpers: usize) {
         let shared = &self.shared;
         let mut state = shared.lock();
@@ -303,7 +303,7 @@ mod tests {
     use super::*;
     use std::time::{Duration, Instant};
 
-    /// Threads inside of something, and the most that ever were.
+    /// Number of threads inside a section, and the largest number so far.
     #[derive(Default)]
     struct Inside(AtomicUsize, AtomicUsize);
 

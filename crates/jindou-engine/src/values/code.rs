@@ -26,14 +26,14 @@ const DEEPEST: usize = 1024;
 
 /// Parts of an expression between two checks of the deadline while it is compiled.
 const CHECK: usize = 1 << 10;
-/// Largest number of patterns of an expression that are compiled with it, as far as there is memory; others are
-/// compiled at run time, like patterns that rows compute.
+/// Largest number of patterns of an expression that are compiled with it, if there is memory. Others are compiled at
+/// run time, like patterns computed from rows.
 const FIXED: usize = 512;
 /// Length in bytes from which all machines of a query share a constant.
 pub(super) const LONG: usize = 1 << 14;
 /// Number of variables up to which a list of them is searched, and of inputs up to which results are cached.
 const FEW: usize = 32;
-/// Bytes that any expression takes.
+/// Smallest number of bytes charged for an expression.
 const LEAST: usize = 1 << 10;
 /// Bytes of a part, and of a constant besides its text.
 const PART: usize = size_of::<Code>() + 16;
@@ -87,17 +87,17 @@ pub(crate) enum Cast {
 /// Functions of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Call {
-    /// One whose definition computes it.
+    /// A function that its definition evaluates.
     Scalar(Scalar),
     Concat,
     Encode,
     Hash(Hash),
-    /// A term made of up to three values.
+    /// A term built from up to three values.
     Make(MadeTerms),
 }
 
 impl Call {
-    /// The function on numbers that it applies, for calls that take only a number.
+    /// The function on numbers that it applies, for calls that accept only a number.
     pub fn of_number(self) -> Option<fn(Num) -> Option<Num>> {
         match self {
             Self::Scalar(s) => s.definition().number,

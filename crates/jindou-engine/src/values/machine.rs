@@ -25,19 +25,19 @@ pub(crate) type Maybe = Option<Val>;
 /// Largest number of cached ids of numbers and booleans; beyond it, the cache is cleared.
 const MADE: usize = 1 << 16;
 
-/// Longest text of which an IRI is made: reading it takes a tenth of a second.
+/// Longest text that is parsed as an IRI, which takes a tenth of a second.
 const LONGEST_IRI: usize = 16 << 20;
 
-/// Length of a term from which the buffers that hold it are charged, and the clock is looked at after it was read.
+/// From this length of a term on, the buffers that hold it are charged, and the clock is checked after reading it.
 const LARGE: usize = 1 << 18;
 
-/// Bytes of terms read between two looks at the clock: a millisecond or two.
+/// Bytes of terms read between two checks of the clock: a millisecond or two.
 const READ: usize = 8 << 20;
 
 /// Bytes of text capacity that are kept from one batch to the next.
 const KEPT: usize = 1 << 12;
 
-/// Bytes that the buffers of long terms take.
+/// Bytes of the buffers of long terms.
 fn copied(term: &Vec<u8>, other: &Vec<u8>) -> usize {
     let long = |text: &Vec<u8>| match text.capacity() > LARGE {
         true => text.capacity(),
@@ -84,7 +84,7 @@ pub(crate) struct Interpreter {
     /// Random seed from which `BNODE` derives blank nodes for this row's labels, once it is drawn.
     pub(super) row_seed: Option<u64>,
     numbers: NumberCache,
-    /// Bytes of terms read since the last look at the clock: a row may compare a term of megabytes thousands of times.
+    /// Bytes of terms read since the last check of the clock: a row may compare a term of megabytes thousands of times.
     read: usize,
 }
 
@@ -111,7 +111,7 @@ impl Interpreter {
     }
 
     /// # Errors
-    /// `Limit` when there is no room for a long constant.
+    /// `Limit` if there is no memory for a long constant.
     pub fn new(constants: &[Canonical], ctx: &EvalContext<'_>) -> Result<Self> {
         let mut m = Self::empty(ctx);
         for bytes in constants {
@@ -219,7 +219,7 @@ impl Interpreter {
         self.row_seed = None;
     }
 
-    /// Doubles the capacity of the cache of ids, as far as there is memory; otherwise clears it.
+    /// Doubles the capacity of the cache of ids if there is memory; otherwise clears it.
     fn make_room(&mut self) {
         const EACH: usize = size_of::<((u8, u128), u32)>() + 1;
         let most = (2 * self.made.capacity()).clamp(8, 2 * MADE);
@@ -235,7 +235,7 @@ impl Interpreter {
         self.read = READ;
     }
 
-    /// Looks at the clock after long terms were read, and returns what made a function give up.
+    /// Checks the clock after long terms were read, and returns the error that made a function stop.
     #[cold]
     #[inline(never)]
     fn look(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
@@ -246,10 +246,10 @@ impl Interpreter {
         }
     }
 
-    /// To be called after a row's value was used.
+    /// Must be called after a row's value was used.
     ///
     /// # Errors
-    /// What made a function of the row give up; `Cancelled`, `Timeout`.
+    /// The error that made a function of the row stop; `Cancelled`, `Timeout`.
     #[inline]
     pub fn settle(&mut self, ctx: &EvalContext<'_>) -> Result<()> {
         match self.read < READ {
@@ -258,14 +258,14 @@ impl Interpreter {
         }
     }
 
-    /// Makes room for this many more bytes in the arena; false after recording why there is none.
+    /// Reserves this many more bytes in the arena; returns false after recording the error.
     #[cold]
     #[inline(never)]
     pub(super) fn has_room(&mut self, more: usize) -> bool {
         self.room(more).map_err(|e| self.fail(e)).is_ok()
     }
 
-    /// Releases memory that long terms took: each of a query's expressions has a machine, only one of which is at work.
+    /// Releases memory of long terms: each of a query's expressions has an interpreter, only one of which is active.
     pub fn trim(&mut self) {
         for text in [&mut self.term, &mut self.other] {
             if text.capacity() > KEPT {
@@ -311,7 +311,7 @@ impl Interpreter {
         self.note_read();
     }
 
-    /// Counts the bytes of `term`; after a long one the clock is looked at, and the buffers are charged.
+    /// Counts the bytes of `term`. After a long one, checks the clock and charges the buffers.
     #[inline]
     fn note_read(&mut self) {
         self.read += self.term.len();

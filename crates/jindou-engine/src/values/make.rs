@@ -10,7 +10,7 @@ use oxrdf::vocab::rdf;
 use sha1::Digest;
 use std::io::Write;
 
-/// Terms made of values.
+/// Terms built from values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MadeTerms {
     Lang,
@@ -246,7 +246,7 @@ impl Interpreter {
 
 const HEX: [u8; 16] = *b"0123456789ABCDEF";
 
-/// Bytes of a text between two looks at the clock.
+/// Bytes of a text between two checks of the clock.
 const BLOCK: usize = 1 << 14;
 /// How many times slower than copying it is to hash a byte, or to encode it.
 const WORK: usize = 8;

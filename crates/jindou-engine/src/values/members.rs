@@ -101,7 +101,7 @@ impl Members {
         }
     }
 
-    /// True if the value equals one of them; `None` if it equals none and comparing with one is an error.
+    /// True if the value equals a member; `None` if it equals none and a comparison is an error.
     pub(crate) fn have(
         &self,
         machine: &mut Interpreter,

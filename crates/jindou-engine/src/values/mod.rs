@@ -123,7 +123,7 @@ impl Evaluator {
     /// Ids of the values of the rows, 0 for an error.
     ///
     /// # Errors
-    /// `Limit` when there is no room for new terms; `Cancelled`, `Timeout`.
+    /// `Limit` if there is no memory for new terms; `Cancelled`, `Timeout`.
     pub fn column(&mut self, ctx: &EvalContext<'_>, rows: View<'_>, out: &mut [u32]) -> Result<()> {
         if let Some(numbers) = self.numbers.take() {
             return self.numbers_or_rest(numbers, ctx, rows, out);
@@ -172,8 +172,8 @@ impl Evaluator {
         })
     }
 
-    /// Effective boolean values of the rows `from ..` for which `out` is `TRUE` ("wanted"); others stay. `rest` is
-    /// scratch memory for positions of rows.
+    /// Computes effective boolean values of the rows `from ..` for which `out` is `TRUE` ("wanted"); others are not
+    /// changed. `rest` is scratch memory for positions of rows.
     pub fn truth(
         &mut self,
         ctx: &EvalContext<'_>,

@@ -18,7 +18,7 @@ use jindou_values::{Arithmetic, Num};
 const LONG: usize = 256;
 /// Rows at a time: columns of them fit in the first-level cache.
 const CHUNK: usize = 512;
-/// Largest number of parts of an expression, each of which needs a column; larger ones are left to the machine.
+/// Largest number of parts of an expression, each of which needs a column; larger ones are left to the interpreter.
 const MOST_PARTS: usize = 32;
 /// Rows after which this evaluation is given up if more than half of them were left over.
 const TRIAL: usize = 1 << 12;
@@ -118,7 +118,7 @@ impl NumberCache {
         number
     }
 
-    /// Makes room for more entries; or for none, if most of the existing ones were of little use.
+    /// Grows the cache, or stops caching if most of the existing ones were of little use.
     fn resize(&mut self) {
         let mut len = (4 * self.ids.len()).clamp(Self::FIRST, Self::MOST);
         if self.ids.len() == Self::MOST {
@@ -188,11 +188,11 @@ impl NumericExpr {
         self.asked >= TRIAL && 2 * self.left_over > self.asked
     }
 
-    /// The truth of a comparison for the rows `from ..` for which `out` is `TRUE`. Where it cannot decide, `TRUE` stays
-    /// and the position in `out` is added to `rest`. Returns false if the expression is not a comparison.
+    /// The truth of a comparison for the rows `from ..` for which `out` is `TRUE`. If it cannot decide a row, `out`
+    /// stays `TRUE` and its position is added to `rest`. Returns false if the expression is not a comparison.
     ///
     /// # Errors
-    /// `Limit` without room for the columns.
+    /// `Limit` without memory for the columns.
     pub fn truth(
         &mut self,
         machine: &mut Interpreter,
@@ -247,11 +247,11 @@ impl NumericExpr {
         Ok(true)
     }
 
-    /// Computes the values of the rows from `from` on and returns how many it did, 0 for a comparison; [`Self::value`]
-    /// gives them.
+    /// Computes the values of the rows from `from` on and returns the number of rows, 0 for a comparison;
+    /// [`Self::value`] returns them.
     ///
     /// # Errors
-    /// `Limit` without room for the columns.
+    /// `Limit` without memory for the columns.
     pub fn values(
         &mut self,
         machine: &mut Interpreter,

@@ -22,7 +22,7 @@ use std::collections::hash_map::Entry;
 pub(crate) const PLACE_BITS: u32 = 23;
 /// Approximate bytes of terms that are fetched at once.
 const FETCHED: usize = 1 << 20;
-/// Number of terms that are fetched at once: the first time, and at most.
+/// Number of terms that are fetched together: the first time, and at most.
 const FEW: usize = 256;
 const MANY: usize = 1 << 14;
 
@@ -82,8 +82,8 @@ impl<'r> SortKeys<'r> {
         pack(key.class, key.rank, true, 0)
     }
 
-    /// Finds the keys of [`Looked`] terms, which compare with those of others and with each other: to be called once,
-    /// with all of them.
+    /// Computes the keys of [`Looked`] terms, which compare with those of others and with each other. Must be called
+    /// once, with all of them.
     ///
     /// # Errors
     /// `Limit` without memory for the terms.
@@ -174,10 +174,10 @@ pub(crate) fn each_term(
 const EACH: usize = 64;
 /// Work of comparing two long ones, for each byte: long numbers are brought to one scale.
 const ORDER_WORK: usize = 8;
-/// Bytes that are charged at least at a time.
+/// Granularity of memory charges in bytes.
 const STEP: usize = 1 << 16;
 
-/// Sorts by an order that may fail: between long terms the clock is looked at. A merge sort, bottom up and stable.
+/// Sorts by an order that may fail, since the clock is checked between long terms. A merge sort, bottom up and stable.
 fn sorted<T>(items: Vec<T>, mut order: impl FnMut(&T, &T) -> Result<Ordering>) -> Result<Vec<T>> {
     let mut from: Vec<u32> = (0..items.len() as u32).collect();
     let mut to = from.clone();

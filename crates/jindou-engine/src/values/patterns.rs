@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// Number of patterns kept.
 const KEPT: usize = 256;
-/// Bytes that all kept patterns may take together.
+/// Largest total size in bytes of all cached patterns.
 const KEPT_BYTES: usize = 24 << 20;
 
 /// Uses of a pattern.
@@ -43,7 +43,7 @@ struct KeptPattern {
     used: u64,
 }
 
-/// The patterns compiled most recently. If there are too many, the one unused for longest is dropped.
+/// Cache of compiled patterns; if it is full, the least recently used one is dropped.
 pub(crate) struct Patterns {
     kept: Vec<KeptPattern>,
     places: FxHashMap<Box<str>, usize>,

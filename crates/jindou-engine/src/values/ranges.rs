@@ -305,7 +305,7 @@ impl Later {
         Ok(self.spans.iter().map(|s| s.to - s.from).sum())
     }
 
-    /// Keeps those of the found terms to which another one has a relation, too; returns their number.
+    /// Keeps those of the found terms that also satisfy another relation; returns their number.
     ///
     /// # Errors
     /// `Limit`, `Timeout`, `Cancelled`.

@@ -12,8 +12,8 @@ use jindou_model::{MemoryBudget, Result};
 use jindou_values::pattern::{self, MatcherScratch, PatternReplacement, ReplacementPart};
 use std::sync::Arc;
 
-/// Work of a match, in bytes, in addition to that of its text; and bytes of a pattern's program that make the search of
-/// a byte take as much longer as there are of them.
+/// Work of a match, in bytes, in addition to that of its text; and bytes of a pattern's program for which a search
+/// costs one more unit per byte of text.
 const MATCH: usize = 64;
 const PROGRAM: usize = 1 << 12;
 

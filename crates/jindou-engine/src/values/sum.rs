@@ -39,7 +39,7 @@ impl ExactSum {
         }
     }
 
-    /// Adds numbers that are not both small, or whose sum is not.
+    /// Adds numbers if they or their sum are not small.
     #[cold]
     fn add_long(&mut self, n: &Number) {
         let sum = self

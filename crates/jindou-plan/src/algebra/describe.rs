@@ -6,8 +6,8 @@ use jindou_syntax::algebra::{
 };
 use std::sync::Arc;
 
-/// The same query with its IRIs in a VALUES, if there are several. What is described is the same: the IRIs if there is a solution,
-/// and what the solutions bind. O(terms), without recursion.
+/// The same query with its IRIs in a VALUES, if there are several. It describes the same resources: the IRIs if there
+/// is a solution, and the terms that the solutions bind. O(terms), without recursion.
 pub(super) fn flat(mut query: Query) -> Query {
     if let Query::Describe { pattern, .. } = &mut query
         && let Some(flat) = described(pattern)

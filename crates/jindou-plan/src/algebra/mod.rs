@@ -22,7 +22,7 @@ pub const MAX_EXPRESSION_DEPTH: usize = 2_500;
 
 /// Stack reserved for each level of recursion, on top of what every thread has.
 const STACK_A_LEVEL: usize = 64 << 10;
-/// Approximate part of [`STACK_A_LEVEL`] that is ever written to: the system gives the rest no memory.
+/// Approximate part of [`STACK_A_LEVEL`] that is really written to; the system allocates no memory for the rest.
 const TOUCHED_A_LEVEL: u64 = 4 << 10;
 /// Levels that fit on an ordinary thread's stack.
 pub(crate) const PLAIN_DEPTH: usize = 40;

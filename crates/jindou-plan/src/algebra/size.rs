@@ -35,8 +35,8 @@ struct SizeMeasure<'a> {
     open: Vec<(SizedPart<'a>, usize)>,
     size: Size,
     held: CountedTexts,
-    /// Operators that the plan stacks on top of each other, however shallow the algebra is: each EXISTS works on the
-    /// rows of the previous one, and so does each join.
+    /// Operators that the plan nests even if the algebra is flat: each EXISTS processes the rows of the previous one,
+    /// and so does each join.
     stacked: usize,
 }
 

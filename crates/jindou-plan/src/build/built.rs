@@ -3,7 +3,7 @@
 use super::*;
 use crate::operator;
 
-/// Slots whose values are nodes of graphs, each with the position of these graphs.
+/// Slots whose values are nodes of graphs, each with the graph term of these graphs.
 pub(crate) type Nodes = Vec<(PatternGraphTerm, Slot)>;
 
 /// Operators with the known properties of their rows.
@@ -14,7 +14,7 @@ pub(crate) struct Built {
     pub certain: SlotSet,
     /// Slots that a row may bind.
     pub possible: SlotSet,
-    /// Slots whose value is, in every row, a node of the graphs at this position.
+    /// Slots whose value is, in every row, a node of the graphs of this graph term.
     pub nodes: Nodes,
     /// Slots whose value, if bound, is an IRI, a blank node, or a string of `xsd:string` or with a language: `=` between
     /// two of them holds only for the same term. (A string also equals literals of types derived from `xsd:string`.)
@@ -456,11 +456,11 @@ pub(super) fn slice(b: Built, offset: u64, limit: Option<u64>) -> Built {
     }
 }
 
-/// Most slots that are remembered to hold nodes. Forgetting some is correct: code that needs to know then looks for
-/// itself.
+/// Largest number of slots that are recorded as holding nodes. Omitting some is correct: the operators then check it
+/// themselves.
 const MOST_NODES: usize = 64;
 
-/// Removes duplicates: the inner part of an `Apply` repeats what its outer row knows.
+/// Adds slots, without duplicates: the inner part of an `Apply` repeats those of its outer row.
 pub(super) fn add_nodes(nodes: &mut Nodes, more: Nodes) {
     for n in more {
         if nodes.len() >= MOST_NODES {

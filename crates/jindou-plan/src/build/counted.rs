@@ -12,8 +12,9 @@ use oxrdf::Literal;
 const MAX_ROWS: usize = 4_096;
 
 impl PlanBuilder<'_> {
-    /// COUNTs over one pattern of the default graph with all ends free: of all rows, by predicate, or by one end of one
-    /// predicate. `None` for any other group, or where named graphs make the counts inexact.
+    /// COUNTs over a single pattern of the default graph whose variables are all free: of all rows, grouped by
+    /// predicate, or grouped by one end of one predicate. `None` for any other group, or if named graphs make the
+    /// counts inexact.
     pub(super) fn counted(
         &self,
         inner: &LogicalNode,

@@ -81,7 +81,7 @@ fn same(a: &Expr, b: &Expr) -> bool {
     a.expression == b.expression && a.variables == b.variables
 }
 
-/// A condition that stands for one condition of each part: a comparison with a column.
+/// A condition that combines one condition of each part: a comparison with a column.
 struct SharedCondition {
     key: Slot,
     /// The column's value in each part.
@@ -194,8 +194,8 @@ impl PlanBuilder<'_> {
         })
     }
 
-    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions that
-    /// the body has for any row. `None` if that is not equivalent, or nothing is equated.
+    /// The rows for which the body has a solution, or those for which it has none, by a join with the solutions of the
+    /// body evaluated by itself. `None` if that is not equivalent, or there is no equality to join on.
     pub(super) fn exists_by_key(
         &mut self,
         input: &Built,
@@ -241,7 +241,7 @@ impl PlanBuilder<'_> {
     }
 
     /// The rows for which no branch of a union has a solution, testing one branch after the other; `None` if no branch
-    /// compares anything with the row.
+    /// compares a value with the row.
     pub(super) fn without_each(&mut self, input: &Built, body: &LogicalNode) -> Option<Built> {
         const MOST: usize = 16;
         let NodeKind::Union(branches) = &body.kind else {

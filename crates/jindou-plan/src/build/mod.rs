@@ -58,7 +58,7 @@ pub(crate) struct PlanBuilder<'a> {
     /// Reach of the paths met so far, by path and graph.
     pub reaches: Reaches,
     pub graphs: Option<f64>,
-    /// Number of nodes that may still be planned in another way; see [`PlanBuilder::may_try`].
+    /// Number of nodes for which alternative plans may still be tried; see [`PlanBuilder::may_try`].
     pub tries: std::cell::Cell<usize>,
     /// Variables that the query compares with others by `=`.
     pub compared: SlotSet,
@@ -93,7 +93,7 @@ fn joined_outer(mut op: &Operator) -> SlotSet {
 }
 
 impl PlanBuilder<'_> {
-    /// Operators that give the node's solutions, for the outer row if there is one.
+    /// Builds operators that produce the node's solutions, for the outer row if there is one.
     pub(crate) fn build(&mut self, node: &LogicalNode) -> Built {
         if scope::is_over() {
             return nothing(String::new());
@@ -223,7 +223,7 @@ impl PlanBuilder<'_> {
         hash_join(row, leaf, JoinKind::Inner, None)
     }
 
-    /// A leaf that gives columns of the outer row.
+    /// A leaf operator that returns columns of the outer row.
     fn outer_row(&self, slots: &SlotSet) -> Built {
         Built {
             op: Operator::Outer(operator::Outer {

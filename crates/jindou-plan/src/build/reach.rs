@@ -45,7 +45,7 @@ pub(crate) type Reaches = Vec<(Path, GraphRef, PathReach)>;
 type Label = (PredicateId, Direction);
 
 impl PlanBuilder<'_> {
-    /// Pairs that a path gives for one row, and vertices that it visits.
+    /// Estimated number of pairs that a path returns for one row, and of vertices that it visits.
     pub(super) fn reach(
         &mut self,
         path: &Path,
@@ -236,8 +236,8 @@ impl PlanBuilder<'_> {
         Some(zero + self.walk(&labels, scope, v, ends))
     }
 
-    /// Number of nodes that steps lead to from one of them: counted up to a few, then guessed. `most` is the number of
-    /// nodes there are.
+    /// Estimated number of nodes that steps lead to from one node: counted while they are few, then extrapolated.
+    /// `most` is the total number of nodes.
     fn walk(&self, labels: &[Label], scope: GraphScope<'_>, from: u32, most: f64) -> f64 {
         let mut seen = FxHashSet::default();
         let (mut order, mut at, mut skipped) = (vec![from], 0, 0.0);

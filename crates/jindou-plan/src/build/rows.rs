@@ -4,8 +4,8 @@ use super::built::add_nodes;
 use super::*;
 use crate::joins;
 
-/// Number of nodes that may be planned again in another way within a query: more than any hand-written query has, and
-/// this many times the query's own.
+/// Number of nodes for which alternative plans may be tried within a query: at least this many, which exceeds any
+/// hand-written query, and this many times the query's own.
 const TRIES: usize = 1 << 13;
 const TRIES_A_NODE: usize = 32;
 
@@ -15,16 +15,17 @@ impl PlanBuilder<'_> {
         std::cell::Cell::new(TRIES + TRIES_A_NODE * root.nodes())
     }
 
-    /// Returns true while a part of this many nodes may be planned in a way other than by itself. Each level of a deep
-    /// query has another way for everything below it, and each of those has others in turn.
+    /// True while alternative plans may be tried for a part of this many nodes. Without this limit the work would be
+    /// exponential: each level of a deep query has an alternative for everything below it, and each of those has
+    /// alternatives in turn.
     pub(crate) fn may_try(&self, nodes: usize) -> bool {
         let left = self.tries.get().checked_sub(nodes);
         self.tries.set(left.unwrap_or(0));
         left.is_some()
     }
 
-    /// Returns true if the node's solutions for a row can be found from that row, apart from operators that look at all
-    /// rows.
+    /// True if the node's solutions for a row can be computed starting from that row, except for operators that process
+    /// all rows together.
     pub(crate) fn can_go_on(
         &self,
         certain: &SlotSet,
@@ -191,7 +192,7 @@ impl PlanBuilder<'_> {
         }
     }
 
-    /// Returns true if all parts can go on from the rows one after the other, starting with this one.
+    /// True if all parts can be computed starting from the rows, one part after the other, this one first.
     pub(super) fn can_follow(
         &self,
         certain: &SlotSet,

@@ -7,15 +7,15 @@ use crate::{Condition, Slot, Step};
 /// Weight of operators up to which they are copied: for small ones a copy is simpler.
 const SMALL: usize = 32;
 
-/// Operators that were taken out of a [`Built`], which has a placeholder (a shell) in their place meanwhile.
+/// Operators removed from a [`Built`], which temporarily contains a placeholder (a shell) in their place.
 pub(crate) struct TakenOperators {
     op: Option<Operator>,
     shell: Slot,
 }
 
 impl Built {
-    /// Takes the operators out if they are expensive to copy: the shell can then be copied for each way to try, and the
-    /// chosen way gets them back by [`Self::refilled`]. `number` distinguishes shells in one tree.
+    /// Removes the operators if they are expensive to copy. The shell can then be copied for each alternative, and the
+    /// chosen alternative gets the operators back by [`Self::refilled`]. `number` distinguishes shells in one tree.
     pub(crate) fn hollowed(&mut self, number: Slot) -> TakenOperators {
         // No plan has this many variables.
         let shell = Slot::MAX - number;
@@ -59,7 +59,7 @@ fn fill(op: &mut Operator, taken: &mut TakenOperators) {
     }
 }
 
-/// Steps that go on from steps are one list, and so are conditions over conditions.
+/// Merges steps over steps into one list, and conditions over conditions.
 fn join_lists(op: &mut Operator) {
     match op {
         Operator::Steps(over) => {

@@ -7,7 +7,7 @@ use jindou_graph::Graph;
 use jindou_model::scope;
 use std::fmt::Write;
 
-/// Depth from which operators are not indented any further: a line has no more room.
+/// Depth from which operators are not indented any further.
 const DEEPEST_INDENT: usize = 40;
 
 /// The plan as text: the tree of operators, indented, one per line with estimated rows and time. Below an exploration

@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Number of filters looked at that may connect parts without a shared slot.
+/// Largest number of filters that are considered for connecting parts without a shared slot.
 const LINKS: usize = 64;
 
 /// Filters that compare parts, and the slots that parts may bind.
@@ -86,8 +86,8 @@ impl WaitingFilters {
 }
 
 impl PlanBuilder<'_> {
-    /// Joins the parts, starting with the one at `first` and always continuing with the first part that is connected
-    /// with what is already joined, either by going on from the rows or by hashing.
+    /// Joins the parts, starting with the one at `first` and always continuing with the first part that is connected to
+    /// those joined before, either by extending the rows or by a hash join.
     pub(super) fn join_many(
         &mut self,
         first: usize,

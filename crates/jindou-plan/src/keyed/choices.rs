@@ -9,14 +9,14 @@ const MOST: usize = 16;
 /// Largest weight of a condition that is considered.
 const MOST_WEIGHT: usize = 256;
 
-/// Conditions all of which are true where an alternative is.
+/// Conditions that are all true if the alternative holds.
 pub(super) type Alternative = Vec<Expression>;
 
-/// Alternatives of a condition: the condition is true exactly where at least one of them is. `None` if there are too
-/// many.
+/// Alternatives of a condition (its disjunctive form): the condition is true exactly if at least one of them holds.
+/// `None` if there are too many.
 ///
-/// An error in one alternative does not matter where another one is true; elsewhere the condition is not true either
-/// way.
+/// An error in one alternative does not matter if another one is true; if none is, the condition is not true in any
+/// case.
 pub(super) fn choices(e: &Expression) -> Option<Vec<Alternative>> {
     let mut out = vec![];
     (weighs_at_most(e, MOST_WEIGHT) && add(e, false, &mut out)).then_some(out)

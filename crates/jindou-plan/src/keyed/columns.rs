@@ -13,7 +13,7 @@ use crate::{JoinKind, Slot};
 use jindou_syntax::algebra::{Expression, Literal};
 use std::sync::Arc;
 
-/// Largest number of comparisons that become keys; the rest are tested on pairs.
+/// Largest number of comparisons that become join keys; the others are tested on pairs.
 const MOST: usize = 64;
 /// Number of slots up to which columns are added: plans that are tried and given up use some, too.
 const MOST_SLOTS: Slot = 1 << 15;
@@ -86,8 +86,7 @@ impl PlanBuilder<'_> {
         Some(out)
     }
 
-    /// A slot for a column that a join matches by; `None` if there are so many slots that others may need the remaining
-    /// ones.
+    /// A new slot for a join key; `None` if there are so many slots that others may need the remaining ones.
     pub(crate) fn key(&mut self, name: impl FnOnce(Slot) -> String) -> Option<Slot> {
         let key = Slot::try_from(self.slots.len()).ok()?;
         if key >= MOST_SLOTS {

@@ -25,9 +25,9 @@ const EACH: usize = 1 << 14;
 /// Parts of a larger join at which a condition is tried.
 const TRIED: usize = 16;
 
-/// Conditions on their way down. None of them varies from row to row by itself.
+/// Conditions that are being pushed down. None of them varies from row to row by itself.
 struct SinkingConditions {
-    /// In the order of the query; `None` for conditions that were left on the way.
+    /// The conditions in the order of the query; `None` for those that were placed already.
     list: Vec<Option<Arc<Expr>>>,
     left: usize,
     /// A superset of the slots that they read.
@@ -141,7 +141,7 @@ impl LogicalNode {
         self.filter_here(here)
     }
 
-    /// As [`Self::filter`], for conditions that are on their way down.
+    /// As [`Self::filter`], for conditions that are being pushed down.
     fn sink(&mut self, set: SinkingConditions, room: &mut RepeatBudget) {
         let here = self.absorb(set, room);
         if !here.is_empty() {
@@ -149,7 +149,7 @@ impl LogicalNode {
         }
     }
 
-    /// Sinks conditions below the node's operator and returns those that cannot sink.
+    /// Pushes conditions below the node's operator and returns those that cannot be pushed down.
     fn absorb(&mut self, mut set: SinkingConditions, room: &mut RepeatBudget) -> Vec<Arc<Expr>> {
         let mut here = vec![];
         match &mut self.kind {
@@ -271,7 +271,7 @@ impl LogicalNode {
     }
 }
 
-/// Takes out the conditions that would be too expensive to repeat in this many branches, and counts the others.
+/// Removes the conditions that would be too expensive to repeat in this many branches, and counts the others.
 fn split_heavy(
     set: &mut SinkingConditions,
     branches: usize,
@@ -290,8 +290,8 @@ fn split_heavy(
     out
 }
 
-/// Puts each condition into all parts of a join that are certain to bind its slots, or into one of them where repeating
-/// would cost too much. Returns the conditions that no part takes.
+/// Pushes each condition into all parts of a join that are certain to bind its slots, or into one of them if repeating
+/// it would cost too much. Returns the conditions that match no part.
 fn into_parts(
     parts: &mut [LogicalNode],
     mut set: SinkingConditions,

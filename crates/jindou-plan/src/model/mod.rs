@@ -176,7 +176,7 @@ impl<'a> CostModel<'a> {
         }
     }
 
-    /// Returns true if the edge can give a list: its predicate and graph are known.
+    /// True if the edge's list can be read directly: its predicate and graph are known.
     pub(crate) fn is_plain(&self, e: usize, bound: u128) -> bool {
         matches!(self.edges[e].predicate, ResolvedPredicate::Known(_))
             && match self.edges[e].graph {
@@ -245,7 +245,7 @@ impl<'a> CostModel<'a> {
         domain
     }
 
-    /// Share of a bound anchor's values that are keys of the edge, and the mean list length of those.
+    /// Share of a bound anchor's values that are keys of the edge, and the mean length of these keys' lists.
     fn fan_out(
         &self,
         e: usize,

@@ -3,7 +3,7 @@
 use crate::Slot;
 use jindou_model::Direction;
 
-/// One sub-step that a move makes.
+/// One part of a move.
 #[derive(Clone, Debug)]
 pub(crate) struct SubStep {
     pub what: SubStepKind,
@@ -67,7 +67,7 @@ pub(super) struct StateFacts {
 }
 
 impl SearchState {
-    /// The state before any move, with this many rows to go on from.
+    /// The state before any move, with this many rows to extend.
     pub(crate) fn with_rows(rows: f64) -> Self {
         Self {
             bound: 0,

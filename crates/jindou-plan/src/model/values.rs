@@ -6,7 +6,7 @@ use jindou_dictionary::index::Question;
 use jindou_graph::Graph;
 use jindou_model::Direction;
 
-/// Largest number of comparisons that are tried for a group; the share of any other is guessed.
+/// Largest number of comparisons per group whose share is measured; the share of any other is guessed.
 const MOST_TRIED: usize = 64;
 
 /// Sample values of each compared slot, read when first needed.

@@ -6,16 +6,16 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, cost};
 
-/// Uses that [`Apply`] makes of the inner rows of an outer row.
+/// How [`Apply`] uses the inner rows of an outer row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApplyKind {
     /// Gives each.
     Inner,
-    /// Gives each; the outer row alone if there is none (OPTIONAL).
+    /// Returns each inner row; the outer row alone if there is none (OPTIONAL).
     Left,
     /// The outer row, once, if there is one (EXISTS).
     Semi,
-    /// The outer row, once, if there is none (NOT EXISTS, MINUS).
+    /// Returns the outer row, once, if there is no inner row (NOT EXISTS, MINUS).
     Anti,
     /// The outer row with `xsd:boolean` true or false in this slot (EXISTS inside an expression).
     Mark(Slot),
@@ -41,10 +41,10 @@ pub struct Apply {
     /// The dependent part. Unless `each_row`, it consists of `Outer`, `Steps`, `Path`, `Filter`, `Extend`, `Union` and
     /// `Apply` (whose own input consists of these as well), so that it can run on many outer rows at once.
     pub inner: Box<Operator>,
-    /// Use made of the inner rows.
+    /// How the inner rows are used.
     pub kind: ApplyKind,
-    /// True if `inner` has operators that look at all rows (`Group`, `Slice`, `Distinct`, …): it then runs once for
-    /// each distinct combination of the outer columns that it reads.
+    /// True if `inner` has operators that process all rows together (`Group`, `Slice`, `Distinct`, …). It is then
+    /// executed once for each distinct combination of the outer columns that it reads.
     pub each_row: bool,
 }
 

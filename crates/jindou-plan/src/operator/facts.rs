@@ -16,11 +16,11 @@ pub enum InputRole {
     Streams,
     /// Rows are held in memory, and their columns are added.
     Held,
-    /// Rows are held in memory and only looked up: their columns end here.
+    /// Rows are held in memory for lookups only; their columns are not passed on.
     Sought,
     /// Rows depend on those of the previous input, and their columns are added.
     Dependent,
-    /// Rows depend on those of the previous input and are only looked for.
+    /// Rows depend on those of the previous input, and only their existence matters.
     DependentSought,
 }
 
@@ -45,7 +45,7 @@ pub enum Order {
     Makes,
     /// Rows keep their input order.
     Keeps,
-    /// Rows come out in any order.
+    /// Rows are returned in any order.
     Loses,
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn prune(op: &mut Operator, wanted: &SlotSet) -> SlotSet {
     op.facts_mut().prune(wanted)
 }
 
-/// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps go on from.
+/// Fills `live` from the last step to the first. `there` are the columns of the rows that the steps extend.
 pub(super) fn steps_needed(list: &mut [Step], wanted: &SlotSet, mut there: SlotSet) {
     // Slots that steps bind, each with the first step that does.
     let mut firsts: Vec<(usize, Slot)> = Vec::with_capacity(list.len() + 1);
@@ -202,7 +202,7 @@ fn need_before(step: &Step, needed: &mut SlotSet) {
     reads(&step.kind, &mut |s| needed.insert(s));
 }
 
-/// The slots that steps need from the rows that they go on from.
+/// The slots that steps need from the rows that they extend.
 pub(super) fn needed_before(list: &[Step], wanted: &SlotSet) -> SlotSet {
     let mut needed = wanted.clone();
     list.iter()

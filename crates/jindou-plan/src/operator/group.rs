@@ -13,7 +13,7 @@ pub struct Aggregate {
     pub to: Slot,
     /// The function.
     pub function: AggregateFunction,
-    /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound stands for
+    /// The input: a slot (expressions were bound to one by `Extend`); `None` only for `CountRows`. Unbound represents
     /// an error or a missing value, which the functions treat as the standard says.
     pub of: Option<Slot>,
     /// True for distinct values only.
@@ -23,7 +23,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Returns true if duplicate rows may be taken once: the aggregate looks at distinct values, or for one of them.
+    /// True if duplicate rows may be removed before: the aggregate uses distinct values, or any one of them.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         let looks_for_one = matches!(

@@ -41,7 +41,7 @@ pub enum MatchBy {
     Order(Relation),
 }
 
-/// Kinds of joins, by the rows that they give.
+/// Kinds of joins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JoinKind {
     /// Gives each compatible pair.
@@ -50,7 +50,7 @@ pub enum JoinKind {
     Left,
     /// Rows of the left side that have a partner, once.
     Semi,
-    /// Rows of the left side that have none (NOT EXISTS).
+    /// Rows of the left side without a compatible partner (NOT EXISTS).
     Anti,
     /// Rows of the left side without a compatible partner that shares at least one **bound** slot (MINUS).
     Minus,

@@ -53,7 +53,7 @@ pub use values::{Cell, Values};
 
 use crate::Exploration;
 
-/// The list of all operators: the type, and the way from a node to its [`OperatorFacts`].
+/// The list of all operators, which implements access to each node's [`OperatorFacts`].
 macro_rules! operators {
     ($($(#[$doc:meta])* $name:ident($node:ty),)*) => {
         /// A node of the plan above the exploration.
@@ -93,13 +93,13 @@ operators! {
     Values(Values),
     /// Rows from another endpoint.
     Service(Service),
-    /// Exploration that goes on from the input's rows (a bind join).
+    /// Exploration that extends the input's rows (a bind join).
     Steps(Steps),
     /// A property path with `?`, `*` or `+` in it, from each row of the input.
     Path(FollowPath),
     /// Two independent inputs, matched on their shared slots.
     Join(Join),
-    /// For each row of one input, the rows of the other that go with it.
+    /// For each row of one input, evaluates the other input with that row's values.
     Apply(Apply),
     /// All rows of all inputs.
     Union(Union),

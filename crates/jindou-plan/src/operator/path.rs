@@ -32,7 +32,7 @@ pub enum Path {
 /// Pairs of ends are distinct for each input row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowPath {
-    /// Rows to go on from; one empty row if nothing is known.
+    /// Rows to extend; one empty row if nothing is known.
     pub input: Box<Operator>,
     /// The subject end.
     pub subject: FarEnd,

@@ -8,11 +8,11 @@ use crate::explain::{ExplainNode, Explainer};
 use crate::set::SlotSet;
 use crate::{Slot, Step, parameters, slots, weigh};
 
-/// Exploration that goes on from the input's rows (a bind join): no step is a `Start`. Every slot that a step
-/// reads is bound in every row of the input. Multiplicities multiply, as in a join.
+/// Exploration that extends the input's rows (a bind join): no step is a `Start`. Every slot that a step reads is bound
+/// in every row of the input. Multiplicities multiply, as in a join.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Steps {
-    /// Rows to go on from.
+    /// Rows to extend.
     pub input: Box<Operator>,
     /// At least one.
     pub steps: Vec<Step>,

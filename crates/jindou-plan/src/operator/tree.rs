@@ -9,14 +9,14 @@ use crate::{Exploration, Slot};
 pub enum Walk {
     /// Into all of its inputs.
     Into,
-    /// Into those inputs that do not depend on rows of other inputs.
+    /// Continues with those inputs that do not depend on rows of other inputs.
     Independent,
     /// Past it.
     Past,
 }
 
 impl Operator {
-    /// An operator without inputs that takes no memory; it replaces one that was taken out.
+    /// An operator without inputs that takes no memory; a placeholder for one that was removed.
     #[must_use]
     pub const fn nothing() -> Self {
         Self::Outer(Outer { slots: vec![] })
@@ -133,8 +133,8 @@ impl Operator {
         out
     }
 
-    /// Slots that leaves inside the inner part of an `Apply` bind by themselves: where the outer row has none, the
-    /// leaf's value is taken. O(operators × columns).
+    /// Slots that leaves inside the inner part of an `Apply` bind by themselves: if the slot is unbound in the outer
+    /// row, the leaf's value is used. O(operators × columns).
     #[must_use]
     pub fn made_slots(&self) -> Vec<Slot> {
         let mut out: Vec<Slot> = Vec::new();
@@ -173,8 +173,8 @@ impl Operator {
         self.facts().is_never()
     }
 
-    /// Returns true if the inner part of an `Apply` can run on many outer rows at once: it makes rows from single outer
-    /// rows only.
+    /// True if the inner part of an `Apply` can be executed on many outer rows at once: it produces rows from single
+    /// outer rows only.
     #[must_use]
     pub fn is_row_wise(&self) -> bool {
         let mut all = true;
@@ -189,7 +189,7 @@ impl Operator {
         all
     }
 
-    /// Returns true if rows come out before all have gone in.
+    /// True if the operator returns rows before it has consumed all of its input.
     #[must_use]
     pub fn is_streaming(&self) -> bool {
         let mut open = vec![self];

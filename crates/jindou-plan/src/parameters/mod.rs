@@ -20,7 +20,7 @@ use jindou_syntax::algebra::{NamedNode, NamedOrBlankNode, Query, Term, Variable}
 /// Largest number of parameters of a query.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Deepest plan, in levels of operators, that is made once for all terms.
+/// Largest depth of a plan that is shared by all combinations of terms.
 const MAX_PARAMETRIC_DEPTH: usize = 200;
 
 /// First byte of a placeholder's IRI. No IRI contains a zero byte.

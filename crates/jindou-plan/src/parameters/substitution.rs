@@ -13,10 +13,10 @@ const RDF_TYPE: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type";
 
 /// Where the variables occurred.
 pub(super) struct Uses {
-    /// True for those that the query has, in the order of the values.
+    /// For each value, true if the query has its variable.
     pub of: Vec<bool>,
-    /// True if all are subjects and objects of triple patterns that have another end to find, and none is a class:
-    /// there an id means the same whatever the term.
+    /// True if all are subjects and objects of triple patterns whose other end is not a constant, and none is a class.
+    /// There, the plan does not depend on the term.
     pub only_ends: bool,
 }
 
@@ -69,7 +69,7 @@ impl Substitution<'_> {
         Some(self.values[at].1.clone())
     }
 
-    /// The value, at a place other than the end of a triple pattern.
+    /// The value, in a position other than the end of a triple pattern.
     fn elsewhere(&mut self, v: &Variable) -> Option<Term> {
         let value = self.value(v)?;
         self.uses.only_ends = false;

@@ -12,9 +12,9 @@ enum AlgebraPart<'a> {
 /// its parts.
 const OPENED: usize = 7;
 
-/// Returns true if the algebra, expressions included, is at most `limit` levels deep, and so is what its triple terms,
-/// joins and EXISTS turn into: each of these stacks on the previous one, however shallow the algebra is. Recurses into
-/// triple terms only, whose nesting the parser bounds.
+/// True if the algebra, expressions included, is at most `limit` levels deep, and so are the operators for its triple
+/// terms, joins and EXISTS: each of these nests the previous one, even if the algebra is flat. Recurses into triple
+/// terms only, whose nesting the parser limits.
 pub(crate) fn depth_is_within(p: &GraphPattern, limit: usize) -> bool {
     let mut opened = 0;
     let mut stacked = 0;

@@ -3,7 +3,7 @@
 use super::*;
 
 impl Translator {
-    /// A named graph that does not exist: no solutions, whatever the pattern.
+    /// Translates GRAPH with a name. A named graph that does not exist has no solutions, whatever the pattern.
     pub(super) fn in_named(&mut self, node: LogicalNode, name: Canonical) -> LogicalNode {
         if has_pattern_in(&node, &name) {
             node

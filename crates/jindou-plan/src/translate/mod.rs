@@ -39,7 +39,7 @@ use service::{asks_rows, unbound_endpoint};
 /// Reason why a query has no plan.
 pub(crate) type Reason = String;
 
-/// Marker for a query whose time is over; [`scope::look`] gives the actual error.
+/// Marker for a query that was cancelled or has timed out; [`scope::look`] returns the actual error.
 const GIVEN_UP: &str = "given up";
 
 /// A translated query, without an order of evaluation.
@@ -175,7 +175,7 @@ struct Translator {
     base: Option<BaseIri>,
     /// True where duplicates do not matter: below DISTINCT and inside EXISTS.
     as_set: bool,
-    /// Triple terms with variables, each with the slot that stands for it in the current pattern.
+    /// Triple terms with variables, each with the slot that represents it in the current pattern.
     open: Vec<(Slot, Arc<TriplePattern>)>,
     /// Functions that the query may call by IRI.
     functions: Functions,
@@ -567,7 +567,7 @@ impl Translator {
         Ok(t.canonical())
     }
 
-    /// Checks that there is room for what is about to be created.
+    /// Checks that this many bytes may be allocated.
     fn room(&mut self, bytes: usize) -> Result<(), Reason> {
         match scope::look_for(bytes as u64) {
             Ok(()) => Ok(()),

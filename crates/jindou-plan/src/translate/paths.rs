@@ -5,7 +5,7 @@ use super::*;
 
 /// Longest sequence that becomes one path; an engine may refuse longer ones.
 const LONGEST: usize = 200;
-/// Largest group of patterns in which sequences are looked for.
+/// Largest group of patterns that is searched for sequences.
 const MOST: usize = 200;
 
 /// A pattern whose predicate is a path.
@@ -232,8 +232,8 @@ impl Translator {
         })
     }
 
-    /// A sequence whose solutions may be given once each, as one search instead of one from each node between its
-    /// parts: from its first part with `?`, `*` or `+` to the last. It is extended to its start or its end if that is a
+    /// A sequence whose solutions may be returned once each: one search replaces a search from each node between its
+    /// parts, from its first part with `?`, `*` or `+` to the last. It is extended to its start or its end if that is a
     /// constant and the search would otherwise begin at many nodes. `None` if nothing is gained.
     fn sequence(
         &mut self,

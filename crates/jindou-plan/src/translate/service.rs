@@ -68,7 +68,7 @@ impl Translator {
         }))
     }
 
-    /// Joins rows with those that the endpoint named in each of them gives (SPARQL 1.1 Federated Query, section 4).
+    /// Joins rows with those that the endpoint named in each row returns (SPARQL 1.1 Federated Query, section 4).
     pub(super) fn service_by_rows(
         &mut self,
         rows: LogicalNode,

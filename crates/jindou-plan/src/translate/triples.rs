@@ -5,8 +5,8 @@ use super::*;
 use jindou_model::scope;
 
 impl Translator {
-    /// Opens the triple terms that stand in the node's patterns. A triple term is determined by its three parts, so the
-    /// number of solutions stays the same.
+    /// Matches the triple terms of the node's patterns by their parts. A triple term is determined by its three parts,
+    /// so the number of solutions stays the same.
     pub(super) fn opened(
         &mut self,
         mut node: LogicalNode,

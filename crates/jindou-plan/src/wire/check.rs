@@ -50,7 +50,7 @@ pub enum Flaw {
     /// A start without values, or without a slot for them.
     #[error("its source does not match its bindings")]
     Source,
-    /// Without lists, or several of which one binds graphs.
+    /// The step has no lists, or several of which one binds graphs.
     #[error("it has no list, or binds graphs from one list of several")]
     Lists,
     /// A slot bound twice, or bound and read, or one of the engine's own bound.
@@ -80,7 +80,7 @@ pub(super) fn all(steps: &[Step]) -> Result<(), Unsendable> {
     Ok(())
 }
 
-/// Checks a step; `room` is the number of conditions that it may have, and is reduced by those that it has.
+/// Checks a step. `room` is the number of conditions that it may have, and is reduced by those that it has.
 pub(super) fn one(step: &Step, room: &mut usize) -> Checked {
     kind(&step.kind)?;
     slots(&step.kind)?;

@@ -275,7 +275,8 @@ proptest! {
         prop_assert!(steps(&bytes).is_none());
     }
 
-    /// 256 times 40 flips. The rest of the bytes stays as it was, so what is read is often of another kind, longer, or elsewhere.
+    /// 256 times 40 bit flips. The other bytes stay unchanged, so the decoded values are often of another kind, longer,
+    /// or elsewhere.
     #[test]
     fn flipped_bits_are_refused_or_mean_themselves(
         all in vec(step(), 1..4),
@@ -304,7 +305,7 @@ proptest! {
     }
 }
 
-/// Damage is not always found by what is damaged: some messages that were changed say other things.
+/// Damage is not always detected: some changed messages are valid and mean something else.
 #[test]
 fn some_flips_can_be_read() {
     let bytes = bytes_of(&[with(vec![Condition::Bound(5)])]);
@@ -639,7 +640,7 @@ fn depth_is_bounded() {
     }
 }
 
-/// On a stack that has no room for thousands of calls.
+/// On a stack that is too small for thousands of calls.
 #[test]
 fn ten_thousand_levels_are_refused_without_recursion() {
     let small = std::thread::Builder::new().stack_size(128 << 10);
@@ -696,7 +697,7 @@ fn conditions_are_counted_over_all_steps() {
     is_refused(some(MAX_CONDITIONS + 1), flaw);
 }
 
-/// Lengths beyond what is there, in each list: nothing else in these steps has the bytes of 1.
+/// Lengths beyond the end, in each list: nothing else in these steps has the bytes of 1.
 #[test]
 fn lengths_are_not_trusted() {
     let restrict = StepKind::Restrict {

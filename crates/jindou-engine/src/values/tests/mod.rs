@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// Terms that `spareval` passes on unchanged: others it rewrites to their canonical form.
+/// Terms that `spareval` returns unchanged; it rewrites others to their canonical form.
 fn terms() -> Vec<Term> {
     let typed = |s: &str, d: oxrdf::NamedNodeRef<'_>| Literal::new_typed_literal(s, d).into();
     let lang = |s: &str, l: &str| Literal::new_language_tagged_literal_unchecked(s, l).into();
@@ -295,7 +295,7 @@ fn read(ctx: &QueryContext<'_>, id: u32) -> Option<Term> {
     TermDecoder::new(ctx.snapshot, ctx.terms).term(id).unwrap()
 }
 
-/// An expression, and all that it is made of.
+/// An expression with all of its subexpressions.
 fn with_parts(e: &Expression) -> Vec<&Expression> {
     let mut all = vec![e];
     use Expression as E;
@@ -322,8 +322,8 @@ fn with_parts(e: &Expression) -> Vec<&Expression> {
     all
 }
 
-/// Faults of `spareval`, each with what shows it. What the specification says is checked by `jindou-values`' own tests and by the
-/// reference evaluator of `jindou-testing`.
+/// Known bugs of `spareval`, each with the condition that shows it. The specified values are tested by `jindou-values`'
+/// own tests and by the reference evaluator of `jindou-testing`.
 pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
     use Expression as E;
     let value = |e: &Expression| spareval_value(e, input);
@@ -403,7 +403,7 @@ pub(super) fn may_differ(e: &Expression, input: &[Option<Term>]) -> bool {
     })
 }
 
-/// Sort of a literal, as far as `spareval` treats it differently.
+/// Kind of a literal, if `spareval` treats it differently.
 #[derive(Clone, Copy, PartialEq)]
 enum Sort {
     Number,
@@ -453,13 +453,13 @@ fn long_text(text: &str) -> bool {
         .any(|tag| jindou_values::cast_text(tag, text).map(owned) == Some(Sort::Long))
 }
 
-/// A decimal whose last digit may have been cut.
+/// A decimal whose last digit may have been truncated.
 fn many_digits(l: &Literal) -> bool {
     let digits = l.value().split_once('.').map_or(0, |(_, f)| f.len());
     l.datatype() == xsd::DECIMAL && digits >= 18
 }
 
-/// Computes values and truths over a batch and gives how many values there were.
+/// Computes values and truths over a batch, compares them, and returns the number of values.
 fn agree_with_spareval(
     ctx: &QueryContext<'_>,
     text: &str,

@@ -31,7 +31,7 @@ fn random_arithmetic(r: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Batches of any length, of columns with one type of numbers or several, with gaps and with what is not a number.
+/// Batches of any length, with columns of one numeric type or several, unbound cells, and terms that are not numbers.
 pub fn columns_of_numbers(cases: usize, seed: u64) {
     let all = terms();
     with_terms(&all, |run, ids| {
