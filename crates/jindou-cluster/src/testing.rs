@@ -9,11 +9,11 @@ use oxrdf::Quad;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// A sharded store of these quads with all shards open in this process: the whole store as one of them sees it. One
-/// shard gives an unsharded store.
+/// A sharded store of these quads with all shards open in this process, as seen by one of them. With one shard it is an
+/// unsharded store.
 ///
 /// # Panics
-/// When the load fails: this is for tests.
+/// If the load fails: this is for tests.
 #[must_use]
 pub fn shards_of(quads: &[Quad], sharding: Sharding, own: u32) -> (TempDir, Snapshot) {
     let terms: Vec<TermQuad> = quads.iter().map(canonical).collect();

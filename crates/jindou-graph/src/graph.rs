@@ -46,8 +46,8 @@ pub trait Graph: Send + Sync {
     /// Returns true if nothing changed since the graph was numbered, so that characteristic sets are exact.
     fn is_as_loaded(&self) -> bool;
 
-    /// Access to the other shards, if this is one of several. Reading a vertex may then cost a round trip, so those of
-    /// a batch are [fetched](Sharded::fetch) at once. To be called once per step or batch.
+    /// Access to the other shards, if this is one of several. Reading a vertex may then cost a round trip, so the
+    /// vertices of a batch are [fetched](Sharded::fetch) together. Called once per step or batch.
     fn as_sharded(&self) -> Option<&Sharded> {
         None
     }
@@ -90,7 +90,7 @@ pub trait Graph: Send + Sync {
     /// Kind of terms that certainly includes every object of the predicate, in all graphs.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 
-    /// Upper bound of the ids of most vertices, which start at 1: sets of them are best kept as bitmaps.
+    /// Upper bound of the ids of most vertices, which start at 1; suitable as the size of bitmaps.
     fn dense_ids(&self) -> u32;
 
     // Named graphs.

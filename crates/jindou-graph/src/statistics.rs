@@ -51,7 +51,7 @@ pub struct HeavyKey {
 impl HeavyKey {
     /// Smallest number of neighbours: a list of 32 KiB.
     pub const LEAST: u32 = 1 << 13;
-    /// Largest number of keys that are kept, those with most neighbours: 768 KiB.
+    /// Largest number of keys that are stored, those with the most neighbours: 768 KiB.
     pub const MOST: usize = 1 << 16;
 
     /// The key of an edge list.
@@ -125,8 +125,8 @@ impl Statistics {
     }
 }
 
-/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay as they are; the rest are grouped by their
-/// classes and their rarest predicates, more and more coarsely until they fit.
+/// Merges exact sets down to [`MAX_PLANNER_SETS`]: the most frequent stay unchanged; the others are grouped by their
+/// classes and their rarest predicates, increasingly coarsely until they fit.
 ///
 /// `frequency` is the number of subjects by predicate. O(sets log sets).
 #[must_use]

@@ -61,8 +61,8 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Appends the id of every term; [`NO_VERTEX`] for an unknown one. Where terms are looked up in a store, the cache
-    /// misses of different ones overlap; otherwise there is one request for all.
+    /// Appends the id of every term; [`NO_VERTEX`] for an unknown one. In a local dictionary the cache misses of
+    /// different lookups overlap; otherwise there is one request for all.
     pub fn lookup_many(&self, terms: &[&[u8]], out: &mut Vec<u32>) {
         let from = out.len();
         match self.0 {

@@ -64,7 +64,7 @@ impl Keyring {
         found
     }
 
-    /// A number that stands for this token in every process. Lists do not show it.
+    /// A number that identifies this token in every process. Not shown in lists.
     pub(crate) fn principal(token: &[u8]) -> u64 {
         let hash = Sha256::new()
             .chain_update(b"jindou principal\n")
@@ -74,7 +74,7 @@ impl Keyring {
             .map_or(0, |first| u64::from_le_bytes(*first))
     }
 
-    /// A number that stands for this token as long as the process runs.
+    /// A number that identifies this token while the process runs.
     pub(crate) fn name(&self, token: &[u8]) -> u64 {
         self.names.hash_one(token)
     }
@@ -194,9 +194,9 @@ impl<'r> Credentials<'r> {
 /// The relevant facts about a request's sender.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
-    /// Number that stands for the sender's token; `None` on a server without tokens.
+    /// Number that identifies the sender's token in this process; `None` on a server without tokens.
     pub(crate) owner: Option<u64>,
-    /// The same number in every process; 0 without a token.
+    /// Number that identifies the sender's token in every process; 0 without a token.
     pub(crate) principal: u64,
     pub(crate) writing: Writing,
 }

@@ -11,12 +11,11 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-/// Bytes of a body that are not charged: most bodies are shorter, and then need no lock.
+/// Bytes of a body that are not charged. Most bodies are shorter, and then need no lock.
 const FREE: u64 = 64 << 10;
 /// Factor between a body's length and the memory that it may take, since its vector doubles.
 const COPIES: u64 = 2;
-/// Bytes of a refused body that are read and discarded, since clients send the whole body before they look at the
-/// answer.
+/// Bytes of a rejected body that are read and discarded, since clients send the whole body before they read the answer.
 const DISCARDED: u64 = 64 << 20;
 
 /// Memory that a request's body holds until its answer has been sent.

@@ -42,7 +42,7 @@ struct Tag {
 }
 
 impl Tag {
-    /// The content that it names, and the rest; `None` for tags that no server of this program gave.
+    /// The revision that the tag names, and the rest; `None` for tags that no server of this program has generated.
     fn parts(&self) -> Option<(u64, &str)> {
         let (number, rest) = self.opaque.split_at_checked(16)?;
         let plain = number
@@ -107,7 +107,7 @@ impl Tags {
         }
     }
 
-    /// The contents that the tags name, in whatever representation.
+    /// The revisions that the tags name, in any representation.
     fn revisions(&self, weak: bool) -> RevisionSet {
         match self {
             Self::Any => RevisionSet::Any,

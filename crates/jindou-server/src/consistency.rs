@@ -20,7 +20,7 @@ use std::time::Duration;
 const CONSISTENCY: HeaderName = HeaderName::from_static("jindou-consistency");
 /// Header of an answer: the number of the snapshot that it was read from, or that shows the update.
 pub(crate) const SNAPSHOT: HeaderName = HeaderName::from_static("jindou-snapshot");
-/// Header of an update: its name, by which it is made once however often it is sent.
+/// Header of an update with its idempotency key: the update is executed once however often it is sent.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// Most characters of such a name.
 const LONGEST_KEY: usize = 255;
@@ -58,10 +58,10 @@ pub(crate) async fn wait(
     }
 }
 
-/// Time for which a request waits before it is listed: most need not, or for some milliseconds only.
+/// A request that waits shorter than this is not listed; most wait for some milliseconds at most.
 const UNLISTED: Duration = Duration::from_millis(50);
 
-/// Adds the number of the published snapshot to an answer that has none of its own.
+/// Adds the number of the published snapshot to an answer without one.
 pub(crate) fn number(shared: &AppState, response: &mut Response<Body>) {
     if shared.upkeep.replica().is_some() && !response.headers().contains_key(SNAPSHOT) {
         let number = shared.upkeep.snapshot_number();
@@ -113,7 +113,7 @@ fn wanted(uri: &Uri, headers: &HeaderMap) -> Result<Consistency, Problem> {
 /// An update's name.
 #[derive(Clone, Debug)]
 pub(crate) struct UpdateKey {
-    /// As the client gave it, or may give it when it sends the update again.
+    /// The key as the client gave it, or as it may give it when it retries the update.
     own: String,
     /// True if the client gave it.
     given: bool,
@@ -124,17 +124,17 @@ pub(crate) struct UpdateKey {
 }
 
 impl UpdateKey {
-    /// The name among those of all callers.
+    /// The key, made unique among all callers.
     pub(crate) fn of_all(&self) -> String {
         format!("{:x}/{}", self.principal, self.own)
     }
 
-    /// True if the client may send the same request again as it is, and the update is made once.
+    /// True if the client has sent a key, so that it may safely retry the request.
     pub(crate) fn is_given(&self) -> bool {
         self.given
     }
 
-    /// A number for the request with this body, the same at all servers: other requests have other ones. Never 0.
+    /// A fingerprint of the request with this body, the same at all servers. Never 0.
     pub(crate) fn fingerprint(&self, body: &[u8]) -> u64 {
         let hash = self.head.clone().chain_update(body).finalize();
         let first = hash.first_chunk().map_or(0, |b| u64::from_le_bytes(*b));
@@ -171,10 +171,10 @@ const MATTERING: [&str; 8] = [
     "using-named-graph-uri",
 ];
 
-/// The name that an update's headers give it, or a new one.
+/// The key in an update's headers, or a new one.
 ///
 /// # Errors
-/// 400 for a name that is empty or too long, and for two of them.
+/// 400 for a key that is empty or too long, and for two keys.
 pub(crate) fn key(request: &Parts, principal: u64) -> Result<UpdateKey, Problem> {
     let mut lines = request.headers.get_all(KEY).iter();
     let (own, given) = match (lines.next(), lines.next()) {

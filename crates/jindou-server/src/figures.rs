@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Name and meaning. What only grows has a name that ends in `_total`.
+/// A metric's name and meaning. Names of counters end in `_total`.
 type Row = (&'static str, &'static str);
 
 const OWN: &[Row] = &[

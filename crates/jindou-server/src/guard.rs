@@ -25,7 +25,7 @@ use std::sync::Arc;
 /// Header in which browsers say what kind of site a request comes from.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Headers of answers that pages of other origins may read, in addition to those that they always may.
+/// Response headers that pages of other origins may read, in addition to those that they may always read.
 const EXPOSED: HeaderValue =
     HeaderValue::from_static("content-encoding, etag, jindou-snapshot, location, retry-after");
 

@@ -22,8 +22,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longest text that is parsed and planned here. Such a text takes some 0.1 ms, but the time grows with the number of
-/// patterns.
+/// Longest text that is parsed and planned on a network thread. Such a text takes some 0.1 ms, but the time grows with
+/// the number of patterns.
 const LONGEST_TEXT: usize = 4 << 10;
 /// Longest time for parsing and planning. A query that takes longer is planned again on a thread of its own. The
 /// planner checks the time only between estimates, so this is half of the time for which a network thread may be
@@ -70,7 +70,7 @@ impl AnswerDestination for Short {
     }
 }
 
-/// Answers the query if that takes only a moment. Blocks for that moment.
+/// Answers the query if that takes only a short time, during which it blocks.
 pub(crate) fn attempt(shared: &AppState, admitted: &Admitted, request: &ClientRequest) -> Attempt {
     let query = &admitted.query;
     if !matches!(request.work, QueryTask::Query(_) | QueryTask::Bound(_)) {
@@ -127,7 +127,7 @@ fn answer(
     Ok(Attempt::Later(Some(planned)))
 }
 
-/// `None` if the query takes more time or memory than it may here.
+/// `None` if the query needs more time or memory than allowed here.
 fn run_here(
     shared: &AppState,
     admitted: &Admitted,

@@ -66,7 +66,7 @@ impl Jobs {
         self.lock().running.is_some()
     }
 
-    /// Asks the running job to end, if it has this name or none is given. False if no such job runs.
+    /// Cancels the running job, if it has this name or no name is given. False if no such job is running.
     pub(crate) fn cancel(&self, name: Option<&str>) -> bool {
         let inner = self.lock();
         let job = inner.running.as_ref();
@@ -75,7 +75,7 @@ impl Jobs {
     }
 }
 
-/// Begins a job; its result is what is shown of it afterwards.
+/// Starts a job; its result is listed afterwards.
 ///
 /// # Errors
 /// [`Error::Conflict`] while another job runs, [`Error::Limit`] if no thread can be started.

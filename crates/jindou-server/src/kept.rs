@@ -8,7 +8,7 @@
 use jindou::MemoryBudget;
 use std::time::Duration;
 
-/// Time between two looks.
+/// Interval of checks.
 const EVERY: Duration = Duration::from_millis(100);
 /// Fourths of the limit that the process holds before anything is returned.
 const NEAR: u64 = 3;

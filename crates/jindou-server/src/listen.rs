@@ -47,7 +47,7 @@ pub(crate) const MAX_HEAD: usize = 128 << 10;
 /// Size of the system's send buffer of a connection: bounds the cost of a stalled reader outside this process's own
 /// limits.
 const SEND_BUFFER: usize = 512 << 10;
-/// Time between looks whether the shared log is followed.
+/// Interval of checking whether the shared log is followed.
 const LOOK: Duration = Duration::from_millis(200);
 /// Time that a shutdown waits after cancelling, so that threads can notice.
 const LAST_WAIT: Duration = Duration::from_secs(5);

@@ -5,7 +5,7 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AsHeaderName};
 use jindou::ResultFormat;
 use oxrdfio::RdfFormat;
 
-/// A media type on offer, and the format that it stands for.
+/// A media type on offer, and its format.
 pub(crate) type Offer = (&'static str, ResultFormat);
 
 /// Offers for SELECT and ASK; a client without a preference gets the first.
@@ -156,7 +156,7 @@ pub(crate) fn accept<T: Copy>(
     best
 }
 
-/// True if a media type is asked for by name, and no other one is preferred to it.
+/// True if a media type is requested by name, and no other one is preferred.
 pub(crate) fn names_type(headers: &HeaderMap, media: &str) -> bool {
     let ranges = weighted(headers, ACCEPT);
     let most = ranges.iter().map(|(_, q)| *q).max().unwrap_or(0);
@@ -222,7 +222,7 @@ pub(crate) fn coding(headers: &HeaderMap) -> Coding {
     }
 }
 
-/// True if the client takes gzip at least as well as no coding.
+/// True if the client accepts gzip and does not prefer an uncompressed answer.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let ([gzip], identity) = weights(headers, [GZIP]);
     gzip > 0 && gzip >= identity

@@ -18,17 +18,18 @@ pub struct ServerOptions {
     pub host: IpAddr,
     /// Port; 0 picks a free one.
     pub port: u16,
-    /// Time limit of a query whose request names none.
+    /// Time limit of a query without one in its request.
     pub timeout: Duration,
     /// The longest time limit that a request can ask for.
     pub max_timeout: Duration,
-    /// Bytes for all queries together, as far as the database's runtime has that much.
+    /// Bytes for all queries together, limited by the database's runtime.
     pub memory: u64,
     /// Bytes for one query.
     pub query_memory: u64,
     /// Threads that a heavy query may use.
     pub threads: usize,
-    /// Heavy queries that compute at once, at most one per thread of the runtime; the others wait.
+    /// Largest number of heavy queries that are executed at once, at most one per thread of the runtime; the others
+    /// wait.
     pub heavy_slots: usize,
     /// Light queries that compute at once. They never wait for heavy ones.
     pub light_slots: usize,
@@ -78,7 +79,7 @@ pub struct ServerOptions {
     pub store_prefixes: bool,
     /// The store's name, which the service description and the page show to readers.
     pub store_name: Option<String>,
-    /// The properties whose objects are labels, the best first; none: [`jindou::search::LABEL_PROPERTIES`].
+    /// The properties whose objects are labels, best first; if empty, [`jindou::search::LABEL_PROPERTIES`].
     pub label_properties: Vec<String>,
     /// Functions that queries may call by IRI, besides the casts.
     pub functions: Functions,

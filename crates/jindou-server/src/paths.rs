@@ -29,8 +29,8 @@ pub(crate) fn told(error: &Error) -> Cow<'static, str> {
     }
 }
 
-/// The text with every absolute path cut to its last name. A path begins at the start of a word; IRIs do not look like
-/// paths.
+/// The text with every absolute path reduced to its last component. A path begins at the start of a word; IRIs do not
+/// look like paths.
 pub(crate) fn hidden(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -12,8 +12,7 @@ use jindou::{Error, QueryOptions, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest time that a text is planned for without a place among heavy queries. Few texts that people or programs write
-/// take this long.
+/// Longest time for which a text is planned without a slot of heavy queries. Few texts take longer.
 const QUICK: Duration = Duration::from_millis(10);
 
 /// Runs a piece of work on a thread of its own, for an admitted query that is cancelled when its client leaves.
@@ -79,9 +78,9 @@ pub(crate) fn slot(
     Ok(slot)
 }
 
-/// Plans a text. Few texts are planned at a time, each for a moment. A text that takes longer begins again in a heavy
-/// slot, which is given back when the plan is done; so texts that are expensive to plan wait only for each other, and
-/// nothing else waits for them. `plan` is called with the options that it must observe, at most twice.
+/// Plans a text. Few texts are planned concurrently, each for a short time. A text that takes longer is planned again
+/// in a heavy slot, which is released when the plan is done. So texts that are expensive to plan wait only for each
+/// other, and nothing else waits for them. `plan` is called with the options that it must observe, at most twice.
 pub(crate) fn planned<T>(
     shared: &AppState,
     query: &LiveQuery,

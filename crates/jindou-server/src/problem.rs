@@ -102,7 +102,7 @@ impl Problem {
         p
     }
 
-    /// The same with the time in whole seconds after which its client may retry.
+    /// The same with the time in whole seconds after which the client may retry.
     pub(crate) fn retried_after(mut self, seconds: u32) -> Self {
         self.headers
             .push((RETRY_AFTER, Cow::Owned(seconds.to_string())));
@@ -253,7 +253,7 @@ impl Problem {
     }
 }
 
-/// The errors, with the route to use for a text of the other kind.
+/// The errors, with the route to use if a query was sent as an update or the reverse.
 fn addressed(faults: &Diagnostics) -> Diagnostics {
     let mut faults = faults.clone();
     for fault in faults.all_mut() {

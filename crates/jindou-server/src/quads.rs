@@ -44,7 +44,7 @@ pub(crate) fn declare_for<W: Write>(
     })
 }
 
-/// Decodes rows one after the other, and charges a long one: this many bytes for each of its own.
+/// Decodes rows one after the other, and charges long ones: this many bytes for each byte of the row.
 ///
 /// # Errors
 /// [`Error::Damaged`] for a row that is not a quad; limits of memory; those of `take`.

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Most queries kept, and most bytes of them together: texts, algebra and plans, which are also charged to the memory
-/// of all queries.
+/// Largest number of prepared queries, and largest total bytes: texts, algebra and plans, which are also charged to the
+/// memory of all queries.
 const MOST: usize = 4096;
 const MOST_BYTES: u64 = 32 << 20;
 

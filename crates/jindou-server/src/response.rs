@@ -28,10 +28,10 @@ const SMALL_CHUNK: usize = 1 << 13;
 const ALL_CHUNKS: usize = 32 << 20;
 /// Most chunks that wait for the reader.
 const WAITING: usize = 2;
-/// Bytes that an answer takes in addition to its chunks: the touched part of its thread's stack, the cells that its
-/// columns remember, and the allocator's overhead. Measured with 2,000 slow readers.
+/// Bytes that an answer takes in addition to its chunks: the touched part of its thread's stack, its columns' cached
+/// cells, and the allocator's overhead. Measured with 2,000 slow readers.
 const BESIDE: u64 = 512 << 10;
-/// Bytes that a compressor takes.
+/// Bytes that a compressor allocates.
 const COMPRESSOR: u64 = 1 << 20;
 /// Length below which answers are not compressed.
 const WORTH_CODING: usize = 1 << 10;
@@ -353,14 +353,15 @@ impl Write for ResponseWriter {
     }
 }
 
-/// The body of an answer. Dropped early (the client went away), it cancels its query. If the query ends without marking
-/// the answer as complete, the body fails, so that the connection is cut and the answer does not look complete.
+/// The body of an answer. If it is dropped early (the client has disconnected), it cancels its query. If the query ends
+/// without marking the answer as complete, the body fails, so that the connection is closed and the answer does not
+/// look complete.
 pub(crate) struct AnswerBody {
     pieces: AnswerPieces,
     query: Arc<LiveQuery>,
 }
 
-/// The pieces of an answer as they come from the query.
+/// The pieces of an answer as the query produces them.
 struct AnswerPieces {
     items: mpsc::Receiver<BodyItem>,
     ended: bool,

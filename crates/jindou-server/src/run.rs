@@ -128,7 +128,7 @@ pub(crate) struct ClientRequest {
 /// Reason why there is no complete answer.
 pub(crate) struct AnswerFailure {
     pub(crate) error: Error,
-    /// The available formats, if the client accepts none of them.
+    /// Set to the available formats if the client accepts none of them.
     pub(crate) unacceptable: Option<&'static [Offer]>,
     /// The reason why the query was not let in.
     pub(crate) refused: Option<Box<Refusal>>,
@@ -151,7 +151,7 @@ impl AnswerFailure {
         }
     }
 
-    /// The same failure, reporting the query's own time limit whichever part of it has passed.
+    /// The same failure, reporting the query's own time limit whichever limit has passed.
     pub(crate) fn during(mut self, query: &LiveQuery) -> Self {
         if let Error::Timeout(_) = self.error {
             self.error = Error::Timeout(query.limit());

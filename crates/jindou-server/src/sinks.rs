@@ -15,7 +15,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A destination for an answer's text, which is told the media type before the first byte.
+/// A destination for an answer's text, which gets the media type before the first byte.
 pub(crate) trait AnswerDestination: Write + Send {
     fn set_content_type(&mut self, content_type: &'static str);
 }
@@ -192,7 +192,7 @@ impl<O: AnswerDestination> AnswerSink for HttpSink<'_, O> {
 /// Writes rows as quads.
 pub(crate) struct QuadRowSink<'o> {
     pub(crate) writer: GraphWriter<&'o mut ResponseWriter>,
-    /// True until rows have come, if there are prefixes to declare.
+    /// True until the first row, if there are prefixes to declare.
     pub(crate) is_new: bool,
     pub(crate) format: RdfFormat,
     pub(crate) count: CountingSink,

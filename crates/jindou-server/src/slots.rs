@@ -30,7 +30,8 @@ impl Slots {
         }
     }
 
-    /// Waits for a turn to plan for a moment, first come, first served, until the query's deadline or its cancellation.
+    /// Waits for permission to plan for a short time, first come, first served, until the query's deadline or its
+    /// cancellation.
     pub(crate) fn planning(&self, query: &LiveQuery) -> Result<SemaphorePermit<'_>> {
         if let Ok(turn) = self.planning.try_acquire() {
             return Ok(turn);
@@ -59,7 +60,7 @@ pub(crate) struct QuerySlot {
     of: Option<Arc<Semaphore>>,
     permit: Option<OwnedSemaphorePermit>,
     workers: Workers,
-    /// True if the thread computes in a place of the runtime, or did before it waited.
+    /// True if the thread holds a computing slot of the runtime, or held one before it waited.
     wants_place: bool,
 }
 
@@ -88,8 +89,8 @@ impl QuerySlot {
         Ok(())
     }
 
-    /// Gives the slot back temporarily, along with the place in which this thread computes: a light query's helpers
-    /// have one, and need it again to continue.
+    /// Releases the slot temporarily, along with this thread's computing slot: a light query's helpers have one, and
+    /// need it again to continue.
     pub(crate) fn give_back(&mut self) {
         self.permit = None;
         self.wants_place = self.workers.is_inside();

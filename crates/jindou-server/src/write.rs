@@ -29,7 +29,7 @@ pub(crate) struct LiveUpdate {
     begun: Instant,
     /// The name that the client gave it.
     key: Option<UpdateKey>,
-    /// A number for the request, once its body is there; 0 for a request whose name the client did not choose.
+    /// The request's fingerprint, once its body was received; 0 for a request without a key of the client's.
     fingerprint: AtomicU64,
 }
 
@@ -73,10 +73,10 @@ impl LiveUpdate {
         })
     }
 
-    /// Takes the name that the request's headers give the update.
+    /// Reads the idempotency key from the request's headers.
     ///
     /// # Errors
-    /// 400 for an empty name, or one that is too long.
+    /// 400 for an empty key, or one that is too long.
     pub(crate) fn named(
         mut self,
         connection: &Connection,

@@ -192,9 +192,9 @@ impl Base {
         self.failed_file()
     }
 
-    /// As [`Self::check_files`], except for files that were cut inside their last page: those raise no fault. One load
-    /// while no file of this process has failed. To be called between batches, in addition to [`Self::check_files`] at
-    /// the end.
+    /// As [`Self::check_files`], except for files that were truncated inside their last page, since those raise no
+    /// fault. Costs one load while no file of this process has failed. Called between batches, in addition to
+    /// [`Self::check_files`] at the end.
     ///
     /// # Errors
     /// As [`Self::check_files`].

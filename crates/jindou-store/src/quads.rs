@@ -12,10 +12,10 @@ use jindou_model::{
 use std::ops::Range;
 use std::sync::Mutex;
 
-/// The quads of one snapshot, base and patches as one, each exactly once, terms by their canonical bytes (blank
-/// nodes keep their labels). Workers take turns in parts of a predicate's subjects; [`Progress::done`] counts quads.
+/// The quads of one snapshot, base and patches merged, each exactly once, with terms in canonical bytes (blank nodes
+/// keep their labels). Workers process parts of a predicate's subjects in turn; [`Progress::done`] counts quads.
 ///
-/// Memory: the subjects of one predicate (4 bytes each), and a batch a worker.
+/// Memory: the subjects of one predicate (4 bytes each), and a batch for each worker.
 pub struct SnapshotQuads {
     snapshot: Snapshot,
     size: u64,
@@ -34,7 +34,7 @@ struct QuadCursor {
     taken: usize,
 }
 
-/// Number of subjects that a worker takes at a time.
+/// Number of subjects that a worker processes at a time.
 const PART: usize = 2048;
 /// Bytes or quads from which a batch is passed on.
 const BATCH_BYTES: usize = 1 << 20;

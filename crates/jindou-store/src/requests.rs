@@ -16,7 +16,7 @@ pub(crate) const NUMBERS: usize = 10;
 pub struct DoneRequest {
     /// The client's key, hashed.
     pub key: u128,
-    /// A hash of what was requested.
+    /// A hash of the request.
     pub fingerprint: u64,
     /// The time, in microseconds since 1970 (UTC).
     pub time: u64,
@@ -112,7 +112,7 @@ impl Requests {
             .find(|request| request.key == key)
     }
 
-    /// Remembers a request instead of an earlier one with its key, and forgets those of long ago.
+    /// Remembers a request, replacing an earlier one with its key, and forgets old ones.
     pub(crate) fn note(&mut self, request: DoneRequest) {
         let earlier = self.get(request.key).map(DoneRequest::to_numbers);
         if request.time.saturating_sub(self.since) > KEPT || self.now.len() >= MOST {

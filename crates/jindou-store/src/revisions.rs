@@ -126,7 +126,7 @@ impl Revisions {
 }
 
 impl Snapshot {
-    /// The revision of the whole store: a number that no other content of it has, nor of a copy of it. O(1).
+    /// The revision of the whole store: a number that no other content of it, or of a copy of it, has. O(1).
     #[must_use]
     pub fn revision(&self) -> u64 {
         self.delta().revisions.all()

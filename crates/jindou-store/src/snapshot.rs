@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
-/// Members of a list that are read in the time in which one is looked up.
+/// Number of list members that are read in the time of one lookup.
 const LOOKUP: u64 = 32;
 
 /// The quads of one named graph, grouped: the graph's index vertex.
@@ -28,8 +28,8 @@ pub struct GraphPart<'a> {
     pub subjects: &'a [u32],
 }
 
-/// One consistent state of the graph. Cheap to clone; keeps its base and patches alive. [`Snapshot::apply`] makes the
-/// next one, which shares everything that is not touched.
+/// One consistent state of the graph. Cheap to clone; keeps its base and patches alive. [`Snapshot::apply`] creates the
+/// next one, which shares everything unchanged.
 #[derive(Clone)]
 pub struct Snapshot {
     base: Arc<Base>,
@@ -115,8 +115,8 @@ impl Snapshot {
         }
     }
 
-    /// Ties reading of other shards to a query's token, which limits waits for them. For a snapshot that no other query
-    /// reads ([`Self::for_new_query`]).
+    /// Makes reads of other shards observe a query's token, which limits waits for them. For a snapshot that no other
+    /// query reads ([`Self::for_new_query`]).
     #[inline]
     pub fn begin(&self, cancel: &CancelToken) {
         if let Some(sharded) = &self.sharded {
@@ -199,7 +199,7 @@ impl Snapshot {
         &self.prefixes
     }
 
-    /// A value that no other content of this base has: snapshots that were never published may share their number with
+    /// A value that no other content of this base has. Snapshots that were never published may share their number with
     /// others, but not their version. For caches of read data.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -697,7 +697,7 @@ impl Snapshot {
         self.prefixes = Arc::new(prefixes);
     }
 
-    /// Counts the quads and names the version; `moved`: plans must look again.
+    /// Updates the counts of quads, and assigns a version; with `moved`, cached plans become invalid.
     pub(crate) fn finish(&mut self, added: u64, removed: u64, moved: bool) {
         let delta = self.delta_mut();
         delta.added += added;

@@ -14,19 +14,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often queries asked for each segment: one of about `SAMPLE` requests of a thread counts.
+/// Sampled number of queries' requests for each segment: about one in `SAMPLE` requests of a thread is counted.
 #[derive(Debug, Default)]
 pub struct SegmentUse {
     /// By dense predicate id and direction: `2 p + d`.
     counts: Box<[AtomicU64]>,
 }
 
-/// Requests of a thread of which one is counted, so that threads seldom write to the same memory.
+/// One in this many requests of a thread is counted, so that threads rarely write to the same memory.
 const SAMPLE: u32 = 64;
 /// Name of the file that keeps the counts of the last run, in the folder of the base.
 const FILE: &str = "use.txt";
 const FIRST_LINE: &str = "jindou-use 1";
-/// Bytes read at a time: few enough that a query's own read waits a millisecond for it, on most disks.
+/// Bytes read at a time: small enough that a query's own read is delayed by a millisecond, on most disks.
 const PIECE: usize = 1 << 20;
 /// Largest file of counts that is read: some twenty bytes per predicate.
 const LARGEST: u64 = 64 << 20;
@@ -76,8 +76,8 @@ impl SegmentUse {
         count.map_or(0, |count| count.load(Ordering::Relaxed))
     }
 
-    /// Adds the counts that a run has left in a base's folder, halved: what was asked for long ago counts for less. Counts of
-    /// another epoch, damaged and missing ones are none.
+    /// Adds half of the counts that a run has saved in a base's folder, so that old requests count less. Counts of
+    /// another epoch, damaged and missing ones are ignored.
     pub(crate) fn read(&self, folder: &Path, epoch: u64) {
         let path = folder.join(FILE);
         let small = std::fs::metadata(&path).is_ok_and(|m| m.len() <= LARGEST);
@@ -142,7 +142,7 @@ impl WarmPart {
     }
 }
 
-/// Progress of reading, as others see it.
+/// Progress of reading, for other threads.
 #[derive(Debug, Default)]
 pub struct WarmProgress {
     /// Bytes that are to be read.
@@ -152,10 +152,10 @@ pub struct WarmProgress {
 }
 
 impl Base {
-    /// Leaves in the base's folder how often each segment was asked for, for [`Self::warm_parts`] of the next run.
+    /// Saves the segments' use counts in the base's folder, for [`Self::warm_parts`] of the next run.
     ///
     /// # Errors
-    /// [`Error::Io`]; a base that is not in a folder has nothing to leave.
+    /// [`Error::Io`]; a base that is not in a folder has nothing to save.
     pub fn keep_segment_use(&self) -> Result<()> {
         match self.folder() {
             Some(folder) => self.segment_use.write(&folder, self.epoch),
@@ -169,8 +169,9 @@ impl Base {
         file.parent().map(Path::to_owned)
     }
 
-    /// Parts of the base's files, the most urgent first: the dictionary's tables, the index and the tables of segments, which every query
-    /// reads; segments by how often they were asked for, per byte; the terms' strings; segments that nothing asked for. O(predicates log predicates).
+    /// Parts of the base's files, most urgent first: the dictionary's tables, the index and the tables of segments,
+    /// which every query reads; segments by their use counts per byte; the terms' strings; segments without uses.
+    /// O(predicates log predicates).
     pub fn warm_parts(&self) -> Vec<WarmPart> {
         let Some(folder) = self.folder() else {
             return Vec::new();
@@ -235,8 +236,8 @@ impl Base {
     }
 }
 
-/// Bytes of each predicate's segment in a file, in the order in which they lie there, so that neighbours are read as one. What lies between
-/// two segments counts for the first.
+/// Byte range of each predicate's segment in a file, in file order, so that neighbours are read together. A gap between
+/// two segments belongs to the first.
 fn segments_of(file: &SegmentFile) -> Vec<(u32, Range<u64>)> {
     let mut starts: Vec<(u64, u32)> = (0u32..)
         .zip(file.records())
@@ -251,8 +252,8 @@ fn segments_of(file: &SegmentFile) -> Vec<(u32, Range<u64>)> {
         .collect()
 }
 
-/// Reads parts of files in their order until `room` bytes have been read, a piece at a time, into the system's page cache. `stop` is
-/// asked between pieces. Returns the bytes that were read.
+/// Reads parts of files in order into the page cache, a piece at a time, until `room` bytes were read. `stop` is called
+/// between pieces. Returns the number of bytes read.
 ///
 /// # Errors
 /// [`Error::Io`] for a file that cannot be read; [`Error::Cancelled`].

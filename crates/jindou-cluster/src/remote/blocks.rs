@@ -15,7 +15,7 @@
 const COUNT_BITS: u32 = 26;
 /// Bits before the keys.
 const HEAD: u64 = 32;
-/// Position that stands for no block.
+/// Position that means "no block".
 pub const NONE: u32 = u32::MAX;
 /// Number of keys compared at once.
 const CHUNK: usize = 32;

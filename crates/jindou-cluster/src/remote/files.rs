@@ -6,8 +6,8 @@ use jindou_store::directory::{Bytes, SEGMENTS_IN, SEGMENTS_OUT, SegmentFile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The default graph's files, mapped a second time in addition to the store's own mapping (the pages are the same): the
-/// memory that others read, and the places of arrays in it.
+/// The default graph's files, mapped a second time (sharing the pages with the store's own mapping): the memory that
+/// other servers read, and the positions of arrays in it.
 #[derive(Debug)]
 pub struct StoreFiles {
     files: [SegmentFile; 2],

@@ -9,8 +9,8 @@ type KeyPlace = Option<(u64, u32)>;
 
 impl RemoteStore {
     /// Appends the default graph's lists of `keys` to `values`, and the end of each to `ends`. Returns false, with
-    /// nothing appended, if a message has to be sent: the summary does not fit the memory, or the lists have more than
-    /// `most` neighbours, which a message splits into pages.
+    /// nothing appended, if a message must be sent instead: the summary does not fit into memory, or the lists have
+    /// more than `most` neighbours, which a message splits into pages.
     ///
     /// # Errors
     /// The transport's errors, and an error for a peer that sent invalid data; the appended values are then invalid.
@@ -76,8 +76,8 @@ impl RemoteStore {
         Ok(located.map(|all| all.into_iter().map(degree).collect()))
     }
 
-    /// The place of each key's list in the segment file and its length, if it exists. `None` if the summary does not
-    /// fit the memory.
+    /// The offset of each key's list in the segment file and its length, if it exists. `None` if the summary does not
+    /// fit into memory.
     fn places(
         &self,
         (predicate, direction): (PredicateId, Direction),

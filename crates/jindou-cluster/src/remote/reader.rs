@@ -29,8 +29,8 @@ pub(super) struct RemoteSide {
     kept: Vec<SummarySlot>,
 }
 
-/// The place for one summary, a cache line, which is the first cache miss when a new segment is looked up. `Some(None)`
-/// means that it exceeds the memory limit, so lists have to be requested.
+/// A cached summary, aligned to a cache line, which is the first cache miss when a new segment is looked up.
+/// `Some(None)` means that it exceeds the memory limit, so lists must be requested.
 #[derive(Default)]
 #[repr(align(64))]
 struct SummarySlot(OnceLock<Option<SegmentSummary>>);
@@ -40,9 +40,9 @@ pub(super) fn damaged(what: &str) -> TransportError {
 }
 
 impl RemoteStore {
-    /// Opens a store by the catalogue that [`Exposed::register`](super::Exposed::register) returned on the other side.
-    /// Summaries take at most the bytes that `memory_limit` computes from those of the segment files; lists of segments
-    /// beyond that have to be requested.
+    /// Opens a store by the catalogue that [`Exposed::register`](super::Exposed::register) returned at the peer.
+    /// Summaries take at most the bytes that `memory_limit` computes from those of the segment files; lists of further
+    /// segments must be requested.
     ///
     /// # Errors
     /// The transport's errors, and an error for a damaged catalogue.

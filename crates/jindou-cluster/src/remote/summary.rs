@@ -59,7 +59,7 @@ const INTERVALS: u32 = 1;
 const BITMAP: u32 = 2;
 const BUCKETS: u32 = 3;
 
-/// Most ids per key for which a bitmap is kept: it then takes at most 8 bits per key.
+/// Largest number of ids per key for which a bitmap is used; it then takes at most 8 bits per key.
 const DENSE: u64 = 4;
 /// Most keys in a bucket, on average. The directory must stay in the caches and should therefore be small; a block's
 /// lines are fetched together, so a block may have a few.
@@ -197,7 +197,8 @@ fn push_summary(segment: &Segment<'_>, words: &mut Vec<u64>) -> Option<u32> {
     Some(BUCKETS)
 }
 
-/// The entry for lists whose numbers are known otherwise. With one neighbour per key, the base suffices.
+/// The entry for lists whose key numbers are found by another structure. With one neighbour per key, the base offset
+/// suffices.
 fn numbered(writer: &mut BitString, bounds: &[u32]) -> Option<u64> {
     let single = match bounds {
         [a, .., z] => z.saturating_sub(*a) as usize == bounds.len() - 1,
@@ -301,9 +302,9 @@ impl SegmentSummary {
         })
     }
 
-    /// Appends the place of each vertex's neighbours to `out`: byte offset in the segment file and number of
+    /// Appends the location of each vertex's neighbours to `out`: byte offset in the segment file and number of
     /// neighbours, `None` for a vertex that is not a key. Only the summary is read, and the cache misses of several
-    /// lookups are in flight together.
+    /// lookups overlap.
     pub fn locate_many(&self, vertices: &[u32], out: &mut Vec<Option<(u64, u32)>>) {
         /// Lookups in flight.
         const FLIGHT: usize = 32;
@@ -390,7 +391,7 @@ impl SegmentSummary {
         }
     }
 
-    /// The second half: the place of the list.
+    /// The second half of a lookup: the location of the list.
     #[inline]
     fn range(&self, half: HalfLookup) -> Option<(u64, u32)> {
         let words = self.words.get(self.blocks_at()..)?;

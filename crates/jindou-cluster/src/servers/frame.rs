@@ -46,8 +46,8 @@ pub enum FrameKind {
     Replies,
     /// The shard that could not answer, and the reason in a sentence.
     Failure,
-    /// In place of the message number, the number that must precede everything that is sent to this side over UCX; 0 if
-    /// UCX is no longer accepted here.
+    /// Has, in place of the message number, the nonce that must precede everything sent to this side over UCX; 0 if UCX
+    /// is no longer accepted here.
     Lane,
 }
 

@@ -51,7 +51,7 @@ pub struct PendingConnection {
 }
 
 impl PendingConnection {
-    /// Completes when the connection has to make room for another one.
+    /// Completes when the connection must be closed in favour of another one.
     pub async fn sent_away(&self) {
         self.away.notified().await;
     }

@@ -205,7 +205,7 @@ async fn greet(
     timeout(SILENCE, meet(tcp, acceptor, expected, state)).await?
 }
 
-/// The handshake; `None` for a server that was refused or only asked for the state.
+/// The handshake; `None` for a server that was rejected or only requested the state.
 async fn meet(
     tcp: TcpStream,
     acceptor: TlsAcceptor,
@@ -320,15 +320,14 @@ async fn serve(stream: TlsStream<TcpStream>, inside: AdmittedAccess) -> io::Resu
     }
 }
 
-/// A message that arrives in frames, charged as it grows. If there is no room for it, it is read to its end and
-/// discarded.
+/// A message that arrives in frames, charged as it grows. If memory is exhausted, it is read to its end and discarded.
 struct IncomingMessage {
     number: u64,
     bytes: Vec<u8>,
     /// Bytes received so far.
     length: usize,
     charge: Charge,
-    /// Reason why there is no room.
+    /// Set if memory is exhausted, with the reason.
     refused: Option<String>,
 }
 

@@ -52,7 +52,7 @@ enum PeerState {
     },
 }
 
-/// A place for one reply, and the thread that sleeps until it arrives.
+/// Slot for one reply, and the thread that waits for it.
 struct ReplySlot {
     thread: Thread,
     state: Mutex<SlotState>,
@@ -427,7 +427,7 @@ async fn dial(
     })
 }
 
-/// The state of a server, asked for once.
+/// Requests the state of a server with a single message.
 pub async fn state_of(
     entry: &ServerEntry,
     tls: &Arc<ClientConfig>,

@@ -24,12 +24,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::Instant;
 
-/// Fraction of a shard's segment bytes that its kept summaries may take, unless [`LEAST`] is more.
+/// Summaries may take this fraction (1/n) of a shard's segment bytes, and at least [`LEAST`].
 const PART: u64 = 20;
 const LEAST: u64 = 1 << 20;
-/// Nanoseconds that the other side needs for a requested list.
+/// Nanoseconds that the peer needs for a requested list.
 const A_LIST: f64 = 60.0;
-/// Number of tries of each way when a lane is opened.
+/// Number of samples of each access method when a lane is opened.
 const TRIES: usize = 8;
 /// Most neighbours that are read to test if some edges exist.
 const LOOKED_THROUGH: u32 = 1 << 16;
@@ -81,7 +81,7 @@ impl Shelf {
     }
 }
 
-/// Times in nanoseconds of the ways to get lists.
+/// Times in nanoseconds of the methods for reading lists.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct ReadTimes {
     /// A request and its answer.
@@ -189,7 +189,8 @@ impl Reads {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// The reply to a request about the default graph's edges of a shard; `None` if the shard must be asked.
+    /// The reply to a request about the default graph's edges of a shard; `None` if a message must be sent to the
+    /// shard.
     pub fn reply(
         &self,
         blocks: &Blocks,

@@ -29,7 +29,7 @@ pub fn answer(base: &Base, request: &ShardRequest) -> Result<Reply> {
     Ok(reply)
 }
 
-/// Most predicates of a constant for which edges are counted when it is looked up.
+/// Largest number of a constant's predicates whose edges are counted when the constant is looked up.
 const MOST_PREDICATES: usize = 64;
 
 struct ShardAnswer<'a> {
@@ -214,7 +214,7 @@ impl ShardAnswer<'_> {
         ids
     }
 
-    /// Ids, with the numbers of edges of those that the shard owns and that have few predicates.
+    /// Ids, with the edge counts of those that the shard owns and that have few predicates.
     fn found(&self, ids: Vec<u32>) -> Reply {
         let (mut ends, mut predicates) = (Vec::with_capacity(ids.len()), Vec::new());
         let (mut default, mut named) = (Vec::new(), Vec::new());
@@ -297,12 +297,12 @@ fn lists(
     }
 }
 
-/// Number of lists that decide if runs are sent, and number of their runs that are looked at.
+/// Number of lists that are examined to decide whether runs are sent, and number of runs examined in each.
 const LOOKED_AT: usize = 16;
 /// Mean length of runs from which runs are sent.
 const LONG: usize = 4;
 
-/// Merged lists from one segment, as runs if the first lists have long ones. If later lists do not, they take twice the
+/// Lists of one segment, encoded as runs if the first lists have long ones. If later lists do not, they take twice the
 /// bytes of their ids.
 fn plain_lists(lists: OwnLists<'_>, keys: &[LocalKey], within: [u32; 2], most: usize) -> Reply {
     let mut numbers = Vec::new();

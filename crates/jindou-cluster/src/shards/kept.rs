@@ -11,7 +11,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bytes of lists kept for the rows of a batch; if there are more, all are dropped.
 const KEPT: usize = 64 << 20;
-/// Keys whose numbers of edges are kept; if there are more, all are dropped.
+/// Largest number of keys whose edge counts are cached; if there are more, all are dropped.
 const KEPT_DEGREES: usize = 1 << 16;
 /// Bytes for the name and the entry of a list.
 const NAME: usize = 96;
@@ -53,7 +53,7 @@ pub(super) struct SessionCache {
     lists: FxHashMap<ListName, List>,
     bytes: usize,
     degrees: FxHashMap<FarKey, [u64; 2]>,
-    /// Vertices for which `degrees` has all numbers of edges other than 0.
+    /// Vertices of which `degrees` contains all nonzero edge counts.
     counted: FxHashSet<u32>,
     terms: TermCache,
     /// Charge for the bytes of the lists, once the budget is known.
@@ -153,7 +153,7 @@ impl SessionCache {
         Ok(())
     }
 
-    /// Keeps a list, and drops all others if there is not enough room.
+    /// Caches a list, and drops all others if there is not enough memory.
     fn insert(&mut self, name: ListName, list: List) -> Result<()> {
         let bytes = list.len() * size_of::<(u32, u32)>() + NAME;
         if self.bytes + bytes > KEPT || self.hold(self.bytes + bytes).is_err() {
@@ -255,7 +255,7 @@ impl ShardSession {
         }
     }
 
-    /// Keeps lists of other shards. A list that on its own does not fit the query's memory ends the query.
+    /// Caches lists of other shards. A single list that does not fit into the query's memory ends the query.
     pub(super) fn insert(&self, group: &[(u32, ListName)], lists: Vec<List>) {
         let mut kept = lock(&self.kept);
         for ((_, name), list) in group.iter().zip(lists) {
@@ -308,7 +308,7 @@ impl ShardSession {
         kept.counted.insert(id);
     }
 
-    /// Fetches terms of other shards that are neither local nor kept, in one round; the argument may contain
+    /// Fetches terms of other shards that are neither local nor cached, in one round trip. `ids` may contain
     /// duplicates.
     pub(super) fn fetch_missing_terms(&self, ids: &[(u32, u32)]) {
         let here = self.own();
@@ -345,7 +345,7 @@ impl ShardSession {
         kept.charge_terms();
     }
 
-    /// Keeps terms that a shard sent without request; those of ids that it does not own are ignored.
+    /// Caches terms that a shard sent without a request; those of ids that it does not own are ignored.
     pub(super) fn keep_sent_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]) {
         let blocks = self.blocks();
         let owns = |&id: &u32| blocks.place(id).is_some_and(|p| p.shard == shard);

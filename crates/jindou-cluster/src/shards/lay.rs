@@ -7,15 +7,15 @@ use jindou_graph::segment::GraphScope;
 use jindou_graph::shard::{FarKey, MOST_LAID, OtherShards};
 use jindou_store::shard::PAGE;
 
-/// Most keys of a batch whose lists may be kept.
+/// Largest number of keys of a batch whose lists may be cached.
 const FEW: usize = 256;
 
 /// Range of a list that was not placed.
 const NOT_LAID: [u32; 2] = [1, 0];
 
 impl ShardSession {
-    /// True if runs can be the answer for this many keys, with this many neighbours at most. A few bytes of runs can
-    /// stand for very many neighbours: only the first list may have more than requested, but never more than the
+    /// True if runs are a valid reply for this many keys, with at most this many neighbours. Since a few bytes of runs
+    /// can represent very many neighbours, only the first list may have more than requested, but never more than the
     /// predicate has edges.
     fn fit(
         &self,
@@ -39,8 +39,8 @@ impl ShardSession {
             && u32::try_from(laid as u64 + all).is_ok()
     }
 
-    /// Appends the lists of keys of one predicate and direction to `more`; returns the place of each, `[1, 0]` for
-    /// those without room.
+    /// Appends the lists of keys of one predicate and direction to `more`. Returns the range of each, `[1, 0]` for
+    /// those that did not fit.
     pub(super) fn lay_lists(
         &self,
         keys: &[FarKey],

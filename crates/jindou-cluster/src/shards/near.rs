@@ -32,7 +32,7 @@ impl NearShards {
         }
     }
 
-    /// The same shards, with `posts` running parts of queries at them.
+    /// The same shards, with `posts` executing parts of queries at them.
     #[must_use]
     pub fn with_posts(self, posts: Arc<dyn Posts>) -> Self {
         Self {

@@ -48,8 +48,8 @@ impl RequestGraphs {
     }
 }
 
-/// A batch for one shard. Keys and vertices are ids of the whole store that the shard owns; for any others the answer
-/// is an error.
+/// A batch of requests to one shard. Keys and vertices are ids of the whole store that the shard owns; others result in
+/// an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ShardRequest {
     /// Neighbour lists of keys: [`Reply::Lists`], or [`Reply::Runs`] of merged ones.
@@ -148,7 +148,7 @@ pub enum ShardRequest {
         /// Dense predicate id.
         predicate: u32,
     },
-    /// The shard's own terms that have words, those of few words first: [`Reply::Words`].
+    /// The shard's own terms that match words, those with few words first: [`Reply::Words`].
     Words {
         /// The words, as text.
         words: Vec<u8>,
@@ -160,7 +160,7 @@ pub enum ShardRequest {
         labels: Vec<u32>,
         /// 0, or where the last answer ended.
         from: u64,
-        /// Time that it may take.
+        /// Time limit in microseconds.
         micros: u32,
     },
     /// About how often vertices occur: [`Reply::Uses`].
@@ -177,7 +177,7 @@ pub enum ShardRequest {
 /// The answer to a [`ShardRequest`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Lists for as many of the keys as there was room for, in their order.
+    /// Lists for as many of the keys as fitted into the reply, in their order.
     Lists {
         /// End of each list.
         ends: Vec<u32>,
@@ -186,7 +186,8 @@ pub enum Reply {
         /// The graph of each neighbour; empty if the lists were merged.
         graphs: Vec<u32>,
     },
-    /// Merged lists with mostly consecutive neighbours, for as many of the keys as there was room for, in their order.
+    /// Merged lists with mostly consecutive neighbours, for as many of the keys as fitted into the reply, in their
+    /// order.
     Runs {
         /// End of each list's runs.
         ends: Vec<u32>,
@@ -209,7 +210,7 @@ pub enum Reply {
         /// True if there are more ids after the last one.
         more: bool,
     },
-    /// Ids, 0 for a term that the shard does not have, and the numbers of edges of those that it owns.
+    /// Ids, 0 for a term that the shard does not have, and the edge counts of those that it owns.
     Found {
         /// The id of each term.
         ids: Vec<u32>,
@@ -252,9 +253,9 @@ pub enum Reply {
         subjects: Vec<u32>,
         /// True if terms or subjects were left out.
         cut: bool,
-        /// True if it ended before all terms were looked at, for others to have a turn.
+        /// True if the search was interrupted before all terms were examined, to let other requests proceed.
         more: bool,
-        /// Where to go on then.
+        /// Position at which to continue.
         next: u64,
     },
     /// How often vertices occur.
@@ -340,7 +341,8 @@ impl Reply {
     }
 }
 
-/// The time of one message's searches, which are made one after the other: each has its part of what is left.
+/// Time limit of one message's searches, which are executed one after the other: each gets an equal share of the
+/// remaining time.
 pub struct SearchTurns {
     begun: Instant,
     left: u32,
@@ -383,8 +385,8 @@ pub trait ShardClient: Far {
     /// [`Error::Timeout`].
     fn ask(&self, requests: &[(u32, ShardRequest)], cancel: &CancelToken) -> Result<Vec<Reply>>;
 
-    /// The reply to a request without a message to the shard, if its memory can be read from here and that is faster.
-    /// `None` if it has to be asked. `blocks` are the store's.
+    /// Answers a request by reading the shard's memory directly, if that is possible and faster. `None` if a message
+    /// must be sent. `blocks` are the store's.
     fn read(
         &self,
         blocks: &Blocks,
@@ -401,7 +403,7 @@ pub trait ShardClient: Far {
         false
     }
 
-    /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
+    /// Lets the shards of this process do the work that their first search would wait for, until `stop` returns true.
     /// Returns true once nothing is left to do.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool {
         let _ = stop;

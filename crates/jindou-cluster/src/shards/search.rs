@@ -156,6 +156,6 @@ impl ShardSession {
 struct WordsPage {
     /// True if terms or subjects were left out.
     cut: bool,
-    /// Where the shard goes on, if it ended with its turn.
+    /// Position at which the shard continues, if its search was interrupted.
     next: Option<u64>,
 }

@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// Number of ids whose terms are requested at once.
+/// Number of ids whose terms are requested in one message.
 const TERMS: usize = 1 << 16;
-/// Most terms that count as a query's constants, whose edges are counted when they are looked up.
+/// Up to this number of terms, a lookup is assumed to be for a query's constants, and their edges are counted.
 const CONSTANTS: usize = 16;
 
 /// The reason why a session reads no more.
@@ -44,7 +44,7 @@ pub struct ShardSession {
     client: Arc<dyn ShardClient>,
     failed: AtomicBool,
     failure: Mutex<Option<SessionFailure>>,
-    /// The query's token, from its beginning on; without the objects that it watches, one of which may be this session.
+    /// The query's token, without the objects that it watches, one of which may be this session.
     cancel: Mutex<CancelToken>,
     pub(super) kept: Mutex<SessionCache>,
     /// Sets of graphs, by number.

@@ -7,13 +7,14 @@ use jindou_graph::statistics::Statistics;
 use jindou_model::{DEFAULT_GRAPH, Direction, PredicateId};
 use jindou_store::shard::OwnData;
 
-/// Predicates of one vertex, in each direction, that are looked at to see how often it is used.
+/// Largest number of predicates of one vertex, in each direction, that are read to estimate its uses.
 const MOST_PREDICATES: usize = 32;
 
-/// About how often a vertex occurs, in all graphs; `None` if it does not in those that are read.
+/// Approximate number of occurrences of a vertex in all graphs; `None` if it does not occur in the graphs that are
+/// read.
 ///
-/// `predicates` are those that enter and leave it. `edges` counts its edges of one, and says whether one is in the graphs
-/// that are read, unless that is known already. `as_predicate` counts the edges in these graphs that have it as their
+/// `predicates` are those of its edges. `edges` counts its edges with one predicate, and returns true if one is in the
+/// graphs that are read, unless that is known already. `as_predicate` counts the edges in these graphs with it as
 /// predicate.
 pub fn uses_of(
     predicates: [(Direction, &[u32]); 2],

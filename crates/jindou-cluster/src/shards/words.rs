@@ -16,16 +16,16 @@ use std::time::{Duration, Instant};
 const LONGEST: usize = 4096;
 /// Longest search: threads that answer are few.
 const LONGEST_TIME: Duration = Duration::from_secs(10);
-/// Time after which looking through terms, or comparing the index with its hash, ends for others to have a turn, and for
-/// the asking side to see whether the search was given up.
+/// Time after which scanning terms, or verifying the index, is interrupted, to let other requests proceed and to let
+/// the requesting side check whether the search was cancelled.
 const TURN: Duration = Duration::from_millis(20);
-/// Terms between two looks at the clock.
+/// Number of terms between two checks of the clock.
 const CHECK: u32 = 256;
-/// Resources of one answer; those of few words come first.
+/// Largest number of resources in one reply; those with few words come first.
 const MOST_RESOURCES: usize = 500;
-/// Terms that are looked at for one answer.
+/// Largest number of terms that are examined for one reply.
 const MOST_TERMS: usize = 20_000;
-/// Resources that one string labels of which are candidates.
+/// Largest number of candidate resources per string.
 const MOST_EACH: usize = 200;
 /// Bytes of terms after which no further one is taken.
 const MOST_BYTES: usize = 4 << 20;
@@ -45,7 +45,8 @@ pub(crate) fn are_indexed<'b>(mut bases: impl Iterator<Item = &'b Arc<Base>>) ->
     bases.all(|base| base.indexes().get::<OpenText>().is_some())
 }
 
-/// Has bases compare their indexes of words with the hashes, as far as `stop` lets them. Returns true once all are.
+/// Verifies the indexes of words of bases against their hashes, until `stop` returns true. Returns true once all are
+/// verified.
 pub(crate) fn prepare<'b>(
     bases: impl Iterator<Item = &'b Arc<Base>>,
     stop: &mut dyn FnMut() -> bool,
@@ -60,10 +61,10 @@ pub(crate) fn prepare<'b>(
     ready
 }
 
-/// The shard's own terms that have the words.
+/// The shard's own terms that match the words.
 ///
 /// # Errors
-/// [`Error::Shard`] where no words are asked for; [`Error::Damaged`].
+/// [`Error::Shard`] if no words are given; [`Error::Damaged`].
 pub(super) fn find(base: &Base, own: OwnData<'_>, asked: &OwnSearch<'_>) -> Result<Reply> {
     find_within(base, own, asked, TURN)
 }
@@ -163,7 +164,7 @@ impl TermTaker<'_> {
         Ok(None)
     }
 
-    /// True if looking at each label is faster than reading all strings, which takes a tenth of the time for each.
+    /// True if examining each label is faster than reading all strings, which takes a tenth of the time per string.
     fn are_labels_few(&self, kind: SearchedTerms) -> bool {
         let keys = |&p: &u32| {
             let [default, named] = self.own.edges(PredicateId(p), Direction::In).key_counts();
@@ -307,7 +308,7 @@ mod tests {
         })
     }
 
-    /// All ids that one shard gives, with turns of this length, and the number of turns.
+    /// All ids that one shard returns with interruptions after this time, and the number of requests.
     fn all(base: &Base, iris: bool, turn: Duration) -> (Vec<u32>, usize) {
         let own = base.own_data().unwrap();
         let label = |name: &str| {

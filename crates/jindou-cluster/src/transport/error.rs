@@ -35,7 +35,7 @@ pub enum TransportError {
     /// This end or this connection was closed.
     #[error("the connection is closed")]
     Closed,
-    /// The operation makes no sense to the transport or to the peer's handler.
+    /// The transport or the peer's handler rejected the operation as invalid.
     #[error("refused: {0}")]
     Refused(String),
     /// The transport cannot be used on this machine, or not with these settings.

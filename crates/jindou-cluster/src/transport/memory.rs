@@ -125,7 +125,7 @@ impl Network {
         s.each(name, |n| n.crashed = Some(now));
     }
 
-    /// Stops the end, or lets it continue. A stopped end answers nothing, and its peers are not told.
+    /// Stops an endpoint, or lets it continue. A stopped endpoint does not answer, and its peers are not notified.
     pub fn stop(&self, name: &str, stopped: bool) {
         self.lock().each(name, |n| n.stopped = stopped);
     }
@@ -393,8 +393,8 @@ impl NodeLink {
         (known || node.closed).then(|| "its connection broke".to_owned())
     }
 
-    /// Sends one packet each way with `work` at the far end between them: advances the clock to the answer's arrival,
-    /// or to the end of the wait.
+    /// Simulates a round trip with `work` at the far end: advances the clock to the answer's arrival, or to the
+    /// deadline.
     fn round_trip<R>(
         &self,
         deadline: Moment,

@@ -107,8 +107,8 @@ impl VertexDelta {
         self.wide.iter()
     }
 
-    /// Pairs, `vertex << 32 | predicate`, to add for one predicate: those of the keys that got edges and lack the
-    /// predicate so far.
+    /// Pairs, `vertex << 32 | predicate`, to add for one predicate: those keys with new edges that lack the predicate
+    /// so far.
     pub fn fresh_keys<'k>(
         &'k self,
         base: BaseSets<'k>,

@@ -22,8 +22,8 @@ impl<'a> EdgeView<'a> {
         [self.default.key_count, self.named.key_count]
     }
 
-    /// Appends some key, at the position `share` (0 to 1) among the keys of the default graph's segment, or of the
-    /// named graphs' if that has none.
+    /// Appends a key, at the relative position `share` (0 to 1) among the keys of the default graph's segment, or of
+    /// the named graphs' if that has none.
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         let count = match self.default.key_count {
             0 => self.named.key_count,
@@ -64,8 +64,8 @@ impl<'a> EdgeView<'a> {
     }
 
     /// Appends the first `most` of [`Self::keys_with_edges`] that are not before the page. `is_before` must be
-    /// monotonic: true for a prefix of the keys. O(log keys + keys of the page), except where named graphs are chosen:
-    /// then every key of the page is read.
+    /// monotonic: true for a prefix of the keys. O(log keys + keys of the page), unless named graphs are selected: then
+    /// every key of the page is read.
     pub(crate) fn keys_page(
         &self,
         scope: GraphScope<'_>,

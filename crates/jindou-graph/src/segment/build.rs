@@ -16,7 +16,7 @@ pub struct SegmentArrays {
     pub neighbours: Vec<u32>,
     /// For named segments only: replaces `offsets` and `neighbours`, which are empty.
     pub packed: Option<PackedEdges>,
-    /// Number of neighbours of the key with the most.
+    /// Length of the longest list.
     pub max_degree: u32,
 }
 
@@ -106,7 +106,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Reserves room for this many edges.
+    /// Reserves capacity for this many edges.
     pub fn reserve(&mut self, edges: usize) {
         self.neighbours.reserve_exact(edges);
         if self.named {

@@ -99,8 +99,8 @@ impl Derived {
         }
     }
 
-    /// Number of lists that readers merge before it is worth merging and caching those of all keys, of which there are
-    /// this many.
+    /// Number of lists that readers must have merged before merging and caching the lists of all keys pays off. `keys`
+    /// is the number of keys.
     pub fn worth(&self, keys: u64) -> u64 {
         /// Cost of merging a list compared with copying one that remains valid.
         const COPY: u64 = 4;
@@ -121,7 +121,7 @@ impl Derived {
         self.spent.fetch_add(lists, Relaxed) + lists
     }
 
-    /// Caches the result of `make` within the given room; not if another thread is computing it.
+    /// Caches the result of `make`, unless another thread is computing it. `make` gets the largest number of ids.
     pub fn merge(&self, make: impl FnOnce(usize) -> Option<MergedLists>) {
         if self.making.swap(true, Relaxed) || !self.may_be_merged() {
             return;

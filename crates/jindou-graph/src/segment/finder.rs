@@ -106,7 +106,7 @@ pub fn folded(v: u32, fold: u32) -> u32 {
     }
 }
 
-/// The arrays of a directory that does not fold, for readers that know no other kind.
+/// The arrays of a directory without folded ids, for readers that know no other kind.
 #[derive(Clone, Debug, Default)]
 pub struct PlainDirectory {
     /// The smallest key.

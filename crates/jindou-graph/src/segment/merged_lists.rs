@@ -8,7 +8,7 @@ use super::finder::{FinderArrays, build_folded, fold_behind};
 use super::{EdgeView, NO_KEY, Patch, PatchFinger};
 use jindou_model::FIRST_TAIL_ID;
 
-/// Length above which lists are merged on request: there are few of them, and they take room.
+/// Longer lists are merged on request: there are few of them, and they take much memory.
 const LONG: usize = 1 << 16;
 
 /// Merged lists of all keys that a patch of the default graph touches.
@@ -20,7 +20,7 @@ pub(super) struct MergedLists {
     /// Numbers of keys whose lists are not stored here, ascending.
     long: Vec<u32>,
     /// The last key that is not a vertex of the tail. The tail's keys are folded to follow it, so the finder must not
-    /// be asked for vertices of the base after it.
+    /// be used for vertices of the base after it.
     last: u32,
 }
 
@@ -36,8 +36,8 @@ pub(super) enum MergedLookup<'a> {
 }
 
 impl MergedLists {
-    /// Merges the lists of all keys that the view's patch touches, or takes them from an earlier version's; `None`
-    /// where they have more than `room` ids. O(edits + their lists).
+    /// Merges the lists of all keys that the view's patch touches, reusing those of an earlier version; `None` if they
+    /// have more than `room` ids. O(edits + their lists).
     pub fn new(view: &EdgeView<'_>, patch: &Patch, room: usize) -> Option<Self> {
         let alone = EdgeView {
             patch: Some(patch),
@@ -94,12 +94,12 @@ impl MergedLists {
         MergedLookup::List(&self.neighbours[a as usize..b as usize])
     }
 
-    /// Number of keys that it knows.
+    /// Number of keys that it covers.
     pub fn keys(&self) -> u64 {
         self.offsets.len().saturating_sub(1) as u64
     }
 
-    /// Ids of room that it takes.
+    /// Memory that it takes, in ids.
     pub fn room(&self) -> usize {
         self.neighbours.len() + 2 * self.offsets.len()
     }

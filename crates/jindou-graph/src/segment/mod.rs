@@ -43,7 +43,7 @@ use std::ops::Range;
 
 use jindou_model::NO_VERTEX;
 
-/// The way in which a segment finds its keys; part of the format.
+/// The structure by which a segment finds its keys; part of the format.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -103,9 +103,9 @@ impl FinderKind {
 }
 
 /// A segment of the default graph, borrowed from mapped (or heap, or device-visible) memory. Copying one is cheap;
-/// views are made once per query step, never per row.
+/// views are created once per query step, never per row.
 ///
-/// Its content is not trusted: a damaged file gives wrong or empty lists, never a fault.
+/// Its content is not trusted: a damaged file results in wrong or empty lists, never in a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment<'a> {
     /// Finds keys.

@@ -202,8 +202,8 @@ impl PackedEdges {
     }
 }
 
-/// A segment of named graphs, borrowed from mapped memory. Its content is not trusted: a damaged file gives wrong or
-/// empty lists, never a fault.
+/// A segment of named graphs, borrowed from mapped memory. Its content is not trusted: a damaged file results in wrong
+/// or empty lists, never in a fault.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedSegment<'a> {
     /// Finds keys.
@@ -362,7 +362,7 @@ impl<'a> NamedList<'a> {
         (self.next..self.end).map(move |i| self.segment.neighbour(i))
     }
 
-    /// The rest from the first edge on whose neighbour is not below `neighbour`. O(log length).
+    /// The part from the first edge on whose neighbour is not below `neighbour`. O(log length).
     #[must_use]
     pub fn from_neighbour(mut self, neighbour: u32) -> Self {
         let (mut low, mut high) = (self.next, self.end);

@@ -23,10 +23,10 @@ pub struct Patch {
     /// `[key, neighbour, graph]`, likewise.
     named_added: CowTree<[u32; 3]>,
     named_removed: CowTree<[u32; 3]>,
-    /// Number of keys that have edges here but none in the base; some more where all of a key's edges were removed
-    /// again.
+    /// Upper bound on the number of keys that have edges here but none in the base; keys whose edges were all removed
+    /// again may be counted.
     more_keys: u32,
-    /// Number of edges when plans were last told that counts changed much.
+    /// Number of edges when cached plans were last invalidated because counts had changed much.
     noted: u64,
     derived: Derived,
 }
@@ -114,7 +114,7 @@ impl Patch {
         self.dirty.copy()
     }
 
-    /// Edges of the default graph with this key that the base lacks, and those that were removed.
+    /// Edges of the default graph with this key that were added, and those that were removed.
     #[must_use]
     pub fn edits_of(&self, key: u32) -> (Slices<'_, u64>, Slices<'_, u64>) {
         let (from, to) = (edge(key, 0), edge(key, u32::MAX));
@@ -262,8 +262,8 @@ impl Patch {
         keys
     }
 
-    /// Calls `f` with every key that has an edge which the base lacks: those of the default graph, then those of named
-    /// graphs, each ascending. O(edits).
+    /// Calls `f` with every key that has an added edge: those of the default graph, then those of named graphs, each
+    /// ascending. O(edits).
     pub fn for_each_added_key(&self, mut f: impl FnMut(u32)) {
         let mut last = None;
         let mut each = |key: u32| {
@@ -282,7 +282,7 @@ impl Patch {
         self.more_keys
     }
 
-    /// Numbers of edges of the default graph that the base lacks, and of those that were removed.
+    /// Number of added edges of the default graph, and of removed ones.
     #[must_use]
     pub fn default_counts(&self) -> (u64, u64) {
         (self.added.len() as u64, self.removed.len() as u64)
@@ -352,8 +352,8 @@ impl Patch {
         &self.derived
     }
 
-    /// Applies a change. Returns the keys that lost edges which the base lacks, ascending, and the named ones among
-    /// those edges. O(change log edits).
+    /// Applies a change. Returns the keys that lost added edges, ascending, and those of these edges that are in named
+    /// graphs. O(change log edits).
     pub fn apply(&mut self, change: &PatchChange) -> (Vec<u32>, Vec<[u32; 3]>) {
         for list in [&change.added, &change.removed] {
             self.derived.change(list.iter().map(|e| (e >> 32) as u32));

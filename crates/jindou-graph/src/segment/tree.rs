@@ -258,8 +258,8 @@ impl<T: Copy + Ord> CowTree<T> {
         self.root = root;
     }
 
-    /// The values from the first one on for which `before` is false, as far as they are in one leaf; `before` must be
-    /// true for a prefix of all values. Empty at the end.
+    /// The values from the first one on for which `before` is false, up to the end of its leaf. `before` must be true
+    /// for a prefix of all values. Empty at the end.
     fn seek(&self, before: impl Fn(&T) -> bool) -> &[T] {
         let Some(mut at) = self.root.as_ref() else {
             return &[];

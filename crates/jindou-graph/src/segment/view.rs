@@ -7,7 +7,7 @@ use super::{NamedSegment, Patch, PatchFinger, Segment, Slices};
 use jindou_model::DEFAULT_GRAPH;
 use std::sync::Arc;
 
-/// The graphs that a triple pattern looks at.
+/// The graphs that a triple pattern reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GraphScope<'a> {
     /// The default graph only.
@@ -47,7 +47,7 @@ impl GraphScope<'_> {
     }
 }
 
-/// The edges of one predicate in one direction, all of which are here: two segments and a patch over them.
+/// The edges of one predicate in one direction, all of which are local: two segments and a patch over them.
 #[derive(Clone, Copy, Debug)]
 pub struct EdgeView<'a> {
     /// Edges of the default graph.
@@ -59,9 +59,9 @@ pub struct EdgeView<'a> {
 }
 
 impl<'a> EdgeView<'a> {
-    /// The segment that alone has the answer for `scope`, if there is one: no visible edge is changed by a patch, and
-    /// there are either only the default graph's edges or (if the default graph has none) nothing to merge. Loops fetch
-    /// it once and use only it.
+    /// The single segment that contains the answer for `scope`, if there is one: no visible edge is changed by a patch,
+    /// and there are either only the default graph's edges or (if the default graph has none) nothing to merge. Loops
+    /// fetch it once and use only it.
     #[inline]
     #[must_use]
     pub fn plain(&self, scope: GraphScope<'_>) -> Option<Segment<'a>> {
@@ -77,7 +77,7 @@ impl<'a> EdgeView<'a> {
         (!scope.sees_named() || self.named.is_empty()).then_some(self.default)
     }
 
-    /// The default graph's segment when only keys that the patch marks dirty need [`Self::read`]: no named graph is
+    /// The default graph's segment if only keys that the patch marks dirty need [`Self::read`], since no named graph is
     /// read (or there are none).
     #[inline]
     #[must_use]
@@ -108,7 +108,8 @@ impl<'a> EdgeView<'a> {
         self.read_counting(key, scope, scratch, &mut 0)
     }
 
-    /// As [`Self::read`]; `looked` grows by the edges in named graphs that were looked at, which may be many where few are in `scope`.
+    /// As [`Self::read`]; `looked` is increased by the edges in named graphs that were read, which may be many if few
+    /// are in `scope`.
     pub fn read_counting<'b>(
         &self,
         key: u32,

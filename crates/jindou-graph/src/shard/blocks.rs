@@ -197,7 +197,7 @@ impl Blocks {
         out
     }
 
-    /// The id of a shard's key; [`NO_VERTEX`] where it has none.
+    /// The id of a shard's key; [`NO_VERTEX`] if there is no such key.
     #[inline]
     #[must_use]
     pub fn global(&self, shard: u32, local: LocalKey) -> u32 {

@@ -114,7 +114,7 @@ impl<'a> ShardEdges<'a> {
         out[start..].sort();
     }
 
-    /// Appends some key of this shard, or none: see [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
+    /// Appends a key of this shard, or none: see [`EdgeView::some_key`](crate::segment::EdgeView::some_key).
     pub fn some_key(&self, share: f64, out: &mut Vec<u32>) {
         self.own.some_key(share, out);
     }
@@ -160,8 +160,8 @@ impl<'a> ShardEdges<'a> {
         known.map_or([0, 0], |s| [s.edges, s.named_edges])
     }
 
-    /// Numbers of keys on all shards: of the default graph's segments, and of the named graphs' where the other has
-    /// none. An upper bound for a predicate that has edges of both.
+    /// Numbers of keys on all shards: of the default graph's segments, and of the named graphs' that the former lack.
+    /// An upper bound for a predicate that has edges of both.
     #[must_use]
     pub fn key_counts(&self) -> [u32; 2] {
         let known = &self.sharded.others().statistics().predicates;

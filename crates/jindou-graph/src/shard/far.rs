@@ -2,15 +2,15 @@
 
 use jindou_model::{CancelToken, Result};
 
-/// Access to the other shards of a store, for messages to the parts of queries that run there.
+/// Access to the other shards of a store, for messages to the parts of queries that are executed there.
 ///
 /// A message names a shard, not a server. One server holds each shard, and may hold several: messages of a query would
 /// not find their part if two servers held its shard.
 pub trait Far: Send + Sync {
-    /// Sends every message to its shard's [`Posts`] and waits for all answers, which come in the order of the messages.
-    /// Messages to one shard travel together. Answers are not trusted: the sender checks that each is valid. The wait
-    /// ends when the query's token says so; a shard that goes silent ends it sooner. After an error any of the messages
-    /// may have been accepted, or none: a sender must not repeat one that must not be accepted twice.
+    /// Sends every message to its shard's [`Posts`] and waits for all answers, which are returned in the order of the
+    /// messages. Messages to one shard are sent together. Answers are not trusted: the sender checks that each is
+    /// valid. The query's token ends the wait; a shard that does not respond ends it sooner. After an error any of the
+    /// messages may have been accepted, or none: a sender must not repeat one that must not be accepted twice.
     ///
     /// # Errors
     /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer, and the reason; the
@@ -18,8 +18,8 @@ pub trait Far: Send + Sync {
     /// [`Error::Timeout`](jindou_model::Error::Timeout).
     fn post(&self, messages: Vec<(u32, Vec<u8>)>, cancel: &CancelToken) -> Result<Vec<Vec<u8>>>;
 
-    /// Nanoseconds for reading one edge list from another server's memory, if those of all other shards can be read in
-    /// that way.
+    /// Nanoseconds for reading one edge list from another server's memory, if the memory of all other shards can be
+    /// read directly.
     fn reading(&self) -> Option<f64> {
         None
     }
@@ -39,8 +39,8 @@ pub trait Far: Send + Sync {
 /// The receiver of [`Far::post`]: runs parts of queries at the shards of this process.
 pub trait Posts: Send + Sync {
     /// Accepts a message to one of the shards and answers it. Never waits for another shard, so that servers cannot
-    /// wait for one another in a circle: a server answers few requests of a connection at once, and one that waited
-    /// would keep the others from being read.
+    /// deadlock: a server handles few requests of a connection concurrently, and one that waited would keep the others
+    /// from being read.
     ///
     /// # Errors
     /// [`Error::Shard`](jindou_model::Error::Shard) for bytes that are not a message.

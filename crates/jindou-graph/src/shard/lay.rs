@@ -5,16 +5,16 @@ use super::{FarKey, LocalKey, ShardEdges};
 use crate::segment::{GraphScope, NO_KEY};
 use rustc_hash::FxHashMap;
 
-/// Largest number of neighbours laid out for a batch; the lists of further rows are read one by one.
+/// Largest number of neighbours collected for a batch; the lists of further rows are read one by one.
 pub const MOST_LAID: usize = 1 << 20;
 
-/// Placeholder range of a row whose list is not laid out.
+/// Placeholder range of a row whose list was not collected.
 const NOT_LAID: [u32; 2] = [1, 0];
 
 impl<'a> ShardEdges<'a> {
-    /// Finds the lists of a batch: one range per id, in the array that is returned or, counted from its end, in `more`.
-    /// `[1, 0]` for lists without room: [`Self::read`] reads them. From other shards' lists, neighbours outside the
-    /// half-open interval `within` may be missing.
+    /// Collects the lists of a batch: one range per id, in the array that is returned or, counted from its end, in
+    /// `more`. The range is `[1, 0]` for lists that did not fit, which [`Self::read`] reads. From other shards' lists,
+    /// neighbours outside the half-open interval `within` may be missing.
     pub fn lay(
         &self,
         ids: &[u32],

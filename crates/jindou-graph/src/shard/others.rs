@@ -34,7 +34,7 @@ pub struct FarKey {
     pub key: u32,
 }
 
-/// Words to look for in the terms of all shards.
+/// A search for words in the terms of all shards.
 #[derive(Clone, Copy, Debug)]
 pub struct WordSearch<'a> {
     /// The words, as text.
@@ -67,9 +67,9 @@ pub type List = Arc<[(u32, u32)]>;
 
 /// The other shards of a graph, as one query reads them.
 ///
-/// All keys are owned by the shards that are named with them: [`Sharded`] and the views look that up, row by row,
-/// before anything is requested here, a batch at a time. Data that cannot be read appears as an empty list, a 0, or a
-/// missing term; from then on [`Watch::check`] permanently returns the error, and nothing that was read counts.
+/// All keys are owned by the shards named with them: [`Sharded`] and the views determine that, row by row, before
+/// anything is requested here, a batch at a time. Data that cannot be read appears as an empty list, a 0, or a missing
+/// term. From then on [`Watch::check`] permanently returns the error, and everything read is invalid.
 pub trait OtherShards: TermSource + Watch {
     /// The same shards for another query, which failures of this one do not affect.
     fn for_new_query(&self) -> Arc<dyn OtherShards>;
@@ -86,8 +86,8 @@ pub trait OtherShards: TermSource + Watch {
     /// The statistics of the whole store.
     fn statistics(&self) -> &Statistics;
 
-    /// Appends this shard's own keys of a predicate in some graphs, from an id on: ascending ids, each with an edge, at
-    /// most `most`. Returns true if there are more.
+    /// Appends this shard's own keys of a predicate in some graphs, from an id on: at most `most` ascending ids, each
+    /// with an edge. Returns true if there are more.
     fn own_keys(
         &self,
         p: PredicateId,
@@ -125,9 +125,9 @@ pub trait OtherShards: TermSource + Watch {
         there: &mut [bool],
     );
 
-    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few rounds; returns
-    /// the range of each, `[1, 0]` for those without room among [`MOST_LAID`](super::MOST_LAID) ids. Neighbours outside
-    /// the half-open interval may be missing.
+    /// Appends the merged lists of distinct keys of one predicate in one direction to `more`, in few round trips.
+    /// Returns the range of each, `[1, 0]` for those that did not fit into [`MOST_LAID`](super::MOST_LAID) ids.
+    /// Neighbours outside the half-open interval may be missing.
     fn lay(
         &self,
         keys: &[FarKey],
@@ -145,8 +145,8 @@ pub trait OtherShards: TermSource + Watch {
     /// repeat.
     fn fetch_terms(&self, ids: &[(u32, u32)]);
 
-    /// Caches terms that another shard sent with its answer: those of its own ids, one term per id, with the end of
-    /// each in the bytes. Terms that do not match their ids are left out.
+    /// Caches terms that another shard sent with its answer: one term for each of its own ids, with the end of each in
+    /// the bytes. Terms that do not match their ids are ignored.
     fn keep_terms(&self, shard: u32, ids: &[u32], ends: &[u32], bytes: &[u8]);
 
     /// Sets `out` to the subjects of one graph with a predicate on all shards, ascending.
@@ -158,22 +158,23 @@ pub trait OtherShards: TermSource + Watch {
     /// Kind of terms that the objects of a predicate on all shards belong to.
     fn object_terms(&self, p: PredicateId) -> ObjectTerms;
 
-    /// Calls `take` with terms that have the words, of each shard those of few words first where it has an index of
-    /// them; no more of a shard once it returns false. A round for each fiftieth of a second that a shard looks through
-    /// terms, and one for shards that have an index. Returns whether those were all.
+    /// Calls `take` with terms that match the words, for each shard until it returns false; a shard with an index of
+    /// words returns those with few words first. Needs a round trip for each fiftieth of a second that a shard scans
+    /// terms, and one for shards with an index. Returns true if those were all.
     fn search_words(
         &self,
         asked: &WordSearch<'_>,
         take: &mut dyn FnMut(FoundTerm<'_>) -> bool,
     ) -> bool;
 
-    /// About how often vertices occur in all graphs, in one round; `None` for those that do not in the scope.
+    /// Approximate number of occurrences of vertices in all graphs, in one round trip; `None` for those that do not
+    /// occur in the scope.
     fn uses(&self, vertices: &[u32], scope: GraphScope<'_>) -> Vec<Option<u64>>;
 
     /// True if all shards of this process have an index of words.
     fn has_word_index(&self) -> bool;
 
-    /// Has the shards of this process do what their first search would have to wait for, as far as `stop` lets them.
+    /// Lets the shards of this process do the work that their first search would wait for, until `stop` returns true.
     /// Returns true once nothing is left to do.
     fn prepare_search(&self, stop: &mut dyn FnMut() -> bool) -> bool;
 }
@@ -226,8 +227,7 @@ impl Sharded {
         &self.others
     }
 
-    /// Checks that all requests to other shards so far were answered: to be called before anything that was read
-    /// counts.
+    /// Checks that all requests to other shards so far were answered. Must be called before data that was read is used.
     ///
     /// # Errors
     /// [`Error::Shard`](jindou_model::Error::Shard) with the first shard that did not answer; the query's own limits.

@@ -101,8 +101,8 @@ impl<'a> OwnEdges<'a> {
         self.make_ids(out, start);
     }
 
-    /// Appends the first `most` ids of keys with an edge in `scope`, from an id on: ascending. O(log keys + keys of the
-    /// page), except where named graphs are chosen: then every key of the page is read.
+    /// Appends at most `most` ids of keys with an edge in `scope`, from an id on, ascending. O(log keys + keys of the
+    /// page), unless named graphs are selected: then every key of the page is read.
     pub fn keys_page(&self, scope: GraphScope<'_>, from: u32, most: usize, out: &mut Vec<u32>) {
         let start = out.len();
         let is_before = |key| self.blocks.global(self.shard, LocalKey(key)) < from;

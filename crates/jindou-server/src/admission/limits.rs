@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 pub enum WorkClass {
     /// Microseconds on one thread.
     Light,
-    /// All other queries: cut into morsels and held to few workers.
+    /// All other queries, executed in morsels by a limited number of workers.
     Heavy,
 }
 
@@ -135,7 +135,7 @@ impl Clients {
         self.slot(client).fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Forgets present clients without queries; returns how many those were. O(slots).
+    /// Removes clients without queries; returns their number. O(slots).
     fn forget(&self) -> usize {
         let gone = |slot: &&AtomicU32| {
             slot.load(Ordering::Relaxed) == PRESENT
@@ -147,9 +147,9 @@ impl Clients {
     }
 }
 
-/// Number and total time of the queries that were served in one window. Two windows take turns: the mean over the last
-/// one or two windows also holds rare events (a worker that lost its core to another process), which the mean over the
-/// last few queries would not.
+/// Number and total time of the queries served in one time window. Two windows alternate. The mean over the last one or
+/// two windows includes rare events (a worker that lost its core to another process), which the mean of the last few
+/// queries would not.
 #[derive(Debug, Default)]
 struct ServedWindow {
     nanoseconds: AtomicU64,
@@ -174,7 +174,7 @@ const WINDOW: u64 = 100_000_000;
 /// Assumed times in nanoseconds of a light and a heavy query before any is measured. Without them, a burst right after
 /// the start would be let in whole.
 const GUESS: [u64; 2] = [100_000, 10_000_000];
-/// Number of queries between two looks at the clock.
+/// Number of queries between two checks of the clock.
 const LOOK: u64 = 8;
 
 /// Fraction of the bound from which shares apply; below it, one client may use everything.
@@ -202,8 +202,8 @@ impl Admission {
         }
     }
 
-    /// Mean time of a class's queries in the last one or two windows; the last known mean if there were none; a guess
-    /// before the first window is over.
+    /// Mean time of a class's queries in the last one or two windows. If there were none, the last known mean; in the
+    /// first window, a default.
     fn mean(&self, class: WorkClass) -> u64 {
         match self.class(class).mean.0.load(Ordering::Relaxed) {
             0 => GUESS[usize::from(class == WorkClass::Heavy)],
@@ -221,7 +221,7 @@ impl Admission {
         self.class(class).within.0.load(Ordering::Relaxed)
     }
 
-    /// Time that all admitted queries of a class are expected to take, judged by earlier ones.
+    /// Expected total time of all admitted queries of a class, from the mean of earlier ones.
     #[must_use]
     pub fn expected_wait(&self, class: WorkClass) -> Duration {
         let c = self.class(class);

@@ -92,7 +92,7 @@ impl Drop for Admitted {
 }
 
 impl Queries {
-    /// A list of at most `most` queries at once, `most_each` of them from one client.
+    /// A list of at most `most` concurrent queries, at most `most_each` of them from one client.
     pub(crate) fn new(db: Database, most: usize, most_each: usize) -> Self {
         Self {
             inner: Mutex::default(),
@@ -209,7 +209,7 @@ pub(crate) fn admit(
     })
 }
 
-/// Cancels a query whose request was dropped before its answer was ready: its client has left.
+/// Cancels a query if its request is dropped before the answer is ready, since the client has disconnected.
 pub(crate) struct ClientWatch(Option<Arc<LiveQuery>>);
 
 impl ClientWatch {
@@ -249,7 +249,7 @@ impl Upkeep {
         Self { db }
     }
 
-    /// The place among the servers of a shared log, if there is one.
+    /// The connection to a shared log, if there is one.
     pub(crate) fn replica(&self) -> Option<&jindou::replica::Replica> {
         self.db.replica()
     }

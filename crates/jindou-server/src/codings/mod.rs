@@ -44,7 +44,7 @@ impl Content {
         }
     }
 
-    /// Bytes that a decoder holds at most: its window, its tables and what it has read.
+    /// Largest number of bytes that a decoder allocates: its window, its tables and its input.
     fn held(self) -> u64 {
         match self {
             Self::Gzip | Self::Deflate => 128 << 10,

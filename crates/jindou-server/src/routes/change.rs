@@ -22,7 +22,7 @@ const MOST_DOCUMENTS: usize = 1 << 16;
 /// Bytes that a document takes in addition to its text, while it waits and while it is read.
 const DOCUMENT: u64 = 1 << 10;
 
-/// The report with what was skipped, where that was allowed.
+/// The report with the skipped statements, if skipping was allowed.
 fn with_skips(mut report: UpdateReport, source: &Sources, lenient: bool) -> UpdateReport {
     report.skipped = lenient.then(|| source.skip_report());
     report
@@ -308,7 +308,7 @@ impl BodyReading {
     }
 }
 
-/// The name of a document whose file has this one; of a long name the beginning.
+/// The name of a document, which is that of its file; long names are truncated.
 fn name_of(file: Option<String>) -> String {
     match file {
         Some(mut name) if !name.is_empty() => {

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const LONGEST_PATIENCE: Duration = Duration::from_secs(1);
 /// Additional time for waiting for a slot.
 const WAIT: Duration = Duration::from_millis(250);
-/// Memory limit of the query that looks for subjects.
+/// Memory limit of the query for subjects.
 const MEMORY: u64 = 64 << 20;
 /// Default and largest number of items.
 const ITEMS: [usize; 2] = [50, 500];
@@ -110,7 +110,7 @@ async fn answer(
 
 /// A parsed completion request.
 struct Wish {
-    /// The properties whose objects are labels, if they are not the usual ones.
+    /// The properties whose objects are labels, if they are not the default ones.
     labels: Option<Arc<[String]>>,
     before: String,
     after: String,

@@ -12,7 +12,7 @@ use http::{Method, Response, StatusCode};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time between the request and the end, if the request names none: load balancers ask `/ready` every few seconds.
+/// Default time between the request and the shutdown: load balancers poll `/ready` every few seconds.
 const WAIT: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(3600);
 
@@ -24,8 +24,9 @@ pub(super) async fn handle(
     answered(answer(&shared, request).await, &headers)
 }
 
-/// From now on `/ready` says that the server is draining, and other servers of a shared log write. Requests are answered for
-/// `wait` seconds more; then the server shuts down as after SIGTERM. A second request changes nothing.
+/// From now on `/ready` reports that the server is draining, and another server of a shared log becomes the writer.
+/// Requests are answered for `wait` seconds more; then the server shuts down as after SIGTERM. A second request changes
+/// nothing.
 async fn answer(shared: &Arc<AppState>, request: Request) -> Result<Response<Body>, Problem> {
     let (parts, content) = request.into_parts();
     if parts.method != Method::POST {

@@ -5,7 +5,7 @@
 use crate::problem::Problem;
 use http::StatusCode;
 
-/// Most parameters of a request: each takes memory that the length of its text does not show.
+/// Largest number of parameters of a request, since each takes memory that the length of its text does not show.
 const MOST: usize = 1 << 16;
 
 /// The names and values of a form, still encoded.

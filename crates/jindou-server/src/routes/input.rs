@@ -35,7 +35,8 @@ impl Parameters {
         Ok(p)
     }
 
-    /// The parameters of a request to a route that takes nothing else: those of its URL, and for POST also those of a form.
+    /// The parameters of a request to a route that accepts no other input: those of its URL, and for POST also those of
+    /// a form.
     ///
     /// # Errors
     /// As [`Self::of_url`]; 415 for another body, 413 for one longer than `most` bytes.
@@ -125,8 +126,8 @@ impl Parameters {
         self.graphs("using-graph-uri", "using-named-graph-uri")
     }
 
-    /// The dataset of these two parameters. Web forms send all of their fields, so an empty name stands for the store's
-    /// own default graph, or for no named graph.
+    /// The dataset of these two parameters. Web forms send all of their fields, so an empty name means the store's own
+    /// default graph, or no named graph.
     fn graphs(&self, default: &str, named: &str) -> Option<DatasetChoice> {
         let (default, mut named) = (self.all(default), self.all(named));
         named.retain(|iri| !iri.is_empty());
@@ -282,8 +283,8 @@ pub(super) async fn body(body: Body, most: usize) -> Result<Vec<u8>, Problem> {
     }
 }
 
-/// `None` if the body is too long. In that case some more is read and discarded: clients send everything before they
-/// look at the answer, and an answer is lost on a connection that closes with unread data.
+/// Reads a body; `None` if it is too long. In that case some more is read and discarded: clients send everything before
+/// they read the answer, and an answer is lost on a connection that is closed with unread data.
 async fn read(mut body: Body, most: usize) -> Result<Option<Vec<u8>>, axum::Error> {
     let mut kept = Vec::new();
     let mut seen = 0usize;

@@ -51,8 +51,7 @@ fn answer(
     }
 }
 
-/// Memory that the request asks for with `memory=BYTES`: by default as much as a query's, and at most that of all
-/// queries.
+/// Memory requested with `memory=BYTES`: by default as much as a query's, and at most that of all queries.
 fn memory(shared: &AppState, parameters: &Parameters) -> Result<u64, Problem> {
     let most = shared.options.memory;
     let asked = number(parameters, "memory", "a number of bytes")?;

@@ -39,7 +39,7 @@ use std::sync::Arc;
 
 const ROUTES: &str = "Jindou\n\n/sparql         SPARQL 1.1 Protocol, queries and updates; in a browser the page\n/query          SPARQL 1.1 Protocol; without a query: the service description; in a browser the page\n/prepared       prepared queries: POST one, then ask /prepared/ID with $name=term\n/batch          many prepared queries in one request\n/complete       completions at the cursor of an unfinished query\n/search         finds resources by words of their labels and IRIs: q=…\n/labels         labels of resources: iri=…\n/prefixes       prefixes that need no declaration; PUT and DELETE /prefixes/NAME\n/update         SPARQL 1.1 Update\n/store          Graph Store Protocol\n/health         whether the process is alive\n/ready          whether requests are served\n/metrics        metrics for Prometheus\n/admin/queries  running queries; DELETE /admin/queries/ID cancels one\n/admin/merge    POST: merges changes into the store's files\n/admin/recluster  POST: renumbers the whole store\n/admin/backup   POST: backs up the store\n/admin/drain    POST: takes the server out of service and ends it\n";
 
-/// The name of a path's route in metrics: one of a few, whatever clients ask for.
+/// The name of a path's route in metrics: one of a fixed set, whatever paths clients request.
 pub(crate) fn name(path: &str) -> &'static str {
     let known = [
         "/sparql",
@@ -175,8 +175,8 @@ async fn health(method: Method, headers: HeaderMap) -> Response<Body> {
     answered(answer, &headers)
 }
 
-/// 200 while requests can be answered: not during shutdown, nor while the log cannot take updates, nor before the store has been read into
-/// memory where that was asked for.
+/// 200 while requests can be answered. Not during shutdown, nor while the log cannot accept updates, nor before the
+/// store has been read into memory if that was requested.
 async fn ready(
     State(shared): State<Arc<AppState>>,
     method: Method,

@@ -138,7 +138,7 @@ fn part(method: &Method, headers: &HeaderMap, part: &Part) -> Result<Response<Bo
     Ok(response)
 }
 
-/// The content of a compressed file, for a client that takes no other.
+/// The decompressed content of a file, for a client that does not accept gzip.
 fn unpacked(gzip: &[u8]) -> Result<Vec<u8>, Problem> {
     let mut content = Vec::new();
     GzDecoder::new(gzip)

@@ -3,8 +3,8 @@
 /// Names for the format of an answer.
 pub(super) const FORMAT: &[&str] = &["format", "output", "results", "accept", "Accept"];
 
-/// The names of each parameter, and the routes that take it: in the URL, and where the body of a POST is a form also there.
-/// `/sparql` and `/` take what `/query` and `/update` take.
+/// The names of each parameter, and the routes that accept it: in the URL, and if the body of a POST is a form, also
+/// there. `/sparql` and `/` accept the parameters of `/query` and `/update`.
 pub(crate) const PARAMETERS: &[(&[&str], &str)] = &[
     (&["query"], "/query /prepared"),
     (&["update"], "/update"),

@@ -19,7 +19,7 @@ use oxrdf::{NamedNode, Term};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Length from which a form is decoded where it does not hold up other requests.
+/// A form of at least this length is decoded on a thread where it does not delay other requests.
 const LONG_FORM: usize = 64 << 10;
 
 /// Longest planning time of a query when only its plan is requested.
@@ -34,7 +34,7 @@ pub(super) async fn handle(
     answered(answer(&shared, connection, request).await, &headers)
 }
 
-/// Answers a query, whatever the address. A browser without a query gets the page.
+/// Answers a query at any of its routes. A browser without a query gets the page.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: Arc<Connection>,

@@ -20,8 +20,8 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest `timeout` of a request, and the default. With an index of words a search takes milliseconds; without one a
-/// shorter time would leave most of a large store out.
+/// The default and longest `timeout` of a request. With an index of words a search takes milliseconds; without one a
+/// shorter limit would omit most of a large store.
 const LONGEST_PATIENCE: Duration = Duration::from_secs(2);
 /// Additional time to wait for a slot.
 const WAIT: Duration = Duration::from_millis(250);

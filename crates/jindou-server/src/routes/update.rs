@@ -32,7 +32,7 @@ pub(super) async fn handle(
     answered(answer(&shared, &connection, request).await, &headers)
 }
 
-/// Runs an update, whatever the address.
+/// Executes an update at any of its routes.
 pub(super) async fn answer(
     shared: &Arc<AppState>,
     connection: &Connection,

@@ -13,7 +13,7 @@ use jindou_model::{
 pub struct Applied {
     /// The next snapshot; nothing sees it until it is published.
     pub snapshot: Snapshot,
-    /// For the log: [`Snapshot::replay`] makes the same snapshot from it.
+    /// For the log: [`Snapshot::replay`] creates the same snapshot from it.
     pub record: Vec<u8>,
     /// Number of quads that were added.
     pub added: u64,
@@ -22,8 +22,8 @@ pub struct Applied {
 }
 
 impl Snapshot {
-    /// Makes the next snapshot, whose number is one higher. A change that is already in effect changes nothing, but the
-    /// number still increases. O(changes log) whatever was changed before; shares everything that is not touched.
+    /// Creates the next snapshot, whose number is one higher. A change that is already in effect changes nothing, but
+    /// the number still increases. O(changes log), whatever was changed before; shares everything unchanged.
     ///
     /// # Errors
     /// [`Error::Limit`] when ids or snapshot numbers run out; [`Error::Internal`] when a change names an id that this
@@ -32,8 +32,8 @@ impl Snapshot {
         self.apply_while(changes, threads, false, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], for a further operation of the transaction that made this unpublished snapshot: the number
-    /// stays. The records of a transaction, one after the other, are its record.
+    /// As [`Self::apply`], for a further operation of the transaction that created this unpublished snapshot: the
+    /// number stays. The concatenated records of a transaction's operations are its record.
     ///
     /// # Errors
     /// As [`Self::apply`].
@@ -41,8 +41,8 @@ impl Snapshot {
         self.apply_while(changes, threads, true, &CancelToken::new())
     }
 
-    /// As [`Self::apply`], or as [`Self::apply_within`] where the transaction is `begun`, unless `cancel` ends it:
-    /// millions of changes take seconds.
+    /// As [`Self::apply`], or as [`Self::apply_within`] if the transaction is `begun`. May be cancelled, since millions
+    /// of changes take seconds.
     ///
     /// # Errors
     /// As [`Self::apply`], and those of `cancel`.
@@ -67,8 +67,8 @@ impl Snapshot {
         })
     }
 
-    /// Makes the next snapshot with other prefixes, and its record; or changes those of the unpublished snapshot of a transaction that
-    /// is `begun`. `None` where the changes have no effect.
+    /// Creates the next snapshot with other prefixes, and its record; or changes those of the unpublished snapshot of a
+    /// transaction that is `begun`. `None` if the changes have no effect.
     ///
     /// # Errors
     /// [`Error::Limit`] when snapshot numbers run out.
@@ -89,8 +89,8 @@ impl Snapshot {
         Ok(Some((self.with_prefixes(&effective, number), record)))
     }
 
-    /// Makes the next snapshot that remembers a request, and its record; or notes the request in the unpublished snapshot of
-    /// a transaction that is `begun`.
+    /// Creates the next snapshot with a remembered request, and its record; or adds the request to the unpublished
+    /// snapshot of a transaction that is `begun`.
     ///
     /// # Errors
     /// [`Error::Limit`] when snapshot numbers run out.
@@ -137,8 +137,8 @@ impl Snapshot {
         Ok(out)
     }
 
-    /// Makes the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
-    /// of [`Self::apply_within`], one after the other).
+    /// Creates the next snapshot from the record that [`Self::apply`] on this very snapshot returned (or that and those
+    /// of [`Self::apply_within`], concatenated).
     ///
     /// # Errors
     /// [`Error::Damaged`] for a record that is damaged or belongs to another snapshot.

@@ -135,7 +135,7 @@ impl Changes {
         n
     }
 
-    /// Puts other changes before these. O(changes) where those only use ids.
+    /// Inserts other changes before these. O(changes) if those only use ids.
     pub fn put_first(&mut self, mut before: Self) {
         if before.ends.is_empty() {
             before.list.append(&mut self.list);
@@ -188,7 +188,7 @@ impl Changes {
         Ok(())
     }
 
-    /// The changes in bytes that [`Self::write`] made; `None` for any others.
+    /// Decodes changes written by [`Self::write`]; `None` for other bytes.
     #[must_use]
     pub fn read(mut bytes: &[u8]) -> Option<Self> {
         fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
@@ -251,7 +251,7 @@ impl Changes {
         self.predicates.len()
     }
 
-    /// Most levels of triple terms within each other, in terms given by bytes.
+    /// Largest nesting depth of triple terms, among terms given as bytes.
     #[must_use]
     pub fn nesting(&self) -> usize {
         self.nesting

@@ -122,7 +122,7 @@ impl Snapshot {
         next
     }
 
-    /// As [`Self::with_net`], as long as `look` succeeds; it is called between long steps.
+    /// As [`Self::with_net`]. `look` is called between long steps and may stop it with an error.
     ///
     /// # Errors
     /// Those of `look`.

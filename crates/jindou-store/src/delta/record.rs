@@ -86,7 +86,7 @@ fn take_u32(from: &mut &[u8]) -> Result<u32> {
     u32::try_from(take(from)?).map_err(|_| damaged("a number is too large"))
 }
 
-/// A count of things that take at least `least` bytes each.
+/// Reads a count of items that take at least `least` bytes each.
 fn take_count(from: &mut &[u8], least: usize) -> Result<usize> {
     let n = take(from)?;
     match usize::try_from(n) {
@@ -206,7 +206,7 @@ pub fn stamp(record: &mut Vec<u8>, micros: u64) {
     record.extend_from_slice(&body);
 }
 
-/// The time when a record's transaction was handed to the log, as given to [`stamp`]; `None` if there is none.
+/// The time when a record's transaction was passed to the log, as given to [`stamp`]; `None` if there is none.
 /// O(parts).
 #[must_use]
 pub fn committed_at(record: &[u8]) -> Option<u64> {
@@ -245,7 +245,7 @@ pub(super) enum RecordPart {
     Request(DoneRequest),
 }
 
-/// The parts of a record, in order, with their snapshot numbers: one at least, besides its time.
+/// The parts of a record, in order, with their snapshot numbers; at least one besides its time.
 pub(super) fn parts(record: &[u8]) -> impl Iterator<Item = Result<(u64, RecordPart)>> {
     let mut rest = record;
     let mut first = true;
@@ -305,8 +305,8 @@ fn decode_prefixes(record: &mut &[u8]) -> Result<(u64, Vec<PrefixChange>)> {
     Ok((number, changes))
 }
 
-/// Takes the first part off a record: its snapshot number and what it changes. Quads come ascending, each once;
-/// whether ids are known and edges there is the caller's to check.
+/// Reads the first part of a record: its snapshot number and its changes. Quads are ascending and distinct. The caller
+/// must check that ids are known and edges exist.
 fn decode(record: &mut &[u8]) -> Result<(u64, NetChanges)> {
     let (&version, rest) = record.split_first().ok_or_else(|| damaged("it is empty"))?;
     if version != VERSION {

@@ -60,7 +60,7 @@ impl std::fmt::Display for Damage {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct CheckReport {
-    /// Files looked at.
+    /// Number of files examined.
     pub files: u64,
     /// Bytes hashed.
     pub bytes: u64,
@@ -70,7 +70,7 @@ pub struct CheckReport {
     pub terms: u64,
     /// All damages found; empty for a sound store.
     pub damages: Vec<Damage>,
-    /// Number of damages beyond those listed.
+    /// Number of damaged places beyond those listed.
     pub unlisted: u64,
 }
 
@@ -94,8 +94,8 @@ impl CheckReport {
     }
 }
 
-/// Verifies a store: reads all of it. For indexes other than the value ranks, only bytes are compared with their
-/// hashes; see [`check_with`].
+/// Verifies a store: reads all of it. For indexes other than the value ranks, only the hashes of bytes are verified;
+/// see [`check_with`].
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`], [`Error::Io`] when a file cannot be read. Damage is

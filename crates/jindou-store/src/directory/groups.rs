@@ -157,7 +157,7 @@ impl MergedFiles {
     }
 }
 
-/// Removes files that merges left and `manifest.jd` does not name: those of a merge that did not end, or that a later
+/// Removes files of merges that `manifest.jd` does not name: those of a merge that did not complete, or that a later
 /// one replaced. Only for the process that holds the store's lock. Returns the removed names.
 ///
 /// # Errors

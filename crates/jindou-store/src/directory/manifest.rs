@@ -42,8 +42,8 @@ pub const BLOCK: usize = 1 << 20;
 const FIRST_WORD: &str = "jindou-store";
 /// First word of a shard's manifest: versions that do not know shards do not recognise it as a store.
 const SHARD_WORD: &str = "jindou-shard";
-/// Numbers from an earlier way of dividing stores, which are never read: they keep the files of an unsharded store the
-/// same, byte for byte.
+/// Constants from an earlier way of dividing stores, which are never read. They keep the files of an unsharded store
+/// identical, byte for byte.
 const UNSHARDED: &str = "partition-block 65536\npartitions 1024";
 const CHECKSUMS_MAGIC: [u8; 8] = *b"JDSUMS1\n";
 /// A manifest is a few lines; a longer file is not one.
@@ -144,7 +144,7 @@ impl Manifest {
         }
     }
 
-    /// True for a manifest of this version whose version's digit has changed since it was written.
+    /// True for a manifest of this version whose version digit was damaged after it was written.
     fn was_ours(text: &[u8]) -> bool {
         let digit = text.iter().position(u8::is_ascii_digit);
         digit.is_some_and(|at| {
@@ -198,10 +198,10 @@ impl Manifest {
         Some(m)
     }
 
-    /// Sets the manifest's modification time to now. A backup takes this time as the one from which on the files
-    /// contain the current state. File systems stamp files with a clock that lags the one of commits by some
-    /// milliseconds, or with another machine's: without this, a backup would claim moments before a base's last
-    /// snapshot. Where times cannot be set, it still does.
+    /// Sets the manifest's modification time to now. A backup uses this time as the one from which on the files contain
+    /// the current state. File systems stamp files with a clock that lags the one of commits by some milliseconds, or
+    /// with another machine's: without this, a backup would claim to cover times before a base's last snapshot. If the
+    /// time cannot be set, it still does.
     pub(crate) fn date(dir: &Path) {
         let now = std::time::SystemTime::now();
         let _ = File::options()
@@ -303,7 +303,7 @@ impl Checksums {
             .iter()
             .map(|f| vec![0; f.1.div_ceil(BLOCK as u64) as usize])
             .collect();
-        /// Number of blocks that a thread takes at a time.
+        /// Number of blocks that a thread processes at a time.
         const PART: usize = 16;
         let mut parts = Vec::new();
         for (i, list) in blocks.iter_mut().enumerate() {

@@ -17,12 +17,12 @@ use std::sync::Arc;
 /// Opens a store without indexes other than the value ranks. The time depends on the statistics and the touched pages,
 /// not on the store's size.
 ///
-/// The store stays readable as long as the result lives, even if another load replaces it meanwhile.
+/// The store stays readable while the result lives, even if another load replaces it meanwhile.
 ///
 /// # Errors
 /// [`Error::NoStore`], [`Error::NotAStore`], [`Error::Version`]; [`Error::Damaged`] for a file that is missing, too
-/// short or damaged. Damage after the headers is not looked for (see [`crate::check`]); reads of damaged parts give
-/// wrong or empty answers, never a fault.
+/// short or damaged. Only headers are checked for damage (see [`crate::check`]); reads of damaged parts return wrong or
+/// empty answers, and never fault.
 pub fn open(dir: &Path) -> Result<Arc<Base>> {
     open_at(dir, &Indexes::new()).map(|(base, _)| base)
 }
@@ -35,8 +35,8 @@ pub fn open_at(dir: &Path, indexes: &Indexes) -> Result<(Arc<Base>, BaseLocation
     open_after(dir, indexes, None)
 }
 
-/// As [`open_at`], in place of another base of this process: versions of snapshots continue from that base's, so that a
-/// plan for it does not pass for a plan of this one.
+/// As [`open_at`], as the successor of another base of this process: versions of snapshots continue from that base's,
+/// so that a plan for it is never used for this one.
 ///
 /// # Errors
 /// As [`open_at`].

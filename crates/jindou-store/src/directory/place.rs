@@ -88,8 +88,8 @@ fn parent(dir: &Path) -> &Path {
     }
 }
 
-/// Names of the files that updates keep next to a store's files: the writer's lock, the log with its end, and the notes of
-/// a store that follows a shared log. They are removed with the store that is replaced.
+/// Names of the files that updates create next to a store's files: the writer's lock, the log with its end, and the
+/// notes of a store that follows a shared log. They are removed with the store that is replaced.
 const CHANGES: [&str; 5] = ["lock", LOG, "log-end.jd", "log-end.jd.tmp", REPLICA];
 
 /// Checks whether a store may be written at `dir`: an error if something there must not be replaced.
@@ -156,7 +156,7 @@ pub struct Building {
 }
 
 impl Building {
-    /// Takes the lock, checks the place, removes the remains of killed loads, and creates the folder.
+    /// Acquires the lock, checks the path, removes the remains of killed loads, and creates the folder.
     pub fn begin(target: &Path, replace: bool) -> Result<Self> {
         if !parent(target).is_dir() {
             return Err(Error::Usage(format!(
@@ -187,7 +187,7 @@ impl Building {
         &self.dir
     }
 
-    /// Makes all files durable and lets the store appear at its place, in one step.
+    /// Makes all files durable and moves the store to its final path atomically.
     pub fn put_in_place(mut self, files: &[&str]) -> Result<()> {
         let sync = |p: &Path| {
             File::open(p)

@@ -41,7 +41,7 @@ pub(crate) fn prefixes_text(table: &PrefixTable) -> String {
     text
 }
 
-/// The table of a text. Anything other than the output of [`prefixes_text`] is damage, and gives `None`.
+/// Parses a table of prefixes. Anything other than the output of [`prefixes_text`] is damage, and returns `None`.
 pub(crate) fn parse_prefixes(text: &[u8]) -> Option<PrefixTable> {
     let text = std::str::from_utf8(text).ok()?;
     let mut changes = Vec::new();

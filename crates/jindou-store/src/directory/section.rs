@@ -125,7 +125,7 @@ pub struct SectionWriter<W: Write + Seek> {
 }
 
 impl<W: Write + Seek> SectionWriter<W> {
-    /// Starts a file with room for `capacity` sections.
+    /// Starts a file for at most `capacity` sections.
     pub fn new(mut out: W, magic: [u8; 8], capacity: u32) -> std::io::Result<Self> {
         let header = (16 + u64::from(capacity) * ENTRY).next_multiple_of(ALIGN);
         out.write_all(&vec![0; header as usize])?;

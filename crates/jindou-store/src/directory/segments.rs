@@ -105,7 +105,7 @@ impl SegmentInfo {
 #[derive(Debug)]
 pub struct SegmentFile {
     file: SectionFile,
-    /// Location of the records, since each look-up of a predicate reads one.
+    /// Location of the records, since each lookup of a predicate reads one.
     records: (u64, u64),
     /// Bits of a vertex and of a graph's number; `None` in the default graph's files and where damaged.
     widths: Option<[u32; 2]>,
@@ -198,7 +198,7 @@ impl SegmentFile {
         self.file.array::<u32>(FOLD).first().copied()
     }
 
-    /// Bytes of the file that are arrays of segments; the rest is tables.
+    /// The range of the file with arrays of segments; the rest are tables.
     #[must_use]
     pub fn arrays(&self) -> std::ops::Range<u64> {
         let (at, len) = self.file.place(ARRAYS).unwrap_or_default();

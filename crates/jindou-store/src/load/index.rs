@@ -405,8 +405,8 @@ fn exact_sets(
     sets
 }
 
-/// Calls `add` with the number of edges of each of the clusters `own` in a segment. `alone` says that no other segment
-/// has edges of the predicate: then every vertex of a cluster is a key. `id` turns keys into ids.
+/// Calls `add` with the number of edges of each of the clusters `own` in a segment. `alone` is true if no other segment
+/// has edges of the predicate; then every vertex of a cluster is a key. `id` converts keys to ids.
 fn by_cluster(
     segment: &impl KeyRows,
     clusters: &Clusters,

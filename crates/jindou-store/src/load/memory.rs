@@ -1,6 +1,6 @@
 //! The system's memory and disks.
 
-/// Returns freed memory to the system between phases, so that one phase's heap does not count in the next one's peak.
+/// Returns freed memory to the system between phases, so that one phase's heap does not add to the next one's peak.
 pub(super) fn trim() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: takes no pointers and may be called from any thread.

@@ -63,7 +63,7 @@ pub const PHASES: [&str; 8] = [
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Memory limit in bytes, as far as the necessary arrays of 4 bytes per term allow.
+    /// Memory limit in bytes. The required arrays of 4 bytes per term may exceed it.
     pub memory: u64,
     /// Number of threads, at least 1.
     pub threads: usize,
@@ -186,11 +186,11 @@ pub struct Successor {
 }
 
 /// Loads a source into a new folder, as the next base of a store. Durable when it returns; after an error the folder is
-/// removed. [`LoadOptions::replace`] is ignored. `cancel` is checked while indexes are built; the source has its own
-/// ways to end.
+/// removed. [`LoadOptions::replace`] is ignored. `cancel` is checked while indexes are built; the source must check it
+/// itself.
 ///
 /// # Errors
-/// The source's errors; an index's errors; [`Error::Limit`] when terms run out or the disk has no room; [`Error::Io`].
+/// The source's errors; an index's errors; [`Error::Limit`] when terms run out or the disk is full; [`Error::Io`].
 pub fn load_successor(
     folder: &Path,
     source: &dyn QuadSource,
@@ -442,7 +442,7 @@ impl<'a> LoadRun<'a> {
         }
     }
 
-    /// Writes the prefixes into a folder, if there are any; gives the file's name then.
+    /// Writes the prefixes into a folder, if there are any. Returns the file's name.
     fn write_prefixes(&self, folder: &Path) -> Result<Option<String>> {
         if self.prefixes.is_empty() {
             return Ok(None);
@@ -516,7 +516,7 @@ fn lengths(folder: &Path, names: impl Iterator<Item = String>) -> Result<Vec<(St
         .collect()
 }
 
-/// Memory for building an index, whatever a load's memory is.
+/// Smallest memory for building an index, whatever a load's memory limit is.
 const LEAST_FOR_AN_INDEX: u64 = 16 << 20;
-/// A larger table of terms gives fewer runs to merge, but its random reads miss the caches.
+/// Largest table of terms in bytes. A larger one results in fewer runs to merge, but its random reads miss the caches.
 const MAX_INTERNER: u64 = 256 << 20;

@@ -96,8 +96,8 @@ impl<T: SortWords> PartitionedEdges<T> {
         }
     }
 
-    /// The edges of a predicate for keeping. They are requested `times` times in all; the last caller, whichever it is,
-    /// takes them out.
+    /// Moves or copies out the edges of a predicate. They are requested `times` times in total; the last caller gets
+    /// them without a copy.
     pub fn take(&self, p: usize, times: usize) -> Result<Vec<T>> {
         match &self.data {
             EdgeData::Memory(lists) => {

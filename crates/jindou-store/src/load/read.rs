@@ -120,7 +120,7 @@ impl QuadSink for QuadReceiver<'_> {
     }
 }
 
-/// The first real error, rather than the cancellations that it caused in other workers.
+/// The first error that is not a cancellation, since one worker's error cancels the others.
 pub(super) fn first_error(results: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut cancelled = None;
     for r in results {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// Memory for sorting one edge and building its segment: the edge, its place in the other buffer, and the segment's
+/// Memory for sorting one edge and building its segment: the edge, its copy in the other buffer, and the segment's
 /// neighbour, key and offset.
 const BYTES_AN_EDGE: u64 = 32;
 
@@ -234,8 +234,8 @@ impl Turnstile<'_> {
         })
     }
 
-    /// Waits until few enough segments are queued. The thread whose segment is next hands it in before it can get here,
-    /// so something always makes progress.
+    /// Waits until few enough segments are queued. The thread whose segment is next adds it before it waits here, so
+    /// there is always progress.
     fn may_go_ahead(&self) {
         let mut s = lock(&self.state);
         while s.bytes > self.ahead && !s.failed {

@@ -101,8 +101,8 @@ pub(super) fn refresh(snapshot: &Snapshot, held: &[u32], base: &mut Base) -> Opt
     classes
 }
 
-/// Vertices whose classes or predicates changed since the last merge move from their previous sets to their current
-/// ones, so that "no set has both" stays a proof. O(such vertices × their predicates).
+/// Moves vertices whose classes or predicates changed since the last merge from their previous sets to their current
+/// ones, so that "no set has both" remains a proof. O(such vertices × their predicates).
 fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
     let old = snapshot.base();
     let before = &old.merged.touched;
@@ -171,8 +171,8 @@ fn planner_sets(snapshot: &Snapshot, base: &Base, s: &mut Statistics) {
     }
 }
 
-/// Sets also count edges removed from vertices that kept their lists: counts are limited to those of each predicate and
-/// class.
+/// Limits the counts of sets to those of each predicate and class, since sets also count edges removed from vertices
+/// that kept their lists.
 fn within_counts(s: &mut Statistics) {
     let mut sums = vec![0u64; s.predicates.len()];
     for set in &s.sets {
@@ -271,8 +271,8 @@ impl DroppedEntries {
         }
     }
 
-    /// Removes all of these entries, except those that exist again: `has_edge` (vertex, predicate, direction) and
-    /// `in_graph` (graph, predicate, subject) tell what edits added since.
+    /// Removes all of these entries, except those that exist again. `has_edge` (vertex, predicate, direction) and
+    /// `in_graph` (graph, predicate, subject) tell which were added by edits since.
     pub fn prune(
         &self,
         touched: &mut VertexDelta,

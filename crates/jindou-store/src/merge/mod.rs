@@ -121,7 +121,8 @@ impl fmt::Display for MergeReport {
     }
 }
 
-/// A merge whose files are in place: a base, and the way for later snapshots of the old one to move to it.
+/// A merge whose files are in place: the new base, with the information for moving later snapshots of the old base to
+/// it.
 pub struct Merging {
     then: Snapshot,
     base: Arc<Base>,
@@ -131,9 +132,9 @@ pub struct Merging {
 }
 
 impl Merging {
-    /// Writes what lies over the base at `snapshot` into segments of a new generation, and has the manifest name them. `files`
-    /// must be the file layer of the store directory `dir`, and the caller must hold the store's lock. O(edges of touched
-    /// predicates).
+    /// Writes the edits over the base at `snapshot` into segments of a new generation, and names them in the manifest.
+    /// `files` must be the file layer of the store directory `dir`, and the caller must hold the store's lock. O(edges
+    /// of changed predicates).
     ///
     /// # Errors
     /// [`Error::Conflict`] for a snapshot that is merged already, [`Error::Cancelled`], [`Error::Limit`] for memory or

@@ -9,7 +9,7 @@ use jindou_model::{Direction, Error, Result};
 use std::sync::Arc;
 
 impl Merging {
-    /// The same content over the new base; `now` must be the merged snapshot or one that transactions made from it. Its
+    /// The same content over the new base. `now` must be the merged snapshot or a later one of the same base. Its
     /// number stays; its version and shape are new. O(edits since, plus the nodes of the patches' trees).
     ///
     /// # Errors

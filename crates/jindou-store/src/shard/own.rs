@@ -35,7 +35,7 @@ impl<'a> OwnData<'a> {
         self.shard.number
     }
 
-    /// The table of which shards own which ids.
+    /// The table of the shards' ids.
     #[must_use]
     pub fn blocks(&self) -> &'a Arc<Blocks> {
         &self.shard.blocks
@@ -58,7 +58,7 @@ impl<'a> OwnData<'a> {
         self.shard.key(id)
     }
 
-    /// The id of a number in the shard's dictionary, of which indexes of its terms are; 0 if there is none.
+    /// The id of a number in the shard's dictionary, as used by its indexes of terms; 0 if there is none.
     #[must_use]
     pub fn id_of_number(&self, number: u32) -> u32 {
         self.shard.term_id(number)

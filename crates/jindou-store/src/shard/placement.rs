@@ -6,8 +6,8 @@ use jindou_graph::shard::{MAX_SHARDS, MAX_SHIFT};
 use jindou_model::{Error, Resource, Result, setters};
 use std::str::FromStr;
 
-/// Most blocks in a table before blocks are made larger: 10 MiB. Blocks are small because a few ids of one class may
-/// have most of a query's triples, like the universities of LUBM.
+/// Largest number of blocks in a table before blocks are made larger: 10 MiB. Blocks are small because a few ids of one
+/// class may have most of a query's triples, like the universities of LUBM.
 const MANY_BLOCKS: u32 = 1 << 21;
 
 /// Rule by which blocks are assigned to shards.
@@ -123,8 +123,8 @@ impl Sharding {
     }
 }
 
-/// The block size for a graph: the smallest that does not give too many blocks. Blocks of a small graph are single ids,
-/// so that even a graph of ten triples is spread over several shards.
+/// The block size for a graph: the smallest that does not result in too many blocks. Blocks of a small graph are single
+/// ids, so that even a graph of ten triples is spread over several shards.
 fn shift_for(vertices: u32) -> u32 {
     let fits = |&shift: &u32| vertices >> shift < MANY_BLOCKS;
     (0..MAX_SHIFT).find(fits).unwrap_or(MAX_SHIFT)

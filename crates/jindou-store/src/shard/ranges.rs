@@ -13,11 +13,11 @@ const LARGE: u32 = 16;
 /// The fractional part of the golden ratio: the fractional parts of its multiples are spread evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
-/// Cuts the blocks that begin in each cluster into one piece per shard, all of the same weight and in the shards'
-/// order, so that vertices at the same relative places of their clusters mostly have the same owner. Blocks that cannot be
-/// cut in this way, since a cluster has fewer blocks than shards or one block is heavier than a piece (in a large
-/// cluster, than an eighth of one), go to the lightest shard, the heaviest first. The pieces of large clusters then
-/// make up for differences, within [`SLACK`].
+/// Divides the blocks that begin in each cluster into one piece per shard, of equal weight and in the shards' order, so
+/// that vertices at the same relative positions of their clusters mostly have the same owner. Some blocks cannot be
+/// divided in this way, since a cluster has fewer blocks than shards or one block is heavier than a piece (in a large
+/// cluster, than an eighth of one). Those are assigned to the lightest shard, the heaviest first. The pieces of large
+/// clusters then compensate for differences, within [`SLACK`].
 ///
 /// `clusters` has the number of ids of each cluster, `weights` the weight of each of `count` blocks; if it is empty,
 /// all weigh the same. O(blocks log shards).

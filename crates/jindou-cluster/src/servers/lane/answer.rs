@@ -21,7 +21,7 @@ const MAX_BEGUN: usize = 4;
 /// The lane of a connection on which a peer sends requests.
 pub struct RequestLane {
     own: Own,
-    /// The way back over TLS.
+    /// Channel for replies over TLS.
     out: Sender<frame::FramePart>,
     /// Runtime on which requests are answered.
     runtime: Handle,
@@ -41,13 +41,13 @@ struct AnswerState {
     has_ended: bool,
 }
 
-/// A partly received request, charged as it grows. If there is no room for it, its parts are counted to the end but not
-/// kept.
+/// A partly received request, charged as it grows. If memory is exhausted, its parts are counted to the end but not
+/// stored.
 struct Begun {
     number: u64,
     assembly: Assembly,
     charge: Charge,
-    /// Reason why there is no room.
+    /// Set if memory is exhausted, with the reason.
     refused: Option<String>,
 }
 
@@ -80,7 +80,7 @@ impl Begun {
 
 /// A completely received request.
 struct WholeRequest {
-    /// Its bytes, or the reason why there was no room for it.
+    /// Its bytes, or the reason why there was no memory for it.
     bytes: Result<Vec<u8>, String>,
     _charge: Charge,
 }

@@ -268,8 +268,8 @@ pub async fn keep(peer: &Arc<Peer>, end: &Arc<LaneEnd>, address: SocketAddr) {
     watch(&open.0).await;
 }
 
-/// Ends a lane when its connection fails, or when nothing passes through it although the connection looks sound.
-/// Returns once the lane has ended.
+/// Ends a lane when its connection fails, or when no data passes although the connection seems to work. Returns once
+/// the lane has ended.
 async fn watch(lane: &Arc<Lane>) {
     let mut looked = Instant::now();
     let mut asked: Option<JoinHandle<Result<(), TransportError>>> = None;
@@ -309,7 +309,7 @@ mod tests {
     use crate::transport::ucx::{Fabric, UcxOptions, UcxTransport, available};
     use crate::transport::{ByteRange, Moment, RegionDescriptor, RemoteRegion};
 
-    /// A connection that looks sound but through which nothing passes.
+    /// A connection that seems to work but passes no data.
     struct Deaf;
 
     impl transport::Peer for Deaf {

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 /// Most requests of a lane that were read but not answered yet.
 const IN_WORK: usize = 16;
-/// The last of this many parts of a message waits until the other side has received it.
+/// Flow control: after this many parts of a message, the sender waits until the peer has received them.
 const WINDOW: u32 = 4;
 /// Kinds of messages on the transport.
 const REQUESTS: u16 = 1;
@@ -159,8 +159,8 @@ impl LaneEnd {
         self.transport.connect(&address.to_string(), deadline)
     }
 
-    /// Sends a message part by part. Before each part, `patience` is asked how long it may wait. After an error the
-    /// other side does not have all parts.
+    /// Sends a message part by part. Before each part, `patience` returns how long it may wait. After an error the peer
+    /// does not have all parts.
     fn send(
         &self,
         to: &dyn Peer,

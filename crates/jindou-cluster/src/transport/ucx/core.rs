@@ -31,7 +31,7 @@ pub(super) struct Core {
     worker: Mutex<Worker>,
     /// Threads that wait for the lock while another one drives progress.
     wanted: AtomicU32,
-    /// Threads that drive progress themselves; the progress thread stays out of their way.
+    /// Number of threads that drive progress themselves; the progress thread then pauses.
     pub(super) spinning: AtomicU32,
     /// Messages for the progress thread to handle.
     pub(super) inbox: Mutex<VecDeque<Incoming>>,
@@ -45,7 +45,7 @@ pub(super) struct Core {
 }
 
 impl Core {
-    /// Loads UCX and makes a worker with the options' transports and devices.
+    /// Loads UCX and creates a worker with the options' transports and devices.
     pub(super) fn new(options: UcxOptions) -> Result<Arc<Self>> {
         let mut worker = Worker::new(load()?, &options)?;
         let events = worker.event_descriptor()?;
@@ -80,7 +80,8 @@ impl Core {
 
     /// The worker, for one or a few UCX calls.
     pub(super) fn worker(&self) -> MutexGuard<'_, Worker> {
-        /// Tries before the thread sleeps: a thread that drives progress lets others in every microsecond or so.
+        /// Number of attempts to lock before the thread sleeps. A thread that drives progress releases the lock every
+        /// microsecond or so.
         const TRIES: u32 = 500;
         if let Ok(w) = self.worker.try_lock() {
             return w;
@@ -130,8 +131,8 @@ impl Core {
         }
     }
 
-    /// Drives progress once and passes on arrived messages; true if anything happened. `wake` says that the progress
-    /// thread must be told of messages (it is not the caller).
+    /// Drives progress once and passes on arrived messages; true if anything happened. `wake` is true if the progress
+    /// thread must be notified of messages (it is not the caller).
     pub(super) fn progress(&self, worker: &mut Worker, wake: bool) -> bool {
         let some = worker.progress();
         if some {
@@ -153,8 +154,8 @@ impl Core {
         some
     }
 
-    /// Waits until `operation` is done: first driving progress, then asleep. `hindered` is asked for a reason
-    /// to give up.
+    /// Waits until `operation` is done: first by driving progress, then asleep. `hindered` may return a reason to give
+    /// up.
     pub(super) fn finish<'a>(
         &'a self,
         mut worker: MutexGuard<'a, Worker>,
@@ -163,7 +164,7 @@ impl Core {
         hindered: impl Fn() -> Option<TransportError>,
         late: impl Fn() -> TransportError,
     ) -> (MutexGuard<'a, Worker>, Result<()>) {
-        /// Progress calls between two looks at the clock.
+        /// Progress calls between two checks of the clock.
         const TURNS: u32 = 8;
         if operation.done() {
             return (worker, Ok(()));

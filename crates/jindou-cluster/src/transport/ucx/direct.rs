@@ -5,8 +5,9 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Most visible regions and mapped files of one connection. Among regions attached later, those that UCX knows are read
-/// by calls of UCX, and files are not read at all. (A store has six, and a connection lives about as long as an epoch.)
+/// Largest number of visible regions and mapped files of one connection. Of regions attached later, those that UCX
+/// knows are read by calls of UCX, and files are not read at all. (A store has six, and a connection lives about as
+/// long as an epoch.)
 const WINDOWS: usize = 256;
 /// Flag in the slot of a file, which UCX does not know.
 const FILE: u32 = 1 << 31;

@@ -20,7 +20,7 @@ pub(super) struct UcxLink {
     pub(super) core: Arc<Core>,
     /// The other end's address.
     pub(super) name: String,
-    /// The other end's number for it.
+    /// The peer's number of this connection.
     pub(super) there: u32,
     /// Number of the UCX endpoint.
     pub(super) endpoint: u32,
@@ -59,7 +59,7 @@ impl UcxLink {
         }
     }
 
-    /// Records the epoch that the other end has announced.
+    /// Records the epoch that the peer has announced.
     pub(super) fn heard(&self, epoch: Epoch) {
         self.epoch.fetch_max(epoch.0, Ordering::AcqRel);
     }

@@ -2,7 +2,7 @@
 
 use super::sync::{AtomicBool, AtomicU32, Mutex, Ordering, PoisonError, Thread, current, fence};
 
-/// A count of parts that others end, with at most one thread that waits for the last of them.
+/// Counter of parts that other threads complete, with at most one thread that waits for the last of them.
 #[derive(Default)]
 pub(super) struct PendingParts {
     remaining: AtomicU32,
@@ -11,7 +11,7 @@ pub(super) struct PendingParts {
 }
 
 impl PendingParts {
-    /// True once there are none; then everything written before their ends is visible.
+    /// True once all parts are complete; everything written before is then visible.
     #[inline]
     pub(super) fn done(&self) -> bool {
         self.remaining.load(Ordering::Acquire) == 0
@@ -39,7 +39,7 @@ impl PendingParts {
         }
     }
 
-    /// Calls `sleep` unless there are none; `sleep` ends when the last part does, by the thread's token.
+    /// Calls `sleep` unless all parts are complete. The last part to complete wakes the thread by its token.
     pub(super) fn park(&self, sleep: impl FnOnce()) {
         *self.sleeper.lock().unwrap_or_else(PoisonError::into_inner) = Some(current());
         self.parked.store(true, Ordering::Relaxed);

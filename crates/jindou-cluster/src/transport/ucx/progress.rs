@@ -18,13 +18,13 @@ const TURNS: u32 = 32;
 /// Sleep while another thread drives progress. That thread hands over by a wake-up; this limit covers the case that it
 /// fails to.
 const KEEP_OUT: Duration = Duration::from_micros(500);
-/// Time after the last event before the thread sleeps: falling asleep and waking up cost more than a caller's usual
-/// pause between two requests. It is short, because if both ends share a core the other one waits for it.
+/// Time after the last event before the thread sleeps. Sleeping and waking cost more than a caller's usual pause
+/// between two requests. It is short, because if both ends share a core the other one waits for it.
 const LINGER: Duration = Duration::from_micros(20);
 /// Longest sleep on UCX's events, so that UCX can maintain its endpoints.
 const LONGEST: Duration = Duration::from_millis(50);
-/// Time for which a thread retries at once if it finds no event but may not sleep on events. UCX forbids sleeping while
-/// a message waits for room at the other end, and over shared memory that lasts for ever if the other end is dead.
+/// Time for which a thread polls if there is no event but it may not sleep. UCX forbids sleeping while a message waits
+/// for space at the other end, and over shared memory that lasts for ever if the other end is dead.
 const STUCK: Duration = Duration::from_millis(1);
 /// First and longest sleep after that.
 const NAPS: [Duration; 2] = [Duration::from_micros(50), Duration::from_millis(5)];
